@@ -265,14 +265,16 @@ void adapt_audited(struct adapt *a, size_t at, double share, bool differs)
         adapt_step(a, i, differs, weight < MOST_WEIGHT ? weight : MOST_WEIGHT);
 }
 
-void adapt_end(struct adapt *a)
+size_t adapt_end(struct adapt *a)
 {
     struct router_form *f = &a->form;
-    if (a->now.answers == f->answers) /* nothing was learnt */
-        return;
+    size_t learnt = (size_t)(a->now.answers - f->answers);
+    if (!learnt)
+        return 0;
     memcpy(f->w2 + f->width, a->now.differs, f->width * sizeof(*f->w2));
     f->b2_differs = a->now.b2_differs;
     f->answers = a->now.answers;
     a->unsaved = true;
     router_relearn(a->router, f);
+    return learnt;
 }

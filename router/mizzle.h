@@ -310,6 +310,7 @@ struct mizzle_stats {
         size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
         uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
     } audit;
+    size_t learnt; /* tokens of the cloud from which `adapt` has learnt, of the audit too */
 };
 
 /* Return MIZZLE_VERSION of the library. */

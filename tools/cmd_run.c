@@ -117,7 +117,8 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
-    struct decode_audit audit;      /* of all answers, like signs */
+    struct decode_audit audit;      /* of all answers, like learnt and signs */
+    size_t learnt;                  /* tokens from which the router has learnt */
     struct signs signs;
     bool answered; /* the first prompt has been answered */
 };
@@ -185,6 +186,9 @@ static void cmd_run_end(struct run *r)
         return;
     if (r->audit.drawn)
         audit_line(stderr, "audit", &r->audit);
+    if (route_options.adapt)
+        fprintf(stderr, "adapt: learnt from %zu token%s of the cloud\n", r->learnt,
+                r->learnt == 1 ? "" : "s");
     r->signs.kept = r->audit.kept;
     r->signs.missed = r->audit.missed;
     r->signs.spans = route_options.span > 0;
@@ -213,10 +217,11 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     const struct decode_audit audit = json_events_audit(&stats);
     audit_add(&r->audit, &audit);
+    r->learnt += stats.learnt;
     progress_wipe(&r->progress);
     if (options.json)
         json_events_done(&stats, cloud_limit_options.replay != NULL,
-                         route_options.audit > 0 || route_options.adapt);
+                         route_options.audit > 0 || route_options.adapt, route_options.adapt);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -442,7 +447,8 @@ const struct command cmd_run = {
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. With --audit or --adapt it has "
-        "what the audit found.\n\n"
+        "what the audit found, and with --adapt from how many tokens the router has learnt "
+        "(learnt).\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of "
         "`mizzle eval` does.\n\n"
         "  mizzle run --question 1\n"

@@ -414,7 +414,7 @@ int step_close(struct step *s, struct err *err)
     if (rc != OK)
         stats->finish = FINISH_ERROR;
     else if (s->o->adapt)
-        adapt_end(s->o->adapt);
+        stats->learnt = adapt_end(s->o->adapt);
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     session_rewind(s->text.session, rc == OK ? s->end : shown);

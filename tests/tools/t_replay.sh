@@ -70,10 +70,12 @@ expect 0 router train -q --samples "$dir/samples" --head hurdle --width 32 --epo
 expect 0 router calibrate -q --router "$dir/base" --target-routed 0.3 --questions 32
 learn() { # RECORD-OR-REPLAY W DRAFT: what is learnt goes to state, the tokens to all
     rm -f "$dir/state" "$dir/all"
+    taught=0
     for question in 8 9; do
         expect 0 run --question $question --router "$dir/base" --adapt "$dir/state" \
             "$1" "$dir/taught" --ahead "$2" --draft "$3" --json
         sed '$d; s/,"ms".*//' "$dir/out" >>"$dir/all"
+        taught=$((taught + $(field learnt)))
     done
     grep -q '"source":"cloud"' "$dir/all" || fail "adapt: nothing to learn from"
 }
@@ -81,6 +83,9 @@ learn --record 0 off
 cp "$dir/state" "$dir/first_state"
 cp "$dir/all" "$dir/first"
 cmp -s "$dir/base" "$dir/state" && fail "adapt: nothing is learnt"
+expect 0 info "$dir/state" --json
+[ "$taught" -gt 0 ] && [ "$(field answers)" -eq "$taught" ] && [ "$(field outputs)" -eq 2 ] ||
+    fail "adapt: learnt $taught, $(cat "$dir/out")"
 for how in "0 lookup" "1 off" "4 lookup"; do
     learn --replay "${how% *}" "${how#* }"
     cmp -s "$dir/state" "$dir/first_state" || fail "adapt: --ahead ${how% *}: something else is learnt"
@@ -92,7 +97,8 @@ for ahead in 0 4; do
         --adapt "$dir/learnt$ahead" --ahead $ahead
 done
 grep -q '^mlp: audit: ' "$dir/out" "$dir/err" || fail "adapt: no audit"
-grep -q '^never: audit: ' "$dir/out" "$dir/err" && fail "adapt: an audit of never"
+grep -q '^mlp: adapt: learnt from [1-9][0-9]* tokens of the cloud$' "$dir/out" || fail "adapt: eval"
+grep -q '^never: a' "$dir/out" "$dir/err" && fail "adapt: an audit of never"
 cmp -s "$dir/learnt0" "$dir/learnt4" || fail "adapt: eval: --ahead 4: something else is learnt"
 expect 0 eval --questions 20 -q --router "$dir/base" --adapt "$dir/beside" \
     --policy mlp,mlp=weights/milli/edge-0.5.router.safetensors
@@ -176,7 +182,7 @@ tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "an audit changes the text or its calls"
 found=$(grep -o '"audit":{.*}' "$dir/out")
 [ "$(grep -c '"from":"audit","nth":1,"id":' "$dir/audited")" -eq "$(field drawn)" ] || fail "audit lines"
-[ "$(field kept)" -gt 5 ] && [ "$(field routed)" -gt 0 ] || fail "audit: $found"
+[ "$(field kept)" -gt 5 ] && [ "$(field again)" -gt 0 ] || fail "audit: $found"
 for how in "0 off" "1 lookup" "4 lookup"; do
     expect 0 $audit --ahead ${how% *} --draft ${how#* } --replay "$dir/audited"
     [ "$(grep -o '"audit":{.*}' "$dir/out" | sed 's/"calls":.*//')" = "${found%%\"calls\":*}" ] ||
@@ -186,6 +192,7 @@ expect 0 run --question 8 --replay "$dir/audited" --json --ahead 0
 tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a recording with an audit replays otherwise"
 expect 0 run --question 8 --audit 1 --max-cloud-tokens 9
+says '^cloud: [0-9]* calls: [0-9]* answered.*, and [0-9]* of the audit; '
 says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of [0-9]* were not asked about$'
 expect 0 $audit --private-from Question
 [ "$(field drawn)" -gt 5 ] && [ "$(field kept)" -eq 0 ] || fail "a private text is audited"

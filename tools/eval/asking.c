@@ -289,6 +289,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .ttft_ms = stats.ttft_ms,
                            .edge_ms = stats.edge_ms + stats.router_ms,
                            .audit = stats.audit,
+                           .learnt = stats.learnt,
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };

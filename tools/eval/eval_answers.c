@@ -110,6 +110,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
                                     .audited = route_options.audit > 0 || route_options.adapt,
+                                    .learns = route_options.adapt,
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),

@@ -19,6 +19,7 @@ struct eval_about { /* what all results of a run share */
     struct caps_price price; /* of --cloud-price */
     bool by_cost;            /* targets are costs, not shares */
     bool audited;            /* with --audit: its counts and shares are printed, too */
+    bool learns;             /* with --adapt: from how many tokens, too */
 };
 
 /* Print one result as a line of JSON. */

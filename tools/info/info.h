@@ -51,14 +51,14 @@ const char *info_shape_key(const struct kv *kv, struct str arch);
 
 /* The size of a router, and what it reads. CITER's checkpoints name no tap. */
 struct info_router {
-    size_t hidden, width; /* of a network */
-    size_t contexts;      /* rows of a table; 0 for a network */
+    size_t hidden, width, outputs; /* of a network */
+    size_t contexts;               /* rows of a table; 0 for a network */
     struct str tap;
 };
 
 enum { INFO_ROUTER_ENTRIES = 7 };
-/* More that a router's metadata may say: the key, and the label for people. */
-extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][2];
+/* More that a router's metadata may say: the key, and the label and unit for people. */
+extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][3];
 
 /* Fill *f and return true if the file is a router: Mizzle's own forms or CITER's checkpoint. */
 bool info_is_router(struct info_router *f, const struct info_source *s);

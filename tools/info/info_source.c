@@ -78,10 +78,11 @@ size_t info_tokens(const struct info_source *s)
     return kv ? kv->count : 0;
 }
 
-const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
-    { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
-    { "task", "  task" },        { "share", "  share" },       { "answers", "  learnt from" },
-    { "began", "  began from" },
+const char *const info_router_entries[INFO_ROUTER_ENTRIES][3] = {
+    { "model_name", "  model", "" }, { "model", "  fingerprint", "" },
+    { "weights", "  weights", "" },  { "task", "  task", "" },
+    { "share", "  share", "" },      { "answers", "  learnt from", " of the cloud's tokens" },
+    { "began", "  began from", "" },
 };
 
 bool info_is_router(struct info_router *f, const struct info_source *s)
@@ -95,6 +96,8 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
     if (t && t->ndim == 2 && (s->w || pth_find(s->p, "mlp.4.weight"))) {
         f->hidden = t->shape[1];
         f->width = t->shape[0];
+        t = s->w ? weights_find(s->w, "router.w2") : NULL;
+        f->outputs = t && t->ndim == 2 ? t->shape[0] : 1;
         return true;
     }
     f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;

@@ -139,14 +139,14 @@ static void json_events_put_audit(const struct mizzle_audit *a)
     const struct audit_share missed = audit_share(a->missed, a->kept);
     const struct audit_share flipped = audit_share(a->flipped, a->routed);
     caps_amount(cost, a->cost);
-    printf(",\"audit\":{\"drawn\":%zu,\"kept\":%zu,\"missed\":%zu,\"missed_low\":%.6f,"
-           "\"missed_high\":%.6f,\"routed\":%zu,\"flipped\":%zu,\"flipped_low\":%.6f,"
-           "\"flipped_high\":%.6f,\"calls\":%zu,\"failed\":%zu,\"wasted\":%zu,\"cost\":%s}",
+    printf(",\"audit\":{\"drawn\":%zu,\"kept\":%zu,\"missed\":%zu,\"miss_low\":%.6f,"
+           "\"miss_high\":%.6f,\"again\":%zu,\"flipped\":%zu,\"flip_low\":%.6f,"
+           "\"flip_high\":%.6f,\"calls\":%zu,\"failed\":%zu,\"wasted\":%zu,\"cost\":%s}",
            a->drawn, a->kept, a->missed, missed.low, missed.high, a->routed, a->flipped,
            flipped.low, flipped.high, a->calls, a->failed, a->wasted, cost);
 }
 
-void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
+void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited, bool learns)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
@@ -168,6 +168,8 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
     fputs("}}", stdout);
     if (audited)
         json_events_put_audit(&s->audit);
+    if (learns)
+        printf(",\"learnt\":%zu", s->learnt);
     printf(",\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

@@ -28,6 +28,8 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
     summary_part(&sep, s->committed, "answered");
     summary_part(&sep, s->failed, "failed");
     summary_part(&sep, s->wasted, "wasted");
+    sep = ", and ";
+    summary_part(&sep, s->audit.calls, "of the audit");
     sep = "; ";
     summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
     if (s->bytes_up + s->bytes_down && !replays) {
@@ -68,6 +70,6 @@ void summary(const struct mizzle_stats *s, bool replays)
     else if (s->cloud_ms >= 1)
         fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
     fprintf(stderr, "\n");
-    if (s->calls + s->memo_hits + s->store_hits + s->fallback)
+    if (s->calls + s->audit.calls + s->memo_hits + s->store_hits + s->fallback)
         summary_ledger(s, replays);
 }

@@ -119,6 +119,7 @@ static void add_answers(struct eval_result *r, const char *rights)
                                    .ms = 45,
                                    .ttft_ms = 7,
                                    .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 },
+                                   .learnt = 4,
                                    .trace = trace };
         CHECK(eval_result_add(r, &one, &err) == OK);
     }
@@ -128,7 +129,7 @@ static void add_answers(struct eval_result *r, const char *rights)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false, true };
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false, true, true };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
@@ -160,6 +161,7 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         "\"again\":0",
         "\"flip_rate\":null",
         "\"audit_calls\":88",
+        "\"learnt\":44",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         CHECK(strstr(text, parts[i]));
