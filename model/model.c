@@ -282,10 +282,9 @@ static int fill_vector(const struct builder *b, const struct vector *v)
     *v->to = out;
     for (size_t i = 0; i < v->n; i++)
         out[i] = v->fill;
-    struct err why;
-    if (!v->from || !v->from->data || weights_floats(out, v->from, 0, v->n, &why) == OK)
+    if (!v->from || !v->from->data)
         return OK;
-    return err_set(b->err, ERR_FORMAT, "%s: %s", weights_path(b->w), why.msg);
+    return weights_floats(out, v->from, 0, v->n, weights_path(b->w), b->err);
 }
 
 /* Allocate the arena and fill it. All panels are one job of the pool, so that its threads wait for

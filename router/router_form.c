@@ -258,16 +258,11 @@ static int read_about(struct router_form *f, const struct weights *w, const char
 
 /* Read a tensor of this shape as f32. */
 static int read_tensor(float *to, const struct weights *w, const char *name, size_t rows,
-                       size_t cols, const char *path, struct err *err)
+                       size_t cols, struct err *err)
 {
     const struct tensor *t = weights_want(w, name, rows, cols, err);
-    if (!t)
-        return ERR_FORMAT;
-    const char *type = wtype_name(t->type);
-    if (t->type != W_F32 && t->type != W_F16 && t->type != W_BF16)
-        return err_set(err, ERR_FORMAT, "%s: tensor %s: expected F32, F16 or BF16, found %s", path,
-                       name, type ? type : "an unknown type");
-    return weights_floats(to, t, 0, cols ? rows * cols : rows, err);
+    return t ? weights_floats(to, t, 0, cols ? rows * cols : rows, weights_path(w), err)
+             : ERR_FORMAT;
 }
 
 /* Read what a network has learnt. Everything of the form but this has been read. */
@@ -319,13 +314,13 @@ static int read_network(struct router_form *f, const struct weights *w, const st
     float b2[2] = { 0 };
     rc = router_form_open(f, t->shape[1], t->shape[0], hurdle, err);
     if (rc == OK)
-        rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, path, err);
+        rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
     if (rc == OK)
-        rc = read_tensor(f->b1, w, "router.b1", f->width, 0, path, err);
+        rc = read_tensor(f->b1, w, "router.b1", f->width, 0, err);
     if (rc == OK)
-        rc = read_tensor(f->w2, w, "router.w2", 1 + hurdle, f->width, path, err);
+        rc = read_tensor(f->w2, w, "router.w2", 1 + hurdle, f->width, err);
     if (rc == OK)
-        rc = read_tensor(b2, w, "router.b2", 1 + hurdle, 0, path, err);
+        rc = read_tensor(b2, w, "router.b2", 1 + hurdle, 0, err);
     f->b2 = b2[0];
     f->b2_differs = b2[1];
     return rc;
@@ -342,9 +337,8 @@ static int read_table(struct router_form *f, const struct weights *w, const stru
                        path, ROUTER_MAX_CONTEXTS, t->ndim, t->shape[0],
                        t->ndim > 1 ? t->shape[1] : 0);
     int rc = router_form_open_contexts(f, t->shape[0], err);
-    return rc == OK
-               ? read_tensor(&f->contexts->before, w, "context.table", f->ncontexts, 3, path, err)
-               : rc;
+    return rc == OK ? read_tensor(&f->contexts->before, w, "context.table", f->ncontexts, 3, err)
+                    : rc;
 }
 
 /* Read a form from a safetensors file. */

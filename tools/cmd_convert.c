@@ -287,7 +287,8 @@ static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
     float *x = b->job->floats + thread * 2 * CHUNK, *w = b->weights ? x + CHUNK : NULL;
     for (size_t c = from; c < to; c++) {
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
-        weights_floats(x, b->t, b->first + at, n, NULL); /* cmd_convert_plan checked the type */
+        /* cmd_convert_plan checked the type */
+        weights_floats(x, b->t, b->first + at, n, weights_path(b->job->w), NULL);
         note_largest(b, x, n);
         if (w)
             copy_weights(w, b, b->first + at, n);

@@ -98,37 +98,54 @@ static int atomic_file_target(char **out, const char *path, struct err *err)
     return code;
 }
 
-/* Open a new file beside the final one. The process id and a number in its name keep writers
- * apart. */
-static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode)
+/* Return what a new file may allow that replaces another user's or group's: whoever was in that
+ * group may now be one of the others, and the other way round, so both get what both had. */
+static mode_t atomic_file_shared(mode_t old)
 {
+    mode_t both = old & (old >> 3) & S_IRWXO;
+    return S_IRWXU | both << 3 | both;
+}
+
+/* Open a new file beside the final one. The process id and a number in its name keep writers apart.
+ * old: what it will replace, or NULL. The file gets that one's permissions once it is known to have
+ * the same owner and group. A file system that cannot change permissions leaves it with fewer. */
+static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode,
+                              const struct stat *old)
+{
+    struct stat made;
     int fd = -1;
+    if (old)
+        mode &= atomic_file_shared(old->st_mode);
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
         snprintf(p->temp, room, "%s.%ld.%u.part", p->path, (long)getpid(), i);
         fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             break;
     }
+    if (fd >= 0 && old && fstat(fd, &made) == 0 && made.st_uid == old->st_uid &&
+        made.st_gid == old->st_gid)
+        fchmod(fd, old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
     return fd;
 }
 
-/* Create the unfinished file with these permissions. */
-static int atomic_file_begin(struct atomic_file *p, const char *path, mode_t mode, struct err *err)
+/* Create the unfinished file. */
+static int atomic_file_begin(struct atomic_file *p, const char *path, bool private, struct err *err)
 {
     struct stat st;
     *p = (struct atomic_file){ 0 };
     int fd = -1, code = atomic_file_target(&p->path, path, err);
     if (code != OK)
         return code;
+    bool exists = stat(p->path, &st) == 0;
     size_t room = strlen(p->path) + 1 + 32;
     p->temp = malloc(room);
     if (!p->temp) {
         code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    } else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+    } else if (exists && !S_ISREG(st.st_mode)) {
         code = err_set(err, ERR_IO, "%s: expected a regular file to replace, found %s", path,
                        S_ISDIR(st.st_mode) ? "a folder" : "something else");
     } else {
-        fd = atomic_file_create(p, room, mode);
+        fd = atomic_file_create(p, room, private ? 0600 : 0666, exists && !private ? &st : NULL);
         p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (!p->f)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
@@ -149,12 +166,12 @@ static int atomic_file_begin(struct atomic_file *p, const char *path, mode_t mod
 
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
 {
-    return atomic_file_begin(p, path, 0666, err);
+    return atomic_file_begin(p, path, false, err);
 }
 
 int atomic_file_open_private(struct atomic_file *p, const char *path, struct err *err)
 {
-    return atomic_file_begin(p, path, 0600, err);
+    return atomic_file_begin(p, path, true, err);
 }
 
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)

@@ -1,6 +1,12 @@
 /* atomic_file.h - a file that appears under its name complete or not at all: it is written beside
  * the final name and then renamed. An existing regular file is replaced; anything else of that name
- * (a device, a folder) is refused. A symbolic link stays: what it leads to is written. */
+ * (a device, a folder) is refused. A symbolic link stays: what it leads to is written, unless the
+ * link is another user's in a folder where everybody may make files.
+ *
+ * The umask decides about the permissions of a new file; one that replaces another keeps its bits.
+ * If the old one belongs to another user or group than the new one, group and others get only what
+ * both had, and at most what the umask allows. Owner, group and access control list are those of
+ * any new file. */
 #ifndef WEIGHTS_ATOMIC_FILE_H
 #define WEIGHTS_ATOMIC_FILE_H
 
@@ -19,7 +25,7 @@ struct atomic_file {
 
 /* Create the unfinished file. On ERR_IO or ERR_NOMEM nothing is left behind. */
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
-/* The same, for a file that only its owner may read and write. */
+/* The same, for a file that only its owner may read and write, whatever it replaces. */
 int atomic_file_open_private(struct atomic_file *p, const char *path, struct err *err);
 
 /* With commit, flush to disk and rename; without, delete. When that fails, nothing is left and

@@ -112,8 +112,8 @@ int quant_refuse(const char *path, const struct tensor *t, struct err *err)
 {
     const char *name = wtype_name(t->type);
     return err_set(err, ERR_FORMAT,
-                   "%s%stensor %s: expected F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL or "
+                   "%s: tensor %s: expected F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL or "
                    "IQ4_XS, found %s; take a Q4_K_M of this model, or make one from the original "
                    "with mizzle convert --type q4_K_M",
-                   path ? path : "", path ? ": " : "", t->name, name ? name : "an unknown type");
+                   path, t->name, name ? name : "an unknown type");
 }

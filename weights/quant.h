@@ -27,7 +27,7 @@ void quant_decode(float *out, int type, const void *in, size_t n);
 bool quant_known(int type);
 
 /* Set the error for a tensor whose type is not computed with, and return ERR_FORMAT. It names the
- * file (if path is not NULL), the tensor and the type, and says what to do. */
+ * file, the tensor and the type, and says where to get a model of another type. */
 int quant_refuse(const char *path, const struct tensor *t, struct err *err);
 
 #endif

@@ -253,16 +253,23 @@ bool weights_str(const struct weights *w, const char *key, struct str *out)
     return true;
 }
 
-int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err)
+int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, const char *path,
+                   struct err *err)
 {
     size_t values, bytes;
-    if (!quant_known(t->type) || !wtype_block(t->type, &values, &bytes))
-        return quant_refuse(NULL, t, err);
+    if (!quant_known(t->type) || !wtype_block(t->type, &values, &bytes)) {
+        const char *name = wtype_name(t->type);
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected F64, F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, "
+                       "IQ4_NL or IQ4_XS, found %s",
+                       path, t->name, name ? name : "an unknown type");
+    }
     if (first % values || count % values || !size_within(first, count, t->bytes / bytes * values))
-        return err_set(err, ERR_FORMAT, "tensor %s: values %zu to %zu are not inside it", t->name,
-                       first, first + count);
+        return err_set(err, ERR_FORMAT, "%s: tensor %s: values %zu to %zu are not inside it", path,
+                       t->name, first, first + count);
     if (count && !t->data)
-        return err_set(err, ERR_FORMAT, "tensor %s: its data is not in the file", t->name);
+        return err_set(err, ERR_FORMAT, "%s: tensor %s: its data is not in the file", path,
+                       t->name);
     quant_decode(out, t->type, (const unsigned char *)t->data + first / values * bytes, count);
     return OK;
 }

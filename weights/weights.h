@@ -143,7 +143,9 @@ bool weights_bool(const struct weights *w, const char *key, bool *out);
 bool weights_str(const struct weights *w, const char *key, struct str *out);
 
 /* Decode `count` values of t from value `first` on, for the types of quant_known (first and count
- * are multiples of the type's block). ERR_FORMAT names the tensor for other types. */
-int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err);
+ * are multiples of the type's block). ERR_FORMAT, as for other types, names the tensor, and its
+ * file as `path` says. */
+int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, const char *path,
+                   struct err *err);
 
 #endif

@@ -66,9 +66,7 @@ static int import_values(float **out, const struct pth *p, const char *path, con
     float *v = *out = calloc(count, sizeof(*v));
     if (!v)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    struct err why = { "" };
-    int rc = weights_floats(v, t, 0, count, &why);
-    return rc == OK ? OK : err_set(err, rc, "%s: %s", path, why.msg);
+    return weights_floats(v, t, 0, count, path, err);
 }
 
 /* Read all layers. */

@@ -98,7 +98,8 @@ static const float *values(const struct weights *w, const char *name, size_t cou
     static float x[TINY_VOCAB * HIDDEN];
     struct err err;
     const struct tensor *t = weights_find(w, name);
-    CHECK(t && count <= sizeof(x) / sizeof(*x) && weights_floats(x, t, 0, count, &err) == OK);
+    CHECK(t && count <= sizeof(x) / sizeof(*x) &&
+          weights_floats(x, t, 0, count, "f.gguf", &err) == OK);
     return x;
 }
 

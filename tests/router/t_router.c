@@ -147,6 +147,11 @@ static void check_refused(void)
         bad[0] = i % 2 ? INFINITY : NAN;
         t[i].data = bad;
         refuse(t, 4, NULL, names[i]);
+        char said[64];
+        memcpy(t, good, sizeof(t));
+        t[i].type = W_I32;
+        snprintf(said, sizeof(said), "tensor %s: expected F64, F32", names[i]);
+        refuse(t, 4, NULL, said);
     }
     memcpy(t, good, sizeof(t));
     t[2] = (struct tensor){ "router.w2", W_F32, 2, { 2, 2 }, w1, 4 * sizeof(*w1) };
@@ -200,7 +205,7 @@ static double *doubles(const struct pth *p, const char *name)
         n *= t->shape[i];
     float *f = malloc(n * sizeof(*f));
     double *d = malloc(n * sizeof(*d));
-    CHECK(f && d && weights_floats(f, t, 0, n, NULL) == OK);
+    CHECK(f && d && weights_floats(f, t, 0, n, "f.gguf", NULL) == OK);
     for (size_t i = 0; i < n; i++)
         d[i] = (double)f[i];
     free(f);

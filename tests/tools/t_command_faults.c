@@ -168,7 +168,7 @@ static void check_many(size_t first, const char *line)
         CHECK(weights_open(&w, gguf, &err) == OK && weights_open(&w, path, &err) == OK);
         CHECK(truncate(path, 0) == 0);
         const struct tensor *t = weights_find(w, "output_norm.weight");
-        _exit(weights_floats(x, t, 0, 1, &err) == OK ? 0 : 1);
+        _exit(weights_floats(x, t, 0, 1, "f.gguf", &err) == OK ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == EXIT_BAD_FILE && strstr(said(), line));

@@ -83,7 +83,7 @@ static void check_sample(void)
     CHECK(weights_ntensors(w) == 3 && strcmp(weights_tensor(w, 1)->name, "none") == 0);
     const struct tensor *m = weights_want(w, "m", 2, 3, &err), *q = weights_find(w, "q");
     CHECK(m && memcmp(m->data, values, sizeof(values)) == 0);
-    CHECK(weights_floats(x, q, 0, 32, &err) == OK && x[0] == 5 && x[1] == 0);
+    CHECK(weights_floats(x, q, 0, 32, "f.gguf", &err) == OK && x[0] == 5 && x[1] == 0);
     CHECK(!weights_want(w, "m", 3, 2, &err) && strstr(err.msg, "expected [3,2], found [2,3]"));
     CHECK(!weights_want(w, "o", 3, 0, &err) && strstr(err.msg, "expected [3], found none"));
     weights_close(w);
@@ -186,7 +186,8 @@ static void test_cuts(void)
     struct weights *w;
     float x[6];
     CHECK(weights_open_header(&w, path, &err) == OK);
-    CHECK(weights_floats(x, weights_find(w, "m"), 0, 6, &err) == ERR_FORMAT);
+    CHECK(weights_floats(x, weights_find(w, "m"), 0, 6, "f.gguf", &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "f.gguf: tensor m: its data is not in the file"));
     weights_close(w);
 }
 

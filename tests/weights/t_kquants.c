@@ -122,15 +122,18 @@ static void test_floats(void)
     t.bytes = sizeof(two);
     two[144 + 1] = two[144 + 3] = 0x3c; /* d and dmin of the second block */
     two[144 + 4] = two[144 + 8] = 1;
-    CHECK(weights_floats(y, &t, 256, 256, &err) == OK && y[0] == -1 && y[32] == 0);
-    CHECK(weights_floats(y, &t, 32, 256, &err) == ERR_FORMAT);
-    CHECK(weights_floats(y, &t, 256, 32, &err) == ERR_FORMAT);
+    CHECK(weights_floats(y, &t, 256, 256, "f.gguf", &err) == OK && y[0] == -1 && y[32] == 0);
+    CHECK(weights_floats(y, &t, 32, 256, "f.gguf", &err) == ERR_FORMAT);
+    CHECK(weights_floats(y, &t, 256, 32, "f.gguf", &err) == ERR_FORMAT);
     static const int no[] = { 9, 15, 16, 17, 18, 19, 21, 22, 29, 34, 35, 39, 40, W_I32, W_F8_E4M3 };
     for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
         char found[64];
         t.type = no[i];
-        snprintf(found, sizeof(found), "found %s; take a Q4_K_M", wtype_name(no[i]));
-        CHECK(weights_floats(y, &t, 0, 256, &err) == ERR_FORMAT && strstr(err.msg, found));
+        snprintf(found, sizeof(found), "IQ4_XS, found %s", wtype_name(no[i]));
+        CHECK(weights_floats(y, &t, 0, 256, "f.gguf", &err) == ERR_FORMAT);
+        CHECK(strncmp(err.msg, "f.gguf: tensor t: expected F64", 30) == 0);
+        CHECK(strcmp(strstr(err.msg, "IQ4_XS"), found) == 0);
+        strcat(found, "; take a Q4_K_M");
         CHECK(quant_refuse("f.gguf", &t, &err) == ERR_FORMAT && strstr(err.msg, found));
         CHECK(strncmp(err.msg, "f.gguf: tensor t: expected F32", 30) == 0);
     }
@@ -145,7 +148,7 @@ static void check_hash(const struct tensor *t, const char *type, const char *has
     CHECK(t && strcmp(wtype_name(t->type), type) == 0 && wtype_block(t->type, &values, &bytes));
     n = t->bytes / bytes * values;
     float *x = malloc(n * sizeof(*x));
-    CHECK(x && weights_floats(x, t, 0, n, &err) == OK);
+    CHECK(x && weights_floats(x, t, 0, n, "f.gguf", &err) == OK);
     sha256_hex(found, x, n * sizeof(*x));
     if (strcmp(found, hash) != 0)
         fprintf(stderr, "%s of type %s: %s\n", t->name, type, found);

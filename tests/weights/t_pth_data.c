@@ -67,9 +67,9 @@ static void test_data(const char *folder, json_t *index)
                *half = open_data(folder, "router_half.pth", OK);
     struct pth *bf16 = open_data(folder, "router_bf16.pth", OK);
     float a[64], b[64], c[64];
-    CHECK(weights_floats(a, pth_find(full, "mlp.4.bias"), 0, 64, &err) == OK);
-    CHECK(weights_floats(b, pth_find(half, "mlp.4.bias"), 0, 64, &err) == OK);
-    CHECK(weights_floats(c, pth_find(bf16, "mlp.4.bias"), 0, 64, &err) == OK);
+    CHECK(weights_floats(a, pth_find(full, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
+    CHECK(weights_floats(b, pth_find(half, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
+    CHECK(weights_floats(c, pth_find(bf16, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
     for (int i = 0; i < 64; i++)
         CHECK(fabsf(a[i] - b[i]) <= fabsf(a[i]) / 1024 && fabsf(a[i] - c[i]) <= fabsf(a[i]) / 128);
     pth_close(full);

@@ -149,17 +149,18 @@ static void test_floats(void)
     struct tensor t = {
         .name = "t", .type = W_Q8_0, .ndim = 1, .shape = { 64 }, .data = q, .bytes = sizeof(q)
     };
-    CHECK(weights_floats(y, &t, 32, 32, &err) == OK && fabsf(y[31] - 43) < 0.1f);
-    CHECK(weights_floats(y, &t, 16, 32, &err) == ERR_FORMAT);
-    CHECK(weights_floats(y, &t, 32, 64, &err) == ERR_FORMAT && strstr(err.msg, "tensor t"));
-    CHECK(weights_floats(y, &t, SIZE_MAX - 31, 64, &err) == ERR_FORMAT);
+    CHECK(weights_floats(y, &t, 32, 32, "f.gguf", &err) == OK && fabsf(y[31] - 43) < 0.1f);
+    CHECK(weights_floats(y, &t, 16, 32, "f.gguf", &err) == ERR_FORMAT);
+    CHECK(weights_floats(y, &t, 32, 64, "f.gguf", &err) == ERR_FORMAT &&
+          strstr(err.msg, "f.gguf: tensor t: values 32 to 96"));
+    CHECK(weights_floats(y, &t, SIZE_MAX - 31, 64, "f.gguf", &err) == ERR_FORMAT);
     t.type = 16;
-    CHECK(weights_floats(y, &t, 0, 32, &err) == ERR_FORMAT && strstr(err.msg, "IQ2_XXS"));
+    CHECK(weights_floats(y, &t, 0, 32, "f.gguf", &err) == ERR_FORMAT && strstr(err.msg, "IQ2_XXS"));
     double d[2] = { 0.5, -3 };
     struct tensor f64 = {
         .name = "d", .type = W_F64, .ndim = 1, .shape = { 2 }, .data = d, .bytes = sizeof(d)
     };
-    CHECK(weights_floats(y, &f64, 1, 1, &err) == OK && y[0] == -3);
+    CHECK(weights_floats(y, &f64, 1, 1, "f.gguf", &err) == OK && y[0] == -3);
     int type;
     CHECK(wtype_parse(&type, "q4_K") && type == 12 && strcmp(wtype_name(30), "BF16") == 0);
     CHECK(!wtype_parse(&type, "q4_") && !wtype_parse(&type, "") && !wtype_name(4));

@@ -175,8 +175,8 @@ static void check_file(const struct weights *src, const char *root, const char *
         unsigned char *q = malloc(t->bytes);
         float *x = malloc(3 * s->bytes), *y = x + count, *z = y + count;
         double ours = 0, theirs = 0;
-        CHECK(q && x && weights_floats(x, s, 0, count, &err) == OK);
-        CHECK(weights_floats(y, t, 0, count, &err) == OK);
+        CHECK(q && x && weights_floats(x, s, 0, count, "f.gguf", &err) == OK);
+        CHECK(weights_floats(y, t, 0, count, "f.gguf", &err) == OK);
         quant_encode(q, t->type, x, NULL, count);
         quant_decode(z, t->type, q, count);
         for (size_t k = 0; k < count; k++) {

@@ -211,7 +211,7 @@ static int load_tensors(struct train *t, const struct weights *w, struct err *er
             if (!from)
                 return ERR_FORMAT;
             float *to = part == 0 ? x->value : part == 1 ? x->m : x->v;
-            int rc = weights_floats(to, from, 0, x->rows * x->cols, err);
+            int rc = weights_floats(to, from, 0, x->rows * x->cols, weights_path(w), err);
             if (rc)
                 return rc;
         }
@@ -228,7 +228,7 @@ static int load_curve(struct pretrain_state *s, const struct weights *w, struct 
         return err_set(err, ERR_FORMAT, "%s: tensor curve: expected 4 columns", weights_path(w));
     for (size_t i = 0; i < curve->shape[0]; i++) {
         float row[ROW_FLOATS];
-        int rc = weights_floats(row, curve, i * ROW_FLOATS, ROW_FLOATS, err);
+        int rc = weights_floats(row, curve, i * ROW_FLOATS, ROW_FLOATS, weights_path(w), err);
         if (rc == OK)
             rc = pretrain_add_row(s, &(struct pretrain_row){ row[0], row[1], row[2], row[3] }, err);
         if (rc)
