@@ -106,11 +106,14 @@ static const char *options_store(const struct option *o, const char *value)
         if (!options_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";
         return NULL;
-    case OPTION_FLOAT: {
+    case OPTION_FLOAT:
+    case OPTION_AMOUNT: {
         char *end;
         float f = strtof(value, &end);
         if (end == value || *end || !(fabsf(f) < INFINITY))
             return "a number";
+        if (o->type == OPTION_AMOUNT && !(f > 0))
+            return "a number above 0";
         *(float *)o->to = f;
         return NULL;
     }
