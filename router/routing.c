@@ -66,7 +66,8 @@ static int routing_open_pace(struct routing *r, uint64_t answers, struct err *er
 {
     const struct caps_limits *l = &r->caps.limits;
     if (answers && r->policy != POLICY_PRICE)
-        return err_set(err, ERR_ARG, "pace: expected policy price, found %s",
+        return err_set(err, ERR_ARG,
+                       "pace: expected policy price, which needs worth and a router, found %s",
                        policy_name(r->policy));
     if (answers && !caps_limited(l))
         return err_set(err, ERR_ARG,

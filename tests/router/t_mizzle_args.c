@@ -217,7 +217,7 @@ static void test_refused(void)
     BAD(threshold, 2, ARG, "threshold");
     BAD(policy, "price", ARG, "worth");
     BAD(worth, -1, ARG, "worth");
-    BAD(pace, 1, ARG, "pace: expected policy price");
+    BAD(pace, 1, ARG, "pace: expected policy price, which needs worth");
     BAD(call_ms, (double)NAN, ARG, "call_ms");
     BAD(wait_price, (double)INFINITY, ARG, "wait_price");
     BAD(span, 2, ARG, "span");

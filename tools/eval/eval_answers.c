@@ -50,9 +50,7 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .seed = m->o->seed,
                                         .step_ns = m->clock.step_ns,
                                         .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
-    int rc = setup_check_price(err);
-    if (rc == OK)
-        rc = setup_options(&options, err);
+    int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
     if (rc != OK)
@@ -323,7 +321,9 @@ static int answers_check_pace(const struct answers_run *m, struct err *err)
 static int answers_check(struct answers_run *m, struct err *err)
 {
     const struct eval_options *o = m->o;
-    int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
+    int rc = setup_check_price(err);
+    if (rc == OK && o->policies)
+        rc = eval_list_parse(&m->list, o->policies, err);
     if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
         rc = err_set(err, ERR_ARG, "--against: expected one of the policies of --policy, found %s",
                      o->against);
