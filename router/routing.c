@@ -109,6 +109,14 @@ static int routing_set_span(struct routing *r, const struct mizzle_options *o, s
     return OK;
 }
 
+int routing_check_span(enum policy p, float span, float threshold, struct err *err)
+{
+    if (!(span > 0) || span > threshold || !policy_scores(p))
+        return OK;
+    return err_set(err, ERR_ARG, "span: expected more than the threshold, which is %g, found %g",
+                   (double)threshold, (double)span);
+}
+
 /* Choose the policy, open its router, and set the thresholds. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)

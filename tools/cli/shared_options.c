@@ -63,8 +63,8 @@ const struct option_group route_option_rows = {
           "else 0.5; price: 0.5)" },
         { "--span", NULL, OPTION_FLOAT, &route_options.span, "S",
           "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
-          "score below S, 0 to 1, from it: names of several tokens cost one call (default: 0, "
-          "which is off, as any S up to T is)" },
+          "score below S, above T to 1, from it: names of several tokens cost one call (default: "
+          "0, which is off)" },
         { "--worth", NULL, OPTION_AMOUNT, &route_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
