@@ -183,6 +183,14 @@ for wish in '"threshold":0.95' '"span":0' '"span":0.7' '"span":0.1,"policy":"alw
     ask "$wish"
     grep -q '"choices"' "$dir/out" || fail "$wish: $(cat "$dir/out")"
 done
+# A threshold stands where there is a score: with a span beside tokens in reach, too.
+ask '"policy":"random","threshold":0.6,"span":1'
+grep -q '"score":[0-9.]*,"threshold":1.0' "$dir/out" || fail "no token in reach: $(cat "$dir/out")"
+grep -q '"policy":"random","threshold":0.6' "$dir/out" || fail "$(cat "$dir/out")"
+for policy in always never; do
+    ask '"policy":"'$policy'"'
+    [ "$(grep -o '"threshold":[^,}]*' "$dir/out")" = '"threshold":null' ] || fail "$policy: $(cat "$dir/out")"
+done
 stop TERM 0
 
 # TLS, from a certificate and its key.
