@@ -148,6 +148,19 @@ static void test_zero(void)
     REFUSED_BY(pretrain, "--save-every: expected a whole number of", "--save-every", "0");
 }
 
+/* An option that only other commands have: they are named, and no other option is suggested unless
+ * it is all but the same. */
+static void test_elsewhere(void)
+{
+    REFUSED_BY(run, "--score (an option of eval); see", "--score", "x");
+    REFUSED_BY(serve, "--adapt (an option of run and eval); see", "--adapt", "x");
+    REFUSED_BY(serve, "--adapt=x (an option of run and eval); see", "--adapt=x");
+    REFUSED_BY(info, "--threads (an option of run, serve and others); see", "--threads", "2");
+    REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
+               "--question", "2");
+    REFUSED_BY(man, "unknown option --no-such; see", "--no-such");
+}
+
 static void test_help(void)
 {
     int n;
@@ -212,6 +225,7 @@ int main(void)
     test_values();
     test_refused();
     test_zero();
+    test_elsewhere();
     test_help();
     test_distance();
     test_rows();
