@@ -185,7 +185,8 @@ struct mizzle_options {
 
     /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
      * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
-     * cloud's as a whole. Needs cloud_tokens of 2 or more; no effect up to threshold. 0: off */
+     * cloud's as a whole. Needs cloud_tokens of 2 or more, and to be above the threshold. 0:
+     * off */
     double span;
 
     /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is

@@ -27,6 +27,11 @@ bool policy_parse(enum policy *out, const char *name)
     return false;
 }
 
+bool policy_scores(enum policy p)
+{
+    return p != POLICY_ALWAYS && p != POLICY_NEVER;
+}
+
 bool policy_reads_router(enum policy p)
 {
     return policy_reads_network(p) || p == POLICY_CONTEXT;

@@ -30,6 +30,8 @@ enum policy {
 const char *policy_name(enum policy p);
 /* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
+/* True unless all tokens are treated alike: always and never have no score. */
+bool policy_scores(enum policy p);
 /* True when the score comes from a router: a network for mlp and price, a table for context. */
 bool policy_reads_router(enum policy p);
 /* True when that is a network. */
@@ -54,7 +56,7 @@ float policy_score_random(uint64_t seed, size_t position);
  * shorter, a token in reach takes a call. */
 struct span {
     float threshold; /* in reach, tokens with a score below it are taken; no effect up to the first
-                        threshold */
+                        threshold, which users are told (routing_check_span) */
     size_t tokens;   /* N, that calls ask for; with 1 there is no reach */
 };
 

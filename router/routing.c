@@ -66,7 +66,8 @@ static int routing_open_pace(struct routing *r, uint64_t answers, struct err *er
 {
     const struct caps_limits *l = &r->caps.limits;
     if (answers && r->policy != POLICY_PRICE)
-        return err_set(err, ERR_ARG, "pace: expected policy price, found %s",
+        return err_set(err, ERR_ARG,
+                       "pace: expected policy price, which needs worth and a router, found %s",
                        policy_name(r->policy));
     if (answers && !caps_limited(l))
         return err_set(err, ERR_ARG,
@@ -106,6 +107,14 @@ static int routing_set_span(struct routing *r, const struct mizzle_options *o, s
                        o->cloud_tokens);
     r->span = (struct span){ (float)o->span, o->cloud_tokens };
     return OK;
+}
+
+int routing_check_span(enum policy p, float span, float threshold, struct err *err)
+{
+    if (!(span > 0) || span > threshold || !policy_scores(p))
+        return OK;
+    return err_set(err, ERR_ARG, "span: expected more than the threshold, which is %g, found %g",
+                   (double)threshold, (double)span);
 }
 
 /* Choose the policy, open its router, and set the thresholds. */

@@ -76,6 +76,10 @@ int routing_router(struct router **out, const struct engine *e, const char *path
 int routing_fit_router(struct router *r, const struct engine *e, const char *path, struct err *note,
                        struct err *err);
 
+/* Refuse a span, 0 for none, that would do nothing, because it is not above the threshold of this
+ * policy. Not part of routing_open, as eval has thresholds of its own. ERR_ARG. */
+int routing_check_span(enum policy p, float span, float threshold, struct err *err);
+
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);
 /* Take the next note for the user: true and one line, or false. */

@@ -41,10 +41,10 @@ static const struct option_group server_opts = {
           "trial token (default: none)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
-        { "--slots", NULL, OPTION_SIZE, &slots, "N",
+        { "--slots", NULL, OPTION_COUNT, &slots, "N",
           "Keep N texts, in progress or cached, at most 64 (default: as many as fit into 512 "
           "MB, at least 4)" },
-        { "--queue", NULL, OPTION_SIZE, &queue, "N",
+        { "--queue", NULL, OPTION_COUNT, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
           "Require the API key in this file (default: the key in MIZZLE_SERVER_KEY, else none)" },

@@ -30,7 +30,7 @@ static const struct option_group pretrain_opts = {
           "Train everything: the vocabulary, all four models, and a router for each edge model" },
         { "--size", NULL, OPTION_STR, &size, "NAME",
           "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud" },
-        { "--steps", NULL, OPTION_SIZE, &steps, "N",
+        { "--steps", NULL, OPTION_COUNT, &steps, "N",
           "Train N steps instead of the number that belongs to the size; the result is a "
           "different model" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
@@ -38,7 +38,7 @@ static const struct option_group pretrain_opts = {
         { "--resume", NULL, OPTION_FLAG, &resume, NULL,
           "Continue from the checkpoints in DIR, with the same final bits; finished models are "
           "kept" },
-        { "--save-every", NULL, OPTION_SIZE, &save_every, "N",
+        { "--save-every", NULL, OPTION_COUNT, &save_every, "N",
           "Save a checkpoint every N steps (default: 200)" },
         OPTION_ROW_QUIET(&quiet),
         OPTION_ROW_THREADS,
@@ -169,9 +169,8 @@ static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected either --all or --size");
     if (size && !pretrain_plan_find(size))
         return err_set(err, ERR_ARG, "--size: expected 0.1, 0.5, 1 or cloud, found %s", size);
-    if (steps > 1000000 || !save_every)
-        return err_set(err, ERR_ARG, "%s",
-                       steps ? "--steps: at most 1000000" : "--save-every: expected at least 1");
+    if (steps > 1000000)
+        return err_set(err, ERR_ARG, "--steps: expected 1 to 1000000, found %zu", steps);
     return OK;
 }
 

@@ -51,7 +51,7 @@ static const struct option_group calibrate_opts = {
           "Ask in this form: citer, lm-eval or chat (default: citer)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
-        { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
+        { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--kind", NULL, OPTION_STR, &task_options.kind, "NAME",
           "milli: ask only where, which, sums, sort or notes (default: all)" },

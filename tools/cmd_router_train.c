@@ -44,7 +44,7 @@ static const struct option_group train_opts = {
           "Route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",
           "Route no more than needed to catch this share of the errors (default: 0.995)" },
-        { "--width", NULL, OPTION_SIZE, &width, "N",
+        { "--width", NULL, OPTION_COUNT, &width, "N",
           "Give the hidden layer of mlp, hurdle or citer N units (default: twice the hidden "
           "size)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",

@@ -196,6 +196,26 @@ static void test_prompts(void)
     tokenizer_close(tok);
 }
 
+/* A span that is not above the threshold would do nothing; with no threshold there is none. */
+static void test_span(void)
+{
+    struct mizzle_options o = base;
+    o.policy = "entropy";
+    o.threshold = 0.25;
+    o.cloud_tokens = 2;
+    o.span = 0.125;
+    refuses(&o, MIZZLE_ARG, "span: expected more than the threshold, which is 0.25, found 0.125");
+    o.span = 0.25;
+    refuses(&o, MIZZLE_ARG, "span: expected more than the threshold");
+    o.policy = "never";
+    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);
+    o.policy = "entropy";
+    o.span = 0.375;
+    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);
+    o.threshold = (double)NAN; /* 0.5 */
+    refuses(&o, MIZZLE_ARG, "which is 0.5, found 0.375");
+}
+
 /* Options that mizzle_open refuses; the message names the option or its value. */
 static void test_refused(void)
 {
@@ -217,7 +237,7 @@ static void test_refused(void)
     BAD(threshold, 2, ARG, "threshold");
     BAD(policy, "price", ARG, "worth");
     BAD(worth, -1, ARG, "worth");
-    BAD(pace, 1, ARG, "pace: expected policy price");
+    BAD(pace, 1, ARG, "pace: expected policy price, which needs worth");
     BAD(call_ms, (double)NAN, ARG, "call_ms");
     BAD(wait_price, (double)INFINITY, ARG, "wait_price");
     BAD(span, 2, ARG, "span");
@@ -275,6 +295,7 @@ int main(void)
     test_sizes();
     test_prompts();
     test_refused();
+    test_span();
     test_key();
     tiny_remove();
     return 0;

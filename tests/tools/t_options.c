@@ -14,7 +14,7 @@ static bool flag;
 static const char *text;
 static size_t size;
 static uint64_t big;
-static float number;
+static float number, amount;
 static struct option_list list;
 
 static const struct option_group own = {
@@ -27,6 +27,7 @@ static const struct option_group own = {
         { "--big", NULL, OPTION_U64, &big, "N", "a big number" },
         { "--number", NULL, OPTION_FLOAT, &number, "X",
           "a number whose help is so long that it cannot stand in one line of eighty columns" },
+        { "--amount", NULL, OPTION_AMOUNT, &amount, "X", "an amount" },
         { "--item", NULL, OPTION_LIST, &list, "TEXT", "several" },
         OPTION_END,
     },
@@ -43,8 +44,8 @@ static const struct command cmd = {
 /* What the last call of parse printed. */
 static char said[8192];
 
-/* Parse up to seven words and capture stdout and stderr in `said`. */
-static int parse(int *nargs, char **argv)
+/* Parse words as `as` does and capture stdout and stderr in `said`. */
+static int parse_as(const struct command *as, int *nargs, char **argv)
 {
     int argc = 0;
     while (argv[argc])
@@ -55,7 +56,7 @@ static int parse(int *nargs, char **argv)
     fflush(stderr);
     int out = dup(1), err = dup(2);
     CHECK(dup2(fileno(f), 1) == 1 && dup2(fileno(f), 2) == 2);
-    int status = options_parse(&cmd, argc, argv, nargs);
+    int status = options_parse(as, argc, argv, nargs);
     fflush(stdout);
     fflush(stderr);
     CHECK(dup2(out, 1) == 1 && dup2(err, 2) == 2);
@@ -65,6 +66,11 @@ static int parse(int *nargs, char **argv)
     said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
     fclose(f);
     return status;
+}
+
+static int parse(int *nargs, char **argv)
+{
+    return parse_as(&cmd, nargs, argv);
 }
 
 #define PARSE(nargs, ...) parse(nargs, (char *[]){ "test", __VA_ARGS__, NULL })
@@ -84,19 +90,21 @@ static void test_values(void)
           !list.at[2]);
     CHECK(PARSE(&n, "--text=") == -1 && !*text);
     CHECK(PARSE(&n, "--count", "1") == -1 && size == 1);
+    CHECK(PARSE(&n, "--amount", "1e-9") == -1 && amount == 1e-9f);
 }
 
-/* Parsing must fail with `what` in the message. */
-static void refused(const char *what, char **argv)
+/* Parsing as `as` must fail with `what` in the message. */
+static void refused(const struct command *as, const char *what, char **argv)
 {
     int n;
-    CHECK(parse(&n, argv) == EXIT_USAGE);
+    CHECK(parse_as(as, &n, argv) == EXIT_USAGE);
     if (!strstr(said, what) || strchr(said, '\n') != said + strlen(said) - 1)
         fprintf(stderr, "expected one line with \"%s\", found: %s", what, said);
     CHECK(strstr(said, what) && strchr(said, '\n') == said + strlen(said) - 1);
 }
 
-#define REFUSED(what, ...) refused(what, (char *[]){ "test", __VA_ARGS__, NULL })
+#define REFUSED(what, ...)        refused(&cmd, what, (char *[]){ "test", __VA_ARGS__, NULL })
+#define REFUSED_BY(as, what, ...) refused(&cmd_##as, what, (char *[]){ #as, __VA_ARGS__, NULL })
 
 static void test_refused(void)
 {
@@ -114,10 +122,43 @@ static void test_refused(void)
     REFUSED("--number: expected a number", "--number", "nan");
     REFUSED("--number: expected a number", "--number", "1e99");
     REFUSED("--number: expected X, found nothing", "--number");
+    REFUSED("--amount: expected a number above 0, found 0", "--amount", "0");
+    REFUSED("--amount: expected a number above 0, found -1", "--amount", "-1");
     REFUSED("--flag: expected no value, found 1", "--flag=1");
     for (int i = 2; i < 16; i++)
         CHECK(PARSE(&(int){ 0 }, "--item", "x") == -1);
     REFUSED("--item: expected at most 16", "--item", "x");
+}
+
+/* Where 0 would be taken for an option that was not given, it is refused. */
+static void test_zero(void)
+{
+    REFUSED_BY(run, "--worth: expected a number above 0, found 0", "--worth", "0");
+    REFUSED_BY(eval, "--worth: expected a number above 0, found 0", "--worth", "0");
+    REFUSED_BY(run, "--call-ms: expected a number above 0, found 0", "--call-ms", "0");
+    REFUSED_BY(run, "--wait-price: expected a number above 0, found 0", "--wait-price", "0");
+    REFUSED_BY(run, "--max-wasted-calls: expected a whole", "--max-wasted-calls", "0");
+    REFUSED_BY(run, "--cloud-timeout: expected a whole", "--cloud-timeout", "0");
+    REFUSED_BY(run, "--hedge-ms: expected a whole number of at least 1", "--hedge-ms", "0");
+    REFUSED_BY(cloud, "--slots: expected a whole number of at least 1", "--slots", "0");
+    REFUSED_BY(cloud, "--queue: expected a whole number of at least 1", "--queue", "0");
+    REFUSED_BY(router_train, "--width: expected a whole number of at least 1", "--width", "0");
+    REFUSED_BY(router_calibrate, "--n-predict: expected a whole number of", "-n", "0");
+    REFUSED_BY(pretrain, "--steps: expected a whole number of at least 1", "--steps", "0");
+    REFUSED_BY(pretrain, "--save-every: expected a whole number of", "--save-every", "0");
+}
+
+/* An option that only other commands have: they are named, and no other option is suggested unless
+ * it is all but the same. */
+static void test_elsewhere(void)
+{
+    REFUSED_BY(run, "--score (an option of eval); see", "--score", "x");
+    REFUSED_BY(serve, "--adapt (an option of run and eval); see", "--adapt", "x");
+    REFUSED_BY(serve, "--adapt=x (an option of run and eval); see", "--adapt=x");
+    REFUSED_BY(info, "--threads (an option of run, serve and others); see", "--threads", "2");
+    REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
+               "--question", "2");
+    REFUSED_BY(man, "unknown option --no-such; see", "--no-such");
 }
 
 static void test_help(void)
@@ -183,6 +224,8 @@ int main(void)
     test_words();
     test_values();
     test_refused();
+    test_zero();
+    test_elsewhere();
     test_help();
     test_distance();
     test_rows();

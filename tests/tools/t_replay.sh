@@ -148,6 +148,11 @@ done
 expect 2 run --question 8 --span 0.9
 one_line
 grep -q -e '--span: expected --cloud-tokens of 2 or more, found 1' "$dir/err" || fail "$(cat "$dir/err")"
+for command in run explain; do # the threshold is in the router's file
+    expect 2 $command --question 8 --cloud-tokens 4 --span 0.1
+    one_line
+    says "mizzle $command: --span: expected more than the threshold, which is 0.5.*, found 0.1"
+done
 
 # A pace over several answers: the same, and each of them asks.
 start_cloud

@@ -45,21 +45,42 @@ void options_as_typed(struct err *out, const struct command *cmd, const char *li
     err_set(out, OK, "%s", text);
 }
 
-/* Report an unknown option and suggest the nearest name, if one is at most three letters off. */
-static int options_unknown(const struct command *cmd, const char *arg)
+/* Say which commands have an option of the name s[n]; nothing if none has. */
+static void options_elsewhere(struct err *out, const char *s, size_t n)
 {
+    const char *has[3];
+    size_t found = 0;
+    for (size_t i = 0; commands[i] && found < 3; i++)
+        if (options_find(commands[i], s, n))
+            has[found++] = commands[i]->name;
+    out->msg[0] = '\0';
+    if (found == 1)
+        err_set(out, OK, "an option of %s", has[0]);
+    else if (found)
+        err_set(out, OK, "an option of %s%s%s%s", has[0], found > 2 ? ", " : " and ", has[1],
+                found > 2 ? " and others" : "");
+}
+
+/* Report an unknown option s, whose name has n bytes. Say which commands have it, and suggest the
+ * nearest name of cmd's own, if that is at most three letters off, or one if others have it. */
+static int options_unknown(const struct command *cmd, const char *s, size_t n)
+{
+    struct err line, other, hint;
     const char *near = NULL;
-    size_t least = 4;
+    options_elsewhere(&other, s, n);
+    hint = other;
+    size_t least = other.msg[0] ? 2 : 4;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
-            if (edit_distance(arg, o->name) < least) {
-                least = edit_distance(arg, o->name);
+            if (edit_distance(s, o->name) < least) {
+                least = edit_distance(s, o->name);
                 near = o->name;
             }
-    struct err err;
-    err_set(&err, ERR_ARG, "unknown option %s", arg);
-    fprintf(stderr, "mizzle %s: %s%s%s%s; see mizzle %s --help\n", cmd->name, err.msg,
-            near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", cmd->name);
+    err_set(&line, ERR_ARG, "unknown option %s", s);
+    if (near)
+        err_set(&hint, OK, "%s%sdid you mean %s?", other.msg, other.msg[0] ? "; " : "", near);
+    fprintf(stderr, "mizzle %s: %s%s%s%s; see mizzle %s --help\n", cmd->name, line.msg,
+            hint.msg[0] ? " (" : "", hint.msg, hint.msg[0] ? ")" : "", cmd->name);
     return EXIT_USAGE;
 }
 
@@ -106,11 +127,14 @@ static const char *options_store(const struct option *o, const char *value)
         if (!options_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";
         return NULL;
-    case OPTION_FLOAT: {
+    case OPTION_FLOAT:
+    case OPTION_AMOUNT: {
         char *end;
         float f = strtof(value, &end);
         if (end == value || *end || !(fabsf(f) < INFINITY))
             return "a number";
+        if (o->type == OPTION_AMOUNT && !(f > 0))
+            return "a number above 0";
         *(float *)o->to = f;
         return NULL;
     }
@@ -158,10 +182,10 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
             return EXIT_FINE;
         }
         const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
-        const struct option *o =
-            options_find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
+        size_t n = equals ? (size_t)(equals - arg) : strlen(arg);
+        const struct option *o = options_find(cmd, arg, n);
         if (!o)
-            return options_unknown(cmd, arg);
+            return options_unknown(cmd, arg, n);
         const char *value = equals ? equals + 1 : NULL;
         if (o->type == OPTION_FLAG && value)
             return options_usage(cmd, o->name, "no value", value);

@@ -15,7 +15,8 @@
 
 struct command;
 
-/* OPTION_COUNT is a size that must not be 0, so 0 can stand for an option that was not given. */
+/* OPTION_COUNT is a size and OPTION_AMOUNT a float that must be above 0, so 0 can stand for an
+ * option that was not given. */
 enum option_type {
     OPTION_FLAG,
     OPTION_STR,
@@ -23,6 +24,7 @@ enum option_type {
     OPTION_COUNT,
     OPTION_U64,
     OPTION_FLOAT,
+    OPTION_AMOUNT,
     OPTION_LIST
 };
 

@@ -63,16 +63,16 @@ const struct option_group route_option_rows = {
           "else 0.5; price: 0.5)" },
         { "--span", NULL, OPTION_FLOAT, &route_options.span, "S",
           "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
-          "score below S, 0 to 1, from it: names of several tokens cost one call (default: 0, "
-          "which is off, as any S up to T is)" },
-        { "--worth", NULL, OPTION_FLOAT, &route_options.worth, "AMOUNT",
+          "score below S, above T to 1, from it: names of several tokens cost one call (default: "
+          "0, which is off)" },
+        { "--worth", NULL, OPTION_AMOUNT, &route_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
           "(default: none)" },
-        { "--call-ms", NULL, OPTION_FLOAT, &route_options.call_ms, "MS",
+        { "--call-ms", NULL, OPTION_AMOUNT, &route_options.call_ms, "MS",
           "Policy price: count on calls of MS milliseconds (default: waiting is not counted)" },
-        { "--wait-price", NULL, OPTION_FLOAT, &route_options.wait_price, "AMOUNT",
-          "Policy price: a second of waiting costs AMOUNT (default: 0)" },
+        { "--wait-price", NULL, OPTION_AMOUNT, &route_options.wait_price, "AMOUNT",
+          "Policy price: a second of waiting costs AMOUNT (default: waiting is not counted)" },
         OPTION_END,
     },
 };
@@ -97,7 +97,7 @@ const struct option_group ahead_option_rows = {
           "Continue after the small model's tentative token while the cloud is asked, with up to "
           "W requests in flight, 0 to 64; 0 waits for each answer. The text does not depend on "
           "W; above 1 some calls are wasted (default: 1)" },
-        { "--max-wasted-calls", NULL, OPTION_SIZE, &route_options.max_wasted, "N",
+        { "--max-wasted-calls", NULL, OPTION_COUNT, &route_options.max_wasted, "N",
           "Continue as with --ahead 1, which wastes no calls, after N wasted calls (default: no "
           "limit)" },
         { "--draft", NULL, OPTION_STR, &route_options.draft, "FROM",
@@ -133,12 +133,12 @@ static const struct option cloud_rows[] = {
       "only over https or to this machine)" },
     { "--cloud-ca", NULL, OPTION_STR, &cloud_option_values.ca, "FILE",
       "Trust only the certificate authorities in this PEM file (default: the system's)" },
-    { "--cloud-timeout", NULL, OPTION_SIZE, &cloud_option_values.timeout_ms, "MS",
+    { "--cloud-timeout", NULL, OPTION_COUNT, &cloud_option_values.timeout_ms, "MS",
       "End a call that has no answer after MS milliseconds (default: 10000)" },
     { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
-    { "--hedge-ms", NULL, OPTION_SIZE, &cloud_option_values.hedge_ms, "MS",
+    { "--hedge-ms", NULL, OPTION_COUNT, &cloud_option_values.hedge_ms, "MS",
       "Send a request a second time if there is no answer after MS milliseconds (default: "
       "never)" },
     { "--compress", NULL, OPTION_FLAG, &cloud_option_values.compress, NULL,

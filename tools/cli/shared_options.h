@@ -48,12 +48,12 @@ extern struct engine_options {
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
     }
 /* For commands that write several answers, one after the other. */
-#define OPTION_ROW_PACE                                                                         \
-    {                                                                                           \
-        "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                                 \
-            "Policy price: spread --max-cloud-tokens, --max-upload-bytes and --cloud-budget "   \
-            "over N answers, for which --worth is lowered as far as necessary (default: first " \
-            "come, first served)"                                                               \
+#define OPTION_ROW_PACE                                                                       \
+    {                                                                                         \
+        "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                               \
+            "With --worth: spread --max-cloud-tokens, --max-upload-bytes and --cloud-budget " \
+            "over N answers, for which worth is lowered as far as necessary (default: first " \
+            "come, first served)"                                                             \
     }
 
 extern struct chat_options {

@@ -50,9 +50,7 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .seed = m->o->seed,
                                         .step_ns = m->clock.step_ns,
                                         .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
-    int rc = setup_check_price(err);
-    if (rc == OK)
-        rc = setup_options(&options, err);
+    int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
     if (rc != OK)
@@ -164,26 +162,45 @@ static int answers_baselines(struct answers_run *m, struct err *err)
     return rc;
 }
 
-/* Set the threshold of a policy at its point i: by the share it aims at, by --threshold, the
- * paper's, or its router's. Policies without one aim at --share, or at the share that the first
- * policy with a threshold routed. */
+/* Return the threshold that a policy has at its point i: --threshold, the paper's or its router's.
+ * NaN: it must be found. */
+static float answers_given(const struct answers_run *m, const struct eval_entry *e, size_t i)
+{
+    const struct router *router = e->router ? e->router : m->asking.routing.router;
+    float given = m->plan.paper ? (float)paper_rows[i].threshold : route_options.threshold;
+    if (m->plan.ntargets)
+        return NAN;
+    if (!isnan(given) || !policy_reads_router(e->policy))
+        return given;
+    return e->policy != POLICY_PRICE && router_threshold(router, &given) ? given : 0.5f;
+}
+
+/* Refuse a span that is not above the thresholds that are given. One that is found may be higher,
+ * as most are for large shares: then the span does nothing. */
+static int answers_check_span(const struct answers_run *m, struct err *err)
+{
+    float span = m->asking.routing.span.threshold;
+    int rc = OK;
+    for (size_t i = 0; i < m->list.n; i++)
+        for (size_t k = 0; rc == OK && k < answers_points(m); k++) {
+            float given = answers_given(m, &m->list.at[i], k);
+            if (!isnan(given))
+                rc = routing_check_span(m->list.at[i].policy, span, given, err);
+        }
+    return rc;
+}
+
+/* Set the threshold of a policy at its point i, which is given, or found by the share it aims at.
+ * Policies without one aim at --share, or at the share that the first policy with a threshold
+ * routed. */
 static int answers_threshold(struct answers_run *m, struct eval_result *r, size_t i, double first,
                              struct err *err)
 {
-    const struct eval_entry *e = r->entry;
     double share = isnan(m->o->share) ? first : (double)m->o->share;
-    if (!isnan(r->target))
-        return eval_run_calibrate(&m->run, r, r->target, err);
-    r->threshold = m->plan.paper ? (float)paper_rows[i].threshold : route_options.threshold;
+    r->threshold = answers_given(m, r->entry, i);
     if (!isnan(r->threshold))
         return OK;
-    if (policy_reads_router(e->policy)) {
-        const struct router *router = e->router ? e->router : m->asking.routing.router;
-        if (e->policy == POLICY_PRICE || !router_threshold(router, &r->threshold))
-            r->threshold = 0.5f;
-        return OK;
-    }
-    return eval_run_calibrate(&m->run, r, share, err);
+    return eval_run_calibrate(&m->run, r, isnan(r->target) ? share : r->target, err);
 }
 
 /* Take the next result, for an entry at its point i. */
@@ -324,7 +341,9 @@ static int answers_check_pace(const struct answers_run *m, struct err *err)
 static int answers_check(struct answers_run *m, struct err *err)
 {
     const struct eval_options *o = m->o;
-    int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
+    int rc = setup_check_price(err);
+    if (rc == OK && o->policies)
+        rc = eval_list_parse(&m->list, o->policies, err);
     if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
         rc = err_set(err, ERR_ARG, "--against: expected one of the policies of --policy, found %s",
                      o->against);
@@ -370,6 +389,8 @@ int eval_answers(const struct eval_options *o, struct err *err)
     int rc = answers_check(m, err);
     if (rc == OK)
         rc = answers_open(m, err);
+    if (rc == OK)
+        rc = answers_check_span(m, err);
     if (rc == OK)
         rc = answers_prepare(m, err);
     if (rc == OK)

@@ -11,7 +11,7 @@
 
 bool eval_entry_scores(const struct eval_entry *e)
 {
-    return e->policy != POLICY_ALWAYS && e->policy != POLICY_NEVER;
+    return policy_scores(e->policy);
 }
 
 /* Return the name of a file without its folders. */

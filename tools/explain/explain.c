@@ -123,6 +123,9 @@ static int explain_prepare(struct explain *x, struct err *err)
     if (rc == OK)
         rc = setup_routing(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)
+        rc = routing_check_span(x->routing.policy, x->routing.span.threshold, x->routing.threshold,
+                                err);
+    if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
     if (rc == OK)

@@ -222,7 +222,7 @@ static json_t *json_machine(const struct explain *x)
 static json_t *json_routing(const struct explain *x)
 {
     const struct routing *r = &x->routing;
-    bool scores = r->policy != POLICY_ALWAYS && r->policy != POLICY_NEVER;
+    bool scores = policy_scores(r->policy);
     bool network = policy_reads_network(r->policy);
     return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
                      scores ? json_number((double)r->threshold) : json_null(), "tap",

@@ -186,6 +186,9 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in
         rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
         rc = routing_open(&s->routing, &s->engine, mo, stop, err);
+    if (rc == OK)
+        rc = routing_check_span(s->routing.policy, s->routing.span.threshold, s->routing.threshold,
+                                err);
     if (rc != OK)
         return rc;
     s->vocab = tokenizer_size(s->engine.tokenizer);

@@ -60,7 +60,7 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
                   source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
     serve_mizzle_written(out, c, t);
     json_object_set_new(out, "score", isnan(t->score) ? json_null() : json_real((double)t->score));
-    if (t->threshold > c->ask->routing.threshold) /* in reach of the reply before it */
+    if (!isnan(t->score) && t->threshold > c->ask->routing.threshold) /* in reach of a reply */
         json_object_set_new(out, "threshold", json_real((double)t->threshold));
     json_object_set_new(out, "edge_id", t->has_edge ? json_integer(t->edge_id) : json_null());
     if (t->has_edge)
@@ -148,7 +148,9 @@ json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last)
                                                                          : a->routing.policy;
         json_object_set_new(out, "ledger", serve_mizzle_ledger(c));
         json_object_set_new(out, "policy", json_string(policy_name(policy)));
-        json_object_set_new(out, "threshold", json_real((double)a->routing.threshold));
+        json_object_set_new(out, "threshold",
+                            policy_scores(policy) ? json_real((double)a->routing.threshold)
+                                                  : json_null());
         json_object_set_new(out, "seed", json_integer((json_int_t)c->seed));
     }
     if (json_object_size(out))

@@ -227,6 +227,23 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     return true;
 }
 
+/* Refuse a span of the request that would do nothing. One of the server may be below a threshold of
+ * the request. */
+static bool serve_request_span(const struct serve_ask *a, const struct serve *s, const json_t *m,
+                               struct serve_error *e)
+{
+    struct err err = { "" };
+    if (!serve_field_get(m, "span") || !(a->routing.span > 0))
+        return true;
+    if (s->routing.span.tokens < 2)
+        return serve_error_set(e, 400, "invalid_value", "mizzle.span",
+                               "mizzle.span: expected a server that was started with "
+                               "--cloud-tokens of 2 or more");
+    if (routing_check_span(a->routing.policy, a->routing.span, a->routing.threshold, &err) != OK)
+        return serve_error_set(e, 400, "invalid_value", "mizzle.span", "mizzle.%s", err.msg);
+    return true;
+}
+
 /* Read mizzle.cloud: whether a failure of the cloud matters, or it is not to be asked. */
 static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct serve_error *e)
 {
@@ -264,14 +281,11 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
         !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
         return serve_request_inside(e, "mizzle");
-    if (a->routing.span > 0 && s->routing.span.tokens < 2)
-        return serve_error_set(e, 400, "invalid_value", "mizzle.span",
-                               "mizzle.span: expected a server that was started with "
-                               "--cloud-tokens of 2 or more");
     a->routing.ahead = (size_t)ahead;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
     return serve_request_trace(a, m, e) && serve_request_policy(a, s, m, e) &&
-           serve_request_cloud(a, m, e) && serve_request_private(a, m, e);
+           serve_request_span(a, s, m, e) && serve_request_cloud(a, m, e) &&
+           serve_request_private(a, m, e);
 }
 
 /* Read how the answer is sent. */

@@ -166,6 +166,33 @@ grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed"
 tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
+# A span of a request that would do nothing is refused; one of the server gives way to a threshold.
+refused 2 --port 0 --cloud-tokens 4 --span 0.1
+grep -q -e '--span: expected more than the threshold, which is 0' "$dir/err" || fail "$(cat "$dir/err")"
+ask() { # WISHES: ask with them in the object "mizzle"
+    curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"mizzle":{"trace":{},'"$1"'}}' \
+        >"$dir/out"
+}
+start --cloud-tokens 4 --span 0.9
+for wish in '"span":0.5' '"span":0.6,"threshold":0.6' '"span":0.4,"policy":"entropy","threshold":0.5'; do
+    ask "$wish"
+    grep -q '"message":"mizzle.span: expected more than the threshold.*"param":"mizzle.span"' "$dir/out" ||
+        fail "$wish: $(cat "$dir/out")"
+done
+for wish in '"threshold":0.95' '"span":0' '"span":0.7' '"span":0.1,"policy":"always"'; do
+    ask "$wish"
+    grep -q '"choices"' "$dir/out" || fail "$wish: $(cat "$dir/out")"
+done
+# A threshold stands where there is a score: with a span beside tokens in reach, too.
+ask '"policy":"random","threshold":0.6,"span":1'
+grep -q '"score":[0-9.]*,"threshold":1.0' "$dir/out" || fail "no token in reach: $(cat "$dir/out")"
+grep -q '"policy":"random","threshold":0.6' "$dir/out" || fail "$(cat "$dir/out")"
+for policy in always never; do
+    ask '"policy":"'$policy'"'
+    [ "$(grep -o '"threshold":[^,}]*' "$dir/out")" = '"threshold":null' ] || fail "$policy: $(cat "$dir/out")"
+done
+stop TERM 0
+
 # TLS, from a certificate and its key.
 refused 3 --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
