@@ -98,33 +98,32 @@ static int atomic_file_target(char **out, const char *path, struct err *err)
     return code;
 }
 
-/* Return what a new file may allow that replaces another user's or group's: whoever was in that
- * group may now be one of the others, and the other way round, so both get what both had. */
-static mode_t atomic_file_shared(mode_t old)
+/* Let a new file that will replace `old` be its group's. Where that is not allowed, its own group
+ * gets no more than all others. Whatever fails leaves fewer permissions or another group. */
+static void atomic_file_regroup(int fd, const struct stat *old)
 {
-    mode_t both = old & (old >> 3) & S_IRWXO;
-    return S_IRWXU | both << 3 | both;
+    struct stat made;
+    if (fstat(fd, &made) == 0 && made.st_gid != old->st_gid &&
+        fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        fchmod(fd, made.st_mode & (S_IRWXU | S_IRWXO | (made.st_mode & S_IRWXO) << 3));
 }
 
 /* Open a new file beside the final one. The process id and a number in its name keep writers apart.
- * old: what it will replace, or NULL. The file gets that one's permissions once it is known to have
- * the same owner and group. A file system that cannot change permissions leaves it with fewer. */
+ * old: what it will replace, or NULL; the new file allows no more. */
 static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode,
                               const struct stat *old)
 {
-    struct stat made;
     int fd = -1;
     if (old)
-        mode &= atomic_file_shared(old->st_mode);
+        mode &= old->st_mode;
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
         snprintf(p->temp, room, "%s.%ld.%u.part", p->path, (long)getpid(), i);
         fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             break;
     }
-    if (fd >= 0 && old && fstat(fd, &made) == 0 && made.st_uid == old->st_uid &&
-        made.st_gid == old->st_gid)
-        fchmod(fd, old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+    if (fd >= 0 && old)
+        atomic_file_regroup(fd, old);
     return fd;
 }
 

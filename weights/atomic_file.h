@@ -3,10 +3,9 @@
  * (a device, a folder) is refused. A symbolic link stays: what it leads to is written, unless the
  * link is another user's in a folder where everybody may make files.
  *
- * The umask decides about the permissions of a new file; one that replaces another keeps its bits.
- * If the old one belongs to another user or group than the new one, group and others get only what
- * both had, and at most what the umask allows. Owner, group and access control list are those of
- * any new file. */
+ * The umask decides about the permissions of a new file, and one that replaces another allows no
+ * more than that did. It stays in the old one's group; where that is not allowed, the new group
+ * gets no more than all others. Owner and access control list are those of any new file. */
 #ifndef WEIGHTS_ATOMIC_FILE_H
 #define WEIGHTS_ATOMIC_FILE_H
 
