@@ -71,7 +71,7 @@ void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs);
 /* Tell what the audit, which draws this share, has found of a decided token that was the local
  * model's own. */
 void adapt_audited(struct adapt *a, size_t at, double share, bool differs);
-/* End the text, so that the next one is scored by what was learnt. Returns from how many tokens. A
+/* End the text, so that the next one is scored by what was learnt. Returns how many answers. A
  * text that is not ended teaches nothing. */
 size_t adapt_end(struct adapt *a);
 

@@ -185,8 +185,8 @@ struct mizzle_options {
 
     /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
      * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
-     * cloud's as a whole. Needs cloud_tokens of 2 or more, and to be above the threshold. 0:
-     * off */
+     * cloud's as a whole. Needs cloud_tokens of 2 or more, and, unless the
+     * policy has no threshold, to be above it. 0: off */
     double span;
 
     /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is
@@ -311,7 +311,7 @@ struct mizzle_stats {
         size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
         uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
     } audit;
-    size_t learnt; /* tokens of the cloud from which `adapt` has learnt, of the audit too */
+    size_t learnt; /* answers of the cloud from which `adapt` has learnt, those to an audit too */
 };
 
 /* Return MIZZLE_VERSION of the library. */

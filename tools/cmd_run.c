@@ -187,7 +187,7 @@ static void cmd_run_end(struct run *r)
     if (r->audit.drawn)
         audit_line(stderr, "audit", &r->audit);
     if (route_options.adapt)
-        fprintf(stderr, "adapt: learnt from %zu token%s of the cloud\n", r->learnt,
+        fprintf(stderr, "adapt: learnt from %zu answer%s of the cloud\n", r->learnt,
                 r->learnt == 1 ? "" : "s");
     r->signs.kept = r->audit.kept;
     r->signs.missed = r->audit.missed;
@@ -447,8 +447,8 @@ const struct command cmd_run = {
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. With --audit or --adapt it has "
-        "what the audit found, and with --adapt from how many tokens the router has learnt "
-        "(learnt).\n\n"
+        "what the audit found, and with --adapt from how many answers of the cloud the router "
+        "has learnt (learnt).\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of "
         "`mizzle eval` does.\n\n"
         "  mizzle run --question 1\n"

@@ -139,7 +139,7 @@ struct decode_stats {
     struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
     uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
     struct decode_audit audit;    /* its calls, tokens and time are not in the counts above */
-    size_t learnt;                /* tokens from which `adapt` has learnt, of the audit too */
+    size_t learnt;                /* answers from which `adapt` has learnt, to the audit too */
     enum finish finish;
 };
 

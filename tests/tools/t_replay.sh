@@ -97,7 +97,7 @@ for ahead in 0 4; do
         --adapt "$dir/learnt$ahead" --ahead $ahead
 done
 grep -q '^mlp: audit: ' "$dir/out" "$dir/err" || fail "adapt: no audit"
-grep -q '^mlp: adapt: learnt from [1-9][0-9]* tokens of the cloud$' "$dir/out" || fail "adapt: eval"
+grep -q '^mlp: adapt: learnt from [1-9][0-9]* answers of the cloud$' "$dir/out" || fail "adapt: eval"
 grep -q '^never: a' "$dir/out" "$dir/err" && fail "adapt: an audit of never"
 cmp -s "$dir/learnt0" "$dir/learnt4" || fail "adapt: eval: --ahead 4: something else is learnt"
 expect 0 eval --questions 20 -q --router "$dir/base" --adapt "$dir/beside" \

@@ -143,6 +143,9 @@ int setup_check_price(struct err *err)
 {
     const char *policy = route_options.policy;
     bool price = setup_has_price(policy);
+    if (route_options.pace && policy && !price)
+        return err_set(err, ERR_ARG,
+                       "--pace: expected policy price with --worth, found --policy %s", policy);
     if (route_options.pace && !(route_options.worth > 0))
         return err_set(err, ERR_ARG,
                        "--pace: expected --worth with it, which policy price needs, found none");

@@ -109,7 +109,7 @@ struct asked {     /* one answer */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
     double edge_ms;                /* of ms, in the small model and the router */
     struct decode_audit audit;
-    size_t learnt;            /* tokens that taught the router */
+    size_t learnt;            /* answers of the cloud that taught the router */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* What the limits have counted so far, this answer included, and the prefix of the last call;
      * borrowed until the next asking_ask. NULL: there are no limits. */

@@ -175,19 +175,19 @@ static float answers_given(const struct answers_run *m, const struct eval_entry 
     return e->policy != POLICY_PRICE && router_threshold(router, &given) ? given : 0.5f;
 }
 
-/* Refuse a span that is not above the thresholds that are given. One that is found may be higher,
- * as most are for large shares: then the span does nothing. */
+/* Refuse a span that is above none of the thresholds. One that is found may be as low as the span
+ * needs. */
 static int answers_check_span(const struct answers_run *m, struct err *err)
 {
-    float span = m->asking.routing.span.threshold;
-    int rc = OK;
+    float span = m->asking.routing.span.threshold, least = INFINITY;
     for (size_t i = 0; i < m->list.n; i++)
-        for (size_t k = 0; rc == OK && k < answers_points(m); k++) {
+        for (size_t k = 0; eval_entry_scores(&m->list.at[i]) && k < answers_points(m); k++) {
             float given = answers_given(m, &m->list.at[i], k);
-            if (!isnan(given))
-                rc = routing_check_span(m->list.at[i].policy, span, given, err);
+            if (isnan(given))
+                return OK;
+            least = given < least ? given : least;
         }
-    return rc;
+    return isfinite(least) ? routing_check_span(POLICY_MLP, span, least, err) : OK;
 }
 
 /* Set the threshold of a policy at its point i, which is given, or found by the share it aims at.

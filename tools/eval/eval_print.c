@@ -305,7 +305,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
             audit_line(to, label, &r[i].audit);
         }
         if (shown[i] && r[i].learnt)
-            fprintf(to, "%s: adapt: learnt from %zu token%s of the cloud\n", r[i].entry->label,
+            fprintf(to, "%s: adapt: learnt from %zu answer%s of the cloud\n", r[i].entry->label,
                     r[i].learnt, r[i].learnt == 1 ? "" : "s");
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;

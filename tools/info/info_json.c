@@ -62,7 +62,8 @@ static json_t *json_number(struct str s, double most)
     char text[32] = "", *end = text;
     memcpy(text, s.p, s.n < sizeof(text) ? s.n : 0);
     double number = strtod(text, &end);
-    bool sane = end > text && !*end && number >= 0 && number <= most;
+    bool sane = end > text && !*end && number >= 0 && number <= most &&
+                (most <= 1 || strspn(text, "0123456789") == s.n);
     if (!sane)
         return s.n ? escaped_json(s.p, s.n) : json_null();
     return most > 1 ? json_size(number) : json_real(number);

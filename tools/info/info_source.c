@@ -81,7 +81,7 @@ size_t info_tokens(const struct info_source *s)
 const char *const info_router_entries[INFO_ROUTER_ENTRIES][3] = {
     { "model_name", "  model", "" }, { "model", "  fingerprint", "" },
     { "weights", "  weights", "" },  { "task", "  task", "" },
-    { "share", "  share", "" },      { "answers", "  learnt from", " of the cloud's tokens" },
+    { "share", "  share", "" },      { "answers", "  learnt from", " answers of the cloud" },
     { "began", "  began from", "" },
 };
 

@@ -143,9 +143,7 @@ json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last)
         json_object_set(out, "events", happened);
     json_decref(happened);
     if (last) {
-        enum policy policy = a->wish.score || a->wish.model == TEXT_EDGE ? POLICY_NEVER
-                             : a->wish.model == TEXT_CLOUD               ? POLICY_ALWAYS
-                                                                         : a->routing.policy;
+        enum policy policy = serve_ask_policy(a);
         json_object_set_new(out, "ledger", serve_mizzle_ledger(c));
         json_object_set_new(out, "policy", json_string(policy_name(policy)));
         json_object_set_new(out, "threshold",

@@ -227,19 +227,27 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     return true;
 }
 
+enum policy serve_ask_policy(const struct serve_ask *a)
+{
+    if (a->wish.score || a->wish.model == TEXT_EDGE)
+        return POLICY_NEVER;
+    return a->wish.model == TEXT_CLOUD ? POLICY_ALWAYS : a->routing.policy;
+}
+
 /* Refuse a span of the request that would do nothing. One of the server may be below a threshold of
  * the request. */
 static bool serve_request_span(const struct serve_ask *a, const struct serve *s, const json_t *m,
                                struct serve_error *e)
 {
     struct err err = { "" };
+    enum policy policy = serve_ask_policy(a);
     if (!serve_field_get(m, "span") || !(a->routing.span > 0))
         return true;
     if (s->routing.span.tokens < 2)
         return serve_error_set(e, 400, "invalid_value", "mizzle.span",
                                "mizzle.span: expected a server that was started with "
                                "--cloud-tokens of 2 or more");
-    if (routing_check_span(a->routing.policy, a->routing.span, a->routing.threshold, &err) != OK)
+    if (routing_check_span(policy, a->routing.span, a->routing.threshold, &err) != OK)
         return serve_error_set(e, 400, "invalid_value", "mizzle.span", "mizzle.%s", err.msg);
     return true;
 }
@@ -284,7 +292,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
     a->routing.ahead = (size_t)ahead;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
     return serve_request_trace(a, m, e) && serve_request_policy(a, s, m, e) &&
-           serve_request_span(a, s, m, e) && serve_request_cloud(a, m, e) &&
+           serve_request_cloud(a, m, e) && serve_request_span(a, s, m, e) &&
            serve_request_private(a, m, e);
 }
 

@@ -43,6 +43,8 @@ struct serve_ask {
 bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
                         struct serve_error *e);
 void serve_request_free(struct serve_ask *a);
+/* Return the policy by which the answer is written: with one model alone, never or always. */
+enum policy serve_ask_policy(const struct serve_ask *a);
 /* Return how many bytes the answer may take until it is sent, about. One text counts as nothing
  * unless its prompt is scored, since slots and queue limit these. */
 double serve_request_memory(const struct serve_ask *a, const struct serve *s);

@@ -131,6 +131,7 @@ for with in "" "--policy never,mlp" "--policy entropy --threshold 0.1" "--table 
     grep -q -e '--span: expected more than the threshold, which is 0' "$tmp/err" || fail "$with: $(cat "$tmp/err")"
 done
 run 0 $span --policy random --share 0.2
+run 0 --questions 2 -q --cloud-tokens 4 --span 0.65 --table paper --policy random # above the least
 run 2 --policy mlp --target-cost 1 --target-routed 0.1 --cloud-price 1,1,1
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 # A pace: no answer takes what is left for the others, and an interrupted run goes on as if it had

@@ -174,12 +174,14 @@ ask() { # WISHES: ask with them in the object "mizzle"
         >"$dir/out"
 }
 start --cloud-tokens 4 --span 0.9
+curl -s "$url/mizzle/info" | grep -q '"threshold":0.5[0-9]*,"span":0.[89][0-9]*,"cloud_tokens":4,' || fail "info"
 for wish in '"span":0.5' '"span":0.6,"threshold":0.6' '"span":0.4,"policy":"entropy","threshold":0.5'; do
     ask "$wish"
     grep -q '"message":"mizzle.span: expected more than the threshold.*"param":"mizzle.span"' "$dir/out" ||
         fail "$wish: $(cat "$dir/out")"
 done
-for wish in '"threshold":0.95' '"span":0' '"span":0.7' '"span":0.1,"policy":"always"'; do
+for wish in '"threshold":0.95' '"span":0' '"span":0.7' '"span":0.1,"policy":"always"' \
+    '"span":0.3,"cloud":"off"'; do
     ask "$wish"
     grep -q '"choices"' "$dir/out" || fail "$wish: $(cat "$dir/out")"
 done
