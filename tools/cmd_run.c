@@ -118,7 +118,7 @@ struct run {
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
     struct decode_audit audit;      /* of all answers, like learnt and signs */
-    size_t learnt;                  /* tokens from which the router has learnt */
+    size_t learnt;                  /* answers from which the router has learnt */
     struct signs signs;
     bool answered; /* the first prompt has been answered */
 };
