@@ -114,7 +114,7 @@ int routing_check_span(enum policy p, float span, float threshold, struct err *e
     if (!(span > 0) || span > threshold || !policy_scores(p))
         return OK;
     return err_set(err, ERR_ARG,
-                   "span: expected more than the threshold, which is %.9g, found %.9g",
+                   "span: expected more than the threshold, which is %.7g, found %.7g",
                    (double)threshold, (double)span);
 }
 
