@@ -99,7 +99,7 @@ static int atomic_file_target(char **out, const char *path, struct err *err)
 }
 
 /* Let a new file that will replace `old` be its group's. Where that is not allowed, its own group
- * gets no more than all others. Whatever fails leaves fewer permissions or another group. */
+ * gets no more than all others. */
 static void atomic_file_regroup(int fd, const struct stat *old)
 {
     struct stat made;
