@@ -49,8 +49,19 @@ for name in $names; do
     [ -f "$experiments/$name.sh" ] || { echo "results: no $experiments/$name.sh" >&2 && exit 2; }
 done
 
+# Linux shows parents in /proc, where a bare system has no ps; others have ps. Process groups would be
+# simpler, but dash makes them only where there is a terminal.
+parents() { # print pid and parent of each process
+    if [ -e /proc/self/status ]; then
+        grep -hsE '^P?Pid:' /proc/[0-9]*/status |
+            awk '$1 == "Pid:" { pid = $2 } $1 == "PPid:" { print pid, $2 }'
+    else
+        ps -A -o pid= -o ppid=
+    fi
+}
+
 descendants() { # print the processes that this shell and its children have started
-    ps -A -o pid= -o ppid= | awk -v root=$$ '
+    parents | awk -v root=$$ '
         { parent[$1] = $2 }
         END {
             for (pid in parent) {

@@ -230,7 +230,7 @@ cat >"$tmp/experiments/slow.sh" <<'END'
 HEADER=x
 jobs() { job slow_row; job slow_row; }
 slow_row() {
-    sh -c 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec sleep 60' "$here/process"
+    sh -c 'sleep 60 & echo $$ $! >"$0.new" && mv "$0.new" "$0" && wait' "$here/process"
     echo 1
 }
 END
