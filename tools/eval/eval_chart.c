@@ -31,7 +31,7 @@ static bool eval_chart_scores(const struct eval_result *r, bool shown)
 static void eval_chart_point(struct eval_picture *p, struct chart_series *s,
                              const struct eval_result *r)
 {
-    const struct statistics_interval i = statistics_wilson(r->right, r->questions);
+    const struct statistics_interval i = eval_result_interval(r);
     const struct chart_point point = {
         eval_chart_share(r), 100 * eval_result_accuracy(r), 100 * i.low, 100 * i.high, NULL, NULL
     };

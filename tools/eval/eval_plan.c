@@ -99,30 +99,34 @@ bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, 
     return false;
 }
 
-/* True when an item belongs to the part that is calibrated on. */
-static bool plan_held_out(const struct task_item *item)
+static uint64_t plan_hash(const char *subject)
 {
     uint64_t h = 0;
-    for (const char *p = item->subject; *p; p++)
-        h = rand_u64(h, (unsigned char)*p);
-    return h % SPLIT == 0;
+    for (; *subject; subject++)
+        h = rand_u64(h, (unsigned char)*subject);
+    return h;
 }
 
-/* Choose up to `most` items. split -1: of all; else those that are held out (1) or not (0). */
+/* Choose up to `most` items. split -1: of all; else those that are calibrated on (1) or not (0). */
 static int plan_choose(struct eval_items *out, size_t most, int split, struct err *err)
 {
     size_t size = task_size(out->task), bytes;
     most = most < size ? most : size;
-    out->at = size_mul(&bytes, most + 1, sizeof(*out->at)) ? malloc(bytes) : NULL;
-    if (!out->at)
+    if (size_mul(&bytes, most + 1, sizeof(*out->subject))) {
+        out->at = malloc(bytes);
+        out->subject = malloc(bytes);
+    }
+    if (!out->at || !out->subject)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     for (size_t i = 0; out->n < most && i < size; i++) {
         struct task_item item;
-        int rc = split < 0 ? OK : task_item(&item, out->task, i, err);
+        int rc = task_item(&item, out->task, i, err);
         if (rc != OK)
             return rc;
-        if (split < 0 || plan_held_out(&item) == split)
-            out->at[out->n++] = i;
+        uint64_t subject = plan_hash(item.subject);
+        out->at[out->n] = i;
+        out->subject[out->n] = subject;
+        out->n += split < 0 || (subject % SPLIT == 0) == split;
     }
     return OK;
 }
@@ -150,6 +154,7 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
     if (milli && o->calibrate)
         return err_set(err, ERR_ARG, "--calibration: milli makes its own questions");
     int rc = plan_task(&t, o, err);
+    p->asked.closed = milli;
     if (rc == OK)
         rc = task_open(&p->asked.task, &t, err);
     if (rc == OK)
@@ -182,6 +187,8 @@ void eval_plan_close(struct eval_plan *p)
     task_close(p->calibration.task);
     free(p->asked.at);
     free(p->calibration.at);
+    free(p->asked.subject);
+    free(p->calibration.subject);
     *p = (struct eval_plan){ 0 };
 }
 

@@ -19,8 +19,10 @@ enum { EVAL_TARGETS = STATISTICS_POINTS, EVAL_CALIBRATION = 4000 };
 
 struct eval_items {
     struct task *task;
-    size_t *at; /* [n] numbers of items */
+    size_t *at;        /* [n] numbers of items */
+    uint64_t *subject; /* [n] hashes of what they are about */
     size_t n;
+    bool closed; /* other items would be about the same subjects, as in the demo world */
 };
 
 struct eval_plan {

@@ -59,9 +59,7 @@ static void print_text(struct print_fields *f, const char *name, const char *tex
 static void print_quality(struct print_fields *f, const struct eval_about *about,
                           const struct eval_result *r)
 {
-    struct statistics_interval wilson = { (double)NAN, (double)NAN };
-    if (r->questions)
-        wilson = statistics_wilson(r->right, r->questions);
+    const struct statistics_interval accuracy = eval_result_interval(r);
     print_text(f, "task", about->task);
     print_text(f, "policy", policy_name(r->entry->policy));
     print_text(f, "router",
@@ -77,8 +75,7 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_count(f, "left_out", r->left_out);
     print_count(f, "right", r->right);
     print_real(f, "accuracy", eval_result_accuracy(r), 6);
-    print_real(f, "accuracy_low", wilson.low, 6);
-    print_real(f, "accuracy_high", wilson.high, 6);
+    print_interval(f, "accuracy_low", "accuracy_high", r->answers, &accuracy);
     print_interval(f, "gain_low", "gain_high", r->has_gain, &r->gain);
     print_real(f, "pgr", r->pgr, 6);
     print_interval(f, "pgr_low", "pgr_high", r->has_pgr_interval, &r->pgr_interval);
@@ -100,7 +97,7 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
 static void print_cost(struct print_fields *f, const struct eval_about *about,
                        const struct eval_result *r)
 {
-    double n = (double)(r->questions ? r->questions : 1);
+    double n = (double)(r->answers ? r->answers : 1);
     print_count(f, "memo", r->memo_hits);
     print_count(f, "wasted", r->wasted);
     print_count(f, "prompt_tokens", r->prompt_tokens);
@@ -236,14 +233,12 @@ static const char *print_cell(char out[16], int digits, double x)
 static void print_row(FILE *to, const struct eval_result *r, int width)
 {
     char threshold[16], pgr[16];
-    double n = (double)(r->questions ? r->questions : 1);
-    struct statistics_interval wilson = { 0, 1 };
-    if (r->questions)
-        wilson = statistics_wilson(r->right, r->questions);
+    double n = (double)(r->answers ? r->answers : 1);
+    const struct statistics_interval accuracy = eval_result_interval(r);
     fprintf(to,
             "%-*s %9s  %5.1f %%  %5.1f - %5.1f  %5s  %6.2f %%  %5.1f %%  %9.1f %6.1f %6.2f %6.1f\n",
             width, r->entry->label, print_cell(threshold, 4, (double)r->threshold),
-            100 * eval_result_accuracy(r), 100 * wilson.low, 100 * wilson.high,
+            100 * eval_result_accuracy(r), 100 * accuracy.low, 100 * accuracy.high,
             print_cell(pgr, 3, r->pgr), 100 * eval_result_share(r), 100 * eval_result_work(r),
             r->ms / n, eval_times_quantile(&r->ttft, 0.5), eval_times_quantile(&r->tbt, 0.5),
             eval_times_quantile(&r->tbt, 0.95));

@@ -22,6 +22,8 @@ void eval_result_close(struct eval_result *r)
     free(r->rights);
     free(r->tokens_of);
     free(r->cloud_of);
+    free(r->subjects);
+    statistics_groups_close(&r->groups);
     free(r->apgr7_draws);
     free(r->ttft.at);
     free(r->tbt.at);
@@ -50,24 +52,36 @@ static bool result_add_time(struct eval_times *t, double ms)
     return true;
 }
 
-int eval_result_add(struct eval_result *r, const struct asked *one, struct err *err)
+/* Keep what an answer has for the intervals. */
+static bool result_add_answer(struct eval_result *r, const struct asked *one, uint64_t subject)
+{
+    bool first = !r->trainings; /* the others answer the same questions */
+    if (!result_grow((void **)&r->rights, &r->rights_room, r->answers, 1) ||
+        !result_grow((void **)&r->tokens_of, &r->tokens_room, r->answers, sizeof(*r->tokens_of)) ||
+        !result_grow((void **)&r->cloud_of, &r->cloud_room, r->answers, sizeof(*r->cloud_of)) ||
+        (first && !result_grow((void **)&r->subjects, &r->subjects_room, r->questions,
+                               sizeof(*r->subjects))))
+        return false;
+    r->tokens_of[r->answers] = (uint32_t)one->tokens;
+    r->cloud_of[r->answers] = (uint32_t)one->cloud;
+    r->rights[r->answers++] = one->right;
+    if (first)
+        r->subjects[r->questions++] = subject;
+    return true;
+}
+
+int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
+                    struct err *err)
 {
     if (one->left_out) {
-        r->left_out++;
+        r->left_out += !r->trainings;
         return OK;
     }
-    bool fits =
-        result_grow((void **)&r->rights, &r->rights_room, r->questions, 1) &&
-        result_grow((void **)&r->tokens_of, &r->tokens_room, r->questions, sizeof(*r->tokens_of)) &&
-        result_grow((void **)&r->cloud_of, &r->cloud_room, r->questions, sizeof(*r->cloud_of)) &&
-        result_add_time(&r->ttft, one->ttft_ms);
+    bool fits = result_add_answer(r, one, subject) && result_add_time(&r->ttft, one->ttft_ms);
     for (size_t i = 1; fits && i < one->tokens; i++)
         fits = result_add_time(&r->tbt, one->trace[i].ms);
     if (!fits)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    r->tokens_of[r->questions] = (uint32_t)one->tokens;
-    r->cloud_of[r->questions] = (uint32_t)one->cloud;
-    r->rights[r->questions++] = one->right;
     r->right += one->right;
     r->tokens += one->tokens;
     r->prompt_tokens += one->prompt_tokens;
@@ -95,10 +109,18 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     return OK;
 }
 
-void eval_result_finish(struct eval_result *r)
+int eval_result_finish(struct eval_result *r, struct err *err)
 {
     statistics_sort(r->ttft.at, r->ttft.n);
     statistics_sort(r->tbt.at, r->tbt.n);
+    if (r->trainings++)
+        return OK;
+    return statistics_groups_open(&r->groups, r->subjects, r->questions, err);
+}
+
+static struct statistics_answers result_answers(const struct eval_result *r)
+{
+    return (struct statistics_answers){ r->rights, r->tokens_of, r->cloud_of, r->trainings };
 }
 
 void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
@@ -106,15 +128,16 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
 {
     if (!r->questions || !edge)
         return;
+    const struct statistics_answers own = result_answers(r), low = result_answers(edge);
     r->has_gain = true;
-    r->gain = statistics_bootstrap_difference(r->rights, edge->rights, r->questions);
+    r->gain = statistics_bootstrap_difference(&own, &low, &r->groups);
     double pgr;
     if (!cloud || !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
                                   eval_result_accuracy(cloud)))
         return;
     r->pgr = pgr;
-    r->has_pgr_interval = statistics_bootstrap_pgr(&r->pgr_interval, r->rights, edge->rights,
-                                                   cloud->rights, r->questions);
+    const struct statistics_answers high = result_answers(cloud);
+    r->has_pgr_interval = statistics_bootstrap_pgr(&r->pgr_interval, &own, &low, &high, &r->groups);
 }
 
 int eval_result_average(struct eval_result *r, size_t n, const struct eval_result *edge,
@@ -125,7 +148,7 @@ int eval_result_average(struct eval_result *r, size_t n, const struct eval_resul
     double draws[STATISTICS_DRAWS];
     for (size_t i = 0; i < n; i++) {
         points[i] = (struct statistics_point){ eval_result_share(&r[i]), r[i].pgr };
-        at[i] = (struct statistics_answers){ r[i].rights, r[i].tokens_of, r[i].cloud_of };
+        at[i] = result_answers(&r[i]);
         if (isnan(r[i].pgr))
             return OK;
     }
@@ -134,7 +157,8 @@ int eval_result_average(struct eval_result *r, size_t n, const struct eval_resul
     last->apgr7_draws = malloc(sizeof(draws));
     if (!last->apgr7_draws)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    statistics_draw_apgr7(draws, at, n, edge->rights, cloud->rights, last->questions);
+    const struct statistics_answers low = result_answers(edge), high = result_answers(cloud);
+    statistics_draw_apgr7(draws, at, n, &low, &high, &last->groups);
     memcpy(last->apgr7_draws, draws, sizeof(draws));
     last->has_apgr7_interval = statistics_draws_interval(&last->apgr7_interval, draws);
     return OK;
@@ -148,8 +172,8 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
     r->against = other->entry;
     r->against_share = eval_result_share(other);
     r->difference = eval_result_accuracy(r) - eval_result_accuracy(other);
-    r->difference_interval =
-        statistics_bootstrap_difference(r->rights, other->rights, r->questions);
+    const struct statistics_answers own = result_answers(r), its = result_answers(other);
+    r->difference_interval = statistics_bootstrap_difference(&own, &its, &r->groups);
     if (!r->apgr7_draws || !other->apgr7_draws)
         return;
     if (other->apgr7 > 0)
@@ -171,7 +195,14 @@ double eval_result_share(const struct eval_result *r)
 
 double eval_result_accuracy(const struct eval_result *r)
 {
-    return result_ratio(r->right, r->questions);
+    return result_ratio(r->right, r->answers);
+}
+
+struct statistics_interval eval_result_interval(const struct eval_result *r)
+{
+    const struct statistics_answers own = result_answers(r);
+    return r->answers ? statistics_accuracy(&own, &r->groups, !r->closed)
+                      : (struct statistics_interval){ 0, 1 };
 }
 
 double eval_result_work(const struct eval_result *r)

@@ -23,7 +23,9 @@ struct eval_result {
     size_t point;    /* number of its share or threshold among those of its policy */
     double target;   /* share of tokens aimed at; NaN: none */
     float threshold; /* NaN: the policy has none */
-    size_t questions, right, left_out;
+    size_t questions, left_out;
+    size_t trainings;      /* of its router that have answered them, or 1 */
+    size_t answers, right; /* of all trainings */
     size_t tokens, prompt_tokens;
     size_t cloud, fallback, memo_hits, wasted;
     struct asked_work work;
@@ -33,11 +35,14 @@ struct eval_result {
     struct decode_audit audit;
     size_t learnt; /* answers of the cloud that taught the router */
     struct signs signs;
-    /* Of each question: right or not, tokens, those from the cloud. */
-    unsigned char *rights;          /* [questions], 1: right */
-    uint32_t *tokens_of, *cloud_of; /* [questions] */
-    size_t rights_room, tokens_room, cloud_room;
-    struct eval_times ttft, tbt; /* to the first token of an answer; between tokens */
+    /* Of each answer, one training after the other: right or not, tokens, those from the cloud. */
+    unsigned char *rights;          /* [answers], 1: right */
+    uint32_t *tokens_of, *cloud_of; /* [answers] */
+    uint64_t *subjects;             /* [questions] hash of what each is about */
+    size_t rights_room, tokens_room, cloud_room, subjects_room;
+    struct statistics_groups groups; /* of the questions, by subject */
+    bool closed;                     /* other questions would have the same subjects */
+    struct eval_times ttft, tbt;     /* to the first token of an answer; between tokens */
 
     /* Set by eval_result_compare; without both baselines, NaN and 0. */
     double pgr;
@@ -63,10 +68,12 @@ struct eval_result {
  * share that is aimed at, or NaN. What is computed from all answers is NaN so far. */
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
 void eval_result_close(struct eval_result *r); /* all zero is fine */
-/* Add one answer. ERR_NOMEM. */
-int eval_result_add(struct eval_result *r, const struct asked *one, struct err *err);
-/* Sort the times, once all answers are added. */
-void eval_result_finish(struct eval_result *r);
+/* Add one answer to a question about this subject. ERR_NOMEM. */
+int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
+                    struct err *err);
+/* Sort the times and group the questions, once all are answered; with another training of the
+ * router the same are answered again. ERR_NOMEM. */
+int eval_result_finish(struct eval_result *r, struct err *err);
 
 /* Compare with the small model alone and the large one alone, on the same questions; either may be
  * NULL. */
@@ -84,6 +91,8 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);
 double eval_result_accuracy(const struct eval_result *r);
+/* Return the 95 % interval of the accuracy; 0 to 1 of no answers. */
+struct statistics_interval eval_result_interval(const struct eval_result *r);
 /* Return how many ids passed through the cloud's model, as a share of those of prompts and answers:
  * about 1 if it writes everything, less if prompts share a beginning. */
 double eval_result_work(const struct eval_result *r);

@@ -58,14 +58,16 @@ static struct asking_how run_how(const struct eval_result *r)
                                 (double)route_options.audit };
 }
 
-/* Ask one item, or read its answer from the journal, and add it to *r. */
-static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struct err *err)
+/* Ask the item at place `at`, or read its answer from the journal, and add it to *r. */
+static int run_item(struct eval_run *run, struct eval_result *r, size_t at, struct err *err)
 {
+    const struct eval_items *items = &run->plan->asked;
+    size_t i = items->at[at];
     struct asked one;
     struct task_item item;
     const struct asking_how how = run_how(r);
     const struct eval_journal_key key = { r->entry->label, r->target, i };
-    struct task *t = run->plan->asked.task;
+    struct task *t = items->task;
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
     if (rc == OK && !found) {
@@ -79,7 +81,7 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struc
         rc = err_set(err, ERR_FORMAT,
                      "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;
-    return rc == OK ? eval_result_add(r, &one, err) : rc;
+    return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
 }
 
 int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err)
@@ -89,16 +91,18 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->number++;
     run->since = os_now_ns();
     run->before = 0;
+    r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
     asking_begin(run->asking);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
-        rc = run_item(run, r, items->at[i], err);
+        rc = run_item(run, r, i, err);
         if (rc == OK && run_shows(run, i + 1, items->n))
             run_show(run, r, i + 1);
     }
     if (run->shows)
         fprintf(stderr, "\n");
-    eval_result_finish(r);
+    if (rc == OK)
+        rc = eval_result_finish(r, err);
     if (rc == OK && !r->questions)
         rc = err_set(err, ERR_ARG,
                      "all %zu items are longer than the context of the model, %zu tokens", items->n,

@@ -1,20 +1,33 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/math.h"
+#include "kernels/sys/base.h"
 #include "tools/eval/statistics.h"
 
-enum { BOOTSTRAP_SEED = 1 };
+enum { BOOTSTRAP_SEED = 1, TRAININGS_KEY = 1 };
 
-struct statistics_interval statistics_wilson(size_t hits, size_t n)
+struct group_key { /* what an item is about */
+    uint64_t key;
+    uint32_t at;
+};
+
+/* Return Wilson's interval of a share p of m. */
+static struct statistics_interval statistics_wilson_of(double p, double m)
 {
     const double z = 1.959963984540054; /* 97.5 % of the normal distribution */
-    double m = (double)n, p = (double)hits / m, z2 = z * z;
+    double z2 = z * z;
     double middle = (p + z2 / (2 * m)) / (1 + z2 / m);
     double half = z * sqrt(p * (1 - p) / m + z2 / (4 * m * m)) / (1 + z2 / m);
     return (struct statistics_interval){ .low = middle > half ? middle - half : 0,
                                          .high = middle + half < 1 ? middle + half : 1 };
+}
+
+struct statistics_interval statistics_wilson(size_t hits, size_t n)
+{
+    return statistics_wilson_of((double)hits / (double)n, (double)n);
 }
 
 static int statistics_by_value(const void *a, const void *b)
@@ -56,28 +69,129 @@ bool statistics_draws_interval(struct statistics_interval *out, double *draws)
     return enough;
 }
 
-/* Count the right answers of one draw of n items, in count arrays at once. */
-static void statistics_draw(size_t *right, const unsigned char *const *arrays, size_t count,
-                            size_t n, size_t draw)
+static int statistics_by_key(const void *a, const void *b)
 {
-    for (size_t k = 0; k < count; k++)
-        right[k] = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t item = rand_below(rand_u64(BOOTSTRAP_SEED, draw), i, n);
-        for (size_t k = 0; k < count; k++)
-            right[k] += arrays[k][item];
-    }
+    const struct group_key *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
 }
 
-struct statistics_interval statistics_bootstrap_difference(const unsigned char *a,
-                                                           const unsigned char *b, size_t n)
+int statistics_groups_open(struct statistics_groups *out, const uint64_t *keys, size_t n,
+                           struct err *err)
 {
-    const unsigned char *const arrays[] = { a, b };
+    struct group_key *sorted = calloc(n + 1, sizeof(*sorted));
+    *out = (struct statistics_groups){ .n = n,
+                                       .of = calloc(n + 1, sizeof(*out->of)),
+                                       .times = calloc(n + 1, sizeof(*out->times)),
+                                       .above = calloc(n + 1, sizeof(*out->above)) };
+    if (!sorted || !out->of || !out->times || !out->above) {
+        free(sorted);
+        statistics_groups_close(out);
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    }
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (struct group_key){ keys[i], (uint32_t)i };
+    qsort(sorted, n, sizeof(*sorted), statistics_by_key);
+    for (size_t i = 0, first = 0; i < n; i++) { /* of[]: the first item of the same key */
+        first = sorted[i].key == sorted[first].key ? first : i;
+        out->of[sorted[i].at] = sorted[first].at;
+    }
+    for (size_t i = 0; i < n; i++)
+        out->of[i] = out->of[i] == i ? (uint32_t)out->count++ : out->of[out->of[i]];
+    free(sorted);
+    return OK;
+}
+
+void statistics_groups_close(struct statistics_groups *g)
+{
+    free(g->of);
+    free(g->times);
+    free(g->above);
+    *g = (struct statistics_groups){ 0 };
+}
+
+/* Return the variance of the accuracy p: of the trainings, and of groups or single items. */
+static double statistics_variance(const struct statistics_answers *a,
+                                  const struct statistics_groups *g, bool grouped, double p)
+{
+    double n = (double)g->n, t = (double)a->trainings, square = 0;
+    memset(g->above, 0, g->n * sizeof(*g->above));
+    for (size_t k = 0; k < a->trainings; k++) {
+        double above = 0;
+        for (size_t i = 0; i < g->n; i++) {
+            double one = (a->right[k * g->n + i] - p) / n;
+            above += one;
+            g->above[grouped ? g->of[i] : i] += one / t;
+        }
+        square += a->trainings > 1 ? above * above / (t * (t - 1)) : 0;
+    }
+    for (size_t i = 0; i < g->n; i++)
+        square += g->above[i] * g->above[i];
+    return square;
+}
+
+struct statistics_interval statistics_accuracy(const struct statistics_answers *a,
+                                               const struct statistics_groups *g, bool grouped)
+{
+    double n = (double)g->n, p = 0;
+    for (size_t i = 0; i < g->n * a->trainings; i++)
+        p += a->right[i];
+    p /= n * (double)a->trainings;
+    if (a->trainings == 1 && (!grouped || g->count == g->n))
+        return statistics_wilson_of(p, n);
+    double variance = statistics_variance(a, g, grouped, p);
+    double most = grouped && !(variance > 0) ? (double)g->count : n; /* all right, or all wrong */
+    return statistics_wilson_of(p, variance > p * (1 - p) / most ? p * (1 - p) / variance : most);
+}
+
+/* What a draw gives for one policy, as a mean over its trainings. */
+struct draw_sum {
+    double right, tokens, cloud;
+};
+
+/* Draw groups into g->times, and return how many items they have. */
+static double statistics_draw(const struct statistics_groups *g, size_t draw)
+{
+    double items = 0;
+    memset(g->times, 0, g->count * sizeof(*g->times));
+    for (size_t i = 0; i < g->count; i++)
+        g->times[rand_below(rand_u64(BOOTSTRAP_SEED, draw), i, g->count)]++;
+    for (size_t i = 0; i < g->n; i++)
+        items += g->times[g->of[i]];
+    return items;
+}
+
+/* Sum up what one policy has in this draw. */
+static struct draw_sum statistics_sum(const struct statistics_answers *a,
+                                      const struct statistics_groups *g, size_t draw)
+{
+    const uint64_t key = rand_u64(rand_u64(BOOTSTRAP_SEED, draw), TRAININGS_KEY);
+    size_t drawn = a->trainings > 1 ? a->trainings - 1 : 1;
+    struct draw_sum sum = { 0, 0, 0 };
+    for (size_t k = 0; k < drawn; k++) {
+        size_t from = (size_t)rand_below(key, k, a->trainings) * g->n;
+        for (size_t i = 0; i < g->n; i++) {
+            double times = g->times[g->of[i]];
+            sum.right += times * a->right[from + i];
+            sum.tokens += times * a->tokens[from + i];
+            sum.cloud += times * a->cloud[from + i];
+        }
+    }
+    sum.right /= (double)drawn;
+    sum.tokens /= (double)drawn;
+    sum.cloud /= (double)drawn;
+    return sum;
+}
+
+struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
+                                                           const struct statistics_answers *b,
+                                                           const struct statistics_groups *g)
+{
     double draws[STATISTICS_DRAWS];
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
-        size_t right[2];
-        statistics_draw(right, arrays, 2, n, d);
-        draws[d] = ((double)right[0] - (double)right[1]) / (double)n;
+        double items = statistics_draw(g, d);
+        draws[d] = (statistics_sum(a, g, d).right - statistics_sum(b, g, d).right) / items;
     }
     return statistics_percentiles(draws, STATISTICS_DRAWS);
 }
@@ -89,15 +203,17 @@ bool statistics_pgr(double *pgr, double routed, double edge, double cloud)
     return cloud > edge;
 }
 
-bool statistics_bootstrap_pgr(struct statistics_interval *out, const unsigned char *routed,
-                              const unsigned char *edge, const unsigned char *cloud, size_t n)
+bool statistics_bootstrap_pgr(struct statistics_interval *out,
+                              const struct statistics_answers *routed,
+                              const struct statistics_answers *edge,
+                              const struct statistics_answers *cloud,
+                              const struct statistics_groups *g)
 {
-    const unsigned char *const arrays[] = { routed, edge, cloud };
     double draws[STATISTICS_DRAWS];
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
-        size_t right[3];
-        statistics_draw(right, arrays, 3, n, d);
-        if (!statistics_pgr(&draws[d], (double)right[0], (double)right[1], (double)right[2]))
+        statistics_draw(g, d);
+        if (!statistics_pgr(&draws[d], statistics_sum(routed, g, d).right,
+                            statistics_sum(edge, g, d).right, statistics_sum(cloud, g, d).right))
             draws[d] = (double)NAN;
     }
     return statistics_draws_interval(out, draws);
@@ -131,38 +247,29 @@ double statistics_apgr7(struct statistics_point *points, size_t n)
 
 /* Return the APGR7 of one draw, or NaN. */
 static double statistics_apgr7_of_draw(const struct statistics_answers *at, size_t count,
-                                       const unsigned char *edge, const unsigned char *cloud,
-                                       size_t n, size_t draw)
+                                       const struct statistics_answers *edge,
+                                       const struct statistics_answers *cloud,
+                                       const struct statistics_groups *g, size_t draw)
 {
     struct statistics_point points[STATISTICS_POINTS];
-    struct {
-        uint64_t right, tokens, cloud;
-    } sum[STATISTICS_POINTS] = { { 0, 0, 0 } };
-    uint64_t low = 0, high = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t item = rand_below(rand_u64(BOOTSTRAP_SEED, draw), i, n);
-        low += edge[item];
-        high += cloud[item];
-        for (size_t k = 0; k < count; k++) {
-            sum[k].right += at[k].right[item];
-            sum[k].tokens += at[k].tokens[item];
-            sum[k].cloud += at[k].cloud[item];
-        }
-    }
+    statistics_draw(g, draw);
+    double low = statistics_sum(edge, g, draw).right, high = statistics_sum(cloud, g, draw).right;
     for (size_t k = 0; k < count; k++) {
-        double tokens = (double)sum[k].tokens;
-        points[k].share = tokens > 0 ? (double)sum[k].cloud / tokens : 0;
-        if (!statistics_pgr(&points[k].pgr, (double)sum[k].right, (double)low, (double)high))
+        const struct draw_sum sum = statistics_sum(&at[k], g, draw);
+        points[k].share = sum.tokens > 0 ? sum.cloud / sum.tokens : 0;
+        if (!statistics_pgr(&points[k].pgr, sum.right, low, high))
             return (double)NAN;
     }
     return statistics_apgr7(points, count);
 }
 
 void statistics_draw_apgr7(double *draws, const struct statistics_answers *at, size_t count,
-                           const unsigned char *edge, const unsigned char *cloud, size_t n)
+                           const struct statistics_answers *edge,
+                           const struct statistics_answers *cloud,
+                           const struct statistics_groups *g)
 {
     for (size_t d = 0; d < STATISTICS_DRAWS; d++)
-        draws[d] = statistics_apgr7_of_draw(at, count, edge, cloud, n, d);
+        draws[d] = statistics_apgr7_of_draw(at, count, edge, cloud, g, d);
 }
 
 void statistics_draws_ratio(double *ratio, const double *a, const double *b)

@@ -115,6 +115,15 @@ enum task_form task_form(const struct task *t)
     return t->form;
 }
 
+/* An item's own `group` says what it is about. */
+static int task_group(struct task *t, struct err *err)
+{
+    const char *group = NULL;
+    int rc = task_field_optional(&group, t, "group", err);
+    t->item.subject = group ? group : t->item.subject;
+    return rc;
+}
+
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 {
     t->item = (struct task_item){ .id = "" };
@@ -122,6 +131,8 @@ int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
     int rc = t->kind->file ? task_file_line(t, i, err) : OK;
     if (rc == OK)
         rc = t->kind->read(t, i, err);
+    if (rc == OK && t->kind->file)
+        rc = task_group(t, err);
     if (rc == OK && (t->prompt.full || t->gold.full)) {
         t->prompt.full = t->gold.full = false;
         rc = err_set(err, ERR_NOMEM, "task: out of memory");

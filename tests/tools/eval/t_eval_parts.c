@@ -109,7 +109,7 @@ static void add_answers(struct eval_result *r, const char *rights)
     struct asked_token trace[10];
     for (size_t i = 0; i < 10; i++)
         trace[i] = (struct asked_token){ .ms = (double)i };
-    for (; *rights; rights++) {
+    for (uint64_t about = 0; *rights; rights++, about++) {
         const struct asked one = { .right = *rights == '1',
                                    .left_out = *rights == '-',
                                    .tokens = 10,
@@ -121,9 +121,9 @@ static void add_answers(struct eval_result *r, const char *rights)
                                    .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 },
                                    .learnt = 4,
                                    .trace = trace };
-        CHECK(eval_result_add(r, &one, &err) == OK);
+        CHECK(eval_result_add(r, &one, about, &err) == OK);
     }
-    eval_result_finish(r);
+    CHECK(eval_result_finish(r, &err) == OK);
 }
 
 /* A line of JSON has every figure, and null for those that are not known. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/math.h"
+#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tools/eval/statistics.h"
 
@@ -59,20 +60,57 @@ static void check_apgr(void)
     CHECK(close_to(statistics_apgr7(p, 1), -0.5));
 }
 
-/* The bootstrap the slow way: each draw as a copy of its items, and quantiles by counting. */
-static double slow_statistic(const unsigned char *const *x, size_t arrays, size_t n, size_t draw,
-                             bool *ok)
+enum { MOST = 64 };
+
+static const uint32_t nothing[4 * MOST];
+
+/* Answers of one training, or of several. */
+static struct statistics_answers answers(const unsigned char *right, size_t trainings)
 {
-    unsigned char copy[3][64];
-    double sum[3] = { 0 };
-    for (size_t k = 0; k < arrays; k++)
-        for (size_t i = 0; i < n; i++) {
-            copy[k][i] = x[k][rand_below(rand_u64(1, draw), i, n)];
-            sum[k] += copy[k][i];
-        }
+    return (struct statistics_answers){ right, nothing, nothing, trainings };
+}
+
+/* Group n items: `size` after each other are about the same. */
+static struct statistics_groups groups_of(size_t n, size_t size)
+{
+    struct statistics_groups g;
+    struct err err;
+    uint64_t keys[MOST];
+    for (size_t i = 0; i < n; i++)
+        keys[i] = rand_u64(9, i / size);
+    CHECK(statistics_groups_open(&g, keys, n, &err) == OK && g.n == n);
+    return g;
+}
+
+static void check_groups(void)
+{
+    struct statistics_groups g;
+    struct err err;
+    const uint64_t keys[] = { 7, 3, 7, UINT64_MAX, 3, 0 };
+    static const uint32_t of[] = { 0, 1, 0, 2, 1, 3 };
+    CHECK(statistics_groups_open(&g, keys, 6, &err) == OK);
+    CHECK(g.n == 6 && g.count == 4 && !memcmp(g.of, of, sizeof(of)));
+    statistics_groups_close(&g);
+    CHECK(statistics_groups_open(&g, NULL, 0, &err) == OK && !g.count);
+    statistics_groups_close(&g);
+}
+
+/* The bootstrap the slow way: each draw as a copy of the items of its groups, `size` each, and
+ * quantiles by counting. */
+static double slow_statistic(const unsigned char *const *x, size_t arrays, size_t n, size_t size,
+                             size_t draw, bool *ok)
+{
+    double sum[3] = { 0 }, items = 0;
+    size_t count = (n + size - 1) / size;
+    for (size_t j = 0; j < count; j++) {
+        size_t group = (size_t)rand_below(rand_u64(1, draw), j, count);
+        for (size_t i = group * size; i < n && i < group * size + size; i++, items++)
+            for (size_t k = 0; k < arrays; k++)
+                sum[k] += x[k][i];
+    }
     *ok = arrays == 2 || sum[2] > sum[1];
     if (arrays == 2)
-        return (sum[0] - sum[1]) / (double)n;
+        return (sum[0] - sum[1]) / items;
     return *ok ? (sum[0] - sum[1]) / (sum[2] - sum[1]) : 0;
 }
 
@@ -93,24 +131,94 @@ static double slow_quantile(const double *x, size_t n, double q)
     return low + (at - floor(at)) * (high - low);
 }
 
-static void check_slowly(const unsigned char *const *x, size_t arrays, size_t n)
+static void check_slowly(const unsigned char *const *x, size_t arrays, size_t n, size_t size)
 {
     static double draws[STATISTICS_DRAWS];
+    struct statistics_groups g = groups_of(n, size);
+    struct statistics_answers a[3];
     struct statistics_interval got = { 0, 0 };
     size_t kept = 0;
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         bool ok;
-        draws[kept] = slow_statistic(x, arrays, n, d, &ok);
+        draws[kept] = slow_statistic(x, arrays, n, size, d, &ok);
         kept += ok;
     }
+    for (size_t k = 0; k < arrays; k++)
+        a[k] = answers(x[k], 1);
     bool has = true;
     if (arrays == 2)
-        got = statistics_bootstrap_difference(x[0], x[1], n);
+        got = statistics_bootstrap_difference(&a[0], &a[1], &g);
     else
-        has = statistics_bootstrap_pgr(&got, x[0], x[1], x[2], n);
+        has = statistics_bootstrap_pgr(&got, &a[0], &a[1], &a[2], &g);
     CHECK(has == (kept * 20 >= STATISTICS_DRAWS * 19));
     CHECK(!has || close_to(got.low, slow_quantile(draws, kept, 0.025)));
     CHECK(!has || close_to(got.high, slow_quantile(draws, kept, 0.975)));
+    statistics_groups_close(&g);
+}
+
+/* What can be worked out by hand. */
+static void check_clusters(void)
+{
+    unsigned char half[MOST], none[MOST] = { 0 };
+    for (size_t i = 0; i < MOST; i++)
+        half[i] = i % 2;
+    const struct statistics_answers a = answers(half, 1), b = answers(none, 1);
+    struct statistics_groups one = groups_of(MOST, MOST), pairs = groups_of(MOST, 2);
+    /* A single group is in every draw, and so is half of each pair: nothing varies. */
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &one);
+    CHECK(d.low == 0.5 && d.high == 0.5);
+    d = statistics_bootstrap_difference(&a, &b, &pairs);
+    CHECK(d.low == 0.5 && d.high == 0.5);
+    statistics_groups_close(&one);
+    statistics_groups_close(&pairs);
+    /* 16 groups of four of which half are all right: 0.5 +- 1.96 * sqrt(0.25 / 16). */
+    for (size_t i = 0; i < MOST; i++)
+        half[i] = i / 4 % 2;
+    struct statistics_groups four = groups_of(MOST, 4), each = groups_of(MOST, 1);
+    d = statistics_bootstrap_difference(&a, &b, &four);
+    CHECK(fabs(d.low - 0.255) < 0.03 && fabs(d.high - 0.745) < 0.03);
+    /* Wilson's for 16 questions, and for 64 where each is about something else. */
+    struct statistics_interval got = statistics_accuracy(&a, &four, true);
+    struct statistics_interval want = statistics_wilson(8, 16);
+    CHECK(close_to(got.low, want.low) && close_to(got.high, want.high));
+    want = statistics_wilson(32, 64);
+    got = statistics_accuracy(&a, &four, false);
+    CHECK(got.low == want.low && got.high == want.high);
+    got = statistics_accuracy(&a, &each, true);
+    CHECK(got.low == want.low && got.high == want.high);
+    want = statistics_wilson(0, 16);
+    got = statistics_accuracy(&b, &four, true);
+    CHECK(close_to(got.low, want.low) && close_to(got.high, want.high));
+    statistics_groups_close(&four);
+    statistics_groups_close(&each);
+}
+
+/* Of two trainings one has all right and the other none: each draw has one of them. Three equal
+ * ones are like a single one. */
+static void check_trainings(void)
+{
+    unsigned char two[2 * MOST] = { 0 }, three[3 * MOST], none[MOST] = { 0 };
+    memset(two, 1, MOST);
+    for (size_t i = 0; i < sizeof(three); i++)
+        three[i] = rand_unit(4, i % MOST) < 0.6;
+    struct statistics_groups g = groups_of(MOST, 4);
+    const struct statistics_answers b = answers(none, 1), single = answers(three, 1);
+    const struct statistics_answers a = answers(two, 2), same = answers(three, 3);
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &g), e;
+    CHECK(d.low == 0 && d.high == 1);
+    d = statistics_bootstrap_difference(&a, &a, &g); /* drawn together */
+    CHECK(d.low == 0 && d.high == 0);
+    d = statistics_bootstrap_difference(&same, &b, &g);
+    e = statistics_bootstrap_difference(&single, &b, &g);
+    CHECK(close_to(d.low, e.low) && close_to(d.high, e.high));
+    /* The variance of the mean of 0 and 1 is 0.5 / 2, as of one question. */
+    d = statistics_accuracy(&a, &g, true);
+    e = statistics_wilson(1, 2);
+    CHECK(d.low < e.low && d.high > e.high); /* half of one question */
+    d = statistics_accuracy(&same, &g, true);
+    e = statistics_accuracy(&single, &g, true);
+    CHECK(close_to(d.low, e.low) && close_to(d.high, e.high));
+    statistics_groups_close(&g);
 }
 
 static void check_bootstrap(void)
@@ -124,22 +232,28 @@ static void check_bootstrap(void)
     const unsigned char *const x[] = { routed, edge, cloud };
     static const size_t sizes[] = { 1, 2, 5, 64 };
     for (size_t k = 0; k < 4; k++) {
-        check_slowly(x, 2, sizes[k]);
-        check_slowly(x, 3, sizes[k]);
+        check_slowly(x, 2, sizes[k], 1);
+        check_slowly(x, 3, sizes[k], 1);
     }
+    check_slowly(x, 2, 64, 3);
+    check_slowly(x, 3, 62, 4);
     /* Half of 64 differ, always in the same direction: 0.5 +- 1.96 * sqrt(0.25 / 64). */
     for (size_t i = 0; i < 64; i++) {
         edge[i] = 0;
         routed[i] = i % 2;
     }
-    struct statistics_interval d = statistics_bootstrap_difference(routed, edge, 64);
+    struct statistics_groups g = groups_of(64, 1);
+    const struct statistics_answers a = answers(routed, 1), b = answers(edge, 1);
+    const struct statistics_answers c = answers(cloud, 1);
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &g);
     CHECK(fabs(d.low - 0.3775) < 0.02 && fabs(d.high - 0.6225) < 0.02);
     /* Paired: the same answers differ by nothing, whatever is drawn. */
-    d = statistics_bootstrap_difference(routed, routed, 64);
+    d = statistics_bootstrap_difference(&a, &a, &g);
     CHECK(d.low == 0 && d.high == 0);
     memset(cloud, 1, sizeof(cloud));
-    CHECK(statistics_bootstrap_pgr(&d, cloud, edge, cloud, 64) && d.low == 1 && d.high == 1);
-    CHECK(!statistics_bootstrap_pgr(&d, routed, edge, edge, 64)); /* no gap */
+    CHECK(statistics_bootstrap_pgr(&d, &c, &b, &c, &g) && d.low == 1 && d.high == 1);
+    CHECK(!statistics_bootstrap_pgr(&d, &a, &b, &b, &g)); /* no gap */
+    statistics_groups_close(&g);
 
     double pgr = 9;
     CHECK(statistics_pgr(&pgr, 0.7, 0.5, 0.9) && close_to(pgr, 0.5));
@@ -165,7 +279,7 @@ static void make_sweep(struct sweep *s, uint64_t seed, double skill)
             s->tokens[k][i] = 10 + (uint32_t)rand_below(seed + 1, n, 20);
             s->cloud[k][i] = (uint32_t)rand_below(seed + 2, n, k + 2);
         }
-        s->at[k] = (struct statistics_answers){ s->right[k], s->tokens[k], s->cloud[k] };
+        s->at[k] = (struct statistics_answers){ s->right[k], s->tokens[k], s->cloud[k], 1 };
     }
 }
 
@@ -212,14 +326,16 @@ static void check_apgr_draws(void)
     unsigned char edge[ITEMS], cloud[ITEMS];
     struct statistics_interval i;
     size_t n = 0;
+    struct statistics_groups g = groups_of(ITEMS, 1);
+    const struct statistics_answers low = answers(edge, 1), high = answers(cloud, 1);
     make_sweep(&a, 20, 0.2);
     make_sweep(&b, 30, 0.12);
     for (size_t k = 0; k < ITEMS; k++) {
         edge[k] = k % 4 == 0;
         cloud[k] = k % 10 != 0;
     }
-    statistics_draw_apgr7(x, a.at, SHARES, edge, cloud, ITEMS);
-    statistics_draw_apgr7(y, b.at, SHARES, edge, cloud, ITEMS);
+    statistics_draw_apgr7(x, a.at, SHARES, &low, &high, &g);
+    statistics_draw_apgr7(y, b.at, SHARES, &low, &high, &g);
     for (size_t d = 0; d < STATISTICS_DRAWS; d += 97) {
         CHECK(fabs(x[d] - slow_apgr7(&a, edge, cloud, d)) < 1e-3);
         CHECK(fabs(y[d] - slow_apgr7(&b, edge, cloud, d)) < 1e-3);
@@ -235,11 +351,12 @@ static void check_apgr_draws(void)
     CHECK(close_to(i.high, slow_quantile(kept, n, 0.975)));
     statistics_draws_ratio(ratio, x, x);
     CHECK(statistics_draws_interval(&i, ratio) && i.low == 1 && i.high == 1);
-    statistics_draw_apgr7(x, a.at, SHARES, edge, edge, ITEMS); /* no gap */
+    statistics_draw_apgr7(x, a.at, SHARES, &low, &low, &g); /* no gap */
     CHECK(isnan(x[0]) && !statistics_draws_interval(&i, x));
     memset(x, 0, sizeof(x));
     statistics_draws_ratio(ratio, y, x); /* of nothing */
     CHECK(isnan(ratio[5]));
+    statistics_groups_close(&g);
 }
 
 int main(void)
@@ -247,6 +364,9 @@ int main(void)
     check_wilson();
     check_quantiles();
     check_apgr();
+    check_groups();
+    check_clusters();
+    check_trainings();
     check_bootstrap();
     check_apgr_draws();
     return 0;

@@ -31,7 +31,7 @@ static const char arc[] =
     "ending in C\",\"label\":\"3\"}]},\"answerKey\":\"3\"}\r\n";
 static const char gsm8k[] =
     "{\"problem\":\"P?\",\"solution\":\"2+2=4. The answer is \\\\boxed{4,000}.\"}\n"
-    "{\"question\":\"P2?\",\"answer\":\"So 5.\\n#### 1,005\"}\n"
+    "{\"question\":\"P2?\",\"group\":\"two\",\"answer\":\"So 5.\\n#### 1,005\"}\n"
     "{\"prompt\":\"Own \\\\boxed{} \",\"cot\":\"\\\\boxed{6}\",\"answerKey\":\"6\"}\n";
 
 static struct task *open_form(const char *name, const char *text, enum task_form form)
@@ -119,12 +119,14 @@ static void gsm8k_items(void)
     CHECK(!strcmp(item.key, "4000") && item.nchoices == 0 && !strcmp(item.subject, "P?"));
     CHECK(!strcmp(item.gold, " 2+2=4. The answer is \\boxed{4,000}."));
     get(&item, t, 1);
+    CHECK(!strcmp(item.subject, "two"));
     CHECK(!strcmp(item.key, "1005") && !strcmp(item.gold, " So 5.\n#### 1,005"));
     get(&item, t, 2);
     CHECK(!strcmp(item.key, "6") && !strcmp(item.subject, "Own \\boxed{} "));
     CHECK(!strcmp(item.prompt, item.subject) && !strcmp(item.gold, " \\boxed{6}"));
     task_close(t);
-    t = open_form("gsm8k", "{\"question\":\"P2?\",\"answer\":\"So 5.\\n#### 1,005\"}\n",
+    t = open_form("gsm8k",
+                  "{\"question\":\"P2?\",\"group\":\"two\",\"answer\":\"So 5.\\n#### 1,005\"}\n",
                   TASK_LM_EVAL);
     get(&item, t, 0);
     CHECK(!strcmp(item.prompt, "Question: P2?\nAnswer:") && task_right(t, &item, item.gold));

@@ -92,6 +92,7 @@ static const struct {
     { "csqa", TASK_CITER, BYTES("{\"question\":" STEM("\"q\"", CHOICES) "}"),
       "answerKey: expected a string, found nothing" },
     { "csqa", TASK_CITER, BYTES(WITH("\"id\":7")), "id: expected a string, found a number" },
+    { "csqa", TASK_CITER, BYTES(WITH("\"group\":7")), "group: expected a string, found a number" },
     { "csqa", TASK_CITER, BYTES(WITH("\"cot\":[]")), "cot: expected a string, found a list" },
     { "csqa", TASK_CITER, BYTES(WITH("\"prompt\":\"\"")),
       "prompt: expected a text, found an empt" },
