@@ -13,13 +13,9 @@
 static const char *score = "generate";
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
-static struct eval_options options = { .task = "milli",
-                                       .form = "citer",
-                                       .seed = 1,
-                                       .world = WORLD_SEED,
-                                       .share = NAN,
-                                       .target = NAN,
-                                       .target_cost = NAN };
+static struct eval_options options = {
+    .task = "milli", .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN, .target_cost = NAN
+};
 
 static const struct option_group task_opts = {
     "Task",
@@ -34,7 +30,7 @@ static const struct option_group task_opts = {
         { "--prompt", NULL, OPTION_STR, &options.form, "FORM",
           "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
           "(lm-evaluation-harness, 0-shot) or chat (citer's, in the model's chat template) "
-          "(default: citer)" },
+          "(default: chat if the chat template is known, else citer)" },
         { "--score", NULL, OPTION_STR, &score, "HOW",
           "generate: the answer is in the generated text. loglik: the small model alone compares "
           "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
@@ -137,7 +133,7 @@ static const char *eval_unread(unsigned runs)
     } rows[] = {
         { "--score", strcmp(score, "generate"), LOGLIK },
         { "--data", o->data, ANSWERS | LOGLIK | AGREE },
-        { "--prompt", strcmp(o->form, "citer"), ANSWERS | LOGLIK },
+        { "--prompt", o->form, ANSWERS | LOGLIK },
         { "--n-predict", max_tokens != SIZE_MAX, ANSWERS | AGREE },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },

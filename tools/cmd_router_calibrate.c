@@ -19,7 +19,7 @@
 
 enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
-static const char *out_path, *form_name = "citer";
+static const char *out_path, *form_name;
 static size_t questions = SIZE_MAX, max_tokens; /* SIZE_MAX, 0: not given */
 static float target_routed = NAN, target_accuracy = NAN, risk = NAN, confidence = NAN;
 static struct task_options task_options = {
@@ -48,7 +48,8 @@ static const struct option_group calibrate_opts = {
         { "--data", NULL, OPTION_STR, &task_options.data, "FILE",
           "Read the task's items from this file of JSON lines (default: milli needs none)" },
         { "--prompt", NULL, OPTION_STR, &form_name, "FORM",
-          "Ask in this form: citer, lm-eval or chat (default: citer)" },
+          "Ask in this form: citer, lm-eval or chat (default: chat if the chat template is known, "
+          "else citer)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
@@ -116,7 +117,7 @@ static int cmd_router_calibrate_check(struct err *err)
     if (!out_path && pth_is(route_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
                        route_options.router);
-    return task_form_parse(&task_options.form, form_name, err);
+    return task_form_parse(&task_options, form_name, err);
 }
 
 /* Choose n items of the task, spread evenly. */

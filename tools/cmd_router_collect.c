@@ -12,12 +12,11 @@
 
 static struct collecting_options options = {
     .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },
-    .prompt = "citer",
     .questions = SIZE_MAX,
     .max_tokens = SIZE_MAX,
     .rollouts = SAMPLE_FILES_NO_LIMIT,
 };
-static const char *labels_name = "citer", *tap_name = "final";
+static const char *labels_name = "citer", *tap_name = "final", *form_name;
 static size_t round_number = 1;
 
 static const struct option_group collect_opts = {
@@ -30,8 +29,9 @@ static const struct option_group collect_opts = {
           "milli)" },
         { "--data", NULL, OPTION_STR, &options.task.data, "FILE",
           "Read the items of the task from this file (default: none; milli needs no file)" },
-        { "--prompt", NULL, OPTION_STR, &options.prompt, "FORM",
-          "Write prompts in the form citer, lm-eval or chat (default: citer)" },
+        { "--prompt", NULL, OPTION_STR, &form_name, "FORM",
+          "Write prompts in the form citer, lm-eval or chat (default: chat if the chat template is "
+          "known, else citer)" },
         { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
           "Use the first N questions (default: all; milli: 3000)" },
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
@@ -111,7 +111,7 @@ static int cmd_router_collect_main(int argc, char **argv)
         return command_fail("router collect",
                             err_set(&err, ERR_ARG, "%s; see mizzle router collect --help", bad),
                             &err);
-    int rc = task_form_parse(&options.task.form, options.prompt, &err);
+    int rc = task_form_parse(&options.task, form_name, &err);
     if (rc != OK)
         return command_fail("router collect", rc, &err);
     setup_catch_interrupts();

@@ -406,6 +406,15 @@ bool chat_note(const struct chat *c, struct err *note)
     return c->guessed || idle;
 }
 
+bool chat_known(const struct chat *c, struct err *why)
+{
+    if (c->guessed)
+        err_set(why, OK, "the model has no chat template");
+    else if (!c->way)
+        *why = c->why;
+    return c->way && !c->guessed;
+}
+
 int chat_check(const struct chat *c, struct err *err)
 {
     return c->way ? OK : err_set(err, ERR_FORMAT, "%s", c->why.msg);

@@ -45,6 +45,9 @@ const char *chat_form(const struct chat *c);
 /* Return true and set *note if the form is a guess because there is no template, or if the think of
  * chat_open has no effect with this form. */
 bool chat_note(const struct chat *c, struct err *note);
+/* True if the model's template has one of the forms known here, or the form was named; else *why
+ * says what there is instead. A guess is not known. */
+bool chat_known(const struct chat *c, struct err *why);
 /* ERR_FORMAT when conversations cannot be encoded; the line says why and what to do. */
 int chat_check(const struct chat *c, struct err *err);
 

@@ -58,6 +58,7 @@ struct collect_options {
     uint64_t texts;              /* evenly over this many texts */
     const struct router *router; /* round 2 of citer; else NULL */
     float threshold;             /* of that router */
+    const char *const *stops;    /* NULL-terminated strings at which an answer ends, or NULL */
     const _Atomic int *stop;     /* nonzero: interrupted; may be NULL */
     /* Judge a generated answer ids[n] of this text, end-of-text included if it has come. */
     int (*judge)(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,

@@ -65,6 +65,7 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
                                         .ahead = o->router ? 1 : 0,
                                         .cloud_required = true,
                                         .max_tokens = o->max_tokens,
+                                        .stops = o->stops,
                                         .stop = o->stop,
                                         .emit = collect_keep,
                                         .arg = r };

@@ -211,15 +211,18 @@ at=$dir/file
     echo "{\"id\": \"3\", $item}"
 } >"$dir/data"
 collect 0 -o "$at" --task csqa --data "$dir/data" --labels match -n 20
+grep -q "prompts are in CITER's plain form" "$dir/err" || fail "the form is not said: $(cat "$dir/err")"
+grep -q '"prompt": "citer"' "$at/meta.json" || fail "$(cat "$at/meta.json")"
 is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
 sed -i 2d "$dir/data"
 # A cloud that refuses every text: there is no collection, now or when it is tried again.
 start_cloud -m $demo/cloud.gguf --context 70
 for try in first second; do
-    collect 4 -o "$dir/refused" --task csqa --data "$dir/data" --labels divergent --cloud-url "$url"
+    collect 4 -o "$dir/refused" --task csqa --data "$dir/data" --labels divergent --cloud-url "$url" --prompt citer
     says "found none in 2 texts: 2 refused by the cloud"
     [ $try = second ] || says 'maximum context length is 70'
 done
 stop_cloud
 grep -q '"complete": false' "$dir/refused/meta.json" || fail "an empty collection is complete"
-collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf
+collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf \
+    --prompt citer

@@ -13,6 +13,7 @@
 #include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
 #include "tools/stand_in/stand_in.h"
+#include "tools/tasks/task.h"
 #include "weights/atomic_file.h"
 #include "weights/find.h"
 
@@ -288,6 +289,19 @@ void setup_chat_note(const struct engine *e)
     if (!told && chat_note(e->chat, &note))
         setup_print_typed(&note);
     told = true;
+}
+
+void setup_form(struct task *t, const struct engine *e)
+{
+    static bool told;
+    struct err why, note;
+    if (!task_settle(t, e->chat, &why) && !told) {
+        told = true;
+        err_set(&note, OK, "prompts are in CITER's plain form: %s", why.msg);
+        setup_print_typed(&note);
+    }
+    if (task_form(t) == TASK_CHAT)
+        setup_chat_note(e);
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)

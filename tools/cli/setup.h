@@ -19,6 +19,7 @@
 
 struct stand_in;
 struct stand_in_options;
+struct task;
 
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
@@ -51,6 +52,8 @@ const char *setup_isa(void);
 int setup_kernels(struct kernels *out, struct err *err);
 /* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
 void setup_chat_note(const struct engine *e);
+/* Settle the form of the task's prompts for e, and print once what is to be said of it. */
+void setup_form(struct task *t, const struct engine *e);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */

@@ -21,7 +21,6 @@ int router_training_collect(struct samples *out, struct sample_meta *meta,
 {
     const struct collecting_options c = {
         .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = o->world },
-        .prompt = "citer",
         .labels = COLLECT_DIVERGENT,
         .tap = o->tap,
         .questions = o->questions,

@@ -62,8 +62,7 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
                           const size_t *items, size_t n, struct err *err)
 {
     *longest = 0;
-    if (task_form(t) == TASK_CHAT)
-        setup_chat_note(&a->engine);
+    setup_form(t, &a->engine);
     for (size_t i = 0; i < n; i++) {
         struct task_item item;
         uint32_t *ids = NULL;
@@ -109,6 +108,7 @@ void asking_begin(struct asking *a)
 struct asking_writing {
     struct asking *a;
     const struct cloud_port *port;
+    const char *const *stops;
     size_t prompt, tokens, text;
     size_t warm; /* ids at the beginning that the cloud's prefix cache holds */
     size_t call; /* prefix of the latest call, 0: none; `asks` tokens were asked for */
@@ -255,6 +255,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .audit = adapt ? a->routing.audit : how->audit,
                                       .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
+                                      .stops = w->stops,
                                       .seed = rand_u64(a->seed, i),
                                       .step_ns = a->step_ns,
                                       .drafts = asking_drafts(a),
@@ -320,7 +321,9 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
         free(ids);
         return OK;
     }
-    struct asking_writing w = { .a = a, .port = routing_port(&a->routing), .prompt = n };
+    struct asking_writing w = {
+        .a = a, .port = routing_port(&a->routing), .stops = task_stops(t), .prompt = n
+    };
     if (w.port && a->is_virtual) {
         virtual_cloud_begin(&a->cloud, w.port, &a->clock);
         w.port = &a->cloud.port;
@@ -336,6 +339,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
         rc = task_item(&item, t, i, err);
     if (rc != OK)
         return rc;
+    task_cut(t, a->text);
     task_extract(out->answer, t, out->text);
     text_line(out->answer);
     out->right = task_right(t, &item, out->text);

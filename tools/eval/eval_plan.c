@@ -141,7 +141,7 @@ static int plan_task(struct task_options *t, const struct eval_options *o, struc
                                 .world = o->world,
                                 .kind = o->kind,
                                 .wording = o->wording };
-    return task_form_parse(&t->form, o->form, err);
+    return task_form_parse(t, o->form, err);
 }
 
 int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
@@ -247,10 +247,10 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
         "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:s, s:b, s:f, s:s}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
-        o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
-        "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
-        "threshold", p->paper ? "paper" : threshold, "share", share, "edge", edge, "weights",
-        a->engine.weights ? a->engine.weights : "", "kv",
+        task_form_name(p->asked.task), "questions", (json_int_t)p->asked.n, "max_tokens",
+        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
+        plan_policies(l, model), "targets", targets, "threshold", p->paper ? "paper" : threshold,
+        "share", share, "edge", edge, "weights", a->engine.weights ? a->engine.weights : "", "kv",
         engine_options.kv ? engine_options.kv : "", "cloud",
         cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
         cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",

@@ -83,8 +83,10 @@ static int collecting_judge(void *arg, bool *right, size_t text, const uint32_t 
         memcpy(c->text + used, bytes, size);
         used += size;
     }
-    if (used)
+    if (used) {
         c->text[used] = 0;
+        task_cut(c->task, c->text);
+    }
     int rc = task_item(&item, c->task, text, err);
     *right = rc == OK && task_right(c->task, &item, used ? c->text : "");
     return rc;
@@ -303,7 +305,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .vocab = tokenizer_size(e->tokenizer) };
     KEEP(m->task, task_name(c->task));
     KEEP(m->data, task_digest(c->task));
-    KEEP(m->prompt, c->how->prompt);
+    KEEP(m->prompt, task_form_name(c->task));
     KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
     KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
     KEEP(m->labels, collect_labels_name(c->how->labels));
@@ -338,8 +340,9 @@ static int collecting_open(struct collecting *c, struct err *err)
                                                     : TOKENS;
     c->o.texts = c->texts;
     rc = setup_engine(&c->engine, NULL, true, err);
-    if (rc == OK && task_form(c->task) == TASK_CHAT)
-        setup_chat_note(&c->engine);
+    if (rc == OK)
+        setup_form(c->task, &c->engine);
+    c->o.stops = task_stops(c->task);
     if (rc == OK)
         rc = collecting_open_cloud(c, err);
     if (rc == OK)

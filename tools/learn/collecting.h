@@ -16,7 +16,6 @@ struct samples;
 
 struct collecting_options {
     struct task_options task;
-    const char *prompt; /* name of task.form */
     enum collect_labels labels;
     enum tap tap;
     size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000 */

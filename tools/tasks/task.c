@@ -11,17 +11,6 @@
 
 static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
 
-int task_form_parse(enum task_form *out, const char *name, struct err *err)
-{
-    static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum task_form */
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        if (strcmp(name, forms[i]) == 0) {
-            *out = (enum task_form)i;
-            return OK;
-        }
-    return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s", name);
-}
-
 /* Check name and file of the options. */
 static int task_find(const struct task_kind **out, const struct task_options *o, struct err *err)
 {

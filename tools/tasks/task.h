@@ -8,7 +8,13 @@
  *            (arXiv 2502.01976).
  *   lm-eval  As lm-evaluation-harness asks the same three, 0-shot.
  *   chat     The prompt of citer as the user's message, in the model's chat template.
- * milli has one prompt, which all forms mean.
+ * Without a form it is chat for a model with a known chat template, else citer. milli has one
+ * prompt, which all forms mean.
+ *
+ * An answer ends at a stop string, before which the text is cut: a small model goes on with a
+ * question of its own. In form citer that is a line that begins with "Question:"; in form lm-eval
+ * it is what the harness stops at, its own default of an empty line where it only compares
+ * likelihoods; in form chat there is none, as the end of the turn ends the answer.
  *
  * The final answer is taken from the generated text alone, never from the prompt:
  *   milli           the last X of "answer is (X)"
@@ -33,7 +39,12 @@ struct task; /* one thread at a time */
 struct tokenizer;
 struct chat;
 
-enum task_form { TASK_CITER, TASK_LM_EVAL, TASK_CHAT };
+enum task_form {
+    TASK_CITER,
+    TASK_LM_EVAL,
+    TASK_CHAT,
+    TASK_DEFAULT /* chat or citer; before task_settle as citer */
+};
 /* Which questions of milli; the items of a file are the same for all. Training questions are worded
  * as the models have seen them. Those for calibration are worded as test questions, and no test
  * stream with a seed below 2^62 contains them. */
@@ -66,8 +77,9 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
-/* Find the form of this name: citer, lm-eval or chat. ERR_ARG, which names --prompt. */
-int task_form_parse(enum task_form *out, const char *name, struct err *err);
+/* Set the form to the one of this name, citer, lm-eval or chat; NULL: the default. ERR_ARG names
+ * --prompt. */
+int task_form_parse(struct task_options *o, const char *name, struct err *err);
 
 /* Open a task. The whole file, at most 64 MiB, is read and checked first, so task_item can only run
  * out of memory. ERR_FORMAT names file, line, field, what was expected and found; ERR_IO; ERR_ARG:
@@ -81,6 +93,14 @@ size_t task_size(const struct task *t);
 /* Return the SHA-256 of the file in hexadecimal; "" for milli. */
 const char *task_digest(const struct task *t);
 enum task_form task_form(const struct task *t);
+/* Return what the prompts are, for people and to compare: "citer", "lm-eval" or "chat". */
+const char *task_form_name(const struct task *t);
+/* Choose the form for a model, if none is given. False: it is citer only because of *why. */
+bool task_settle(struct task *t, const struct chat *chat, struct err *why);
+/* Return the strings at which an answer ends, NULL-terminated; NULL: none. */
+const char *const *task_stops(const struct task *t);
+/* Cut a text before the first of them. */
+void task_cut(const struct task *t, char *text);
 
 /* Set *out to item i < task_size. ERR_NOMEM. */
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err);

@@ -53,6 +53,9 @@ static bool arc_right(const struct task *t, const struct task_item *item, const 
     return false;
 }
 
-const struct task_kind task_arc = {
-    .name = "arc", .file = true, .read = arc_read, .extract = arc_extract, .right = arc_right
-};
+const struct task_kind task_arc = { .name = "arc",
+                                    .file = true,
+                                    .read = arc_read,
+                                    .stops = task_choices_stops,
+                                    .extract = arc_extract,
+                                    .right = arc_right };

@@ -8,6 +8,8 @@
 
 enum { FIELD = 64 };
 
+const char *const task_choices_stops[] = { "\n\n", NULL };
+
 /* Check a label: one letter or digit, unlike those before it. */
 static int choices_label(struct task *t, size_t i, const char *field, struct err *err)
 {

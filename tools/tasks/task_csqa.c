@@ -56,6 +56,8 @@ static bool csqa_extract(char out[TASK_ANSWER], const struct task *t, const char
     return true;
 }
 
-const struct task_kind task_csqa = {
-    .name = "csqa", .file = true, .read = csqa_read, .extract = csqa_extract
-};
+const struct task_kind task_csqa = { .name = "csqa",
+                                     .file = true,
+                                     .read = csqa_read,
+                                     .stops = task_choices_stops,
+                                     .extract = csqa_extract };

@@ -5,11 +5,14 @@
 #include "net/http/json_input.h"
 #include "tools/tasks/task_internal.h"
 
-/* The prompt of CITER's training file, around the question. */
+/* The prompt that CITER's programs put around a question. Its training file has another wording,
+ * which its items bring along. */
 static const char before[] =
     "Solve the following math problem step by step. Ensure all reasoning is shown clearly in LaTeX "
-    "format, and you should enclose your answer with \\boxed{}.\nQuestion: ";
+    "format, and the final answer should be enclosed using the LaTeX command \\boxed{} to display "
+    "it in a box.\nQuestion: ";
 static const char after[] = "\nSolution: ";
+static const char *const stops[] = { "Question:", "</s>", "<|im_end|>", NULL }; /* the harness's */
 
 /* Copy text[n] without the bytes of `drop`, cut to TASK_ANSWER. */
 static void gsm8k_drop(char out[TASK_ANSWER], const char *text, size_t n, const char *drop)
@@ -99,9 +102,8 @@ static bool gsm8k_exact(char out[TASK_ANSWER], const char *text, size_t n)
  * "(-?[$0-9.,]{2,})|(-?[0-9]+)", the last. */
 static bool gsm8k_lm_eval(char out[TASK_ANSWER], const char *text)
 {
-    static const char *const stops[] = { "Question:", "</s>", "<|im_end|>" };
     size_t end = strlen(text), last = 0, len = 0;
-    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+    for (size_t i = 0; stops[i]; i++) {
         const char *stop = strstr(text, stops[i]);
         if (stop && (size_t)(stop - text) < end)
             end = (size_t)(stop - text);
@@ -194,5 +196,5 @@ static int gsm8k_read(struct task *t, size_t i, struct err *err)
 }
 
 const struct task_kind task_gsm8k = {
-    .name = "gsm8k", .file = true, .read = gsm8k_read, .extract = gsm8k_extract
+    .name = "gsm8k", .file = true, .read = gsm8k_read, .stops = stops, .extract = gsm8k_extract
 };

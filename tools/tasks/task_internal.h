@@ -22,6 +22,7 @@ struct task_kind {
     /* Fill t->item, and t->prompt and t->gold if they are put together, from t->json (file) or with
      * number i. Errors as task_open. */
     int (*read)(struct task *t, size_t i, struct err *err);
+    const char *const *stops; /* of form lm-eval, NULL-terminated */
     bool (*extract)(char out[TASK_ANSWER], const struct task *t, const char *text);
     /* NULL: the extracted answer must be the key. */
     bool (*right)(const struct task *t, const struct task_item *item, const char *text);
@@ -77,6 +78,8 @@ void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
 /* Read a question with choices, in the authors' or in CITER's form, into t->item. All is set but
  * the prompt of form lm-eval; the subject is the question. */
 int task_choices_read(const char **question, struct task *t, struct err *err);
+/* The harness generates no answers to such questions; this is what it stops at by default. */
+extern const char *const task_choices_stops[];
 /* Find the label that an answer in form citer or chat names in parentheses. */
 bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
 

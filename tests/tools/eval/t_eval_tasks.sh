@@ -68,6 +68,30 @@ run 0 $pair --task gsm8k --data "$dir/gsm8k" --policy always --questions 6 --jso
 is "$(field right) == 5 && $(field questions) == 6"
 [ "$(field pgr)" = null ] && [ "$(field threshold)" = null ] || fail "no baseline: $last"
 
+# The pair has no chat template, so it is asked in CITER's form, and one line says so. An answer ends
+# where the model would go on with another question, with any number of calls in flight.
+grep -q "^mizzle: prompts are in CITER's plain form: .*chat" "$dir/err" || fail "$(cat "$dir/err")"
+[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than one line: $(cat "$dir/err")"
+head -n 4 "$dir/csqa" | sed 's/\(([AB])\) one\./\1, so.\\nQuestion: Where (B)?\\nAnd so on/' >"$dir/on"
+grep -q 'And so on' "$dir/on" || fail "no run-on to say"
+stop_cloud
+start_cloud -m $edge --say "$dir/on"
+for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahead 4'; do
+    rm -f "$dir/answers"
+    run 0 -m $edge --cloud-url "$url" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
+        --jsonl "$dir/answers" $form
+    is "$(field right) == 4 && $(field tokens) < 4 * 40"
+    grep -q '"prompt":"citer"' "$dir/answers" || fail "$(head -n 1 "$dir/answers")"
+    [ -n "$form" ] || continue
+    [ ! -s "$dir/err" ] || fail "$(cat "$dir/err")"
+    grep -o '"answer":.*"text":"[^"]*"' "$dir/answers" | sed 's/"ms.*"prompt/"prompt/' >"$dir/text"
+    grep -c '"text":" It is the ([AB]), so."' "$dir/text" | grep -qx 4 || fail "$(cat "$dir/text")"
+done
+rm "$dir/answers"
+stop_cloud
+start_cloud -m $edge --say "$dir/known"
+pair="-m $edge --cloud-url $url -q -n 24"
+
 # Subjects are not split: what is calibrated on is about other things than what is asked.
 run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
     --target-routed 0.3 --json --jsonl "$dir/answers" --csv "$dir/csv" --svg "$dir/svg"

@@ -9,6 +9,7 @@
 #include "kernels/sys/sha256.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
+#include "tests/support/chat_bytes.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
@@ -112,10 +113,12 @@ static void gsm8k_items(void)
     struct task *t = open_form("gsm8k", gsm8k, TASK_CHAT);
     struct task_item item;
     get(&item, t, 0);
-    CHECK(!strcmp(item.prompt,
-                  "Solve the following math problem step by step. Ensure all reasoning is shown "
-                  "clearly in LaTeX format, and you should enclose your answer with \\boxed{}.\n"
-                  "Question: P?\nSolution: "));
+    CHECK(
+        !strcmp(item.prompt,
+                "Solve the following math problem step by step. Ensure all reasoning is shown "
+                "clearly in LaTeX format, and the final answer should be enclosed using the LaTeX "
+                "command \\boxed{} to display it in a box.\n"
+                "Question: P?\nSolution: "));
     CHECK(!strcmp(item.key, "4000") && item.nchoices == 0 && !strcmp(item.subject, "P?"));
     CHECK(!strcmp(item.gold, " 2+2=4. The answer is \\boxed{4,000}."));
     get(&item, t, 1);
@@ -302,6 +305,81 @@ static void encoding(void)
     tiny_remove();
 }
 
+/* Without a form it is chat for a template that is known or named, and else citer, which *why
+ * explains. A form that was given stays, and so does the one prompt of milli. */
+static void settling(void)
+{
+    static const char known[] =
+        "{% for m in messages %}{{'<|im_start|>' + m.role + '\n' + m.content + "
+        "'<|im_end|>\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
+        "'<|im_start|>assistant\n' }}{% endif %}";
+    static const struct {
+        const char *template;
+        size_t marks;
+        const char *named;
+        enum task_form form;
+        const char *why;
+    } models[] = {
+        { known, 4, NULL, TASK_CHAT, "" },
+        { NULL, 4, NULL, TASK_CITER, "the model has no chat template" },
+        { NULL, 4, "chatml", TASK_CHAT, "" },
+        { "{{ messages }}", 4, NULL, TASK_CITER, "found another" },
+        { NULL, 0, NULL, TASK_CITER, "<|im_start|>" },
+    };
+    const struct task_options questions = { .name = "milli", .world = 1, .form = TASK_DEFAULT };
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct tokenizer *tok = chat_bytes_open(models[i].template, models[i].marks);
+        struct task *t = open_form("csqa", csqa, TASK_DEFAULT), *given, *milli;
+        struct chat *c;
+        struct err err = { "" };
+        CHECK(chat_open(&c, tok, models[i].named, NULL, &err) == OK);
+        CHECK(task_settle(t, c, &err) == !*models[i].why && strstr(err.msg, models[i].why));
+        CHECK(task_form(t) == models[i].form);
+        CHECK(!strcmp(task_form_name(t), models[i].form == TASK_CHAT ? "chat" : "citer"));
+        given = open_form("csqa", csqa, TASK_LM_EVAL);
+        CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "lm-eval"));
+        CHECK(task_open(&milli, &questions, &err) == OK && task_settle(milli, c, &err));
+        CHECK(!strcmp(task_form_name(milli), "citer") && !task_stops(milli));
+        task_close(milli);
+        task_close(given);
+        task_close(t);
+        chat_close(c);
+        tokenizer_close(tok);
+    }
+}
+
+/* What a model goes on to after its answer is no part of it. */
+static void stopping(void)
+{
+    static const struct {
+        const char *task;
+        enum task_form form;
+        const char *text, *cut;
+    } rows[] = {
+        { "csqa", TASK_CITER, "So (A).\nQuestion: Q\nQuestion:", "So (A)." },
+        { "csqa", TASK_CITER, "The Question: (A)\n\n", "The Question: (A)\n\n" },
+        { "csqa", TASK_CHAT, "So.\nQuestion: Q", "So.\nQuestion: Q" },
+        { "csqa", TASK_LM_EVAL, " B\n\nQuestion: Q", " B" },
+        { "arc", TASK_LM_EVAL, " fog\nor\n\nrain", " fog\nor" },
+        { "gsm8k", TASK_LM_EVAL, "4\n\n5<|im_end|>6Question: 7", "4\n\n5" },
+        { "gsm8k", TASK_LM_EVAL, "4</s>Question: 7", "4" },
+        { "gsm8k", TASK_CITER, "4</s>\nQuestion: 7", "4</s>" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *file = !strcmp(rows[i].task, "csqa") ? csqa
+                           : !strcmp(rows[i].task, "arc")
+                               ? arc
+                               : "{\"problem\":\"P\",\"answerKey\":\"4\"}";
+        struct task *t = open_form(rows[i].task, file, rows[i].form);
+        char text[64];
+        snprintf(text, sizeof(text), "%s", rows[i].text);
+        task_cut(t, text);
+        CHECK(!strcmp(text, rows[i].cut));
+        CHECK(!task_stops(t) == (rows[i].form == TASK_CHAT));
+        task_close(t);
+    }
+}
+
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {
@@ -331,6 +409,8 @@ int main(void)
     many_marks();
     milli();
     encoding();
+    settling();
+    stopping();
     memory();
     return 0;
 }
