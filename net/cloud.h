@@ -179,6 +179,14 @@ bool cloud_done(const struct cloud_call *call);
  * that was truncated). ERR_STOP: interrupted. ERR_NOMEM. An error is never a token: an empty or
  * malformed reply is ERR_NET, and end-of-text is an id like any other. err never holds the key. */
 int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
+/* Copy the tokens of the answer that have come after the first `from` ones, at most `room`, to ids,
+ * and return how many. Never waits. *ended: there will be no more; a fault is given by cloud_take
+ * alone. Leaves no trace. */
+size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, size_t room,
+                  bool *ended);
+/* Let the answer end with the tokens that have come, at least one, as the text needs no more. The
+ * call is then committed or dropped like any other. */
+void cloud_enough(struct cloud_call *call);
 /* Use the answer: wait for it like cloud_take; a token then enters memo and store, unless it
  * is that of an audit. Frees the call. */
 void cloud_commit(struct cloud_call *call);

@@ -153,6 +153,27 @@ bool cloud_done(const struct cloud_call *call)
     return done;
 }
 
+size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, size_t room,
+                  bool *ended)
+{
+    const struct wire_answer *answer = &call->wire->answer;
+    wire_lock(call->cloud->wire);
+    size_t n = from < answer->reply.n ? answer->reply.n - from : 0;
+    n = n < room ? n : room;
+    memcpy(ids, answer->reply.ids + from, n * sizeof(*ids));
+    *ended = (answer->ended || given_up(call)) && from + n >= answer->reply.n;
+    wire_unlock(call->cloud->wire);
+    return n;
+}
+
+void cloud_enough(struct cloud_call *call)
+{
+    wire_lock(call->cloud->wire);
+    if (call->sent && call->wire->answer.reply.n && !call->wire->answer.ended)
+        wire_enough(call->cloud->wire, call->wire);
+    wire_unlock(call->cloud->wire);
+}
+
 int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
 {
     struct cloud *c = call->cloud;

@@ -51,10 +51,12 @@ static bool take_over(struct wire *w)
     for (struct wire_call *call = w->active, *next; call; call = next) {
         next = call->next;
         wire_lock(w);
-        bool dropped = call->dropped;
+        bool dropped = call->dropped, enough = call->enough;
         wire_unlock(w);
         if (dropped)
             wire_call_forget(w, call, now);
+        else if (enough)
+            wire_call_finish(w, call, OK, NULL);
     }
     return !closing;
 }
@@ -189,6 +191,12 @@ void wire_submit(struct wire *w, struct wire_call *call)
 void wire_drop(struct wire *w, struct wire_call *call)
 {
     call->dropped = true;
+    http_wake(w->http);
+}
+
+void wire_enough(struct wire *w, struct wire_call *call)
+{
+    call->enough = true;
     http_wake(w->http);
 }
 

@@ -89,6 +89,17 @@ static struct traffic cloud_port_moved(const void *call)
     return cloud_call_traffic(call);
 }
 
+static size_t cloud_port_look(const void *call, uint32_t *ids, size_t from, size_t room,
+                              bool *ended)
+{
+    return cloud_look(call, ids, from, room, ended);
+}
+
+static void cloud_port_enough(void *call)
+{
+    cloud_enough(call);
+}
+
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
@@ -106,5 +117,7 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_end_tally,
                                 cloud_port_notify,
                                 cloud_port_moved,
-                                cloud_port_audit };
+                                cloud_port_audit,
+                                cloud_port_look,
+                                cloud_port_enough };
 }

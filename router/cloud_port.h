@@ -54,6 +54,13 @@ struct cloud_port {
      * Only the audit of decode.h needs it; else it may be NULL. */
     int (*audit)(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally, void **call,
                  struct err *err);
+    /* Copy the tokens of the answer that have come after the first `from` ones, at most `room`, to
+     * ids, committed or not, and return how many. Never waits. *ended: there will be no more; a
+     * fault is given by take alone. Only collect.h needs it; else it may be NULL. */
+    size_t (*look)(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended);
+    /* Let the answer end with the tokens that have come, at least one: the text needs no more. The
+     * call is then committed or dropped like any other. May be NULL. */
+    void (*enough)(void *call);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

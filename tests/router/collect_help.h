@@ -208,6 +208,6 @@ static inline void end_tally(void *arg, struct cloud_tally *tally)
 
 static const struct cloud_port port = { NULL,      known,  peek, tokens, ask,     done,
                                         take,      commit, drop, bytes,  settled, traffic,
-                                        end_tally, NULL,   NULL, NULL };
+                                        end_tally, NULL,   NULL, NULL, NULL, NULL };
 
 #endif

@@ -232,6 +232,8 @@ void script_open(struct script *s)
                                    script_end_tally,
                                    script_notify,
                                    script_moved,
+                                   NULL,
+                                   NULL,
                                    NULL };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);

@@ -377,8 +377,9 @@ static void end_tally(void *arg, struct cloud_tally *tally)
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
-    *out = (struct cloud_port){ s,    known, peek,    tokens,  ask,       done, take, commit,
-                                drop, bytes, settled, traffic, end_tally, NULL, NULL, audit };
+    *out =
+        (struct cloud_port){ s,     known,   peek,    tokens,    ask,  done, take,  commit, drop,
+                             bytes, settled, traffic, end_tally, NULL, NULL, audit, NULL,   NULL };
 }
 
 void sim_text(struct sim *s)

@@ -203,6 +203,8 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                                      scripted_cloud_end_tally,
                                      NULL,
                                      NULL,
+                                     NULL,
+                                     NULL,
                                      NULL };
     struct decode_options in_step = *o;
     struct decode_stats stats;

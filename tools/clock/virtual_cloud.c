@@ -162,5 +162,7 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_end_tally,
                                    NULL,
                                    NULL,
-                                   virtual_cloud_audit };
+                                   virtual_cloud_audit,
+                                   NULL,
+                                   NULL };
 }
