@@ -27,10 +27,8 @@ static const struct option_group task_opts = {
         { "--data", NULL, OPTION_STR, &options.data, "FILE",
           "Ask the items of this file of JSON lines, in the form of the task's authors or of "
           "CITER; agree: lines of token ids (default: none; milli makes its own questions)" },
-        { "--prompt", NULL, OPTION_STR, &options.form, "FORM",
-          "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
-          "(lm-evaluation-harness, 0-shot) or chat (citer's, in the model's chat template) "
-          "(default: chat if the chat template is known, else citer)" },
+        OPTION_ROW_PROMPT(&options.form),
+        OPTION_ROW_SHOTS(&options.shots),
         { "--score", NULL, OPTION_STR, &score, "HOW",
           "generate: the answer is in the generated text. loglik: the small model alone compares "
           "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
@@ -134,6 +132,7 @@ static const char *eval_unread(unsigned runs)
         { "--score", strcmp(score, "generate"), LOGLIK },
         { "--data", o->data, ANSWERS | LOGLIK | AGREE },
         { "--prompt", o->form, ANSWERS | LOGLIK },
+        { "--shots", o->shots, ANSWERS | LOGLIK },
         { "--n-predict", max_tokens != SIZE_MAX, ANSWERS | AGREE },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },

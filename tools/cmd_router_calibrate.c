@@ -47,9 +47,8 @@ static const struct option_group calibrate_opts = {
           "Calibrate on milli (the demo world), csqa, arc or gsm8k (default: milli)" },
         { "--data", NULL, OPTION_STR, &task_options.data, "FILE",
           "Read the task's items from this file of JSON lines (default: milli needs none)" },
-        { "--prompt", NULL, OPTION_STR, &form_name, "FORM",
-          "Ask in this form: citer, lm-eval or chat (default: chat if the chat template is known, "
-          "else citer)" },
+        OPTION_ROW_PROMPT(&form_name),
+        OPTION_ROW_SHOTS(&task_options.shots),
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",

@@ -29,9 +29,8 @@ static const struct option_group collect_opts = {
           "milli)" },
         { "--data", NULL, OPTION_STR, &options.task.data, "FILE",
           "Read the items of the task from this file (default: none; milli needs no file)" },
-        { "--prompt", NULL, OPTION_STR, &form_name, "FORM",
-          "Write prompts in the form citer, lm-eval or chat (default: chat if the chat template is "
-          "known, else citer)" },
+        OPTION_ROW_PROMPT(&form_name),
+        OPTION_ROW_SHOTS(&options.task.shots),
         { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
           "Use the first N questions (default: all; milli: 3000)" },
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",

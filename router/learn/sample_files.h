@@ -27,7 +27,7 @@ struct sample_meta {
     char dir[512];              /* the folder, for messages; not in meta.json */
     char task[16];              /* "csqa" */
     char data[65];              /* SHA-256 of the task's file, in hex; "" when it has none */
-    char prompt[16];            /* form of the prompts: "citer" */
+    char prompt[96];            /* form of the prompts: "citer" */
     char kind[16], wording[16]; /* of the milli task's questions: "all", "where"; else "" */
     char labels[16];            /* "match", "citer", "divergent" */
     enum tap tap;               /* which hidden state */

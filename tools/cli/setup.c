@@ -294,10 +294,9 @@ void setup_chat_note(const struct engine *e)
 void setup_form(struct task *t, const struct engine *e)
 {
     static bool told;
-    struct err why, note;
-    if (!task_settle(t, e->chat, &why) && !told) {
+    struct err note;
+    if (!task_settle(t, e->chat, &note) && !told) {
         told = true;
-        err_set(&note, OK, "prompts are in CITER's plain form: %s", why.msg);
         setup_print_typed(&note);
     }
     if (task_form(t) == TASK_CHAT)

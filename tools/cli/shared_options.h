@@ -43,6 +43,24 @@ extern struct engine_options {
             "Use this kernel set, one of those that `mizzle info` lists (default: " \
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }
+/* The form of prompts, as task_form_parse reads it, and examples, as task.h has them. */
+#define OPTION_ROW_PROMPT(form)                                                                  \
+    {                                                                                            \
+        "--prompt", NULL, OPTION_STR, form, "FORM",                                              \
+            "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "       \
+            "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a " \
+            "text of "                                                                           \
+            "your own in which {question}, {choices} and {labels} are replaced, which the chat " \
+            "template, if it is known, frames (default: chat if the template is known, else "    \
+            "citer)"                                                                             \
+    }
+#define OPTION_ROW_SHOTS(shots)                                                                  \
+    {                                                                                            \
+        "--shots", NULL, OPTION_STR, shots, "N:FILE",                                            \
+            "With --prompt lm-eval, put N solved items of this file in front of each question, " \
+            "drawn "                                                                             \
+            "as lm-evaluation-harness draws them, never the question itself (default: none)"     \
+    }
 #define OPTION_ROW_QUIET(to)                                                 \
     {                                                                        \
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \

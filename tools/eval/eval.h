@@ -13,6 +13,7 @@ struct eval_options {
     const char *task;
     const char *data;           /* answers: path of the items; NULL for milli */
     const char *form;           /* answers: as task_form_parse reads it; NULL: the default */
+    const char *shots;          /* answers: as in struct task_options */
     const char *policies;       /* as eval_list_parse reads them; NULL: mlp if there is a router */
     size_t questions;           /* 0: the task's default */
     size_t max_tokens;          /* limit of one answer; 0: the task's default */

@@ -136,6 +136,7 @@ static int plan_task(struct task_options *t, const struct eval_options *o, struc
 {
     *t = (struct task_options){ .name = o->task,
                                 .data = o->data,
+                                .shots = o->shots,
                                 .stream = TASK_TEST,
                                 .seed = o->seed,
                                 .world = o->world,

@@ -60,7 +60,15 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
             rc = world_open(&t->world, o->world, err);
     } else if (o->kind || o->wording) {
         rc = err_set(err, ERR_ARG, "--kind, --wording: expected --task milli, found %s", o->name);
-    } else if ((rc = task_file_open(t, o->data, err)) == OK)
+    } else {
+        rc = task_file_open(t, o->data, err);
+    }
+    if (rc == OK && o->own)
+        rc = task_own_open(t, o->own, err);
+    if (rc == OK && o->shots)
+        rc = task_shots_open(t, o->shots, err);
+    task_form_set_name(t);
+    if (rc == OK && kind->file)
         rc = task_check(t, err);
     if (rc != OK) {
         task_close(t);
@@ -79,6 +87,10 @@ void task_close(struct task *t)
     free(t->path);
     free(t->data);
     free(t->lines);
+    task_close(t->train);
+    free(t->draws);
+    free(t->own);
+    free(t->whole.p);
     free(t->prompt.p);
     free(t->gold.p);
     free(t);
@@ -116,14 +128,18 @@ static int task_group(struct task *t, struct err *err)
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 {
     t->item = (struct task_item){ .id = "" };
-    t->prompt.n = t->gold.n = 0;
+    t->prompt.n = t->gold.n = t->whole.n = 0;
     int rc = t->kind->file ? task_file_line(t, i, err) : OK;
     if (rc == OK)
         rc = t->kind->read(t, i, err);
     if (rc == OK && t->kind->file)
         rc = task_group(t, err);
-    if (rc == OK && (t->prompt.full || t->gold.full)) {
-        t->prompt.full = t->gold.full = false;
+    if (rc == OK && t->own)
+        task_own_put(t);
+    if (rc == OK && t->draws)
+        rc = task_shots_put(t, i, err);
+    if (rc == OK && (t->prompt.full || t->gold.full || t->whole.full)) {
+        t->prompt.full = t->gold.full = t->whole.full = false;
         rc = err_set(err, ERR_NOMEM, "task: out of memory");
     }
     if (rc == OK)

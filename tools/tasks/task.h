@@ -11,6 +11,13 @@
  * Without a form it is chat for a model with a known chat template, else citer. milli has one
  * prompt, which all forms mean.
  *
+ * A form of one's own is a text in which {question}, {choices} and {labels} are replaced: by the
+ * question alone, a line for each choice as in form citer ("A. pond"), and "A, B, C, D or E". Other
+ * braces stay, and a newline at the end of the file is not part of it. With a known chat template
+ * it is the user's message, else the whole prompt.
+ *
+ * Form lm-eval may have solved examples in front of the question (task_shots.c).
+ *
  * An answer ends at a stop string, before which the text is cut: a small model goes on with a
  * question of its own. In form citer that is a line that begins with "Question:"; in form lm-eval
  * it is what the harness stops at, its own default of an empty line where it only compares
@@ -54,6 +61,8 @@ struct task_options {
     const char *name; /* "milli", "csqa", "arc", "gsm8k" */
     const char *data; /* path of the file; NULL for milli */
     enum task_form form;
+    const char *own;   /* path of a form of one's own, with TASK_DEFAULT; or NULL */
+    const char *shots; /* form lm-eval: N:FILE, N examples from this file; or NULL */
     enum task_stream stream;
     uint64_t seed, world;       /* milli: of the questions, and of the world */
     const char *kind, *wording; /* milli: as --kind and --wording take them; NULL: all */
@@ -63,6 +72,7 @@ enum {
     TASK_ANSWER = 64,    /* bytes of a final answer, with its terminator; longer ones are cut */
     TASK_CHOICES = 8,    /* most choices of an item */
     TASK_LINE = 1 << 20, /* most bytes of a line */
+    TASK_FORM = 96,      /* bytes of a form's name, with its terminator */
 };
 
 struct task_item {       /* valid until the next task_item */
@@ -77,8 +87,8 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
-/* Set the form to the one of this name, citer, lm-eval or chat; NULL: the default. ERR_ARG names
- * --prompt. */
+/* Set the form to the one of this name, citer, lm-eval or chat, or to that of @FILE; NULL: the
+ * default. ERR_ARG names --prompt. */
 int task_form_parse(struct task_options *o, const char *name, struct err *err);
 
 /* Open a task. The whole file, at most 64 MiB, is read and checked first, so task_item can only run
@@ -93,10 +103,13 @@ size_t task_size(const struct task *t);
 /* Return the SHA-256 of the file in hexadecimal; "" for milli. */
 const char *task_digest(const struct task *t);
 enum task_form task_form(const struct task *t);
-/* Return what the prompts are, for people and to compare: "citer", "lm-eval" or "chat". */
+/* Return what the prompts are, for people and to compare: "citer", "lm-eval" or "chat"; a form of
+ * one's own as "chat @" or "plain @" and its SHA-256, examples as "lm-eval, 5 of " and that of
+ * their file. */
 const char *task_form_name(const struct task *t);
-/* Choose the form for a model, if none is given. False: it is citer only because of *why. */
-bool task_settle(struct task *t, const struct chat *chat, struct err *why);
+/* Choose the form for a model, if none is given. False: without the chat template, and *note says
+ * why. */
+bool task_settle(struct task *t, const struct chat *chat, struct err *note);
 /* Return the strings at which an answer ends, NULL-terminated; NULL: none. */
 const char *const *task_stops(const struct task *t);
 /* Cut a text before the first of them. */

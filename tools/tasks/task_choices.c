@@ -90,20 +90,25 @@ static int choices_read_key(struct task *t, struct err *err)
     return task_bad(t, "answerKey", labels, found, err);
 }
 
+void task_put_choices(struct task_text *out, const struct task *t)
+{
+    for (size_t i = 0; i < t->item.nchoices; i++) {
+        task_put(out, i ? "\n" : "");
+        task_put(out, t->labels[i]);
+        task_put(out, ". ");
+        task_put(out, t->choices[i]);
+    }
+}
+
 /* Put together the form of CITER's test sets; its training sets have two more blank lines. */
 static void choices_prompt(struct task *t, const char *question)
 {
     task_put(&t->prompt, "Question: ");
     task_put(&t->prompt, question);
     task_put(&t->prompt, "\nChoices:\n");
-    for (size_t i = 0; i < t->item.nchoices; i++) {
-        task_put(&t->prompt, t->labels[i]);
-        task_put(&t->prompt, ". ");
-        task_put(&t->prompt, t->choices[i]);
-        task_put(&t->prompt, "\n");
-    }
+    task_put_choices(&t->prompt, t);
     task_put(&t->prompt,
-             "Please format your response in the following way:\n"
+             "\nPlease format your response in the following way:\n"
              "[Explanation]. Therefore, the answer is answer (label).\n"
              "Ensure the final sentence includes the answer followed by the label in parentheses.\n"
              "Answer and Reasoning:");
@@ -135,7 +140,7 @@ int task_choices_read(const char **question, struct task *t, struct err *err)
     if (rc != OK)
         return rc;
     t->item.gold = task_put_gold(t, cot);
-    t->item.subject = *question;
+    t->item.subject = t->asks = *question;
     if (t->form != TASK_LM_EVAL && own)
         t->item.prompt = own;
     else if (t->form != TASK_LM_EVAL)

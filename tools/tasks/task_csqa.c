@@ -9,12 +9,8 @@ static void csqa_lm_eval(struct task *t, const char *question)
 {
     task_put(&t->prompt, "Question: ");
     task_put_trimmed(&t->prompt, question);
-    for (size_t i = 0; i < t->item.nchoices; i++) {
-        task_put(&t->prompt, "\n");
-        task_put(&t->prompt, t->labels[i]);
-        task_put(&t->prompt, ". ");
-        task_put(&t->prompt, t->choices[i]);
-    }
+    task_put(&t->prompt, "\n");
+    task_put_choices(&t->prompt, t);
     task_put(&t->prompt, "\nAnswer:");
     t->item.prompt = t->prompt.p;
 }

@@ -119,8 +119,7 @@ int task_field_optional(const char **out, const struct task *t, const char *fiel
     return v ? task_string(out, t, field, v, err) : OK;
 }
 
-/* Append s[n]. */
-static void task_append(struct task_text *out, const char *s, size_t n)
+void task_append(struct task_text *out, const char *s, size_t n)
 {
     size_t need;
     if (out->full || !size_add(&need, out->n, n) || !size_add(&need, need, 1)) {

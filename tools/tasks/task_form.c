@@ -1,8 +1,11 @@
 /* task_form.c - in which form a question is put to a model, and where its answer ends. */
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/text/chat.h"
+#include "tools/run/prompt_input.h"
 #include "tools/tasks/task_internal.h"
 
 static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum task_form */
@@ -10,31 +13,104 @@ static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum
 int task_form_parse(struct task_options *o, const char *name, struct err *err)
 {
     o->form = TASK_DEFAULT;
+    o->own = name && name[0] == '@' && name[1] ? name + 1 : NULL;
     for (size_t i = 0; name && i < sizeof(forms) / sizeof(forms[0]); i++)
         if (strcmp(name, forms[i]) == 0)
             o->form = (enum task_form)i;
-    if (name && o->form == TASK_DEFAULT)
-        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s", name);
+    if (name && !o->own && o->form == TASK_DEFAULT)
+        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval, chat or @FILE, found %s",
+                       name);
     return OK;
+}
+
+/* What is replaced in a form of one's own. */
+static const char *const fields[] = { "{question}", "{choices}", "{labels}" };
+
+int task_own_open(struct task *t, const char *path, struct err *err)
+{
+    size_t n;
+    bool choices = t->kind != &task_gsm8k;
+    if (!t->kind->file)
+        return err_set(err, ERR_ARG, "--prompt @%s: expected --task csqa, arc or gsm8k, found %s",
+                       path, t->kind->name);
+    int rc = prompt_input_read(&t->own, &n, path, err);
+    if (rc != OK)
+        return rc;
+    sha256_hex(t->own_digest, t->own, n);
+    if (memchr(t->own, 0, n) || !text_valid(t->own, n))
+        return err_set(err, ERR_FORMAT, "%s: expected a text in UTF-8, found other bytes", path);
+    for (size_t i = 0; i < 3; i++) {
+        bool found = strstr(t->own, fields[i]);
+        if (i < 2 && !found && (!i || choices))
+            return err_set(err, ERR_FORMAT, "%s: %s: expected in a form for %s, found none", path,
+                           fields[i], t->kind->name);
+        if (i && found && !choices)
+            return err_set(err, ERR_FORMAT, "%s: %s: expected none, as gsm8k has no choices", path,
+                           fields[i]);
+    }
+    n -= n && t->own[n - 1] == '\n';
+    n -= n && t->own[n - 1] == '\r';
+    t->own[n] = 0;
+    return OK;
+}
+
+void task_own_put(struct task *t)
+{
+    for (const char *p = t->own; *p;) {
+        size_t i = 0, n = strcspn(p + 1, "{") + 1;
+        while (i < 3 && strncmp(p, fields[i], strlen(fields[i])) != 0)
+            i++;
+        if (i == 0)
+            task_put(&t->whole, t->asks);
+        else if (i == 1)
+            task_put_choices(&t->whole, t);
+        for (size_t k = 0; i == 2 && k < t->item.nchoices; k++) {
+            task_put(&t->whole, !k ? "" : k + 1 < t->item.nchoices ? ", " : " or ");
+            task_put(&t->whole, t->labels[k]);
+        }
+        if (i == 3)
+            task_append(&t->whole, p, n);
+        p += i < 3 ? strlen(fields[i]) : n;
+    }
+    t->item.prompt = t->whole.p;
 }
 
 const char *task_form_name(const struct task *t)
 {
-    return forms[t->form == TASK_DEFAULT ? TASK_CITER : t->form];
+    return t->form_name;
 }
 
-bool task_settle(struct task *t, const struct chat *chat, struct err *why)
+void task_form_set_name(struct task *t)
 {
-    if (t->form != TASK_DEFAULT)
+    const char *form = forms[t->form == TASK_DEFAULT ? TASK_CITER : t->form];
+    if (t->own)
+        snprintf(t->form_name, TASK_FORM, "%s @%s", t->form == TASK_CHAT ? form : "plain",
+                 t->own_digest);
+    else if (t->train)
+        snprintf(t->form_name, TASK_FORM, "%s, %zu of %s", form, t->shots, task_digest(t->train));
+    else
+        snprintf(t->form_name, TASK_FORM, "%s", form);
+}
+
+bool task_settle(struct task *t, const struct chat *chat, struct err *note)
+{
+    struct err why;
+    if (t->form == TASK_DEFAULT)
+        t->form = t->kind->file && chat_known(chat, &why) ? TASK_CHAT : TASK_CITER;
+    else
         return true;
-    t->form = t->kind->file && chat_known(chat, why) ? TASK_CHAT : TASK_CITER;
-    return t->form == TASK_CHAT || !t->kind->file;
+    task_form_set_name(t);
+    if (t->form == TASK_CHAT || !t->kind->file)
+        return true;
+    err_set(note, OK, "prompts are in %s: %s",
+            t->own ? "the form of --prompt as it stands" : "CITER's plain form", why.msg);
+    return false;
 }
 
 const char *const *task_stops(const struct task *t)
 {
     static const char *const run_on[] = { "\nQuestion:", NULL };
-    if (!t->kind->file || t->form == TASK_CHAT)
+    if (!t->kind->file || t->form == TASK_CHAT || t->own)
         return NULL;
     return t->form == TASK_LM_EVAL ? t->kind->stops : run_on;
 }

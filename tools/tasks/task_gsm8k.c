@@ -174,7 +174,7 @@ static int gsm8k_read(struct task *t, size_t i, struct err *err)
         rc = task_field_optional(&key, t, "answerKey", err);
     if (rc == OK)
         rc = task_field_optional(&own, t, "prompt", err);
-    if (rc == OK && !problem && (!own || t->form == TASK_LM_EVAL))
+    if (rc == OK && !problem && (!own || t->form == TASK_LM_EVAL || t->own))
         rc = task_bad(t, "problem", own ? "a string, for its own prompt is citer's" : "a string",
                       "nothing", err);
     if (rc == OK)
@@ -191,6 +191,7 @@ static int gsm8k_read(struct task *t, size_t i, struct err *err)
         task_put(&t->prompt, citer ? after : "\nAnswer:");
         t->item.prompt = t->prompt.p;
     }
+    t->asks = problem;
     t->item.subject = problem ? problem : own;
     return OK;
 }

@@ -40,11 +40,19 @@ struct task {
     char *path, *data;          /* of the file: its name, and its bytes */
     size_t *lines, size;        /* [size + 1] where each line begins, and where the last ends */
     char digest[SHA256_HEX];
+    char *own; /* text of a form of one's own, or NULL */
+    char own_digest[SHA256_HEX];
+    char form_name[TASK_FORM];
+    struct task *train; /* its items are the examples; or NULL */
+    size_t shots;       /* examples in front of each item */
+    uint32_t *draws;    /* [size][shots] their numbers, or NULL */
 
     /* The item in hand. */
     size_t line;  /* its line, from 1 */
     json_t *json; /* its object; the strings of `item` are parts of it */
     struct task_text prompt, gold;
+    struct task_text whole; /* the prompt in a form of one's own, or with examples */
+    const char *asks;       /* of a file: the question alone */
     struct world_question question;
     char key[TASK_ANSWER];
     const char *labels[TASK_CHOICES], *choices[TASK_CHOICES];
@@ -53,6 +61,13 @@ struct task {
 
 /* Read the file and find its lines. Errors as task_open. */
 int task_file_open(struct task *t, const char *path, struct err *err);
+/* Read the form of one's own and check it. ERR_FORMAT names file and field. */
+int task_own_open(struct task *t, const char *path, struct err *err);
+/* Put t->item, or the item with its examples, into t->whole, and make that its prompt. */
+void task_own_put(struct task *t);
+int task_shots_put(struct task *t, size_t i, struct err *err);
+/* Open the examples of --shots, N:FILE, and draw those of each item. */
+int task_shots_open(struct task *t, const char *shots, struct err *err);
 /* Parse line i into t->json. */
 int task_file_line(struct task *t, size_t i, struct err *err);
 
@@ -67,9 +82,15 @@ int task_string(const char **out, const struct task *t, const char *field, const
 int task_field(const char **out, const struct task *t, const char *field, struct err *err);
 int task_field_optional(const char **out, const struct task *t, const char *field, struct err *err);
 
-/* Append s, or s without the blanks around it. */
+/* Note the form's name, once t has the parts that are in it. */
+void task_form_set_name(struct task *t);
+
+/* Append s[n], s, or s without the blanks around it. */
+void task_append(struct task_text *out, const char *s, size_t n);
 void task_put(struct task_text *out, const char *s);
 void task_put_trimmed(struct task_text *out, const char *s);
+/* Append a line for each choice of the item in hand, without a newline at the end. */
+void task_put_choices(struct task_text *out, const struct task *t);
 /* Make t->gold a blank and s and return it; NULL if s is NULL or there is no memory. */
 const char *task_put_gold(struct task *t, const char *s);
 /* Copy text[n] into out, cut between characters if it is too long. */

@@ -162,6 +162,25 @@ run 3 $pair $data --policy never --jsonl "$dir/bad"
 run 2 $swept --cloud required --jsonl "$dir/answers"
 grep -q 'other settings: cloud_mode' "$dir/err" || fail "$(cat "$dir/err")"
 
+# A form of one's own, and examples: the journal holds what they are, not how they are called.
+printf '{question} {choices}\n' >"$dir/form"
+form="-m $edge -q -n 4 $data --policy never --questions 2 --jsonl $dir/formed"
+run 0 $form --prompt "@$dir/form"
+grep -q 'in the form of --prompt as it stands' "$dir/err" || fail "$(cat "$dir/err")"
+digest=$(sha256sum "$dir/form" | cut -d ' ' -f 1)
+grep -q "\"prompt\":\"plain @$digest\"" "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
+printf '{question}: {choices}\n' >"$dir/form"
+run 2 $form --prompt "@$dir/form"
+grep -q 'other settings: prompt: expected "plain @' "$dir/err" || fail "$(cat "$dir/err")"
+echo '{question}' >"$dir/form"
+run 3 $form --prompt "@$dir/form"
+rm "$dir/formed"
+run 0 $form --prompt lm-eval --shots "2:$dir/csqa"
+grep -q '"prompt":"lm-eval, 2 of [0-9a-f]\{64\}"' "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
+run 2 $form --prompt lm-eval
+run 2 $form --shots "2:$dir/csqa"
+run 2 -m $edge --questions 1 --shots 2:f
+
 # What is longer than the context is left out and counted.
 long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
 long="$long$long$long$long$long$long$long$long$long$long"

@@ -9,7 +9,6 @@
 #include "kernels/sys/sha256.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/chat_bytes.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
@@ -305,81 +304,6 @@ static void encoding(void)
     tiny_remove();
 }
 
-/* Without a form it is chat for a template that is known or named, and else citer, which *why
- * explains. A form that was given stays, and so does the one prompt of milli. */
-static void settling(void)
-{
-    static const char known[] =
-        "{% for m in messages %}{{'<|im_start|>' + m.role + '\n' + m.content + "
-        "'<|im_end|>\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
-        "'<|im_start|>assistant\n' }}{% endif %}";
-    static const struct {
-        const char *template;
-        size_t marks;
-        const char *named;
-        enum task_form form;
-        const char *why;
-    } models[] = {
-        { known, 4, NULL, TASK_CHAT, "" },
-        { NULL, 4, NULL, TASK_CITER, "the model has no chat template" },
-        { NULL, 4, "chatml", TASK_CHAT, "" },
-        { "{{ messages }}", 4, NULL, TASK_CITER, "found another" },
-        { NULL, 0, NULL, TASK_CITER, "<|im_start|>" },
-    };
-    const struct task_options questions = { .name = "milli", .world = 1, .form = TASK_DEFAULT };
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        struct tokenizer *tok = chat_bytes_open(models[i].template, models[i].marks);
-        struct task *t = open_form("csqa", csqa, TASK_DEFAULT), *given, *milli;
-        struct chat *c;
-        struct err err = { "" };
-        CHECK(chat_open(&c, tok, models[i].named, NULL, &err) == OK);
-        CHECK(task_settle(t, c, &err) == !*models[i].why && strstr(err.msg, models[i].why));
-        CHECK(task_form(t) == models[i].form);
-        CHECK(!strcmp(task_form_name(t), models[i].form == TASK_CHAT ? "chat" : "citer"));
-        given = open_form("csqa", csqa, TASK_LM_EVAL);
-        CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "lm-eval"));
-        CHECK(task_open(&milli, &questions, &err) == OK && task_settle(milli, c, &err));
-        CHECK(!strcmp(task_form_name(milli), "citer") && !task_stops(milli));
-        task_close(milli);
-        task_close(given);
-        task_close(t);
-        chat_close(c);
-        tokenizer_close(tok);
-    }
-}
-
-/* What a model goes on to after its answer is no part of it. */
-static void stopping(void)
-{
-    static const struct {
-        const char *task;
-        enum task_form form;
-        const char *text, *cut;
-    } rows[] = {
-        { "csqa", TASK_CITER, "So (A).\nQuestion: Q\nQuestion:", "So (A)." },
-        { "csqa", TASK_CITER, "The Question: (A)\n\n", "The Question: (A)\n\n" },
-        { "csqa", TASK_CHAT, "So.\nQuestion: Q", "So.\nQuestion: Q" },
-        { "csqa", TASK_LM_EVAL, " B\n\nQuestion: Q", " B" },
-        { "arc", TASK_LM_EVAL, " fog\nor\n\nrain", " fog\nor" },
-        { "gsm8k", TASK_LM_EVAL, "4\n\n5<|im_end|>6Question: 7", "4\n\n5" },
-        { "gsm8k", TASK_LM_EVAL, "4</s>Question: 7", "4" },
-        { "gsm8k", TASK_CITER, "4</s>\nQuestion: 7", "4</s>" },
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *file = !strcmp(rows[i].task, "csqa") ? csqa
-                           : !strcmp(rows[i].task, "arc")
-                               ? arc
-                               : "{\"problem\":\"P\",\"answerKey\":\"4\"}";
-        struct task *t = open_form(rows[i].task, file, rows[i].form);
-        char text[64];
-        snprintf(text, sizeof(text), "%s", rows[i].text);
-        task_cut(t, text);
-        CHECK(!strcmp(text, rows[i].cut));
-        CHECK(!task_stops(t) == (rows[i].form == TASK_CHAT));
-        task_close(t);
-    }
-}
-
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {
@@ -409,8 +333,6 @@ int main(void)
     many_marks();
     milli();
     encoding();
-    settling();
-    stopping();
     memory();
     return 0;
 }

@@ -1,0 +1,345 @@
+/* t_task_form.c - in which form a question is put: that of the model, one's own, with examples as
+ * the harness draws them; and where an answer ends. Needs no data. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/sha256.h"
+#include "model/text/chat.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/chat_bytes.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+#include "tools/tasks/task.h"
+
+static const char path[] = "build/t_task_form.jsonl", train[] = "build/t_task_form.train.jsonl",
+                  own[] = "build/t_task_form.txt";
+
+static const char csqa[] =
+    "{\"question\":{\"question_concept\":\"door\",\"stem\":\"Which?\",\"choices\":[{\"label\":"
+    "\"A\","
+    "\"text\":\"x\"},{\"label\":\"B\",\"text\":\"y z\"},{\"label\":\"C\",\"text\":\"w\"}]},"
+    "\"answerKey\":\"B\"}\n";
+static const char gsm8k[] = "{\"question\":\"P?\",\"answer\":\"So 4.\\n#### 4\"}\n";
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static struct task *open_with(const struct task_options *o)
+{
+    struct task *t = NULL;
+    struct err err = { "" };
+    int rc = task_open(&t, o, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    return t;
+}
+
+static struct task *open_form(const char *name, const char *text, enum task_form form)
+{
+    const struct task_options o = { .name = name, .data = path, .form = form };
+    write_file(path, text);
+    return open_with(&o);
+}
+
+static void refused(const struct task_options *o, int code, const char *message)
+{
+    struct task *t;
+    struct err err = { "" };
+    CHECK(task_open(&t, o, &err) == code && !t);
+    if (!strstr(err.msg, message))
+        fprintf(stderr, "expected \"%s\", found: %s\n", message, err.msg);
+    CHECK(strstr(err.msg, message));
+}
+
+/* Without a form it is chat for a template that is known or named, and else citer, which *why
+ * explains. A form that was given stays, and so does the one prompt of milli. */
+static void settling(void)
+{
+    static const char known[] =
+        "{% for m in messages %}{{'<|im_start|>' + m.role + '\n' + m.content + "
+        "'<|im_end|>\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
+        "'<|im_start|>assistant\n' }}{% endif %}";
+    static const struct {
+        const char *template;
+        size_t marks;
+        const char *named;
+        enum task_form form;
+        const char *why;
+    } models[] = {
+        { known, 4, NULL, TASK_CHAT, "" },
+        { NULL, 4, NULL, TASK_CITER, "the model has no chat template" },
+        { NULL, 4, "chatml", TASK_CHAT, "" },
+        { "{{ messages }}", 4, NULL, TASK_CITER, "found another" },
+        { NULL, 0, NULL, TASK_CITER, "<|im_start|>" },
+    };
+    const struct task_options questions = { .name = "milli", .world = 1, .form = TASK_DEFAULT };
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct tokenizer *tok = chat_bytes_open(models[i].template, models[i].marks);
+        struct task *t = open_form("csqa", csqa, TASK_DEFAULT), *given, *milli;
+        struct chat *c;
+        struct err err = { "" };
+        CHECK(chat_open(&c, tok, models[i].named, NULL, &err) == OK);
+        CHECK(task_settle(t, c, &err) == !*models[i].why && strstr(err.msg, models[i].why));
+        CHECK(task_form(t) == models[i].form);
+        CHECK(!strcmp(task_form_name(t), models[i].form == TASK_CHAT ? "chat" : "citer"));
+        given = open_form("csqa", csqa, TASK_LM_EVAL);
+        CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "lm-eval"));
+        CHECK(task_open(&milli, &questions, &err) == OK && task_settle(milli, c, &err));
+        CHECK(!strcmp(task_form_name(milli), "citer") && !task_stops(milli));
+        task_close(milli);
+        task_close(given);
+        task_close(t);
+        chat_close(c);
+        tokenizer_close(tok);
+    }
+}
+
+/* What a model goes on to after its answer is no part of it. */
+static void stopping(void)
+{
+    static const struct {
+        const char *task;
+        enum task_form form;
+        const char *text, *cut;
+    } rows[] = {
+        { "csqa", TASK_CITER, "So (A).\nQuestion: Q\nQuestion:", "So (A)." },
+        { "csqa", TASK_CITER, "The Question: (A)\n\n", "The Question: (A)\n\n" },
+        { "csqa", TASK_CHAT, "So.\nQuestion: Q", "So.\nQuestion: Q" },
+        { "csqa", TASK_LM_EVAL, " B\n\nQuestion: Q", " B" },
+        { "arc", TASK_LM_EVAL, " fog\nor\n\nrain", " fog\nor" },
+        { "gsm8k", TASK_LM_EVAL, "4\n\n5<|im_end|>6Question: 7", "4\n\n5" },
+        { "gsm8k", TASK_LM_EVAL, "4</s>Question: 7", "4" },
+        { "gsm8k", TASK_CITER, "4</s>\nQuestion: 7", "4</s>" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *file = strcmp(rows[i].task, "gsm8k") ? csqa : gsm8k;
+        struct task *t = open_form(rows[i].task, file, rows[i].form);
+        char text[64];
+        snprintf(text, sizeof(text), "%s", rows[i].text);
+        task_cut(t, text);
+        CHECK(!strcmp(text, rows[i].cut));
+        CHECK(!task_stops(t) == (rows[i].form == TASK_CHAT));
+        task_close(t);
+    }
+}
+
+/* Check the prompt of item i. */
+static void prompts(struct task *t, size_t i, const char *want)
+{
+    struct task_item item;
+    struct err err;
+    CHECK(task_item(&item, t, i, &err) == OK);
+    if (strcmp(item.prompt, want) != 0)
+        fprintf(stderr, "%s\n", item.prompt);
+    CHECK(!strcmp(item.prompt, want));
+}
+
+/* A form of one's own is known by what is in it, and other braces are text. */
+static void own_form(void)
+{
+    static const char form[] = "{Q} {{question}\n{choices}\n\nSay \\boxed{} of {labels}: {\n\n";
+    struct task_options o = { .data = path };
+    struct err err = { "" };
+    char hex[SHA256_HEX], name[TASK_FORM];
+    CHECK(task_form_parse(&o, "@build/t_task_form.txt", &err) == OK && !strcmp(o.own, own));
+    o.name = "csqa";
+    write_file(path, csqa);
+    write_file(own, form);
+    sha256_hex(hex, form, sizeof(form) - 1);
+    struct task *t = open_with(&o);
+    prompts(t, 0, "{Q} {Which?\nA. x\nB. y z\nC. w\n\nSay \\boxed{} of A, B or C: {\n");
+    struct tokenizer *tok = chat_bytes_open(NULL, 2);
+    for (int chats = 0; chats < 2; chats++) {
+        struct chat *c;
+        uint32_t *ids;
+        size_t n;
+        struct task_item item;
+        CHECK(chat_open(&c, tok, chats ? "chatml" : NULL, NULL, &err) == OK);
+        CHECK(task_settle(t, c, &err) == chats && task_item(&item, t, 0, &err) == OK);
+        CHECK(chats || strstr(err.msg, "as it stands: the model has no chat template"));
+        CHECK(task_encode(&ids, &n, t, &item, tok, c, &err) == OK && !task_stops(t));
+        CHECK((ids[0] == 256) == chats && n == strlen(item.prompt) + (chats ? 19 : 0));
+        snprintf(name, sizeof(name), "%s @%s", chats ? "chat" : "plain", hex);
+        CHECK(!strcmp(task_form_name(t), name));
+        free(ids);
+        chat_close(c);
+        task_close(t);
+        t = open_with(&o);
+    }
+    task_close(t);
+    tokenizer_close(tok);
+    o.name = "gsm8k";
+    write_file(path, gsm8k);
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected none, as gsm8k has no choices");
+    write_file(own, "Q: {question}\r\n");
+    t = open_with(&o);
+    prompts(t, 0, "Q: P?");
+    task_close(t);
+    write_file(path, "{\"prompt\":\"p\",\"answerKey\":\"1\"}");
+    refused(&o, ERR_FORMAT, "jsonl: line 1: problem: expected a string");
+    o.name = "csqa";
+    write_file(path, csqa);
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected in a form for csqa, found none");
+    write_file(own, "{Question} {choices}");
+    refused(&o, ERR_FORMAT, "form.txt: {question}: expected in a form for csqa, found none");
+    write_file(own, "");
+    refused(&o, ERR_FORMAT, "form.txt: {question}: expected");
+    write_file(own, "\xff{question}{choices}");
+    refused(&o, ERR_FORMAT, "form.txt: expected a text in UTF-8");
+    unlink(own);
+    refused(&o, ERR_IO, "form.txt: No such file");
+    o.name = "milli";
+    o.data = NULL;
+    refused(&o, ERR_ARG, "expected --task csqa, arc or gsm8k, found milli");
+    CHECK(task_form_parse(&o, "@", &err) == ERR_ARG && strstr(err.msg, "or @FILE, found @"));
+}
+
+/* Write n items; the question of each is its number, after these letters. */
+static void write_items(const char *name, const char *letters, size_t n)
+{
+    FILE *f = fopen(name, "w");
+    CHECK(f);
+    for (size_t i = 0; i < n; i++)
+        fprintf(
+            f,
+            "{\"question\":\"%s%zu\",\"choices\":{\"label\":[\"A\",\"B\"],\"text\":[\"x\",\"y\"]},"
+            "\"answerKey\":\"%c\"}\n",
+            letters, i, i % 2 ? 'B' : 'A');
+    CHECK(fclose(f) == 0);
+}
+
+/* Examples as Python 3.11 draws them: random.Random(1234), then sample(range(n), N) for each item;
+ * if the file is the one that is asked, one more, without the item itself. */
+static void shots(void)
+{
+    static const struct {
+        const char *option;
+        size_t items, examples; /* 0: the same file */
+        size_t item, count, at[8];
+    } rows[] = {
+        { "5:build/t_task_form.train.jsonl", 3, 21, 2, 5, { 0, 20, 11, 15, 14 } },
+        { "5:build/t_task_form.train.jsonl", 3, 22, 1, 5, { 1, 21, 2, 3, 11 } },
+        { "5:build/t_task_form.train.jsonl", 3, 7473, 0, 5, { 6374, 3610, 957, 61, 742 } },
+        { "5:build/t_task_form.train.jsonl", 3, 7473, 2, 5, { 5677, 687, 806, 6279, 2905 } },
+        { "8:build/t_task_form.train.jsonl", 3, 100, 1, 8, { 88, 10, 12, 98, 45, 30, 2, 3 } },
+        { "5:build/t_task_form.jsonl", 30, 0, 0, 5, { 24, 14, 3, 2, 18 } },
+        { "5:build/t_task_form.jsonl", 30, 0, 29, 5, { 10, 9, 14, 2, 18 } },
+        { "5:build/t_task_form.jsonl", 100, 0, 99, 5, { 43, 66, 34, 55, 50 } },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct task_options o = {
+            .name = "csqa", .data = path, .form = TASK_LM_EVAL, .shots = rows[i].option
+        };
+        char want[1024] = "", name[TASK_FORM];
+        write_items(path, rows[i].examples ? "Q" : "", rows[i].items);
+        write_items(train, "", rows[i].examples);
+        struct task *t = open_with(&o);
+        for (size_t k = 0; k < rows[i].count; k++) {
+            size_t n = strlen(want);
+            snprintf(want + n, sizeof(want) - n, "Question: %zu\nA. x\nB. y\nAnswer: %c\n\n",
+                     rows[i].at[k], rows[i].at[k] % 2 ? 'B' : 'A');
+        }
+        size_t n = strlen(want);
+        snprintf(want + n, sizeof(want) - n,
+                 "Question: %s%zu\nA. x\nB. y\nAnswer:", rows[i].examples ? "Q" : "", rows[i].item);
+        prompts(t, rows[i].item, want);
+        snprintf(name, sizeof(name), "lm-eval, %zu of ", rows[i].count);
+        CHECK(!strncmp(task_form_name(t), name, strlen(name)));
+        CHECK(strlen(task_form_name(t)) == strlen(name) + 64);
+        task_close(t);
+    }
+}
+
+/* The answers of examples; an item that is asked is none of them, in whatever file it is. */
+static void shots_of(void)
+{
+    struct task_options o = { .name = "gsm8k",
+                              .data = path,
+                              .form = TASK_LM_EVAL,
+                              .shots = "1:build/t_task_form.train.jsonl" };
+    write_file(path, gsm8k);
+    write_file(train, "{\"question\":\"P?\",\"answer\":\"So 5.\\n#### 5\"}\n"
+                      "{\"question\":\"P2?\",\"answer\":\"So 6.\\n#### 6\"}\n");
+    struct task *t = open_with(&o);
+    prompts(t, 0, "Question: P2?\nAnswer: So 6.\n#### 6\n\nQuestion: P?\nAnswer:");
+    task_close(t);
+    o.name = "arc";
+    write_file(path, csqa);
+    write_file(train, csqa);
+    refused(&o, ERR_ARG, "train.jsonl: expected 1 items that are not asked, found 0");
+    write_file(train,
+               "{\"question\":\"W2\",\"choices\":{\"label\":[\"1\",\"2\",\"3\"],\"text\":[\"a\","
+               "\"b c\",\"d\"]},\"answerKey\":\"2\"}");
+    t = open_with(&o);
+    prompts(t, 0, "Question: W2\nAnswer: b c\n\nQuestion: Which?\nAnswer:");
+    task_close(t);
+    o.shots = "2:build/t_task_form.train.jsonl";
+    refused(&o, ERR_ARG, "expected 2 items that are not asked, found 1");
+    static const char *const bad[] = { "", "5", "0:f", "65:f", "5:", "5;f", "-1:f", "x:f", "5x:f" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        o.shots = bad[i];
+        refused(&o, ERR_ARG, "--shots: expected N:FILE with N from 1 to 64, found ");
+    }
+    o.shots = "1:build/t_task_form.none";
+    refused(&o, ERR_IO, "t_task_form.none: No such file");
+    write_file(train, "{\"question\":7}\n");
+    o.shots = "1:build/t_task_form.train.jsonl";
+    refused(&o, ERR_FORMAT, "train.jsonl: line 1: question: expected a string");
+    o.name = "gsm8k";
+    write_file(path, gsm8k);
+    write_file(train, "{\"problem\":\"P\",\"answerKey\":\"4\"}\n");
+    refused(&o, ERR_FORMAT, "train.jsonl: line 1: solution: expected a string, found nothing");
+    o.form = TASK_CITER;
+    refused(&o, ERR_ARG, "--shots: expected --task csqa, arc or gsm8k with --prompt lm-eval");
+    o = (struct task_options){ .name = "milli", .form = TASK_LM_EVAL, .shots = "1:f" };
+    refused(&o, ERR_ARG, "--shots: expected --task csqa, arc or gsm8k with --prompt lm-eval");
+}
+
+/* Without memory, opening fails and leaks nothing, whichever allocation it was. */
+static void memory(void)
+{
+    const struct task_options options[] = {
+        { .name = "csqa", .data = path, .own = own, .form = TASK_DEFAULT },
+        { .name = "csqa",
+          .data = path,
+          .form = TASK_LM_EVAL,
+          .shots = "1:build/t_task_form.train.jsonl" },
+    };
+    write_file(own, "{question} {choices}");
+    write_file(path, csqa);
+    write_items(train, "", 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool reached = true;
+        for (long n = 1; reached; n++) {
+            struct task *t;
+            struct err err = { "" };
+            torture_begin(n);
+            int rc = task_open(&t, &options[i], &err);
+            if (rc == OK)
+                task_close(t);
+            reached = torture_end();
+            CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
+        }
+    }
+}
+
+int main(void)
+{
+    settling();
+    stopping();
+    own_form();
+    shots();
+    shots_of();
+    memory();
+    unlink(path);
+    unlink(train);
+    unlink(own);
+    return 0;
+}
