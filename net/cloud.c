@@ -157,6 +157,11 @@ const char *cloud_model(struct cloud *c)
     return cloud_ready(c, NULL) == OK ? c->model : NULL;
 }
 
+const struct cloud_info *cloud_known_info(struct cloud *c)
+{
+    return cloud_ready(c, NULL) == OK ? &c->info : NULL;
+}
+
 const struct cloud_ledger *cloud_ledger(struct cloud *c)
 {
     if (wire_forked(c->wire))

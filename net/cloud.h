@@ -64,6 +64,8 @@ struct cloud_info {
     const char *model;     /* as sent in requests, or NULL; owned by the cloud */
     char server[32];       /* what the server says it is, or "" */
     char version[64];      /* or "" */
+    char says[256];        /* what it says of the model's weights: members of its entry in
+                              /v1/models, as JSON */
     size_t context;        /* longest text in tokens; 0: unknown */
     const char *tokenizer; /* the path that confirmed that it is ours; NULL: not compared */
     bool ids;              /* replies hold token ids; else text, which is cut into ids here */
@@ -133,6 +135,9 @@ enum cloud_api cloud_dialect(struct cloud *c);
 /* Return the model's name as sent to the server, or NULL if none is sent; waits as cloud_ready
  * does. */
 const char *cloud_model(struct cloud *c);
+/* Return what is known of the server, or NULL if nothing is; waits as cloud_ready does. health and
+ * version are not asked for. */
+const struct cloud_info *cloud_known_info(struct cloud *c);
 /* Give one line that a person should see (the server gives text alone, it does not accept gzip),
  * each once. False: there is none. */
 bool cloud_note(struct cloud *c, struct err *note);

@@ -69,9 +69,24 @@ static size_t probe_number(const json_t *v)
     return n > 0 ? (size_t)n : 0;
 }
 
+/* Keep what tells the weights apart: vLLM's path, llama.cpp's sizes, Mizzle's fingerprint. */
+static void read_weights(struct cloud *c, const json_t *first)
+{
+    static const char *const names[] = { "fingerprint", "meta", "root" };
+    json_t *says = json_object();
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (json_object_get(first, names[i]))
+            json_object_set(says, names[i], json_object_get(first, names[i]));
+    char *text = json_dumps(says, JSON_COMPACT | JSON_SORT_KEYS);
+    json_input_line(c->info.says, sizeof(c->info.says), text ? text : "", text ? strlen(text) : 0);
+    free(text);
+    json_decref(says);
+}
+
 /* Read what the first entry of /v1/models says. */
 static void read_model(struct cloud *c, const json_t *first)
 {
+    read_weights(c, first);
     const char *owner = json_string_value(json_object_get(first, "owned_by"));
     const json_t *meta = json_object_get(first, "meta");
     json_input_line(c->info.server, sizeof(c->info.server), owner ? owner : "",

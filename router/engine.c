@@ -124,6 +124,11 @@ bool engine_note(const struct kernels *k, struct err *note)
     return true;
 }
 
+const char *engine_exactness(const struct engine *e)
+{
+    return e->kernels.needs & CPU_INEXACT ? e->kernels.isa : "exact";
+}
+
 void engine_sign(struct router_about *out, const struct engine *e)
 {
     out->has_model = true;

@@ -213,10 +213,14 @@ static int eval_task(struct err *err)
 static int cmd_eval_main(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = options_parse(&cmd_eval, argc, argv, &nargs);
+    int rc, nargs = 0;
+    cloud_option_values.mode = NULL; /* not given */
+    int status = options_parse(&cmd_eval, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    int rc;
+    options.required = !cloud_option_values.mode;
+    if (options.required)
+        cloud_option_values.mode = "auto";
     setup_catch_interrupts();
     options.policies = route_options.policy;
     options.questions = questions == SIZE_MAX ? 0 : questions;

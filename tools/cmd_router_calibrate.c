@@ -141,7 +141,14 @@ static int answer_item(struct asked *asked, struct calibrating *c, size_t i,
 {
     if (!quiet)
         progress_counted(&c->progress, i + 1, c->n);
-    return asking_ask(asked, &c->asking, c->task, c->items[i], how, err);
+    int rc = asking_ask(asked, &c->asking, c->task, c->items[i], how, err);
+    if (rc != ERR_NET && rc != ERR_REMOTE)
+        return rc;
+    const struct err why = *err;
+    return err_set(err, rc,
+                   "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
+                   "command begins again, and with --cloud-store FILE asks for nothing twice",
+                   why.msg, i, c->n);
 }
 
 /* Callback of the calibration. Without limits and with a cloud that never fails, an answer depends
@@ -182,8 +189,6 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
         return rc;
     if (!c->asking.routing.cloud)
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
-    if (!engine_options.kv) /* that of `run`, not that of eval */
-        engine_options.kv = kvcache_name(engine_best_kv(&c->asking.engine));
     const struct calibrate_source source = { .answer = answer_at, .arg = c, .n = c->n };
     c->progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
     rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
@@ -302,7 +307,8 @@ static void print_found(const struct calibrating *c)
     const struct calibrate_result *r = &c->found, *t = &c->tested;
     printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on", task_name(c->task),
            r->answers, c->n - r->answers, r->tokens);
-    printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name, engine_options.kv);
+    printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name,
+           kvcache_name(c->asking.kv));
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
     printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
            t->reached ? "" : ", the nearest share below the target");

@@ -43,7 +43,14 @@ struct sample_meta {
     char weights[16];           /* type of its weights: "Q8_0" */
     uint64_t model;             /* its model_fingerprint */
     uint64_t tokenizer;         /* its tokenizer_fingerprint, which the cloud shares */
+    uint64_t exact;             /* its model_exact_fingerprint */
     char cloud[2 * MODEL_NAME]; /* the cloud model's name, or "" when no cloud is used */
+    char cloud_url[256];        /* its server; "" when it is in this process */
+    char cloud_says[256];       /* what it says of its weights (cloud.h); "": nothing */
+    char template[16];          /* of the conversations, if prompts are such; else "" */
+    char think[8];              /* as --think; "": as the template has it */
+    char kernels[16];           /* "exact", or the set whose bits are its own */
+    char mizzle[16];            /* version that began it */
     uint64_t context;           /* positions; longer texts are left out */
     uint64_t dim, vocab;        /* of the local model: hidden size, ids in use */
     bool complete;

@@ -13,7 +13,7 @@
 #include "net/http/json_input.h"
 #include "router/router.h"
 
-enum { VERSION = 2, FILE_MAX = 1 << 16, SHOWN = 160 };
+enum { VERSION = 3, FILE_MAX = 1 << 16, SHOWN = 160 };
 #define FORMAT "mizzle samples"
 
 /* NUMBER: an integer; null when it is SAMPLE_FILES_NO_LIMIT. HEX: a string of 16 hexadecimal
@@ -51,7 +51,14 @@ static const struct field {
     FIELD(weights, TEXT, true),
     FIELD(model, HEX, true),
     FIELD(tokenizer, HEX, true),
+    FIELD(exact, HEX, true),
     FIELD(cloud, TEXT, false),
+    FIELD(cloud_url, TEXT, false),
+    FIELD(cloud_says, TEXT, false),
+    FIELD(template, TEXT, false),
+    FIELD(think, TEXT, false),
+    FIELD(kernels, TEXT, true),
+    FIELD(mizzle, TEXT, false),
     FIELD(context, NUMBER, false),
     FIELD(dim, NUMBER, true),
     FIELD(vocab, NUMBER, true),

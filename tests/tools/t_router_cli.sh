@@ -78,7 +78,7 @@ if [ -f weights/milli/edge-0.5.gguf ]; then
     done
     cmp -s "$tmp/r1.safetensors" "$tmp/r2.safetensors" || fail "train: threads change the bits"
     # It is what collect and train do one after the other, so both heads can share one collection.
-    "$mizzle" router collect --labels divergent --questions "$questions" -o "$tmp/samples" -q >"$tmp/log" 2>&1 ||
+    "$mizzle" router collect --labels divergent --kv f32 --questions "$questions" -o "$tmp/samples" -q >"$tmp/log" 2>&1 ||
         fail "collect: $(cat "$tmp/log")"
     "$mizzle" router train --samples "$tmp/samples" -q -o "$tmp/two.safetensors" >"$tmp/log" 2>&1 ||
         fail "train --samples: $(cat "$tmp/log")"

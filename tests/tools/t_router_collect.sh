@@ -82,21 +82,21 @@ collect 3 -o "$dir/x" --questions 8 --cloud-model "$dir/other.gguf"
 says vocabulary
 
 # The three kinds of labels. A cloud that is the edge itself is wrong where the edge is, so that
-# answers have to be written to their end.
+# answers have to be written to their end. It keeps keys and values in f32.
 at=$dir/match
-collect 0 -o "$at" --questions 40 --labels match
+collect 0 -o "$at" --questions 40 --kv f32 --labels match
 is "$(field texts) == 40 && $(field samples) > 600 && $(field rollouts) == 0"
 is "$(field right) > 0.9 * $(field samples) && $(field right) < $(field samples)"
 wrong=$(($(field samples) - $(field right)))
 at=$dir/citer
-collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf
+collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf
 is "$(field rollouts) == $wrong && $(field left_out) == 0"
 at=$dir/drawn
-collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf --rollouts 9
+collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --rollouts 9
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9"
 is "$(field rollouts) + $(field left_out) == $wrong"
 at=$dir/second
-collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf --round 2 \
+collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --round 2 \
     --router $demo/edge-0.5.router.safetensors
 is "$(field rollouts) == $wrong"
 at=$dir/divergent
@@ -117,11 +117,11 @@ says 'wording: expected all, as the options say, found plain'
 # Options that contradict the folder: the field and both values are named.
 collect 2 -o "$dir/match" --questions 40
 says 'labels: expected citer, as the options say, found match'
-collect 2 -o "$dir/match" --questions 41 --labels match
+collect 2 -o "$dir/match" --questions 41 --kv f32 --labels match
 says 'texts: expected 41, as the options say, found 40'
 collect 2 -o "$dir/match" --questions 40 --labels match --kv f16
 says 'kv: expected f16'
-collect 2 -o "$dir/match" --questions 40 --labels match -m $demo/edge-1.gguf
+collect 2 -o "$dir/match" --questions 40 --kv f32 --labels match -m $demo/edge-1.gguf
 says 'edge-1'
 
 # Killed anywhere and run again, it ends with the same bytes.
@@ -163,6 +163,7 @@ await() { # FILE
 
 # A cloud that dies: status 4, and another one continues.
 start_cloud -m $demo/cloud.gguf --latency 60
+died=$url
 # shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/died" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
 pid=$!
@@ -171,6 +172,7 @@ stop_cloud
 wait $pid
 got=$?
 [ $got -eq 4 ] || fail "status $got after the cloud died: $(cat "$dir/err")"
+says 'of 80 texts; the same command continues'
 start_cloud -m $demo/cloud.gguf --latency 1000
 # shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
@@ -182,21 +184,26 @@ got=$?
 [ $got -eq 130 ] && grep -q 'the same command continues' "$dir/err" ||
     fail "status $got after an interrupt: $(cat "$dir/err")"
 stop_cloud
-start_cloud -m $demo/cloud.gguf
+start_cloud -m $demo/cloud.gguf --port ${died##*:}
 # shellcheck disable=SC2086
-collect 0 -o "$dir/died" $divergent --cloud-url "$url"
+collect 2 -o "$dir/died" $divergent --cloud-url "http://localhost:${died##*:}"
+says 'cloud-url: expected'
+# shellcheck disable=SC2086
+collect 0 -o "$dir/died" $divergent --cloud-url "$died"
+# shellcheck disable=SC2086
+collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
 stop_cloud
-same "$dir/whole" "$dir/died"
+same "$dir/at_once" "$dir/died"
 
 # A full disk: status 1, and nothing half written.
 at=$dir/full
 (
     trap '' XFSZ
     ulimit -f 100
-    collect 1 -o "$at" --questions 40 --labels match
+    collect 1 -o "$at" --questions 40 --kv f32 --labels match
 ) || exit 1
 [ "$(ls "$at")" = meta.json ] || fail "left behind: $(ls "$at")"
-collect 0 -o "$at" --questions 40 --labels match
+collect 0 -o "$at" --questions 40 --kv f32 --labels match
 same "$at" "$dir/match"
 collect 1 -o "$dir/none/below" --questions 40 --labels match
 

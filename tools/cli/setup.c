@@ -1,5 +1,6 @@
 #include "tools/cli/setup.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -342,6 +343,25 @@ int setup_routing_end(struct routing *r, struct stand_in *server, struct err *er
     int rc = routing_close(r, err);
     stand_in_close(server);
     return rc;
+}
+
+void setup_identity(struct cloud_identity *out, const struct routing *r,
+                    const struct stand_in *server, const struct engine *e)
+{
+    const struct cloud_info *info = r->cloud ? cloud_known_info(r->cloud) : NULL;
+    const char *url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
+    char *base = NULL;
+    *out = (struct cloud_identity){ 0 };
+    if (!info)
+        return;
+    if (!server && url && cloud_url_check(&base, url, NULL) == OK)
+        snprintf(out->url, sizeof(out->url), "%s", base);
+    free(base);
+    snprintf(out->name, sizeof(out->name), "%s", info->model ? info->model : "unnamed");
+    snprintf(out->says, sizeof(out->says), "%s", info->says);
+    if (info->tokenizer)
+        snprintf(out->vocabulary, sizeof(out->vocabulary), "%016" PRIx64,
+                 tokenizer_fingerprint(e->tokenizer));
 }
 
 void setup_cloud_notes(struct cloud *c)

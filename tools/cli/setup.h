@@ -65,6 +65,16 @@ int setup_routing(struct routing *r, struct stand_in **server, const struct engi
                   struct err *err);
 /* Print the remaining notes and close both. ERR_IO if --record is incomplete. */
 int setup_routing_end(struct routing *r, struct stand_in *server, struct err *err);
+/* What the large model says it is, by which a journal or a collection tells one from another. */
+struct cloud_identity {
+    char name[128];      /* "": there is no cloud */
+    char url[256];       /* "": it is in this process */
+    char says[256];      /* of its weights, as in cloud.h: a fingerprint, sizes; "": nothing */
+    char vocabulary[17]; /* fingerprint of the tokenizer, once it was compared; else "" */
+};
+/* Find out what r asks; e is the small model's engine. All is "" if that is nothing. */
+void setup_identity(struct cloud_identity *out, const struct routing *r,
+                    const struct stand_in *server, const struct engine *e);
 /* Print the notes of a cloud client. */
 void setup_cloud_notes(struct cloud *c);
 

@@ -26,9 +26,8 @@ const struct option_group engine_option_rows = {
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
-          "Keep keys and values in f32, f16 or q8 (default: f32; `mizzle run`, `serve`, `explain`, "
-          "`imatrix` and `router calibrate` use f16 for models whose weights are not f32, and "
-          "benchmarks always)" },
+          "Keep keys and values in f32, f16 or q8 (default: f32 for models whose weights are f32 "
+          "and for `mizzle logits` and `router train`, else f16; benchmarks always f16)" },
         OPTION_END,
     },
 };
@@ -121,7 +120,8 @@ static const struct option cloud_rows[] = {
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
       "the run with status 4, and a text of `mizzle serve` with an error; off does not use the "
-      "cloud (default: auto)" },
+      "cloud (default: required for `mizzle eval`, `router collect` and `router calibrate`, else "
+      "auto)" },
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",

@@ -31,6 +31,8 @@ int router_training_collect(struct samples *out, struct sample_meta *meta,
     };
     if (!o->questions)
         return err_set(err, ERR_ARG, "--questions: expected at least 1");
+    if (!engine_options.kv) /* as the routers of the demo were made */
+        engine_options.kv = kvcache_name(KVCACHE_F32);
     /* Only the stand-in of this process gives the same samples everywhere, so no server that the
      * environment names is asked. */
     cloud_option_values.url = "";

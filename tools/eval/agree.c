@@ -117,7 +117,7 @@ static int agree_models(struct agree *a, const char *cloud, struct err *err)
     if (rc == OK)
         rc = setup_engine(&a->cloud, cloud, false, err);
     if (rc == OK)
-        rc = setup_kv(&kv, KVCACHE_F32, err);
+        rc = setup_kv(&kv, engine_best_kv(&a->edge), err);
     if (rc != OK)
         return rc;
     const struct model_config *small = model_config(a->edge.model);

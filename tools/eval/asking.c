@@ -15,6 +15,21 @@
 
 enum { SAVED_EACH = 16 };
 
+/* True if the options need a cloud: for a policy, for that of a router beside the model if none is
+ * named, or for an audit. */
+static bool asking_needs_cloud(const struct asking_options *o)
+{
+    char beside[ROUTING_PATH];
+    struct mizzle_options all;
+    struct err err;
+    if (route_options.audit > 0 || route_options.adapt)
+        return true;
+    if (o->policy || route_options.policy)
+        return strcmp(o->policy ? o->policy : route_options.policy, "never") != 0;
+    return setup_options(&all, &err) == OK &&
+           (all.router || routing_find_router(beside, all.model, false));
+}
+
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
@@ -24,6 +39,8 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     if (o->clock)
         a->clock = *o->clock;
     int rc = setup_engine(&a->engine, NULL, true, err);
+    if (o->required && asking_needs_cloud(o))
+        cloud_option_values.mode = "required";
     if (rc == OK && o->policy)
         route_options.policy = o->policy;
     if (rc == OK)
@@ -82,9 +99,8 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
 
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n, struct err *err)
 {
-    enum kvcache kv;
     size_t most = model_config(a->engine.model)->context, longest, context;
-    int rc = setup_kv(&kv, KVCACHE_F32, err);
+    int rc = setup_kv(&a->kv, engine_best_kv(&a->engine), err);
     if (rc == OK)
         rc = asking_longest(&longest, a, t, items, n, err);
     if (rc != OK)
@@ -94,7 +110,7 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
     if (a->session && session_context(a->session) >= context)
         return OK;
     session_close(a->session);
-    return session_open(&a->session, a->engine.batch, context, kv, err);
+    return session_open(&a->session, a->engine.batch, context, a->kv, err);
 }
 
 void asking_begin(struct asking *a)
@@ -236,6 +252,13 @@ static enum draft_kind asking_drafts(const struct asking *a)
     return a->step_ns && !route_options.draft ? DRAFT_OFF : a->routing.drafts;
 }
 
+/* Return how many tokens the cloud failed to give. */
+static size_t asking_missing(const struct asking *a, const struct decode_stats *s)
+{
+    bool chosen = !strcmp(cloud_option_values.mode, "off") || (a->is_virtual && !a->cloud.failed);
+    return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
+}
+
 /* Write the answer after ids[n] and fill in all of *out but the judgement. */
 static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
                         const uint32_t *ids, size_t n, const struct asking_how *how,
@@ -279,6 +302,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .tokens = stats.tokens,
                            .cloud = stats.cloud,
                            .fallback = stats.fallback,
+                           .missing = asking_missing(a, &stats),
                            .prompt_tokens = n,
                            .memo_hits = stats.memo_hits,
                            .store_hits = stats.store_hits,

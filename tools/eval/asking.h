@@ -29,6 +29,7 @@ struct asking { /* must not move */
     struct stand_in *server; /* the one this process started, or NULL */
     struct session *session; /* NULL before asking_prepare */
     struct sampler *sampler; /* greedy */
+    enum kvcache kv;         /* type of its keys and values, once it is there */
     size_t max_tokens;       /* limit of one answer */
     uint64_t seed;           /* for policy random: item i draws from rand_u64(seed, i) */
     uint64_t step_ns;        /* least time of a step, as in decode.h */
@@ -46,6 +47,7 @@ struct asking { /* must not move */
 struct asking_options {
     const char *policy; /* the most demanding policy that will run: it decides whether a router and
                            a cloud are opened, as --policy does; NULL: that of the options */
+    bool required; /* whatever --cloud says: a fault ends the run, where a cloud is needed at all */
     size_t max_tokens;
     uint64_t seed;
     uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
@@ -100,7 +102,9 @@ struct asked {     /* one answer */
     bool left_out; /* longer than the context; nothing else is set */
     bool right;
     enum finish finish;
-    size_t tokens, cloud, fallback; /* generated; of these, from the cloud and after a fault */
+    size_t tokens, cloud, fallback; /* generated; of these, from the cloud, and not from it */
+    size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span
+                       and no deadline of the virtual clock kept them from it */
     size_t prompt_tokens;
     size_t memo_hits, store_hits; /* of the cloud's tokens, those that needed no call */
     size_t wasted;                /* calls that were made ahead and not needed */

@@ -30,7 +30,8 @@ struct eval_options {
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
     const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
     const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
-    bool describe;                 /* milli: describe the world in place of asking */
+    bool required; /* answers: --cloud was not given, so that a fault ends the run */
+    bool describe; /* milli: describe the world in place of asking */
     bool json, quiet;
 };
 

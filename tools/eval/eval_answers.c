@@ -44,6 +44,7 @@ static int answers_open(struct answers_run *m, struct err *err)
     struct mizzle_options options;
     const char *needs = m->list.n ? eval_list_demanding(&m->list) : NULL;
     const struct asking_options ask = { .policy = needs,
+                                        .required = m->o->required,
                                         .max_tokens = m->o->max_tokens ? m->o->max_tokens
                                                       : !strcmp(m->o->task, "milli") ? MILLI_TOKENS
                                                                                      : TOKENS,
@@ -69,7 +70,8 @@ static int answers_journal(struct answers_run *m, struct err *err)
 {
     json_t *settings =
         eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, m->model, &m->clock);
-    int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings, err)
+    int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings,
+                                          caps_limited(&m->asking.routing.caps.limits), err)
                       : err_set(err, ERR_NOMEM, "eval: out of memory");
     json_decref(settings);
     return rc;
@@ -90,6 +92,9 @@ static int answers_prepare(struct answers_run *m, struct err *err)
         rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
     if (rc == OK && c->n && c->n < FEW)
         fprintf(stderr, "mizzle eval: thresholds are found on %zu questions only\n", c->n);
+    if (rc == OK && !m->o->quiet)
+        fprintf(stderr, "mizzle eval: %s, keys and values in %s\n", m->asking.engine.name,
+                kvcache_name(m->asking.kv));
     if (rc == OK && m->o->jsonl)
         rc = answers_journal(m, err);
     m->n = 2;
@@ -197,10 +202,8 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
                              struct err *err)
 {
     double share = isnan(m->o->share) ? first : (double)m->o->share;
-    r->threshold = answers_given(m, r->entry, i);
-    if (!isnan(r->threshold))
-        return OK;
-    return eval_run_calibrate(&m->run, r, isnan(r->target) ? share : r->target, err);
+    return eval_run_threshold(&m->run, r, answers_given(m, r->entry, i),
+                              isnan(r->target) ? share : r->target, err);
 }
 
 /* Take the next result, for an entry at its point i. */
@@ -380,6 +383,32 @@ static void answers_close_results(struct answers_run *m)
     free(m->shown);
 }
 
+/* Say how far a run has come that a fault of the cloud has ended. */
+static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
+{
+    const struct err why = *err;
+    return err_set(err, rc,
+                   "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu; "
+                   "%s",
+                   why.msg, m->run.done, m->plan.asked.n, m->run.number, m->run.all,
+                   m->run.journal ? "the same command continues"
+                                  : "with --jsonl FILE, the same command would continue");
+}
+
+/* Say how many tokens the cloud has failed to give, with --cloud auto. */
+static void answers_tell_missing(const struct answers_run *m)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < m->next; i++)
+        if (i < 2 || eval_entry_scores(m->results[i].entry))
+            missing += m->results[i].missing;
+    if (missing)
+        fprintf(
+            stderr,
+            "mizzle eval: %zu tokens were not given by the cloud, and are the small model's%s\n",
+            missing, m->run.journal ? "; the same command asks these answers again" : "");
+}
+
 int eval_answers(const struct eval_options *o, struct err *err)
 {
     struct answers_run *m = calloc(1, sizeof(*m));
@@ -395,6 +424,10 @@ int eval_answers(const struct eval_options *o, struct err *err)
         rc = answers_prepare(m, err);
     if (rc == OK)
         rc = answers_all(m, err);
+    if ((rc == ERR_NET || rc == ERR_REMOTE) && m->run.number)
+        rc = answers_stopped(m, rc, err);
+    if (rc == OK)
+        answers_tell_missing(m);
     eval_run_end(&m->run);
     eval_journal_close(m->run.journal);
     answers_close_results(m);

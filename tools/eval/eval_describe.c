@@ -38,9 +38,12 @@ struct describe {
 
 static int describe_reader_open(struct describe_reader *r, const char *path, struct err *err)
 {
+    enum kvcache kv;
     int rc = setup_engine(&r->engine, path, true, err);
     if (rc == OK)
-        rc = session_open(&r->session, r->engine.batch, CONTEXT, KVCACHE_F32, err);
+        rc = setup_kv(&kv, engine_best_kv(&r->engine), err);
+    if (rc == OK)
+        rc = session_open(&r->session, r->engine.batch, CONTEXT, kv, err);
     if (rc == OK)
         r->size = tokenizer_size(r->engine.tokenizer);
     return rc;

@@ -1,214 +1,20 @@
 #include "tools/eval/eval_journal.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
-
-#define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
-
-struct eval_journal {
-    const char *path; /* borrowed */
-    FILE *f;
-    size_t line;  /* number of the line read last */
-    bool at_end;  /* all lines are read; now it appends */
-    char *text;   /* of that line */
-    size_t room;  /* of text */
-    json_t *json; /* the line, parsed */
-    struct asked_token *trace;
-    size_t trace_room;
-    struct caps caps; /* of the answer read last */
-};
-
-/* What a journal begins with. */
-static const char BEGINNING[] = "{\"settings\":{";
+#include "tools/eval/eval_journal_internal.h"
 
 /* How a token of the trace is written: by its source, and whether the small model would have
  * written the same. */
 enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
 
-static int journal_io(const struct eval_journal *j, struct err *err)
-{
-    return err_set(err, ERR_IO, "%s: %s", j->path, strerror(errno ? errno : EIO));
-}
-
-/* Read the next line into j->json. False: there is none, and *rc is OK, or an error. */
-static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
-{
-    json_error_t why;
-    *rc = OK;
-    json_decref(j->json);
-    j->json = NULL;
-    errno = 0;
-    ssize_t n = j->at_end ? -1 : getline(&j->text, &j->room, j->f);
-    if (n < 0) {
-        bool first = !j->at_end;
-        j->at_end = true;
-        if (ferror(j->f) || (first && fseeko(j->f, 0, SEEK_END) != 0))
-            *rc = journal_io(j, err);
-        return false;
-    }
-    j->line++;
-    j->json = json_loadb(j->text, (size_t)n, 0, &why);
-    if (!json_is_object(j->json))
-        *rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
-                      j->line, j->json ? "another value" : why.text);
-    return *rc == OK;
-}
-
-/* Cut off what follows the last newline. A file of one unfinished line is cut only if it begins as
- * a journal does; any other is someone's text. */
-static int journal_cut(const struct eval_journal *j, struct err *err)
-{
-    off_t end = 0, at = 0;
-    bool ours = true;
-    for (int c; (c = getc(j->f)) != EOF; at++) {
-        ours = ours && (at >= (off_t)sizeof(BEGINNING) - 1 || c == BEGINNING[at]);
-        if (c == '\n')
-            end = at + 1;
-    }
-    if (!ours && !end && !ferror(j->f))
-        return err_set(err, ERR_FORMAT,
-                       "%s: line 1: expected the answers of `mizzle eval`, found another text",
-                       j->path);
-    if (ferror(j->f) || (at > end && ftruncate(fileno(j->f), end) != 0) ||
-        fseeko(j->f, 0, SEEK_SET) != 0)
-        return journal_io(j, err);
-    return OK;
-}
-
-/* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may
- * be NULL. */
-static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
-{
-    if (!object)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
-    errno = 0;
-    off_t before = ftello(j->f);
-    bool fine = before >= 0 && json_dumpf(object, j->f, JOURNAL_FORM) == 0 &&
-                putc('\n', j->f) != EOF && fflush(j->f) == 0;
-    json_decref(object);
-    if (fine)
-        return OK;
-    int rc = journal_io(j, err);
-    bool cut = before >= 0 && ftruncate(fileno(j->f), before) == 0;
-    (void)cut; /* if it fails, the next run cuts the torn line off */
-    return rc;
-}
-
-/* Return a value as it is read after it was written: reals lose digits. NULL: no memory. */
-static json_t *journal_as_written(const json_t *value)
-{
-    char *text = json_dumps(value, JOURNAL_FORM);
-    json_t *same = text ? json_loads(text, 0, NULL) : NULL;
-    free(text);
-    return same;
-}
-
-/* Compare the settings of the file with those of this run. */
-static int journal_compare_settings(const struct eval_journal *j, json_t *settings, struct err *err)
-{
-    const json_t *have = json_object_get(j->json, "settings");
-    const char *key;
-    json_t *want;
-    if (!json_is_object(have))
-        return err_set(err, ERR_FORMAT,
-                       "%s: line 1: field settings: expected an object, as in the answers of "
-                       "`mizzle eval`, found %s",
-                       j->path, have ? "another value" : "none");
-    json_object_foreach(settings, key, want)
-    {
-        const json_t *found = json_object_get(have, key);
-        if (json_equal(found, want))
-            continue;
-        char *a = json_dumps(want, JSON_ENCODE_ANY), *b = json_dumps(found, JSON_ENCODE_ANY);
-        int rc = err_set(err, ERR_ARG,
-                         "%s: its answers were made with other settings: %s: expected %s, found %s",
-                         j->path, key, a ? a : "?", b ? b : "none");
-        free(a);
-        free(b);
-        return rc;
-    }
-    return OK;
-}
-
-static int journal_check_settings(const struct eval_journal *j, const json_t *settings,
-                                  struct err *err)
-{
-    json_t *want = journal_as_written(settings);
-    int rc = want ? journal_compare_settings(j, want, err)
-                  : err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
-    json_decref(want);
-    return rc;
-}
-
-int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
-                      struct err *err)
-{
-    struct eval_journal *j = *out = calloc(1, sizeof(*j));
-    if (!j)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    j->path = path;
-    j->f = fopen(path, "r+");
-    if (!j->f && errno == ENOENT)
-        j->f = fopen(path, "w+x");
-    int rc = j->f ? journal_cut(j, err) : journal_io(j, err);
-    if (rc == OK && journal_next(j, &rc, err))
-        rc = journal_check_settings(j, settings, err);
-    else if (rc == OK)
-        rc = journal_append(j, json_pack("{s:O}", "settings", settings), err);
-    if (rc != OK) {
-        eval_journal_close(j);
-        *out = NULL;
-    }
-    return rc;
-}
-
-void eval_journal_close(struct eval_journal *j)
-{
-    if (!j)
-        return;
-    if (j->f)
-        fclose(j->f);
-    json_decref(j->json);
-    free(j->text);
-    free(j->trace);
-    caps_end(&j->caps);
-    free(j);
-}
-
 static json_t *journal_real(double x)
 {
     return isnan(x) ? json_null() : json_real(x);
-}
-
-/* Read the next line and check that it is about this key; `kind` is the field that must name the
- * policy. */
-static int journal_expect(struct eval_journal *j, const struct eval_journal_key *key,
-                          const char *kind, bool *found, struct err *err)
-{
-    int rc;
-    *found = journal_next(j, &rc, err);
-    if (!*found)
-        return rc;
-    const char *policy = json_string_value(json_object_get(j->json, kind));
-    const json_t *share = json_object_get(j->json, "share");
-    const json_t *item = json_object_get(j->json, "item");
-    bool same = policy && !strcmp(policy, key->policy) && share;
-    same = same && (isnan(key->share) ? json_is_null(share)
-                                      : fabs(json_number_value(share) - key->share) < 1e-8);
-    if (same && strcmp(kind, "policy") == 0)
-        same = json_is_integer(item) && (size_t)json_integer_value(item) == key->item;
-    if (same)
-        return OK;
-    return err_set(err, ERR_FORMAT, "%s: line %zu: expected the %s of policy %s, item %zu", j->path,
-                   j->line, strcmp(kind, "policy") == 0 ? "answer" : "threshold", key->policy,
-                   key->item);
 }
 
 /* Take what an audit found from the line, if there is anything. */
@@ -297,7 +103,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     json_int_t n[13] = { 0 };
     int right = 0, left_out = 0;
     *out = (struct asked){ 0 };
-    int rc = journal_expect(j, key, "policy", found, err);
+    int rc = eval_journal_find(j, key, false, found, err);
     if (rc != OK || !*found)
         return rc;
     bool fine = json_unpack(j->json, "{s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
@@ -382,11 +188,11 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 {
     const struct asked_work *w = &one->work;
     json_t *line = json_pack(
-        "{s:s, s:o, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}",
-        "policy", key->policy, "share", journal_real(key->share), "item", (json_int_t)key->item,
-        "id", id, "right", one->right, "left_out", one->left_out, "answer", one->answer, "ms",
-        one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms, "tokens",
-        (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
+        "{s:s, s:o, s:I, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}",
+        "policy", key->policy, "share", journal_real(key->share), "point", (json_int_t)key->point,
+        "item", (json_int_t)key->item, "id", id, "right", one->right, "left_out", one->left_out,
+        "answer", one->answer, "ms", one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms,
+        "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
         (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
     json_t *rest =
@@ -395,6 +201,8 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
                   "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
+    if (one->missing) /* it is asked again */
+        json_object_set_new(rest, "missing", json_integer((json_int_t)one->missing));
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one) ||
         !journal_add_audit(line, &one->audit) ||
         (one->caps && !journal_add_caps(line, one->caps))) {
@@ -402,13 +210,13 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         line = NULL;
     }
     json_decref(rest);
-    return journal_append(j, line, err);
+    return eval_journal_append(j, line, err);
 }
 
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                 float *threshold, bool *found, struct err *err)
 {
-    int rc = journal_expect(j, key, "calibrated", found, err);
+    int rc = eval_journal_find(j, key, true, found, err);
     if (rc != OK || !*found)
         return rc;
     const json_t *t = json_object_get(j->json, "threshold");
@@ -422,8 +230,9 @@ int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journa
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                  float threshold, struct err *err)
 {
-    return journal_append(j,
-                          json_pack("{s:s, s:o, s:f}", "calibrated", key->policy, "share",
-                                    journal_real(key->share), "threshold", (double)threshold),
-                          err);
+    return eval_journal_append(j,
+                               json_pack("{s:s, s:o, s:I, s:f}", "calibrated", key->policy, "share",
+                                         journal_real(key->share), "point", (json_int_t)key->point,
+                                         "threshold", (double)threshold),
+                               err);
 }

@@ -1,9 +1,10 @@
 /* eval_journal.h - the answers of `mizzle eval` in a file of JSON lines, one for each answer, from
  * which an interrupted run continues.
  *
- * The first line has the settings of the run. A line for each threshold that was calibrated and for
- * each answer follows, in the order in which the run makes them, so a run that is repeated first
- * reads what it has written and then appends. */
+ * The first line has the settings of the run. A line for each threshold and for each answer
+ * follows, in the order in which the run makes them. A run that is repeated reads what is there and
+ * appends the rest. An answer with a token that the cloud failed to give is no answer of its
+ * policy: it is asked again, and its new line counts instead. */
 #ifndef TOOLS_EVAL_EVAL_JOURNAL_H
 #define TOOLS_EVAL_EVAL_JOURNAL_H
 
@@ -18,20 +19,22 @@ struct eval_journal;
 
 struct eval_journal_key { /* which answer it is */
     const char *policy;   /* label of the entry */
-    double share;         /* the target; NaN: none */
+    double share;         /* the target; NaN: none; for people */
+    size_t point;         /* number of that share or threshold among those of its policy */
     size_t item;          /* number of the item in the task; for a threshold, 0 */
 };
 
 /* Open or create a journal. settings is an object, which is borrowed. A last line that was not
- * finished is cut off. ERR_ARG if the file was written with other settings, which it names;
+ * finished is cut off; if answers depend on those before them (ordered), so is all from the first
+ * answer on that lacks tokens. ERR_ARG if the file was written with other settings, which it names;
  * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
-                      struct err *err);
+                      bool ordered, struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
-/* Read the next answer, if the file has one that was written before: *found. Its trace is valid
+/* Read the answer, if the file has it: *found. Its trace is valid
  * until the next call, and so are the counts of the limits; scores and text are not kept.
- * ERR_FORMAT when the line is another one. */
+ * ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);
 /* Append an answer. id is the item's. ERR_IO. */

@@ -110,7 +110,7 @@ int eval_loglik(const struct eval_options *o, struct err *err)
     if (rc == OK)
         rc = setup_engine(&m.engine, NULL, true, err);
     if (rc == OK)
-        rc = setup_kv(&kv, KVCACHE_F32, err);
+        rc = setup_kv(&kv, engine_best_kv(&m.engine), err);
     if (rc == OK)
         rc = choices_longest(&longest, &m, err);
     if (rc == OK) {

@@ -10,6 +10,8 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
 #include "model/fingerprint.h"
+#include "model/text/chat.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/setup.h"
 
@@ -219,15 +221,32 @@ static json_t *plan_policies(const struct eval_list *l, const char *model)
     return list;
 }
 
+/* Return what writes the answers: models, their precision and form, and this version. */
+static json_t *plan_writers(const struct asking *a, bool chat)
+{
+    const struct engine *e = &a->engine;
+    struct cloud_identity cloud;
+    char edge[24], exact[24];
+    snprintf(edge, sizeof(edge), "%016" PRIx64, model_fingerprint(e->model, e->tokenizer));
+    snprintf(exact, sizeof(exact), "%016" PRIx64, model_exact_fingerprint(e->model, e->pool));
+    setup_identity(&cloud, &a->routing, a->server, e);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s}", "version",
+        MIZZLE_VERSION, "kernels", engine_exactness(e), "edge_name", e->name, "edge", edge,
+        "edge_bits", exact, "weights", e->weights ? e->weights : "", "kv", kvcache_name(a->kv),
+        "cloud", cloud.name, "cloud_url", cloud.url, "cloud_says", cloud.says, "cloud_vocabulary",
+        cloud.vocabulary, "template", chat && chat_form(e->chat) ? chat_form(e->chat) : "", "think",
+        chat && chat_options.think ? chat_options.think : "", "cloud_tokens",
+        (json_int_t)cloud_option_values.tokens, "isa", e->kernels.isa);
+}
+
 #define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a, const char *model,
                            const struct eval_clock *clock)
 {
-    char edge[24], seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
-    snprintf(edge, sizeof(edge), "%016" PRIx64,
-             model_fingerprint(a->engine.model, a->engine.tokenizer));
+    char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->world);
     snprintf(threshold, sizeof(threshold), "%.9g", (double)route_options.threshold);
@@ -244,19 +263,22 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:s, s:b, s:f, s:s}",
+    json_t *all = plan_writers(a, task_form(p->asked.task) == TASK_CHAT);
+    json_t *rest = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, s:s, s:s, s:s, "
+        "s:b, s:f, s:s}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
         task_form_name(p->asked.task), "questions", (json_int_t)p->asked.n, "max_tokens",
         (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
         plan_policies(l, model), "targets", targets, "threshold", p->paper ? "paper" : threshold,
-        "share", share, "edge", edge, "weights", a->engine.weights ? a->engine.weights : "", "kv",
-        engine_options.kv ? engine_options.kv : "", "cloud",
-        cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
-        cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",
-        eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
-        o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
-        "audit", (double)route_options.audit, "limits", limits);
-    return all;
+        "share", share, "clock", eval_clock_json(clock), "kind", o->kind ? o->kind : "all",
+        "wording", o->wording ? o->wording : "all", "span", span, "price", price, "by_cost",
+        p->by_cost, "audit", (double)route_options.audit, "limits", limits);
+    if (all && rest && json_object_update(all, rest) == 0) {
+        json_decref(rest);
+        return all;
+    }
+    json_decref(all);
+    json_decref(rest);
+    return NULL;
 }

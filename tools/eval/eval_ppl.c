@@ -194,7 +194,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
                      p.context);
     if (rc == OK)
-        rc = setup_kv(&kv, KVCACHE_F32, err);
+        rc = setup_kv(&kv, engine_best_kv(&p.engine), err);
     if (rc == OK)
         rc = session_open(&p.session, p.engine.batch, p.context, kv, err);
     if (rc == OK)

@@ -87,6 +87,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     r->prompt_tokens += one->prompt_tokens;
     r->cloud += one->cloud;
     r->fallback += one->fallback;
+    r->missing += one->missing;
     r->memo_hits += one->memo_hits + one->store_hits;
     r->wasted += one->wasted;
     r->work.calls += one->work.calls;

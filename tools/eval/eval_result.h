@@ -27,7 +27,7 @@ struct eval_result {
     size_t trainings;      /* of its router that have answered them, or 1 */
     size_t answers, right; /* of all trainings */
     size_t tokens, prompt_tokens;
-    size_t cloud, fallback, memo_hits, wasted;
+    size_t cloud, fallback, missing, memo_hits, wasted; /* missing: as in asked */
     struct asked_work work;
     uint64_t bytes_up, bytes_down;
     double ms;      /* over all answers, without startup */

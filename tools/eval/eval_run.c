@@ -66,7 +66,7 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     struct asked one;
     struct task_item item;
     const struct asking_how how = run_how(r);
-    const struct eval_journal_key key = { r->entry->label, r->target, i };
+    const struct eval_journal_key key = { r->entry->label, r->target, r->point, i };
     struct task *t = items->task;
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
@@ -90,12 +90,13 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     int rc = OK;
     run->number++;
     run->since = os_now_ns();
-    run->before = 0;
+    run->before = run->done = 0;
     r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
     asking_begin(run->asking);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         rc = run_item(run, r, i, err);
+        run->done += rc == OK;
         if (rc == OK && run_shows(run, i + 1, items->n))
             run_show(run, r, i + 1);
     }
@@ -150,28 +151,38 @@ static int run_calibration(struct eval_run *run, const struct eval_entry *e, str
     return calibrate_open(&run->calibration, &source, err);
 }
 
-int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err)
+/* Find the threshold at which the policy routes this share. */
+static int run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err)
 {
     struct calibrate_result found = { 0 };
-    const struct eval_journal_key key = { r->entry->label, r->target, 0 };
-    bool known = false;
     r->threshold = (float)share;
     if (r->entry->policy == POLICY_RANDOM && !run->plan->by_cost)
         return OK;
-    int rc = run->journal
-                 ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &known, err)
-                 : OK;
-    if (rc != OK || known)
-        return rc;
     run->passes = run->before = 0;
     run->last = SIZE_MAX;
-    rc = run_calibration(run, r->entry, err);
+    int rc = run_calibration(run, r->entry, err);
     if (rc == OK)
         rc = (run->plan->by_cost ? calibrate_cost : calibrate_share)(&found, run->calibration,
                                                                      share, err);
     if (run->shows && calibrate_written(run->calibration))
         fprintf(stderr, "\n");
     r->threshold = found.threshold;
+    return rc;
+}
+
+int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
+                       struct err *err)
+{
+    const struct eval_journal_key key = { r->entry->label, r->target, r->point, 0 };
+    bool known = false;
+    int rc = run->journal
+                 ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &known, err)
+                 : OK;
+    if (rc != OK || known)
+        return rc;
+    r->threshold = given;
+    if (isnan(given))
+        rc = run_calibrate(run, r, share, err);
     if (rc == OK && run->journal)
         rc = eval_journal_write_threshold(run->journal, &key, r->threshold, err);
     return rc;

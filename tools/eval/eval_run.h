@@ -23,7 +23,7 @@ struct eval_run {
     uint64_t shown_ns;            /* when it was shown last */
     size_t number, all;           /* results so far, the current one included; of the whole run */
     uint64_t since;               /* when the current result, or pass of calibration, began */
-    size_t before;                /* answers of it that were read from the journal */
+    size_t done, before;          /* answers of it; of these, read from the journal */
     size_t passes, last;          /* of the current calibration; the latest item of it */
     /* The answers of the policy that was calibrated last, for its next share. */
     struct calibration *calibration;
@@ -35,9 +35,11 @@ struct eval_run {
  * from it. The cloud's memo is emptied first, so that calls, bytes and times are those of this
  * policy alone. */
 int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err);
-/* Find the threshold at which the policy routes this share of the tokens, on the items for
- * calibration, and set r->threshold. For policy random it is the share itself. */
-int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err);
+/* Set r->threshold to the given one or, if that is NaN, to the one at which the policy routes this
+ * share of the tokens, on the items for calibration; for policy random that is the share itself.
+ * One that is in the journal is read from it. */
+int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
+                       struct err *err);
 /* Free what calibration has kept. */
 void eval_run_end(struct eval_run *run);
 

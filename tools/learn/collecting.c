@@ -12,6 +12,7 @@
 #include "kernels/sys/sha256.h"
 #include "model/fingerprint.h"
 #include "model/sample.h"
+#include "model/text/chat.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tools/cli/setup.h"
@@ -179,6 +180,14 @@ static int collecting_shard(struct sample_shard *s, bool *exists, const struct c
     return OK;
 }
 
+/* Say how far a collection has come that a fault of the cloud has ended. */
+static int collecting_stopped(const struct collecting *c, int rc, struct err *err)
+{
+    const struct err why = *err;
+    return err_set(err, rc, "%.300s; a token was not given, after %zu of %zu texts%s", why.msg,
+                   c->done, c->texts, c->into ? "" : "; the same command continues");
+}
+
 /* Keep the shards that are there, make the others, and finish the collection. */
 static int collecting_all(struct collecting *c, struct err *err)
 {
@@ -202,6 +211,8 @@ static int collecting_all(struct collecting *c, struct err *err)
         fprintf(stderr, "\n");
     if (rc == OK)
         rc = collecting_check(c, err);
+    else if (rc == ERR_NET || rc == ERR_REMOTE)
+        rc = collecting_stopped(c, rc, err);
     if (rc != OK || c->into)
         return rc;
     rc = sample_files_finish(&c->files, &c->counts, err);
@@ -215,6 +226,7 @@ static void collecting_print(const struct collecting *c)
     const struct sample_counts *n = &c->counts;
     const struct collect_stats *stats = &c->collect.stats;
     double seconds = (double)(os_now_ns() - c->since) / 1e9;
+    printf("model         %s, keys and values in %s\n", c->meta.edge, c->meta.kv);
     printf("texts         %llu of %zu; %llu too long, %llu refused by the cloud, %llu answered by "
            "the cloud\n",
            (unsigned long long)n->texts, c->texts, (unsigned long long)n->too_long,
@@ -299,6 +311,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .world = milli ? c->how->task.world : 0,
                                .texts = c->texts,
                                .model = model_fingerprint(e->model, e->tokenizer),
+                               .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
                                .context = session_context(c->session),
                                .dim = model_config(e->model)->hidden,
@@ -312,8 +325,15 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);
-    const char *cloud = c->routing.cloud ? cloud_model(c->routing.cloud) : NULL;
-    KEEP(m->cloud, cloud ? cloud : "");
+    struct cloud_identity cloud;
+    setup_identity(&cloud, &c->routing, c->server, e);
+    KEEP(m->cloud, cloud.name);
+    KEEP(m->cloud_url, cloud.url);
+    KEEP(m->cloud_says, cloud.says);
+    KEEP(m->kernels, engine_exactness(e));
+    KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
+    KEEP(m->think, task_form(c->task) == TASK_CHAT && chat_options.think ? chat_options.think : "");
+    KEEP(m->mizzle, MIZZLE_VERSION);
     if (c->how->round != 2)
         return OK;
     snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
@@ -346,7 +366,7 @@ static int collecting_open(struct collecting *c, struct err *err)
     if (rc == OK)
         rc = collecting_open_cloud(c, err);
     if (rc == OK)
-        rc = setup_kv(&kv, KVCACHE_F32, err);
+        rc = setup_kv(&kv, engine_best_kv(&c->engine), err);
     if (rc != OK)
         return rc;
     size_t context = model_config(c->engine.model)->context;

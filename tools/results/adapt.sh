@@ -49,7 +49,7 @@ adapt_rows() { # LEARNT KIND SEED
     adapt_train before "$3" $others
     serve
     # shellcheck disable=SC2086
-    mizzle router calibrate -q -t 1 $patient --cloud-url "$url" --router "$here/before" \
+    mizzle router calibrate -q -t 1 $patient --kv f16 --cloud-url "$url" --router "$here/before" \
         --questions 300 --target-routed $adapt_share >/dev/null
     # shellcheck disable=SC2086
     mizzle eval -q -t 1 $patient --cloud-url "$url" --policy mlp --router "$here/before" \

@@ -37,9 +37,10 @@ tabulate() { # COL,COL,... COMMAND...
 
 # Options for every command that asks the stand-in: on a busy machine a call may take long, and a
 # token that falls back to the edge would be another row. With the virtual clock, real calls have
-# time enough, and --cloud-timeout is the deadline by that clock.
-patient="--cloud required --cloud-timeout 600000"
-patient_virtual="--cloud required"
+# time enough, and --cloud-timeout is the deadline by that clock. Keys and values are in f32, as they
+# were for the rows that are there.
+patient="--cloud required --cloud-timeout 600000 --kv f32"
+patient_virtual="--cloud required --kv f32"
 
 # Run `mizzle eval` in one thread and print these columns of its results, as `columns` does. A
 # policy without a router has its own name in column `router`. The options given win over $patient.

@@ -8,8 +8,8 @@ CHECKED='1'
 risk_seed() { # SEED
     status=0
     # shellcheck disable=SC2086
-    mizzle router calibrate -q -t 1 $patient --router weights/milli/edge-0.5.router.safetensors \
-        --risk 0.02 --seed "$1" --questions "${CALIBRATION:-300}" -o "$here/router" >/dev/null \
+    mizzle router calibrate -q -t 1 $patient --kv f16 \
+        --router weights/milli/edge-0.5.router.safetensors --risk 0.02 --seed "$1" --questions "${CALIBRATION:-300}" -o "$here/router" >/dev/null \
         2>"$here/why" || status=$?
     # With these questions nothing can be promised, then: all else with status 1 is a failure.
     if [ $status -eq 1 ] && grep -q ' --risk 0.02: .* which proves at most ' "$here/why"; then

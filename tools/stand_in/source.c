@@ -1,5 +1,7 @@
 #include "tools/stand_in/source.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,6 +47,8 @@ static int stand_in_source_open_model(struct stand_in_source *s, const char *pat
     s->tokenizer = e->tokenizer;
     s->vocab = model_config(e->model)->vocab;
     s->trained = model_config(e->model)->context;
+    snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
+             model_exact_fingerprint(e->model, e->pool));
     if (o->threads || model_bytes(e->model) > large)
         return OK;
     batch_close(e->batch);

@@ -18,6 +18,7 @@ struct stand_in_source { /* constant once open, so any thread may use it */
     struct texts *texts;
     const struct tokenizer *tokenizer;
     size_t vocab, context, trained; /* trained: context of the model */
+    char fingerprint[17];           /* of the weights' bits, in hex; "": there are none */
     /* For source.c alone. */
     struct engine engine;          /* all zero with an oracle or with a vocabulary alone */
     struct tokenizer *vocabulary;  /* of the latter; else NULL */

@@ -100,7 +100,7 @@ stop_cloud || true
 # Where all calls are late, a real clock gives the same text.
 for clock in real virtual; do
     "$MIZZLE" eval --questions 1 -q --json --policy random --threshold 1 --edge-ms 1 --latency 300 \
-        --cloud-timeout 100 --ahead 0 -n 9 --clock $clock >"$dir/$clock" 2>/dev/null
+        --cloud-timeout 100 --ahead 0 -n 9 --cloud auto --clock $clock >"$dir/$clock" 2>/dev/null
 done
 for f in right tokens cloud fallback; do
     [ "$(field $f "$dir/real")" = "$(field $f "$dir/virtual")" ] || fail "$(cat "$dir/real" "$dir/virtual")"

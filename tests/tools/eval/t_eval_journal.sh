@@ -1,0 +1,119 @@
+#!/bin/sh
+# The journal of mizzle eval: every setting that answers depend on is held, and another one refused
+# by its name; an answer that the cloud has not given is asked again.
+set -u
+MIZZLE=${MIZZLE:-build/mizzle}
+dir=$(mktemp -d) || exit 1
+. tests/support/cloud.sh
+if [ ! -f weights/milli/edge-0.5.gguf ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+unset MIZZLE_CLOUD_URL
+
+fail() {
+    echo "t_eval_journal: $*" >&2
+    exit 1
+}
+
+# run STATUS ARGS...: run eval, which must end with this status.
+run() {
+    want=$1
+    shift
+    "$MIZZLE" eval "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$dir/err")"
+}
+
+# plain FILE: print rows without times and bytes, as a call that is made again sends more of them.
+plain() {
+    sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_up\|bytes_down\)":[0-9.]*,//g' "$1"
+}
+
+# What writes the answers stands in the journal, each under its name.
+start_cloud
+ask="--questions 8 --policy never,random --threshold 0.2 --json --cloud-url $url"
+run 0 $ask --jsonl "$dir/j"
+grep -q 'keys and values in f16' "$dir/err" || fail "does not name the type: $(cat "$dir/err")"
+for is in '"version":"[0-9.]*"' '"kernels":"exact"' '"edge":"[0-9a-f]\{16\}"' '"edge_bits":"[0-9a-f]\{16\}"' \
+    '"weights":"Q8_0"' '"kv":"f16"' '"cloud":"cloud"' '"cloud_url":"http' '"cloud_says":"{.*fingerprint' \
+    '"cloud_vocabulary":"[0-9a-f]\{16\}"' '"template":""' '"think":""' '"isa":"[a-z0-9]'; do
+    head -n 1 "$dir/j" | grep -q "$is" || fail "no $is: $(head -n 1 "$dir/j")"
+done
+
+# refused FIELD ARGS...: the journal is of other answers than these.
+refused() {
+    field=$1
+    shift
+    cp "$dir/j" "$dir/copy"
+    run 2 $ask --jsonl "$dir/copy" "$@"
+    grep -q "other settings: \(--$(echo $field | tr _ -)\|$field\): expected .*, found " "$dir/err" || fail "$field: $(cat "$dir/err")"
+    cmp -s "$dir/j" "$dir/copy" || fail "$field: a refused journal was written to"
+}
+refused kv --kv f32
+refused edge_name -m weights/milli/edge-0.1.gguf --router weights/milli/edge-0.1.router.safetensors
+refused cloud_url --cloud-url "$(echo "$url" | sed 's/127.0.0.1/localhost/')"
+refused cloud --cloud-model other
+refused cloud_tokens --cloud-tokens 2
+refused max_tokens -n 50
+if [ "$(MIZZLE_ISA=blas "$MIZZLE" eval --questions 1 --policy never -q --json 2>&1 | grep -c '"isa":"blas"')" = 1 ]; then
+    MIZZLE_ISA=blas refused kernels
+fi
+MIZZLE_ISA=scalar run 0 $ask --jsonl "$dir/j" # gives the same bits
+for field in version edge edge_bits weights cloud_says cloud_vocabulary template think; do
+    sed "1s/\"$field\":\"[^\"\\\\]*/&x/" "$dir/j" >"$dir/other"
+    run 2 $ask --jsonl "$dir/other"
+    grep -q "other settings: $field: expected .*, found .*x" "$dir/err" || fail "$field: $(cat "$dir/err")"
+done
+sed '1s/"version":"[^"]*",//' "$dir/j" >"$dir/older"
+run 2 $ask --jsonl "$dir/older"
+grep -q 'version: expected ".*", found none' "$dir/err" || fail "an older journal: $(cat "$dir/err")"
+stop_cloud
+
+# Another model under the same name at the same address.
+port=${url##*:}
+cp weights/milli/cloud.gguf "$dir/cloud.gguf"
+"$MIZZLE" convert weights/milli/cloud.gguf "$dir/q4.gguf" --type q4_0 -q >/dev/null 2>&1 || fail convert
+cp "$dir/q4.gguf" "$dir/cloud.gguf"
+start_cloud --port "$port" -m "$dir/cloud.gguf"
+run 2 $ask --jsonl "$dir/j"
+grep -q 'other settings: cloud_says' "$dir/err" || fail "another cloud model: $(cat "$dir/err")"
+stop_cloud
+
+# A cloud that fails ends the run, which says how far it came, and the same command goes on.
+start_cloud --port "$port"
+run 0 $ask
+plain "$dir/out" >"$dir/whole"
+stop_cloud
+run 4 $ask --jsonl "$dir/fails" # not there at all
+start_cloud --port "$port" --fault 500:0.2
+run 4 $ask --jsonl "$dir/fails"
+grep -q 'status 500.*; a token was not given, after [0-7] of 8 answers of result 2 of 2; the same command continues$' \
+    "$dir/err" || fail "$(cat "$dir/err")"
+! grep -q '"missing"' "$dir/fails" || fail "an answer without a token was kept"
+stop_cloud
+start_cloud --port "$port"
+run 0 $ask --jsonl "$dir/fails"
+plain "$dir/out" | cmp -s - "$dir/whole" || fail "goes on in another way: $(cat "$dir/out")"
+stop_cloud
+
+# With --cloud auto the small model writes on, which is counted, told, and asked again.
+start_cloud --port "$port" --fault 500:0.2
+run 0 $ask --cloud auto --jsonl "$dir/auto"
+n=$(grep -c '"missing":[1-9]' "$dir/auto")
+[ "$n" -gt 0 ] || fail "no token is missing"
+grep -q '[0-9]* tokens were not given by the cloud.*asks these answers again' "$dir/err" || fail "$(cat "$dir/err")"
+stop_cloud
+start_cloud --port "$port"
+lines=$(wc -l <"$dir/auto")
+run 0 $ask --jsonl "$dir/auto"
+[ "$(wc -l <"$dir/auto")" -eq $((lines + n)) ] || fail "not $n answers were asked again"
+plain "$dir/out" | cmp -s - "$dir/whole" || fail "asked again, other rows: $(cat "$dir/out")"
+run 0 $ask --jsonl "$dir/auto"
+[ "$(wc -l <"$dir/auto")" -eq $((lines + n)) ] || fail "asked again for ever"
+stop_cloud
+# The small model alone needs no cloud.
+run 0 -m weights/milli/edge-0.5.gguf --questions 2 --policy never -q
+run 4 -m weights/milli/edge-0.5.gguf --questions 2 --policy mlp -q
+grep -q 'there is no cloud' "$dir/err" || fail "$(cat "$dir/err")"
+exit 0
