@@ -76,9 +76,9 @@ static const struct option_group share_opts = {
           "first policy with a threshold routed)" },
         { "--against", NULL, OPTION_STR, &options.against, "POLICY",
           "Compare all others with this one of the policies, question by question: accuracy at the "
-          "same share or threshold of the paper, and the mean PGR of sweeps from 0 to 7 %. Tied "
-          "scores may miss a share; a line says so if two differ by more than a tenth (default: "
-          "none)" },
+          "same target or threshold of the paper; the same at the share that the other has in "
+          "fact routed, on the line between the nearest shares of this one (never and always are "
+          "its ends); and the mean PGR of sweeps from 0 to 7 % (default: none)" },
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },

@@ -213,6 +213,7 @@ static struct eval_result *answers_next(struct answers_run *m, const struct eval
     m->shown[m->next++] = true;
     eval_result_begin(r, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
     r->point = i;
+    r->by_cost = m->plan.by_cost;
     return r;
 }
 
@@ -260,6 +261,28 @@ static bool answers_comparable(const struct answers_run *m, const struct eval_re
                                        : answers_points(m) == 1 && isnan(other->target);
 }
 
+/* Compare r with the other policy at an equal share, between the nearest ones that were measured;
+ * each model alone is an end of every policy. */
+static void answers_equal(const struct answers_run *m, struct eval_result *r)
+{
+    const struct eval_result *below = NULL, *above = NULL;
+    double share = eval_result_share(r);
+    if (m->plan.by_cost || !eval_entry_scores(r->entry) || !eval_entry_scores(r->against))
+        return;
+    for (size_t i = 0; i < m->next; i++) {
+        const struct eval_result *k = &m->results[i];
+        double at = eval_result_share(k);
+        if (i < 2 ? !(i ? m->has_cloud : m->has_edge) : k->entry != r->against)
+            continue;
+        if (at <= share && (!below || at > eval_result_share(below)))
+            below = k;
+        if (at >= share && (!above || at < eval_result_share(above)))
+            above = k;
+    }
+    if (below && above)
+        eval_result_equal(r, below, above);
+}
+
 /* Compare every result with that of --against. */
 static void answers_compare(struct answers_run *m)
 {
@@ -271,6 +294,8 @@ static void answers_compare(struct answers_run *m)
                 answers_comparable(m, r, other))
                 eval_result_against(r, other);
         }
+        if (r->against)
+            answers_equal(m, r);
     }
     for (size_t i = 2; m->o->json && i < m->next; i++)
         eval_print_json(stdout, &m->about, &m->results[i]);

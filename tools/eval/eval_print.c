@@ -11,7 +11,6 @@
 #include "tools/paper_table.h"
 
 enum { FIELDS = 80, VALUE = 160 };
-#define UNEQUAL 0.1 /* part by which two shares may differ */
 
 /* One result as names and values, which JSON and CSV share. */
 struct print_fields {
@@ -84,6 +83,8 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_text(f, "against", r->against ? r->against->label : NULL);
     print_real(f, "difference", r->against ? r->difference : (double)NAN, 6);
     print_interval(f, "difference_low", "difference_high", r->against, &r->difference_interval);
+    print_real(f, "equal_share", r->has_equal ? r->equal : (double)NAN, 6);
+    print_interval(f, "equal_share_low", "equal_share_high", r->has_equal, &r->equal_interval);
     print_real(f, "apgr7_ratio", r->apgr7_ratio, 6);
     print_interval(f, "apgr7_ratio_low", "apgr7_ratio_high", r->has_ratio_interval,
                    &r->ratio_interval);
@@ -106,6 +107,9 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_count(f, "cached", r->work.cached);
     print_count(f, "decoded", r->work.decoded);
     print_real(f, "work", eval_result_work(r), 6);
+    print_real(f, "calls_answer", (double)r->work.calls / n, 6);
+    print_real(f, "cloud_answer", (double)r->cloud / n, 6);
+    print_real(f, "edge_answer", (double)(r->tokens - r->cloud) / n, 6);
     print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
     print_text(f, "clock", about->clock);
     print_real(f, "ms", r->ms / n, 3);
@@ -253,24 +257,44 @@ static void print_average(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
-/* Print how a result compares with the one of --against, and both routed shares if they differ by
- * more than a tenth: calibration misses its target where scores are tied. */
+/* Print the beginning of a line about a result. */
+static void print_label(FILE *to, const struct eval_result *r)
+{
+    fputs(r->entry->label, to);
+    if (!isnan(r->target))
+        fprintf(to, r->by_cost ? ", at %g" : ", %.2f %%", (r->by_cost ? 1 : 100) * r->target);
+}
+
+/* Print how a result compares with the one of --against, and then at an equal share. */
 static void print_against(FILE *to, const struct eval_result *r)
 {
     double routed = eval_result_share(r), other = r->against_share;
-    fprintf(to, "%s against %s", r->entry->label, r->against->label);
-    if (!isnan(r->target))
-        fprintf(to, ", %.2f %%", 100 * r->target);
-    fprintf(to, ": accuracy %+.1f points (95 %%: %+.1f to %+.1f)", 100 * r->difference,
-            100 * r->difference_interval.low, 100 * r->difference_interval.high);
+    print_label(to, r);
+    fprintf(to, ", against %s: accuracy %+.1f points (95 %%: %+.1f to %+.1f)", r->against->label,
+            100 * r->difference, 100 * r->difference_interval.low,
+            100 * r->difference_interval.high);
     if (!isnan(r->apgr7_ratio))
         fprintf(to, "; mean PGR %.2f times", r->apgr7_ratio);
     if (r->has_ratio_interval)
         fprintf(to, " (%.2f to %.2f)", r->ratio_interval.low, r->ratio_interval.high);
-    if (eval_entry_scores(r->entry) && eval_entry_scores(r->against) &&
-        fabs(routed - other) > UNEQUAL * fmax(routed, other))
-        fprintf(to, "; unequal shares: %.2f and %.2f %%", 100 * routed, 100 * other);
+    if (r->has_equal)
+        fprintf(to,
+                "\n    at an equal share, %.2f %%: %+.1f points (95 %%: %+.1f to %+.1f), between "
+                "%.2f and %.2f %%",
+                100 * routed, 100 * r->equal, 100 * r->equal_interval.low,
+                100 * r->equal_interval.high, 100 * r->equal_from, 100 * r->equal_to);
+    else if (eval_entry_scores(r->entry) && eval_entry_scores(r->against))
+        fprintf(to, "; shares of %.2f and %.2f %%", 100 * routed, 100 * other);
     putc('\n', to);
+}
+
+/* Print what an answer takes: a share also falls when the small model writes more. */
+static void print_per_answer(FILE *to, const struct eval_result *r)
+{
+    double n = (double)(r->answers ? r->answers : 1);
+    print_label(to, r);
+    fprintf(to, ": an answer takes %.2f calls, %.2f tokens of the cloud and %.1f of the edge\n",
+            (double)r->work.calls / n, (double)r->cloud / n, (double)(r->tokens - r->cloud) / n);
 }
 
 /* Print what is amiss with a policy at its own threshold. */
@@ -304,6 +328,8 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     r[i].learnt, r[i].learnt == 1 ? "" : "s");
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
+        if (shown[i])
+            print_per_answer(to, &r[i]);
         if (shown[i] && !isnan(r[i].apgr7))
             print_average(to, &r[i]);
         if (shown[i] && r[i].against)

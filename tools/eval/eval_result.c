@@ -131,7 +131,7 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
         return;
     const struct statistics_answers own = result_answers(r), low = result_answers(edge);
     r->has_gain = true;
-    r->gain = statistics_bootstrap_difference(&own, &low, &r->groups);
+    r->gain = statistics_bootstrap_difference(&own, &low, NULL, 0, &r->groups);
     double pgr;
     if (!cloud || !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
                                   eval_result_accuracy(cloud)))
@@ -174,13 +174,29 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
     r->against_share = eval_result_share(other);
     r->difference = eval_result_accuracy(r) - eval_result_accuracy(other);
     const struct statistics_answers own = result_answers(r), its = result_answers(other);
-    r->difference_interval = statistics_bootstrap_difference(&own, &its, &r->groups);
+    r->difference_interval = statistics_bootstrap_difference(&own, &its, NULL, 0, &r->groups);
     if (!r->apgr7_draws || !other->apgr7_draws)
         return;
     if (other->apgr7 > 0)
         r->apgr7_ratio = r->apgr7 / other->apgr7;
     statistics_draws_ratio(ratio, r->apgr7_draws, other->apgr7_draws);
     r->has_ratio_interval = statistics_draws_interval(&r->ratio_interval, ratio);
+}
+
+void eval_result_equal(struct eval_result *r, const struct eval_result *below,
+                       const struct eval_result *above)
+{
+    const struct statistics_answers own = result_answers(r);
+    const struct statistics_answers low = result_answers(below), high = result_answers(above);
+    double from = eval_result_share(below), to = eval_result_share(above);
+    double part = to > from ? (eval_result_share(r) - from) / (to - from) : 0;
+    double other = eval_result_accuracy(below);
+    other += part * (eval_result_accuracy(above) - other);
+    r->has_equal = true;
+    r->equal = eval_result_accuracy(r) - other;
+    r->equal_from = from;
+    r->equal_to = to;
+    r->equal_interval = statistics_bootstrap_difference(&own, &low, &high, part, &r->groups);
 }
 
 /* Return part/all, or 0 if all is 0. */

@@ -20,8 +20,9 @@ struct eval_times { /* milliseconds */
 
 struct eval_result {
     const struct eval_entry *entry;
-    size_t point;    /* number of its share or threshold among those of its policy */
-    double target;   /* share of tokens aimed at; NaN: none */
+    size_t point;  /* number of its share or threshold among those of its policy */
+    double target; /* share of tokens aimed at, or cost of an answer's calls; NaN: none */
+    bool by_cost;
     float threshold; /* NaN: the policy has none */
     size_t questions, left_out;
     size_t trainings;      /* of its router that have answered them, or 1 */
@@ -59,6 +60,10 @@ struct eval_result {
     double against_share; /* that the other one routed */
     double difference;    /* of the accuracies */
     struct statistics_interval difference_interval;
+    /* The same at the share of this one, by eval_result_equal. */
+    bool has_equal;
+    double equal, equal_from, equal_to; /* between which shares of the other one */
+    struct statistics_interval equal_interval;
     double apgr7_ratio; /* NaN: one of them is missing, or the other one's is not above 0 */
     bool has_ratio_interval;
     struct statistics_interval ratio_interval;
@@ -87,6 +92,11 @@ int eval_result_average(struct eval_result *r, size_t n, const struct eval_resul
                         const struct eval_result *cloud, struct err *err);
 /* Compare with another policy on the same questions: r minus other, r over other. */
 void eval_result_against(struct eval_result *r, const struct eval_result *other);
+/* Compare with it at the share of r, on the straight line between two of its results: one whose
+ * share is not above that of r, and one whose share is not below. The interval takes the shares as
+ * they were measured. */
+void eval_result_equal(struct eval_result *r, const struct eval_result *below,
+                       const struct eval_result *above);
 
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);

@@ -186,12 +186,16 @@ static struct draw_sum statistics_sum(const struct statistics_answers *a,
 
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
                                                            const struct statistics_answers *b,
+                                                           const struct statistics_answers *c,
+                                                           double part,
                                                            const struct statistics_groups *g)
 {
     double draws[STATISTICS_DRAWS];
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
-        double items = statistics_draw(g, d);
-        draws[d] = (statistics_sum(a, g, d).right - statistics_sum(b, g, d).right) / items;
+        double items = statistics_draw(g, d), other = statistics_sum(b, g, d).right;
+        if (part > 0)
+            other += part * (statistics_sum(c, g, d).right - other);
+        draws[d] = (statistics_sum(a, g, d).right - other) / items;
     }
     return statistics_percentiles(draws, STATISTICS_DRAWS);
 }

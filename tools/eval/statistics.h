@@ -62,9 +62,12 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
  * one keeps it. The interval lies between the quantiles 0.025 and 0.975 of STATISTICS_DRAWS
  * draws. n >= 1. */
 
-/* Return the 95 % interval of the accuracy of a minus that of b. */
+/* Return the 95 % interval of the accuracy of a minus that of b, or of what lies this part of the
+ * way from b to c; part 0: c is not read. */
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
                                                            const struct statistics_answers *b,
+                                                           const struct statistics_answers *c,
+                                                           double part,
                                                            const struct statistics_groups *g);
 
 /* Performance gap recovered: (routed - edge) / (cloud - edge), of accuracies or of counts. False:

@@ -101,8 +101,8 @@ static void test_shares(void)
     eval_list_close(&l);
 }
 
-/* Add answers of 10 tokens: rights as in the string, one token of each from the cloud. */
-static void add_answers(struct eval_result *r, const char *rights)
+/* Add answers of 10 tokens: rights as in the string, some tokens of each from the cloud. */
+static void add_routed(struct eval_result *r, const char *rights, size_t cloud)
 {
     struct asked_token trace[10];
     for (size_t i = 0; i < 10; i++)
@@ -111,7 +111,7 @@ static void add_answers(struct eval_result *r, const char *rights)
         const struct asked one = { .right = *rights == '1',
                                    .left_out = *rights == '-',
                                    .tokens = 10,
-                                   .cloud = 1,
+                                   .cloud = cloud,
                                    .prompt_tokens = 30,
                                    .work = { 1, 20, 15, 1 },
                                    .ms = 45,
@@ -122,6 +122,33 @@ static void add_answers(struct eval_result *r, const char *rights)
         CHECK(eval_result_add(r, &one, about, &err) == OK);
     }
     CHECK(eval_result_finish(r, &err) == OK);
+}
+
+static void add_answers(struct eval_result *r, const char *rights)
+{
+    add_routed(r, rights, 1);
+}
+
+/* At 20 % the other one has what lies a third of the way from 1 of 10 right at 10 % to 4 of 10 at
+ * 40 %: 2 of 10. */
+static void test_equal_share(void)
+{
+    const struct eval_entry mlp = { .policy = POLICY_MLP, .label = "mlp" };
+    struct eval_result r, low, high;
+    eval_result_begin(&r, &mlp, 0.2);
+    eval_result_begin(&low, &mlp, 0.1);
+    eval_result_begin(&high, &mlp, 0.4);
+    add_routed(&r, "1111100000", 2);
+    add_routed(&low, "1000000000", 1);
+    add_routed(&high, "1111000000", 4);
+    eval_result_equal(&r, &low, &high);
+    CHECK(r.has_equal && fabs(r.equal - 0.3) < 1e-12 && r.equal_from == 0.1 && r.equal_to == 0.4);
+    CHECK(r.equal_interval.low < 0.3 && r.equal_interval.low > 0 && r.equal_interval.high > 0.3);
+    eval_result_equal(&r, &r, &r); /* it has this share itself */
+    CHECK(r.equal == 0 && r.equal_interval.low == 0 && r.equal_interval.high == 0);
+    eval_result_close(&r);
+    eval_result_close(&low);
+    eval_result_close(&high);
 }
 
 /* A line of JSON has every figure, and null for those that are not known. */
@@ -150,6 +177,10 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         "\"ttft_ms\":7.000",
         "\"left_out\":1",
         "\"decoded\":11",
+        "\"calls_answer\":1.000000",
+        "\"cloud_answer\":1.000000",
+        "\"edge_answer\":9.000000",
+        "\"equal_share\":null",
         "\"against\":\"context\"",
         "\"difference\":0.090909",
         "\"apgr7_ratio\":1.500000",
@@ -228,6 +259,7 @@ int main(void)
 {
     test_list();
     test_shares();
+    test_equal_share();
     test_results();
     enum kvcache kv;
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);

@@ -147,7 +147,7 @@ static void check_slowly(const unsigned char *const *x, size_t arrays, size_t n,
         a[k] = answers(x[k], 1);
     bool has = true;
     if (arrays == 2)
-        got = statistics_bootstrap_difference(&a[0], &a[1], &g);
+        got = statistics_bootstrap_difference(&a[0], &a[1], NULL, 0, &g);
     else
         has = statistics_bootstrap_pgr(&got, &a[0], &a[1], &a[2], &g);
     CHECK(has == (kept * 20 >= STATISTICS_DRAWS * 19));
@@ -165,18 +165,21 @@ static void check_clusters(void)
     const struct statistics_answers a = answers(half, 1), b = answers(none, 1);
     struct statistics_groups one = groups_of(MOST, MOST), pairs = groups_of(MOST, 2);
     /* A single group is in every draw, and so is half of each pair: nothing varies. */
-    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &one);
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, NULL, 0, &one);
     CHECK(d.low == 0.5 && d.high == 0.5);
-    d = statistics_bootstrap_difference(&a, &b, &pairs);
+    d = statistics_bootstrap_difference(&a, &b, NULL, 0, &pairs);
     CHECK(d.low == 0.5 && d.high == 0.5);
-    statistics_groups_close(&one);
     statistics_groups_close(&pairs);
     /* 16 groups of four of which half are all right: 0.5 +- 1.96 * sqrt(0.25 / 16). */
     for (size_t i = 0; i < MOST; i++)
         half[i] = i / 4 % 2;
     struct statistics_groups four = groups_of(MOST, 4), each = groups_of(MOST, 1);
-    d = statistics_bootstrap_difference(&a, &b, &four);
+    d = statistics_bootstrap_difference(&a, &b, NULL, 0, &four);
     CHECK(fabs(d.low - 0.255) < 0.03 && fabs(d.high - 0.745) < 0.03);
+    /* A quarter of the way from nothing to itself. */
+    d = statistics_bootstrap_difference(&a, &b, &a, 0.25, &one);
+    CHECK(close_to(d.low, 0.375) && close_to(d.high, 0.375));
+    statistics_groups_close(&one);
     /* Wilson's for 16 questions, and for 64 where each is about something else. */
     struct statistics_interval got = statistics_accuracy(&a, &four, true);
     struct statistics_interval want = statistics_wilson(8, 16);
@@ -204,12 +207,12 @@ static void check_trainings(void)
     struct statistics_groups g = groups_of(MOST, 4);
     const struct statistics_answers b = answers(none, 1), single = answers(three, 1);
     const struct statistics_answers a = answers(two, 2), same = answers(three, 3);
-    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &g), e;
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, NULL, 0, &g), e;
     CHECK(d.low == 0 && d.high == 1);
-    d = statistics_bootstrap_difference(&a, &a, &g); /* drawn together */
+    d = statistics_bootstrap_difference(&a, &a, NULL, 0, &g); /* drawn together */
     CHECK(d.low == 0 && d.high == 0);
-    d = statistics_bootstrap_difference(&same, &b, &g);
-    e = statistics_bootstrap_difference(&single, &b, &g);
+    d = statistics_bootstrap_difference(&same, &b, NULL, 0, &g);
+    e = statistics_bootstrap_difference(&single, &b, NULL, 0, &g);
     CHECK(close_to(d.low, e.low) && close_to(d.high, e.high));
     /* The variance of the mean of 0 and 1 is 0.5 / 2, as of one question. */
     d = statistics_accuracy(&a, &g, true);
@@ -245,10 +248,10 @@ static void check_bootstrap(void)
     struct statistics_groups g = groups_of(64, 1);
     const struct statistics_answers a = answers(routed, 1), b = answers(edge, 1);
     const struct statistics_answers c = answers(cloud, 1);
-    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, &g);
+    struct statistics_interval d = statistics_bootstrap_difference(&a, &b, NULL, 0, &g);
     CHECK(fabs(d.low - 0.3775) < 0.02 && fabs(d.high - 0.6225) < 0.02);
     /* Paired: the same answers differ by nothing, whatever is drawn. */
-    d = statistics_bootstrap_difference(&a, &a, &g);
+    d = statistics_bootstrap_difference(&a, &a, NULL, 0, &g);
     CHECK(d.low == 0 && d.high == 0);
     memset(cloud, 1, sizeof(cloud));
     CHECK(statistics_bootstrap_pgr(&d, &c, &b, &c, &g) && d.low == 1 && d.high == 1);
