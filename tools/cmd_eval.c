@@ -35,6 +35,7 @@ static const struct option_group task_opts = {
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
+        OPTION_ROW_PARALLEL,
         OPTION_ROW_PACE,
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for the questions of milli, which training never sees, and for policy random "
@@ -163,6 +164,7 @@ static const char *eval_unread(unsigned runs)
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--adapt", route_options.adapt, ANSWERS },
         { "--pace", route_options.pace, ANSWERS },
+        { "--parallel", engine_options.parallel, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--audit", route_options.audit > 0, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },

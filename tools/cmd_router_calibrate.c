@@ -64,6 +64,7 @@ static const struct option_group calibrate_opts = {
           "milli: build the demo world from this seed (default: 1)" },
         { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
           "Have up to W requests in flight, which changes no result (default: 1)" },
+        OPTION_ROW_PARALLEL,
         OPTION_ROW_QUIET(&quiet),
         OPTION_END,
     },
@@ -135,13 +136,12 @@ static int choose_items(struct calibrating *c, struct err *err)
     return OK;
 }
 
-/* Answer item i of those chosen. */
-static int answer_item(struct asked *asked, struct calibrating *c, size_t i,
-                       const struct asking_how *how, struct err *err)
+/* Take the oldest answer, which is that to item i of those chosen. */
+static int answer_item(struct asked *asked, struct calibrating *c, size_t i, struct err *err)
 {
+    int rc = asking_take(asked, &c->asking, err);
     if (!quiet)
         progress_counted(&c->progress, i + 1, c->n);
-    int rc = asking_ask(asked, &c->asking, c->task, c->items[i], how, err);
     if (rc != ERR_NET && rc != ERR_REMOTE)
         return rc;
     const struct err why = *err;
@@ -151,15 +151,26 @@ static int answer_item(struct asked *asked, struct calibrating *c, size_t i,
                    why.msg, i, c->n);
 }
 
-/* Callback of the calibration. Without limits and with a cloud that never fails, an answer depends
- * on the item and the threshold alone. */
+/* Callback of the calibration: send item i. Without limits and with a cloud that never fails, an
+ * answer depends on the item and the threshold alone. */
+static bool begin_at(void *arg, size_t i, float threshold, int *rc, struct err *err)
+{
+    struct calibrating *c = arg;
+    const struct asking_how how = { .policy = c->asking.routing.policy, .threshold = threshold };
+    if (!asking_has_room(&c->asking))
+        return false;
+    *rc = asking_send(&c->asking, c->task, c->items[i], &how, err);
+    return *rc == OK;
+}
+
+/* Callback of the calibration: take the answer. */
 static int answer_at(void *arg, size_t i, float threshold, struct calibrate_answer *out,
                      struct err *err)
 {
     struct calibrating *c = arg;
-    const struct asking_how how = { .policy = c->asking.routing.policy, .threshold = threshold };
     struct asked asked;
-    int rc = answer_item(&asked, c, i, &how, err);
+    (void)threshold;
+    int rc = answer_item(&asked, c, i, err);
     if (rc == OK)
         *out = (struct calibrate_answer){ .tokens = asked.tokens,
                                           .cloud = asked.cloud,
@@ -189,7 +200,9 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
         return rc;
     if (!c->asking.routing.cloud)
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
-    const struct calibrate_source source = { .answer = answer_at, .arg = c, .n = c->n };
+    const struct calibrate_source source = {
+        .answer = answer_at, .arg = c, .n = c->n, .begin = begin_at
+    };
     c->progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
     rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
     return rc == OK ? calibrate_open(&c->calibration, &source, err) : rc;
@@ -212,9 +225,13 @@ static int ask_cloud_alone(struct calibrating *c, struct err *err)
     c->cloud_right = calloc(c->n, 1);
     if (!c->cloud_right)
         return err_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < c->n; i++) {
+    for (size_t i = 0, next = 0; i < c->n; i++) {
         struct asked asked;
-        int rc = answer_item(&asked, c, i, &always, err);
+        int rc = OK;
+        for (; rc == OK && next < c->n && asking_has_room(&c->asking); next++)
+            rc = asking_send(&c->asking, c->task, c->items[next], &always, err);
+        if (rc == OK)
+            rc = answer_item(&asked, c, i, err);
         if (rc != OK)
             return rc;
         c->cloud_right[i] = asked.right;

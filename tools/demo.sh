@@ -63,7 +63,7 @@ done
 echo
 echo "$questions other questions: never is the small model alone, always is the cloud alone, max-prob"
 echo "asks where the small model is least sure, and mlp where the router expects an error that counts."
-"$mizzle" eval --questions "$questions" --seed 2 --kv f32 --policy never,mlp,max-prob,always
+"$mizzle" eval --parallel 1 --questions "$questions" --seed 2 --kv f32 --policy never,mlp,max-prob,always
 
 echo
 ! cmp -s build/mizzle "$mizzle" 2>/dev/null || mizzle=build/mizzle # the name in the README

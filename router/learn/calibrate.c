@@ -110,15 +110,37 @@ static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answe
     return OK;
 }
 
-/* Make item i's text at this threshold the current one; write it unless it is known. */
-static int calibrate_write(struct calibration *c, size_t i, float threshold, struct err *err)
+/* Make item i's text at this threshold the current one. False: it is not known. */
+static bool calibrate_knows(struct calibration *c, size_t i, float threshold)
 {
     struct calibrate_item *item = &c->items[i];
     for (size_t k = 0; k < item->n; k++)
         if (threshold > item->texts[k].low && threshold <= item->texts[k].high) {
             item->now = k;
-            return OK;
+            return true;
         }
+    return false;
+}
+
+/* Begin the texts of a part from *next on, as many as there is room for. */
+static int calibrate_begin(struct calibration *c, size_t *next, float threshold,
+                           enum calibrate_part part, struct err *err)
+{
+    const struct calibrate_source *s = &c->source;
+    int rc = OK;
+    for (; s->begin && *next < s->n; ++*next)
+        if (calibrate_in_part(*next, part) && !calibrate_knows(c, *next, threshold) &&
+            !s->begin(s->arg, *next, threshold, &rc, err))
+            break;
+    return rc;
+}
+
+/* Make item i's text at this threshold the current one; write it unless it is known. */
+static int calibrate_write(struct calibration *c, size_t i, float threshold, struct err *err)
+{
+    struct calibrate_item *item = &c->items[i];
+    if (calibrate_knows(c, i, threshold))
+        return OK;
     struct calibrate_answer a = { .tokens = 0 };
     struct calibrate_text *more = realloc(item->texts, (item->n + 1) * sizeof(*more));
     if (!more)
@@ -141,12 +163,14 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
     struct calibrate_result r = { .threshold = threshold, .reached = true };
     out->low = -INFINITY;
     out->high = INFINITY;
-    for (size_t i = 0; i < c->source.n; i++) {
-        int rc = calibrate_in_part(i, part) ? calibrate_write(c, i, threshold, err) : OK;
-        if (rc != OK)
-            return rc;
+    for (size_t i = 0, next = 0; i < c->source.n; i++) {
         if (!calibrate_in_part(i, part))
             continue;
+        int rc = calibrate_begin(c, &next, threshold, part, err);
+        if (rc == OK)
+            rc = calibrate_write(c, i, threshold, err);
+        if (rc != OK)
+            return rc;
         const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
         r.answers += !t->left_out;
         r.right += t->right;

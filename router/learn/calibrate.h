@@ -53,6 +53,9 @@ struct calibrate_source {
                   struct err *err);
     void *arg;
     size_t n; /* answers */
+    /* Begin such an answer, which `answer` is called for later, in the order of the beginnings.
+     * False: there is no room for one more, or *rc is an error. NULL: `answer` does it all. */
+    bool (*begin)(void *arg, size_t i, float threshold, int *rc, struct err *err);
 };
 
 struct calibrate_result {

@@ -12,7 +12,7 @@
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
 
-enum { PIECE_MS = 40, AGAIN_MS = 600000 };
+enum { PIECE_MS = 40, AGAIN_MS = 600000, LOOK_NS = 20000000 /* between looks at `stop` */ };
 
 void texts_append(struct texts_list *l, struct text *t)
 {
@@ -82,7 +82,6 @@ void texts_tell(struct text *t, size_t place)
 static int texts_open_model(struct texts *e, const struct texts_options *o, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    const struct routing *r = o->routing;
     e->batch = o->engine->batch;
     e->vocab = model_config(o->engine->model)->vocab;
     e->size = tokenizer_size(o->engine->tokenizer);
@@ -91,9 +90,6 @@ static int texts_open_model(struct texts *e, const struct texts_options *o, stru
         rc = sampler_open(&e->sampler, &greedy, e->size, &o->engine->kernels, err);
     if (rc != OK)
         return rc;
-    if (r && r->router && !router_is_table(r->router) &&
-        !(e->scratch = malloc(router_scratch(r->router) * sizeof(float))))
-        return err_set(err, ERR_NOMEM, "texts: out of memory");
     e->runs = pthread_create(&e->thread, NULL, texts_run, e) == 0;
     if (!e->runs)
         return err_set(err, ERR_NOMEM, "texts: no thread can be started");
@@ -126,6 +122,7 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     e->context = o->context;
     e->kv = o->kv;
     e->piece_ns = (o->piece_ms ? o->piece_ms : PIECE_MS) * UINT64_C(1000000);
+    e->stop = o->stop;
     e->again_ns = (o->again_ms ? o->again_ms : AGAIN_MS) * UINT64_C(1000000);
     int rc = o->engine ? texts_open_model(e, o, err) : OK;
     if (rc != OK) {
@@ -136,13 +133,19 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     return OK;
 }
 
-void texts_stop(struct texts *e)
+/* End every text. With the lock. */
+static void texts_end_all(struct texts *e)
 {
-    pthread_mutex_lock(&e->lock);
     e->stopped = e->woken = true;
     atomic_store(&e->halt, 1);
     pthread_cond_signal(&e->work);
     pthread_cond_broadcast(&e->answers);
+}
+
+void texts_stop(struct texts *e)
+{
+    pthread_mutex_lock(&e->lock);
+    texts_end_all(e);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -233,11 +236,15 @@ struct text_view text_look(struct text *t)
 
 struct text_view text_wait(struct text *t, size_t have)
 {
-    pthread_mutex_lock(&t->texts->lock);
-    while (t->shown <= have && !t->view.finished)
-        pthread_cond_wait(&t->news, &t->texts->lock);
+    struct texts *e = t->texts;
+    pthread_mutex_lock(&e->lock);
+    while (t->shown <= have && !t->view.finished) {
+        os_cond_wait(&t->news, &e->lock, os_now_ns() + LOOK_NS);
+        if (e->stop && *e->stop && !e->stopped)
+            texts_end_all(e);
+    }
     struct text_view view = texts_visible(t);
-    pthread_mutex_unlock(&t->texts->lock);
+    pthread_mutex_unlock(&e->lock);
     return view;
 }
 

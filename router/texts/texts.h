@@ -25,6 +25,7 @@
 #include "router/decode/decode.h"
 
 struct engine;
+struct router;
 struct routing;
 struct tokenizer;
 struct text; /* one text; belongs to the caller until text_drop */
@@ -43,6 +44,7 @@ struct texts_options {
     enum kvcache kv;
     unsigned piece_ms; /* most time of a pass with a piece of a prompt while others write; 0: 40 */
     unsigned again_ms; /* ask a cloud that refused (401, 403, 404) again after this; 0: 600,000 */
+    const _Atomic int *stop; /* once it is nonzero, text_wait calls texts_stop; or NULL */
 };
 
 /* Start the engine thread, which from now on is the only one that may use engine and routing. The
@@ -58,6 +60,7 @@ enum text_model { TEXT_ROUTED, TEXT_EDGE, TEXT_CLOUD };
 
 struct text_routing { /* as the fields of struct routing and of decode_options */
     enum policy policy;
+    const struct router *router; /* borrowed; NULL: that of the options' routing */
     float threshold;
     float span; /* as that of struct span */
     size_t ahead;
@@ -74,6 +77,9 @@ struct text_wish {
     const uint32_t *stop_ids;    /* [nstop_ids]: ids that end the text, as the last token of it */
     size_t nstop_ids;
     bool ignore_eos; /* end-of-text is a token like any other */
+    /* Nothing that becomes of other texts changes this one: it has a breaker of its own, and no
+     * limits but its own. */
+    bool apart;
     enum text_model model;
     const struct text_routing *routing; /* of TEXT_ROUTED; NULL: as the options' routing says */
     const char *patterns; /* lines of patterns (private.h) that this text adds, or NULL */
@@ -172,6 +178,7 @@ struct texts_counts {
     size_t slots, busy, waiting; /* slots that could be opened; with a text; texts in the queue */
     uint64_t asked, finished, stopped, failed; /* texts; failed: ended by any other error */
     uint64_t passes, rows;                     /* of the model */
+    uint64_t busy_ns;                          /* the engine thread had something to do */
     uint64_t prompt_tokens, cached_tokens;     /* read; copied or found */
     uint64_t tokens, cloud_tokens, fallback_tokens;
     uint64_t calls, wasted;

@@ -62,6 +62,7 @@ struct text {
     uint32_t *ids, *stop_ids; /* ids: [n + max], prompt and text */
     char **stops;
     struct private_filter *spans;
+    struct gate gate; /* of a text that is apart */
     /* With the lock. */
     enum text_state state;
     struct text *next; /* in the queue or the list of those that ask */
@@ -110,10 +111,12 @@ struct texts {
     const struct cloud_port *port;     /* or NULL */
     struct batch *batch;               /* NULL: no model */
     struct sampler *sampler;           /* set for each text in turn */
-    float *scratch;                    /* of the router */
+    float *scratch;                    /* of the routers, [scratch_n] */
+    size_t scratch_n;
     size_t size, vocab, context, limit;
     enum kvcache kv;
     uint64_t piece_ns, again_ns;
+    const _Atomic int *stop;
     uint64_t refused_at; /* when the cloud was found to refuse; 0: it does not */
     double row_ns;       /* time of a row in recent passes with a piece of a prompt; 0: unknown */
     pthread_mutex_t lock;
@@ -156,6 +159,8 @@ void texts_wake(void *texts);
 /* Make a text; errors of texts_ask. */
 int texts_make(struct text **out, struct texts *e, const struct text_wish *wish, struct err *err);
 void texts_free(struct text *t);
+/* Return the router of the text, or NULL. */
+const struct router *texts_router(const struct text *t);
 /* Open the stepper over the session of its slot. Returns its errors. */
 int texts_begin(struct text *t, struct err *err);
 /* Show the caller the counts so far: those of the loop, and what a function wrote before it. With

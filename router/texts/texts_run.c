@@ -101,7 +101,7 @@ static uint64_t texts_progress(const struct texts_round *r)
     uint64_t sum = routing ? 31 * routing->gate.out + routing->gate.wasted : 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct decode_stats *s = &r->list[i]->stats;
-        const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed };
+        const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed, s->wasted };
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             sum = 31 * sum + counts[k];
     }
@@ -116,7 +116,7 @@ static bool texts_give_scores(struct texts_round *r)
     for (size_t i = 0; i < r->n; i++) {
         struct text *t = r->list[i];
         size_t n = 0;
-        const struct router *router = e->routing ? e->routing->router : NULL;
+        const struct router *router = texts_router(t);
         const size_t *rows = t->want == STEP_SCORE ? step_rows(t->step, &n) : NULL;
         for (size_t k = 0; k < n; k++) {
             const float *hidden = batch_hidden(e->batch, router_tap(router), t->row + rows[k]);
@@ -232,10 +232,14 @@ static void texts_forgive(struct texts *e)
 /* Do one round. False: there is nothing to do until somebody wakes the thread. */
 static bool texts_go_round(struct texts_round *r)
 {
-    uint64_t before = texts_progress(r);
+    uint64_t before = texts_progress(r), start = os_now_ns();
     texts_forgive(r->e);
     texts_settle(r);
-    if (texts_pass(r->e, r->list, r->n) || r->moved || texts_progress(r) != before)
+    bool busy = texts_pass(r->e, r->list, r->n) || r->moved || texts_progress(r) != before;
+    pthread_mutex_lock(&r->e->lock);
+    r->e->count.busy_ns += os_now_ns() - start;
+    pthread_mutex_unlock(&r->e->lock);
+    if (busy)
         return true;
     if (r->nap)
         nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);

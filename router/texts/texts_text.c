@@ -29,7 +29,9 @@ struct text_routing texts_routing(const struct texts *e)
 /* Refuse what the engine cannot do. */
 static int texts_check(const struct texts *e, const struct text_wish *w, struct err *err)
 {
-    const struct router *router = e->routing ? e->routing->router : NULL;
+    const struct router *router = w->routing ? w->routing->router : NULL;
+    if (!router && e->routing)
+        router = e->routing->router;
     if (!w->n || (!w->max && !w->score) || w->n > e->context)
         return err_set(err, ERR_ARG,
                        "prompt: expected 1 to %zu tokens, and one to write, found %zu and %zu",
@@ -150,7 +152,10 @@ int texts_make(struct text **out, struct texts *e, const struct text_wish *wish,
     t->texts = e;
     t->asked_at = os_now_ns();
     t->stats.finish = FINISH_ERROR;
-    pthread_cond_init(&t->news, NULL);
+    if (!os_cond_open(&t->news)) {
+        free(t);
+        return err_set(err, ERR_NOMEM, "texts: out of memory");
+    }
     rc = texts_copy_wish(t, wish, err);
     if (rc == OK)
         *out = t;
@@ -331,10 +336,37 @@ static void texts_set_options(struct text *t)
                                           .emit = texts_on_token,
                                           .event = texts_on_event,
                                           .arg = t };
+    if (w->apart && r) {
+        t->gate = (struct gate){ .spans = r->gate.spans, .refused = r->gate.refused };
+        t->gate.fault = r->gate.fault;
+        t->options.gate = &t->gate;
+    }
     if (w->model == TEXT_CLOUD)
         t->options.policy = POLICY_ALWAYS;
     if (w->model == TEXT_EDGE || w->score)
         t->options.policy = POLICY_NEVER;
+}
+
+const struct router *texts_router(const struct text *t)
+{
+    const struct routing *r = t->texts->routing;
+    return t->routing.router || !r ? t->routing.router : r->router;
+}
+
+/* Make room for what its router computes with. */
+static int texts_make_scratch(const struct text *t, struct err *err)
+{
+    struct texts *e = t->texts;
+    const struct router *router = texts_router(t);
+    size_t n = router && !router_is_table(router) ? router_scratch(router) : 0;
+    if (n <= e->scratch_n)
+        return OK;
+    float *more = realloc(e->scratch, n * sizeof(*more));
+    if (!more)
+        return err_set(err, ERR_NOMEM, "texts: out of memory");
+    e->scratch = more;
+    e->scratch_n = n;
+    return OK;
 }
 
 int texts_begin(struct text *t, struct err *err)
@@ -346,10 +378,11 @@ int texts_begin(struct text *t, struct err *err)
         .session = t->slot->session,
         .tok = e->engine->tokenizer,
         .sampler = e->sampler,
-        .router = e->routing ? e->routing->router : NULL,
+        .router = texts_router(t),
         .cloud = t->options.policy == POLICY_NEVER ? NULL : e->port,
         .prompt = t->ids,
         .n = t->reads,
     };
-    return step_open(&t->step, &of, &t->options, &t->stats, err);
+    int rc = texts_make_scratch(t, err);
+    return rc == OK ? step_open(&t->step, &of, &t->options, &t->stats, err) : rc;
 }

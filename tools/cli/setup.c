@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "net/cloud.h"
+#include "router/texts/texts.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
@@ -19,6 +22,8 @@
 #include "weights/find.h"
 
 enum { MAX_LATENCY_MS = 600000 };
+/* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */
+enum { EACH_THREAD = 8, PARALLEL_MOST = 32, MEMORY_SHARE = 8 };
 
 _Atomic int interrupted;
 
@@ -302,6 +307,24 @@ void setup_form(struct task *t, const struct engine *e)
     }
     if (task_form(t) == TASK_CHAT)
         setup_chat_note(e);
+}
+
+int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
+                   struct err *err)
+{
+    size_t bytes = 0, cache, fit, threads = e->pool ? pool_threads(e->pool) : 1;
+    if (engine_options.parallel > TEXTS_SLOTS)
+        return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
+                       engine_options.parallel);
+    *out = engine_options.parallel;
+    if (*out)
+        return OK;
+    int rc = session_size(&bytes, &cache, model_config(e->model), context, kv, err);
+    fit = rc == OK ? (size_t)(os_memory() / MEMORY_SHARE / bytes) : 1;
+    *out = threads * EACH_THREAD < PARALLEL_MOST ? threads * EACH_THREAD : PARALLEL_MOST;
+    *out = fit < *out ? fit : *out;
+    *out = *out ? *out : 1;
+    return rc;
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)

@@ -56,6 +56,10 @@ void setup_chat_note(const struct engine *e);
 void setup_form(struct task *t, const struct engine *e);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);
+/* Set *out to the number of texts of `context` positions that are written at once: that of
+ * --parallel, else what cores and memory carry. ERR_ARG: more than texts can be. */
+int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
+                   struct err *err);
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 

@@ -28,6 +28,7 @@ extern struct engine_options {
     const char *isa;   /* NULL: MIZZLE_ISA, else the best */
     size_t threads;    /* 0: all processors */
     const char *kv;    /* NULL: the command's default */
+    size_t parallel;   /* answers in flight; 0: setup_parallel decides */
 } engine_options;
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several
@@ -65,7 +66,14 @@ extern struct engine_options {
     {                                                                        \
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
     }
-/* For commands that write several answers, one after the other. */
+/* For commands that write many answers. */
+#define OPTION_ROW_PARALLEL                                                                      \
+    {                                                                                            \
+        "--parallel", NULL, OPTION_COUNT, &engine_options.parallel, "N",                         \
+            "Write N answers at once, at most 64, which are the same as one after the other; 1 " \
+            "for the times of one alone (default: 8 for each thread, at most 32, and no more "   \
+            "than an eighth of the memory holds; 1 where an option needs one after the other)"   \
+    }
 #define OPTION_ROW_PACE                                                                       \
     {                                                                                         \
         "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                               \

@@ -6,11 +6,13 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "net/answers/answers.h"
 #include "router/adapt.h"
 #include "tools/cli/setup.h"
+#include "tools/eval/asking_internal.h"
 #include "tools/stand_in/stand_in.h"
 
 enum { SAVED_EACH = 16 };
@@ -53,6 +55,10 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     a->clock.ahead = a->routing.ahead;
     rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
                       err);
+    const char *alone = asking_alone(a);
+    if (rc == OK && alone && engine_options.parallel > 1)
+        rc = err_set(err, ERR_ARG, "--parallel %zu: expected 1 with %s", engine_options.parallel,
+                     alone);
     if (rc != OK)
         asking_close(a, NULL);
     return rc;
@@ -61,6 +67,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
 int asking_close(struct asking *a, struct err *err)
 {
     int rc = OK;
+    asking_many_close(a);
     free(a->trace);
     free(a->times);
     free(a->scores);
@@ -107,10 +114,22 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
         return rc;
     if (!size_add(&context, longest, a->max_tokens) || context > most)
         context = most;
-    if (a->session && session_context(a->session) >= context)
+    if (a->context >= context)
         return OK;
+    asking_many_close(a);
     session_close(a->session);
-    return session_open(&a->session, a->engine.batch, context, a->kv, err);
+    a->session = NULL;
+    a->context = context;
+    a->parallel = 1;
+    if (!asking_alone(a))
+        rc = setup_parallel(&a->parallel, &a->engine, context, a->kv, err);
+    a->sent = calloc(a->parallel, sizeof(*a->sent));
+    if (rc == OK && !a->sent)
+        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
+    if (rc != OK)
+        return rc;
+    return a->parallel > 1 ? asking_many_open(a, err)
+                           : session_open(&a->session, a->engine.batch, context, a->kv, err);
 }
 
 void asking_begin(struct asking *a)
@@ -119,20 +138,6 @@ void asking_begin(struct asking *a)
     if (a->server)
         stand_in_forget(a->server);
 }
-
-/* One answer while it is written. */
-struct asking_writing {
-    struct asking *a;
-    const struct cloud_port *port;
-    const char *const *stops;
-    size_t prompt, tokens, text;
-    size_t warm; /* ids at the beginning that the cloud's prefix cache holds */
-    size_t call; /* prefix of the latest call, 0: none; `asks` tokens were asked for */
-    size_t asks;
-    bool unbroken; /* all tokens since that call are the cloud's */
-    struct asked_work work;
-    bool full; /* an allocation failed */
-};
 
 /* Make room for `need` elements of this size in *at, which has room for *room. */
 static bool asking_grow(void **at, size_t *room, size_t need, size_t size)
@@ -151,7 +156,7 @@ static bool asking_grow(void **at, size_t *room, size_t need, size_t size)
 }
 
 /* Count what the cloud computes for one of its tokens, which follows a prefix of `at` ids. */
-static void asking_count_work(struct asking_writing *w, size_t at)
+static void asking_count_work(struct asking_sent *w, size_t at)
 {
     if (w->call && w->unbroken && at - w->call < w->asks)
         return; /* the call before it has brought this token, too */
@@ -166,7 +171,7 @@ static void asking_count_work(struct asking_writing *w, size_t at)
 }
 
 /* Keep what the virtual clock must know about a token. */
-static void asking_take_time(struct asking_writing *w, const struct decode_token *t,
+static void asking_take_time(struct asking_sent *w, const struct decode_token *t,
                              struct asked_token *k)
 {
     struct asking *a = w->a;
@@ -179,23 +184,22 @@ static void asking_take_time(struct asking_writing *w, const struct decode_token
     v->call_ms = a->cloud.ms;
 }
 
-/* Callback of the decoding loop: keep text and trace. Stops the loop when memory is out. */
-static bool asking_take_token(void *arg, const struct decode_token *t)
+bool asking_take_token(void *arg, const struct decode_token *t)
 {
-    struct asking_writing *w = arg;
+    struct asking_sent *w = arg;
     struct asking *a = w->a;
     size_t n = 0;
     const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
     n = bytes ? n : 0;
-    w->full = !asking_grow((void **)&a->text, &a->text_room, w->text + n + 1, 1) ||
+    w->full = !asking_grow((void **)&a->text, &a->text_room, w->bytes + n + 1, 1) ||
               !asking_grow((void **)&a->trace, &a->trace_room, w->tokens + 1, sizeof(*a->trace)) ||
               !asking_grow((void **)&a->times, &a->times_room, w->tokens + 1, sizeof(*a->times)) ||
               !asking_grow((void **)&a->scores, &a->scores_room, w->tokens + 1, sizeof(*a->scores));
     if (w->full)
         return false;
     if (n)
-        memcpy(a->text + w->text, bytes, n);
-    w->text += n;
+        memcpy(a->text + w->bytes, bytes, n);
+    w->bytes += n;
     struct asked_token *k = &a->trace[w->tokens];
     a->scores[w->tokens] = t->score;
     *k = (struct asked_token){ .ms = t->ms,
@@ -211,21 +215,20 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-/* Return how many ids the prompt of item i shares with that of the item before it. */
-static int asking_shared(size_t *shared, const struct asking *a, struct task *t, size_t i,
-                         const uint32_t *ids, size_t n, struct err *err)
+/* Find how many ids the prompt shares with that of the item before it. */
+static int asking_share(struct asking_sent *s, struct err *err)
 {
+    const struct asking *a = s->a;
     struct task_item item;
     uint32_t *before = NULL;
     size_t count = 0;
-    *shared = 0;
-    if (!i)
+    if (!s->item)
         return OK;
-    int rc = task_item(&item, t, i - 1, err);
+    int rc = task_item(&item, s->task, s->item - 1, err);
     if (rc == OK)
-        rc = task_encode(&before, &count, t, &item, a->engine.tokenizer, a->engine.chat, err);
-    while (rc == OK && *shared < n && *shared < count && ids[*shared] == before[*shared])
-        ++*shared;
+        rc = task_encode(&before, &count, s->task, &item, a->engine.tokenizer, a->engine.chat, err);
+    while (rc == OK && s->warm < s->prompt && s->warm < count && s->ids[s->warm] == before[s->warm])
+        s->warm++;
     free(before);
     return rc;
 }
@@ -259,12 +262,11 @@ static size_t asking_missing(const struct asking *a, const struct decode_stats *
     return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
 }
 
-/* Write the answer after ids[n] and fill in all of *out but the judgement. */
-static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
-                        const uint32_t *ids, size_t n, const struct asking_how *how,
-                        struct err *err)
+/* Write the answer, alone. */
+static int asking_write(struct decode_stats *stats, struct asking_sent *s, struct err *err)
 {
-    struct decode_stats stats = { 0 };
+    struct asking *a = s->a;
+    const struct asking_how *how = &s->how;
     struct adapt *adapt =
         policy_reads_network(how->policy) && !how->router ? a->routing.adapt : NULL;
     const struct decode_options o = { .policy = how->policy,
@@ -278,46 +280,58 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .audit = adapt ? a->routing.audit : how->audit,
                                       .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
-                                      .stops = w->stops,
-                                      .seed = rand_u64(a->seed, i),
+                                      .stops = task_stops(s->task),
+                                      .seed = rand_u64(a->seed, s->item),
                                       .step_ns = a->step_ns,
                                       .drafts = asking_drafts(a),
                                       .draft_max = a->routing.draft_max,
                                       .stop = &interrupted,
                                       .emit = asking_take_token,
-                                      .arg = w };
-    int rc = decode_run(&stats, a->session, a->engine.tokenizer, a->sampler,
-                        how->router ? how->router : a->routing.router, w->port, ids, n, &o, err);
+                                      .arg = s };
+    a->routing.gate.breaker = (struct breaker){ 0 };
+    if (s->port && a->is_virtual) {
+        virtual_cloud_begin(&a->cloud, s->port, &a->clock);
+        s->port = &a->cloud.port;
+    }
+    int rc = decode_run(stats, a->session, a->engine.tokenizer, a->sampler,
+                        how->router ? how->router : a->routing.router, s->port, s->ids, s->prompt,
+                        &o, err);
     if (rc == OK && adapt && ++a->learnt % SAVED_EACH == 0)
         adapt_save(adapt, NULL); /* asking_close tries again, and reports */
     /* A call that is only late by the virtual clock is no error. */
     if (rc == OK && a->is_virtual && a->routing.required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
-    if (rc == OK && (w->full || !asking_grow((void **)&a->text, &a->text_room, 1, 1)))
-        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
-    if (rc != OK)
-        return rc;
-    a->text[w->text] = 0;
-    *out = (struct asked){ .finish = stats.finish,
-                           .tokens = stats.tokens,
-                           .cloud = stats.cloud,
-                           .fallback = stats.fallback,
-                           .missing = asking_missing(a, &stats),
-                           .prompt_tokens = n,
-                           .memo_hits = stats.memo_hits,
-                           .store_hits = stats.store_hits,
-                           .wasted = stats.wasted,
-                           .work = w->work,
-                           .bytes_up = stats.traffic.bytes_up,
-                           .bytes_down = stats.traffic.bytes_down,
-                           .ms = stats.total_ms,
-                           .ttft_ms = stats.ttft_ms,
-                           .edge_ms = stats.edge_ms + stats.router_ms,
-                           .audit = stats.audit,
-                           .learnt = stats.learnt,
-                           .trace = a->trace,
-                           .scores = a->scores,
-                           .text = a->text };
+    return rc;
+}
+
+/* Fill in all of *out but the judgement. */
+static int asking_fill(struct asked *out, const struct asking_sent *s,
+                       const struct decode_stats *stats, struct err *err)
+{
+    struct asking *a = s->a;
+    if (s->full || !asking_grow((void **)&a->text, &a->text_room, 1, 1))
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    a->text[s->bytes] = 0;
+    out->finish = stats->finish;
+    out->tokens = stats->tokens;
+    out->cloud = stats->cloud;
+    out->fallback = stats->fallback;
+    out->missing = asking_missing(a, stats);
+    out->prompt_tokens = s->prompt;
+    out->memo_hits = stats->memo_hits;
+    out->store_hits = stats->store_hits;
+    out->wasted = stats->wasted;
+    out->work = s->work;
+    out->bytes_up = stats->traffic.bytes_up;
+    out->bytes_down = stats->traffic.bytes_down;
+    out->ms = stats->total_ms;
+    out->ttft_ms = stats->ttft_ms;
+    out->edge_ms = stats->edge_ms + stats->router_ms;
+    out->audit = stats->audit;
+    out->learnt = stats->learnt;
+    out->trace = a->trace;
+    out->scores = a->scores;
+    out->text = a->text;
     return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
 }
 
@@ -329,45 +343,67 @@ double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
            p.down * (double)w->decoded;
 }
 
-int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
-               const struct asking_how *how, struct err *err)
+bool asking_has_room(const struct asking *a)
+{
+    return a->flying < a->parallel;
+}
+
+int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
+                struct err *err)
 {
     struct task_item item;
-    uint32_t *ids = NULL;
-    size_t n = 0;
-    const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
-    *out = (struct asked){ .caps = caps };
+    struct asking_sent *s = &a->sent[(a->oldest + a->flying) % a->parallel];
+    *s = (struct asking_sent){
+        .a = a, .task = t, .item = i, .how = *how, .port = routing_port(&a->routing)
+    };
     int rc = task_item(&item, t, i, err);
     if (rc == OK)
-        rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, a->engine.chat, err);
-    if (rc == OK && n > session_context(a->session)) {
-        out->left_out = true;
-        free(ids);
-        return OK;
+        rc = task_encode(&s->ids, &s->prompt, t, &item, a->engine.tokenizer, a->engine.chat, err);
+    s->left_out = s->prompt > a->context;
+    if (rc == OK && !s->left_out && s->port)
+        rc = asking_share(s, err);
+    if (rc == OK && !s->left_out && a->texts)
+        rc = asking_many_send(s, err);
+    if (rc != OK) {
+        free(s->ids);
+        return rc;
     }
-    struct asking_writing w = {
-        .a = a, .port = routing_port(&a->routing), .stops = task_stops(t), .prompt = n
-    };
-    if (w.port && a->is_virtual) {
-        virtual_cloud_begin(&a->cloud, w.port, &a->clock);
-        w.port = &a->cloud.port;
-        a->routing.gate.breaker = (struct breaker){ 0 };
-    }
-    if (rc == OK && w.port)
-        rc = asking_shared(&w.warm, a, t, i, ids, n, err);
-    if (rc == OK)
-        rc = asking_write(out, a, &w, i, ids, n, how, err);
-    free(ids);
-    out->caps = caps;
-    if (rc == OK) /* again, as an item is valid until the next one */
-        rc = task_item(&item, t, i, err);
+    if (!a->flying++)
+        a->taken_ns = os_now_ns();
+    return OK;
+}
+
+/* Judge the answer. */
+static int asking_judge(struct asked *out, const struct asking_sent *s, struct err *err)
+{
+    struct task_item item;
+    int rc = task_item(&item, s->task, s->item, err);
     if (rc != OK)
         return rc;
-    task_cut(t, a->text);
-    task_extract(out->answer, t, out->text);
+    task_cut(s->task, s->a->text);
+    task_extract(out->answer, s->task, out->text);
     text_line(out->answer);
-    out->right = task_right(t, &item, out->text);
+    out->right = task_right(s->task, &item, out->text);
     return OK;
+}
+
+int asking_take(struct asked *out, struct asking *a, struct err *err)
+{
+    struct decode_stats stats = { 0 };
+    struct asking_sent *s = &a->sent[a->oldest];
+    const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
+    *out = (struct asked){ .left_out = s->left_out, .caps = caps };
+    int rc = s->left_out ? OK
+             : s->text   ? asking_many_take(&stats, s, err)
+                         : asking_write(&stats, s, err);
+    if (rc == OK && !s->left_out)
+        rc = asking_fill(out, s, &stats, err);
+    if (rc == OK && !s->left_out)
+        rc = asking_judge(out, s, err);
+    free(s->ids);
+    a->oldest = (a->oldest + 1) % a->parallel;
+    a->flying--;
+    return rc;
 }
 
 bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how)

@@ -1,5 +1,7 @@
 /* asking.h - asks the items of a task end to end: the small model writes, the policy decides, the
- * cloud is asked, and the answer is judged. Used by one thread. */
+ * cloud is asked, and the answer is judged. Several answers are written at once (router/texts);
+ * they are the same one after the other, and are taken in the order in which they were sent. Used
+ * by one thread. */
 #ifndef TOOLS_EVAL_ASKING_H
 #define TOOLS_EVAL_ASKING_H
 
@@ -19,21 +21,29 @@ struct router;
 struct sampler;
 struct session;
 struct stand_in;
+struct asking_sent;
+struct texts;
 
-/* Models, routing and one text at a time. The caller opens and closes the routers that it names in
+/* Models, routing and texts. The caller opens and closes the routers that it names in
  * asking_how; routing.router, the one of --router or beside the model, is here. */
 struct asking { /* must not move */
     struct engine engine;
     struct routing routing;
-    size_t learnt;           /* answers that routing.adapt has learnt from */
-    struct stand_in *server; /* the one this process started, or NULL */
-    struct session *session; /* NULL before asking_prepare */
-    struct sampler *sampler; /* greedy */
-    enum kvcache kv;         /* type of its keys and values, once it is there */
-    size_t max_tokens;       /* limit of one answer */
-    uint64_t seed;           /* for policy random: item i draws from rand_u64(seed, i) */
-    uint64_t step_ns;        /* least time of a step, as in decode.h */
-    bool is_virtual;         /* times are those of clock */
+    size_t learnt;            /* answers that routing.adapt has learnt from */
+    struct stand_in *server;  /* the one this process started, or NULL */
+    size_t parallel;          /* most answers in flight; set by asking_prepare */
+    size_t context;           /* of each text; 0 before asking_prepare */
+    struct session *session;  /* of one text after the other; else NULL */
+    struct texts *texts;      /* of several at once; else NULL */
+    struct asking_sent *sent; /* [parallel], a ring: `flying` from `oldest` on */
+    size_t oldest, flying;
+    uint64_t taken_ns, busy_ns; /* when the latest answer was taken; busy_ns of texts then */
+    struct sampler *sampler;    /* greedy */
+    enum kvcache kv;            /* type of its keys and values, once it is there */
+    size_t max_tokens;          /* limit of one answer */
+    uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
+    uint64_t step_ns;           /* least time of a step, as in decode.h */
+    bool is_virtual;            /* times are those of clock */
     struct virtual_clock clock;
     struct virtual_cloud cloud; /* in front of the cloud of routing */
     struct asked_token *trace;
@@ -59,21 +69,22 @@ struct asking_options {
 };
 
 /* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
- * Returns the errors of setup_engine and setup_routing. */
+ * Returns the errors of setup_engine and setup_routing; ERR_ARG: --parallel with an option that
+ * takes one answer after the other. */
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
 /* Close all parts, after the notes for the user; all zero is fine. ERR_IO: --record is incomplete.
  */
 int asking_close(struct asking *a, struct err *err);
 
-/* Make room in the session for the longest of items[n] and its answer, or for the model's context
- * if that is smaller. Call it for every list of items that will be asked; the session only grows.
- * An item whose prompt is longer than the context will be left out. ERR_ARG, ERR_NOMEM, or an error
- * of the task. */
+/* Make room in the texts for the longest of items[n] and its answer, or for the model's context
+ * if that is smaller. Call it for every list of items that will be asked, while none is in flight;
+ * the room only grows. An item whose prompt is longer than the context will be left out. ERR_ARG,
+ * ERR_NOMEM, or an error of the task. */
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
                    struct err *err);
 
-/* Begin another series of answers. Times must not depend on what was asked before: the memo is
- * emptied, and the stand-in server of this process draws losses anew. */
+/* Begin another series of answers; none is in flight. Times must not depend on what was asked
+ * before: the memo is emptied, and the stand-in server of this process draws losses anew. */
 void asking_begin(struct asking *a);
 
 struct asking_how { /* what decides about one token */
@@ -110,15 +121,17 @@ struct asked {     /* one answer */
     size_t wasted;                /* calls that were made ahead and not needed */
     struct asked_work work;
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
-    double ms, ttft_ms;            /* for the whole answer; to its first token */
-    double edge_ms;                /* of ms, in the small model and the router */
+    /* For the whole answer; if others are written at the same time, since the answer before it was
+     * taken, so that a sum is the time of all. To its first token, whatever else is written. */
+    double ms, ttft_ms;
+    double edge_ms; /* of ms, in the small model and the router */
     struct decode_audit audit;
     size_t learnt;            /* answers of the cloud that taught the router */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* What the limits have counted so far, this answer included, and the prefix of the last call;
-     * borrowed until the next asking_ask. NULL: there are no limits. */
+     * borrowed until the next asking_take. NULL: there are no limits. */
     const struct caps *caps;
-    /* The tokens in order and the text, borrowed until the next asking_ask. */
+    /* The tokens in order and the text, borrowed until the next asking_take. */
     const struct asked_token *trace; /* [tokens] */
     const float *scores;             /* [tokens]; NaN: the policy has none */
     const char *text;
@@ -127,11 +140,16 @@ struct asked {     /* one answer */
 /* Return what that costs at these prices; if they are all zero, a call costs 1. */
 double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
 
-/* Ask item i of t in this way. With --adapt, the router of the options learns from the answer; what
- * it has learnt is saved after every 16 answers and by asking_close. Returns the errors of task and
- * decode_run; ERR_STOP after an interrupt. */
-int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
-               const struct asking_how *how, struct err *err);
+/* True when another answer can be sent. */
+bool asking_has_room(const struct asking *a);
+/* Begin to ask item i of t in this way; t is borrowed until the answer has been taken. Returns the
+ * errors of task and texts_ask. */
+int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
+                struct err *err);
+/* Wait for the answer that was sent first of those in flight, and take it. With --adapt, the router
+ * of the options learns from it; what it has learnt is saved after every 16 answers and by
+ * asking_close. Returns the errors of task and decode_run; ERR_STOP after an interrupt. */
+int asking_take(struct asked *out, struct asking *a, struct err *err);
 /* Let limits and pace be as after this answer, which was asked before in the same way. False: they
  * are not known. */
 bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how);

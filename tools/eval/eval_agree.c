@@ -140,7 +140,9 @@ static int eval_agree_at(struct agree_run *r, struct agree_row *row, struct cali
 static int eval_agree_policy(struct agree_run *r, const struct eval_entry *e, struct err *err)
 {
     struct calibration *c;
-    const struct calibrate_source source = { eval_agree_answer, r, r->a.nprompts };
+    const struct calibrate_source source = { .answer = eval_agree_answer,
+                                             .arg = r,
+                                             .n = r->a.nprompts };
     r->how = (struct agree_how){ e->policy, e->router };
     int rc = calibrate_open(&c, &source, err);
     for (size_t i = 0; rc == OK && i < r->nshares; i++) {

@@ -117,7 +117,8 @@ static int answers_prepare(struct answers_run *m, struct err *err)
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
-                                    .seed = m->o->seed };
+                                    .seed = m->o->seed,
+                                    .parallel = m->asking.parallel };
     return rc;
 }
 

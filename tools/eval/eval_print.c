@@ -112,6 +112,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_real(f, "edge_answer", (double)(r->tokens - r->cloud) / n, 6);
     print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
     print_text(f, "clock", about->clock);
+    print_count(f, "parallel", about->parallel);
     print_real(f, "ms", r->ms / n, 3);
     print_real(f, "edge_ms", r->edge_ms / n, 3);
     print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);

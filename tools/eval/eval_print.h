@@ -16,6 +16,7 @@ struct eval_about { /* what all results of a run share */
     const char *clock;  /* "real" or "virtual" */
     const char *router; /* file of --router, or NULL */
     uint64_t seed;
+    size_t parallel;         /* answers in flight */
     struct caps_price price; /* of --cloud-price */
     bool by_cost;            /* targets are costs, not shares */
     bool audited;            /* with --audit: its counts and shares are printed, too */

@@ -58,7 +58,32 @@ static struct asking_how run_how(const struct eval_result *r)
                                 (double)route_options.audit };
 }
 
-/* Ask the item at place `at`, or read its answer from the journal, and add it to *r. */
+/* Return which answer it is. */
+static struct eval_journal_key run_key(const struct eval_result *r, size_t item)
+{
+    return (struct eval_journal_key){ r->entry->label, r->target, r->point, item };
+}
+
+/* Send items from *next on that are not in the journal, as many as there is room for. */
+static int run_send(struct eval_run *run, const struct eval_result *r, size_t *next,
+                    struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    const struct asking_how how = run_how(r);
+    int rc = OK;
+    for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
+        struct asked one;
+        const struct eval_journal_key key = run_key(r, items->at[*next]);
+        bool found = false;
+        rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
+        if (rc == OK && !found)
+            rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
+    }
+    return rc;
+}
+
+/* Take the answer to the item at place `at`, which has been sent, or read it from the journal, and
+ * add it to *r. */
 static int run_item(struct eval_run *run, struct eval_result *r, size_t at, struct err *err)
 {
     const struct eval_items *items = &run->plan->asked;
@@ -66,14 +91,13 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     struct asked one;
     struct task_item item;
     const struct asking_how how = run_how(r);
-    const struct eval_journal_key key = { r->entry->label, r->target, r->point, i };
-    struct task *t = items->task;
+    const struct eval_journal_key key = run_key(r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
     if (rc == OK && !found) {
-        rc = asking_ask(&one, run->asking, t, i, &how, err);
+        rc = asking_take(&one, run->asking, err);
         if (rc == OK && run->journal)
-            rc = task_item(&item, t, i, err);
+            rc = task_item(&item, items->task, i, err);
         if (rc == OK && run->journal)
             rc = eval_journal_write(run->journal, &key, item.id, &one, err);
     }
@@ -94,8 +118,10 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
     asking_begin(run->asking);
-    for (size_t i = 0; rc == OK && i < items->n; i++) {
-        rc = run_item(run, r, i, err);
+    for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
+        rc = run_send(run, r, &next, err);
+        if (rc == OK)
+            rc = run_item(run, r, i, err);
         run->done += rc == OK;
         if (rc == OK && run_shows(run, i + 1, items->n))
             run_show(run, r, i + 1);
@@ -107,24 +133,36 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     if (rc == OK && !r->questions)
         rc = err_set(err, ERR_ARG,
                      "all %zu items are longer than the context of the model, %zu tokens", items->n,
-                     session_context(run->asking->session));
+                     run->asking->context);
     return rc;
 }
 
-/* Callback of calibration: write answer i at this threshold. */
+/* Callback of calibration: send answer i at this threshold. */
+static bool run_calibrate_begin(void *arg, size_t i, float threshold, int *rc, struct err *err)
+{
+    struct eval_run *run = arg;
+    const struct eval_items *items = &run->plan->calibration;
+    run->how.threshold = threshold;
+    if (!asking_has_room(run->asking))
+        return false;
+    *rc = asking_send(run->asking, items->task, items->at[i], &run->how, err);
+    return *rc == OK;
+}
+
+/* Callback of calibration: take the oldest answer, which is i. */
 static int run_calibrate_answer(void *arg, size_t i, float threshold, struct calibrate_answer *out,
                                 struct err *err)
 {
     struct eval_run *run = arg;
     const struct eval_items *items = &run->plan->calibration;
     struct asked one;
-    run->how.threshold = threshold;
+    (void)threshold;
     if (i <= run->last) { /* calibration goes through the items in order */
         run->passes++;
         run->since = os_now_ns();
     }
     run->last = i;
-    int rc = asking_ask(&one, run->asking, items->task, items->at[i], &run->how, err);
+    int rc = asking_take(&one, run->asking, err);
     if (rc != OK)
         return rc;
     *out = (struct calibrate_answer){ .tokens = one.tokens,
@@ -142,7 +180,8 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
 /* Begin with another policy, unless it is the same again. */
 static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
 {
-    const struct calibrate_source source = { run_calibrate_answer, run, run->plan->calibration.n };
+    const struct calibrate_source source = { run_calibrate_answer, run, run->plan->calibration.n,
+                                             run_calibrate_begin };
     if (run->calibrated == e && run->calibration)
         return OK;
     eval_run_end(run);

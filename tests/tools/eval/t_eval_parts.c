@@ -154,7 +154,13 @@ static void test_equal_share(void)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false, true, true };
+    const struct eval_about about = { .task = "csqa",
+                                      .isa = "isa",
+                                      .clock = "real",
+                                      .seed = 3,
+                                      .parallel = 1,
+                                      .audited = true,
+                                      .learns = true };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
