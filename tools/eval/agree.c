@@ -112,12 +112,11 @@ int agree_prepare(struct agree *a, const struct router *r, struct err *err)
 /* Open both models and their sessions. */
 static int agree_models(struct agree *a, const char *cloud, struct err *err)
 {
-    enum kvcache kv;
     int rc = setup_engine(&a->edge, NULL, false, err);
     if (rc == OK)
         rc = setup_engine(&a->cloud, cloud, false, err);
     if (rc == OK)
-        rc = setup_kv(&kv, engine_best_kv(&a->edge), err);
+        rc = setup_kv(&a->kv, engine_best_kv(&a->edge), err);
     if (rc != OK)
         return rc;
     const struct model_config *small = model_config(a->edge.model);
@@ -130,8 +129,8 @@ static int agree_models(struct agree *a, const char *cloud, struct err *err)
                        "--cloud-model: expected a model of at least %zu ids, found %zu", a->size,
                        (size_t)large->vocab);
     a->context = small->context < large->context ? small->context : large->context;
-    rc = session_open(&a->small, a->edge.batch, a->context, kv, err);
-    return rc ? rc : session_open(&a->large, a->cloud.batch, a->context, kv, err);
+    rc = session_open(&a->small, a->edge.batch, a->context, a->kv, err);
+    return rc ? rc : session_open(&a->large, a->cloud.batch, a->context, a->kv, err);
 }
 
 void agree_close(struct agree *a)

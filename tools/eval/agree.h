@@ -22,6 +22,7 @@ struct agree_part { /* a part of the ids */
 struct agree { /* all zero is closed; must not move */
     struct engine edge, cloud;
     struct session *small, *large; /* one text each */
+    enum kvcache kv;               /* of both */
     uint32_t *ids, *text;
     float *scores;            /* [length] of the latest text */
     struct agree_part *texts; /* [ntexts] the lines of the file */

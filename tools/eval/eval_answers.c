@@ -62,14 +62,16 @@ static int answers_open(struct answers_run *m, struct err *err)
         e->policy = m->asking.routing.policy;
         snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
     }
-    return eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy, err);
+    rc = eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy, err);
+    if (rc == OK)
+        eval_list_note(&m->list, m->asking.routing.router, m->model);
+    return rc;
 }
 
 /* Open the journal of --jsonl. */
 static int answers_journal(struct answers_run *m, struct err *err)
 {
-    json_t *settings =
-        eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, m->model, &m->clock);
+    json_t *settings = eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, &m->clock);
     int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings,
                                           caps_limited(&m->asking.routing.caps.limits), err)
                       : err_set(err, ERR_NOMEM, "eval: out of memory");
@@ -81,6 +83,20 @@ static int answers_journal(struct answers_run *m, struct err *err)
 static size_t answers_points(const struct answers_run *m)
 {
     return m->plan.ntargets ? m->plan.ntargets : m->plan.paper ? PAPER_ROWS : 1;
+}
+
+/* Note what all rows are measured with. */
+static void answers_origin(struct answers_run *m)
+{
+    struct eval_origin *o = &m->about.origin;
+    const struct asking *a = &m->asking;
+    struct cloud_identity cloud;
+    setup_identity(&cloud, &a->routing, a->server, &a->engine);
+    eval_origin_begin(o, &a->engine, a->kv);
+    snprintf(o->cloud_model, sizeof(o->cloud_model), "%s", cloud.name);
+    snprintf(o->cloud_url, sizeof(o->cloud_url), "%s", cloud.url);
+    snprintf(o->cloud_says, sizeof(o->cloud_says), "%s", cloud.says);
+    snprintf(o->form, sizeof(o->form), "%s", task_form_name(m->plan.asked.task));
 }
 
 /* Prepare the session for all items, and room for all results. */
@@ -112,13 +128,12 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->about = (struct eval_about){ .task = m->o->task,
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
-                                    .audited = route_options.audit > 0 || route_options.adapt,
-                                    .learns = route_options.adapt,
-                                    .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
                                     .seed = m->o->seed,
                                     .parallel = m->asking.parallel };
+    if (rc == OK)
+        answers_origin(m);
     return rc;
 }
 

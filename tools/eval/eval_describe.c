@@ -14,6 +14,7 @@
 #include "tools/cli/shared_options.h"
 #include "tools/demo/world.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_origin.h"
 
 enum { QUESTIONS = 1000, CONTEXT = 512, MARKS = WORLD_FREE + 1, VALUE = 32 };
 
@@ -21,6 +22,7 @@ enum { QUESTIONS = 1000, CONTEXT = 512, MARKS = WORLD_FREE + 1, VALUE = 32 };
 struct describe_reader {
     struct engine engine;
     struct session *session;
+    enum kvcache kv;
     size_t size;
     uint32_t best[CONTEXT]; /* of each token of the latest text, as foreseen */
     float likely[CONTEXT];  /* ln of the probability of best */
@@ -38,12 +40,11 @@ struct describe {
 
 static int describe_reader_open(struct describe_reader *r, const char *path, struct err *err)
 {
-    enum kvcache kv;
     int rc = setup_engine(&r->engine, path, true, err);
     if (rc == OK)
-        rc = setup_kv(&kv, engine_best_kv(&r->engine), err);
+        rc = setup_kv(&r->kv, engine_best_kv(&r->engine), err);
     if (rc == OK)
-        rc = session_open(&r->session, r->engine.batch, CONTEXT, kv, err);
+        rc = session_open(&r->session, r->engine.batch, CONTEXT, r->kv, err);
     if (rc == OK)
         r->size = tokenizer_size(r->engine.tokenizer);
     return rc;
@@ -148,6 +149,17 @@ static const char *describe_share(char out[VALUE], const struct describe *d, siz
     return out;
 }
 
+/* End a line of JSON with what it was measured with. */
+static void describe_end(const struct describe *d)
+{
+    struct eval_origin origin;
+    eval_origin_begin(&origin, &d->edge.engine, d->edge.kv);
+    if (d->pair)
+        snprintf(origin.cloud_model, sizeof(origin.cloud_model), "%s", d->cloud.engine.name);
+    eval_origin_print(stdout, &origin);
+    puts("}");
+}
+
 static void describe_print(const struct describe *d, size_t questions, double auc)
 {
     static const char *const names[MARKS] = { "form", "fact", "idle", "free" };
@@ -160,24 +172,28 @@ static void describe_print(const struct describe *d, size_t questions, double au
     }
     if (!d->o->json)
         printf("place     tokens     share     wrong    differ\n");
-    for (size_t i = 0; i < MARKS; i++)
+    for (size_t i = 0; i < MARKS; i++) {
         printf(d->o->json ? "{\"task\":\"milli\",\"place\":\"%s\",\"tokens\":%zu,\"share\":%s,"
-                            "\"wrong\":%s,\"differ\":%s}\n"
+                            "\"wrong\":%s,\"differ\":%s"
                           : "%-6s %9zu  %8s  %8s  %8s\n",
                names[i], d->tokens[i], describe_share(a, d, d->tokens[i], all, true),
                describe_share(b, d, d->wrong[i], d->tokens[i], true),
                describe_share(c, d, d->differ[i], d->tokens[i], d->pair));
+        if (d->o->json)
+            describe_end(d);
+    }
     describe_share(a, d, differ, all, d->pair);
     describe_share(b, d, d->harmful, all, d->pair);
     snprintf(c, sizeof(c), "%s", d->o->json ? "null" : "-");
     if (!isnan(auc))
         snprintf(c, sizeof(c), d->o->json ? "%.6f" : "%.4f", auc);
-    if (d->o->json)
+    if (d->o->json) {
         printf(
             "{\"task\":\"milli\",\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,"
-            "\"threshold\":null,\"pgr\":null,\"differ\":%s,\"harmful\":%s,\"auc\":%s}\n",
+            "\"threshold\":null,\"pgr\":null,\"differ\":%s,\"harmful\":%s,\"auc\":%s",
             (double)right / (double)all, questions, all, a, b, c);
-    else
+        describe_end(d);
+    } else
         printf("%zu tokens: %s differ, %s harmful; AUC of max-prob among facts: %s\n", all, a, b,
                c);
 }

@@ -1,5 +1,6 @@
 #include "tools/eval/eval_list.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "kernels/sys/text.h"
 #include "router/router.h"
 #include "router/routing.h"
+#include "tools/cli/shared_options.h"
 
 bool eval_entry_scores(const struct eval_entry *e)
 {
@@ -119,6 +121,29 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const char 
             rc = list_open_router(e, engine, model, err);
     }
     return rc;
+}
+
+void eval_list_note(struct eval_list *l, const struct router *own, const char *model)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        char beside[ROUTING_PATH];
+        const struct router *router = e->router ? e->router : own;
+        const char *path = e->file ? e->file : route_options.router;
+        if (!policy_reads_router(e->policy) || !router)
+            continue;
+        if (!path && routing_find_router(beside, model, e->policy == POLICY_CONTEXT))
+            path = beside;
+        if (!path)
+            continue;
+        snprintf(e->router_name, sizeof(e->router_name), "%.63s", list_base(path));
+        text_line(e->router_name);
+        if (!sha256_file(e->router_digest, path))
+            e->router_digest[0] = 0;
+        if (router_about(router)->has_model)
+            snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%016" PRIx64,
+                     router_about(router)->model);
+    }
 }
 
 void eval_list_close(struct eval_list *l)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/sys/sha256.h"
 #include "router/policy.h"
 
 struct engine;
@@ -20,6 +21,10 @@ struct eval_entry {
     struct router *router;  /* NULL: not named, or not open yet */
     char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
                              * the second of that name ends with #2 */
+    /* Of its router, once eval_list_note was called; "": it has none, or none is known. */
+    char router_name[EVAL_LABEL];   /* the file without its folders */
+    char router_digest[SHA256_HEX]; /* of the file */
+    char router_fingerprint[17];    /* fingerprint of the model that it is bound to */
 };
 
 struct eval_list {
@@ -36,6 +41,9 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
  * errors of routing_router. */
 int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
                    enum policy open, struct err *err);
+/* Note what the routers of all entries are; own is that of the entries without one, open already.
+ */
+void eval_list_note(struct eval_list *l, const struct router *own, const char *model);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 
 /* True for the policies that have a threshold: all but always and never. */

@@ -10,6 +10,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_origin.h"
 #include "tools/eval/eval_plan.h"
 #include "tools/eval/loglik.h"
 #include "tools/eval/statistics.h"
@@ -19,6 +20,7 @@ struct choices_run {
     struct eval_plan plan;
     struct engine engine;
     struct session *session;
+    enum kvcache kv;
     size_t questions, left_out, right, right_norm, tokens;
     double ms;
 };
@@ -82,14 +84,19 @@ static void choices_print(const struct choices_run *m)
 {
     double n = (double)m->questions, acc = (double)m->right / n, norm = (double)m->right_norm / n;
     struct statistics_interval i = statistics_wilson(m->right, m->questions);
-    if (m->o->json)
+    struct eval_origin origin;
+    eval_origin_begin(&origin, &m->engine, m->kv);
+    snprintf(origin.form, sizeof(origin.form), "%s", task_form_name(m->plan.asked.task));
+    if (m->o->json) {
         printf("{\"task\":\"%s\",\"score\":\"loglik\",\"policy\":\"never\",\"threshold\":null,"
                "\"questions\":%zu,\"left_out\":%zu,\"right\":%zu,\"accuracy\":%.6f,"
                "\"accuracy_low\":%.6f,\"accuracy_high\":%.6f,\"acc_norm\":%.6f,\"routed\":0,"
-               "\"tokens\":%zu,\"pgr\":null,\"ms\":%.3f,\"isa\":\"%s\"}\n",
+               "\"tokens\":%zu,\"pgr\":null,\"ms\":%.3f,\"isa\":\"%s\"",
                m->o->task, m->questions, m->left_out, m->right, acc, i.low, i.high, norm, m->tokens,
                m->ms / n, m->engine.kernels.isa);
-    else
+        eval_origin_print(stdout, &origin);
+        puts("}");
+    } else
         printf("%s by likelihood: %zu questions, accuracy %.1f %% (%.1f - %.1f %%), by "
                "characters %.1f %%, %zu left out\n",
                m->o->task, m->questions, 100 * acc, 100 * i.low, 100 * i.high, 100 * norm,
@@ -100,7 +107,6 @@ int eval_loglik(const struct eval_options *o, struct err *err)
 {
     struct choices_run m = { .o = o };
     size_t longest = 0;
-    enum kvcache kv;
     if (o->policies && strcmp(o->policies, "never"))
         return err_set(err, ERR_ARG,
                        "--score loglik is the small model alone: expected --policy "
@@ -110,12 +116,12 @@ int eval_loglik(const struct eval_options *o, struct err *err)
     if (rc == OK)
         rc = setup_engine(&m.engine, NULL, true, err);
     if (rc == OK)
-        rc = setup_kv(&kv, engine_best_kv(&m.engine), err);
+        rc = setup_kv(&m.kv, engine_best_kv(&m.engine), err);
     if (rc == OK)
         rc = choices_longest(&longest, &m, err);
     if (rc == OK) {
         size_t most = model_config(m.engine.model)->context;
-        rc = session_open(&m.session, m.engine.batch, longest < most ? longest : most, kv, err);
+        rc = session_open(&m.session, m.engine.batch, longest < most ? longest : most, m.kv, err);
     }
     if (rc == OK)
         rc = choices_score(&m, err);

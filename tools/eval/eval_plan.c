@@ -195,28 +195,14 @@ void eval_plan_close(struct eval_plan *p)
     *p = (struct eval_plan){ 0 };
 }
 
-/* Write the SHA-256 of a router's file, or "" if it cannot be read. */
-static void plan_router_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *model)
-{
-    char beside[ROUTING_PATH];
-    const char *path = e->file ? e->file : route_options.router;
-    if (!path && routing_find_router(beside, model, e->policy == POLICY_CONTEXT))
-        path = beside;
-    out[0] = 0;
-    if (path)
-        sha256_file(out, path);
-}
-
 /* Return the policies with the hashes of their routers. */
-static json_t *plan_policies(const struct eval_list *l, const char *model)
+static json_t *plan_policies(const struct eval_list *l)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < l->n; i++) {
-        char digest[SHA256_HEX] = "";
-        if (policy_reads_router(l->at[i].policy))
-            plan_router_digest(digest, &l->at[i], model);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s}", "policy", l->at[i].label, "router", digest));
+        const struct eval_entry *e = &l->at[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s}", "policy", e->label, "router", e->router_digest));
     }
     return list;
 }
@@ -243,7 +229,7 @@ static json_t *plan_writers(const struct asking *a, bool chat)
 #define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a, const char *model,
+                           const struct eval_list *l, const struct asking *a,
                            const struct eval_clock *clock)
 {
     char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
@@ -269,11 +255,11 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         "s:b, s:f, s:s}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
         task_form_name(p->asked.task), "questions", (json_int_t)p->asked.n, "max_tokens",
-        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
-        plan_policies(l, model), "targets", targets, "threshold", p->paper ? "paper" : threshold,
-        "share", share, "clock", eval_clock_json(clock), "kind", o->kind ? o->kind : "all",
-        "wording", o->wording ? o->wording : "all", "span", span, "price", price, "by_cost",
-        p->by_cost, "audit", (double)route_options.audit, "limits", limits);
+        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", plan_policies(l),
+        "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
+        eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
+        o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
+        "audit", (double)route_options.audit, "limits", limits);
     if (all && rest && json_object_update(all, rest) == 0) {
         json_decref(rest);
         return all;

@@ -51,10 +51,10 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
                    struct err *err);
 void eval_plan_close(struct eval_plan *p); /* all zero is fine */
 
-/* Return all settings that the answers and their times depend on, for the journal. model is the
- * path of the small model. NULL: out of memory. */
+/* Return all settings that the answers and their times depend on, for the journal. NULL: out of
+ * memory. */
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a, const char *model,
+                           const struct eval_list *l, const struct asking *a,
                            const struct eval_clock *clock);
 
 #endif

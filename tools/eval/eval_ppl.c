@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_origin.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
@@ -18,6 +19,7 @@ struct ppl {
     const struct eval_options *o;
     struct engine engine;
     struct session *session;
+    enum kvcache kv;
     size_t context, size; /* window in tokens; ids in use */
     double sum;           /* of -ln p over the scored tokens */
     size_t tokens, bytes; /* scored so far */
@@ -166,13 +168,17 @@ static void eval_ppl_print(const struct ppl *p)
     double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
     const char *what = p->o->file ? "text" : "answers";
-    if (p->o->json)
+    struct eval_origin origin;
+    eval_origin_begin(&origin, &p->engine, p->kv);
+    if (p->o->json) {
         printf("{\"task\":\"ppl\",\"of\":\"%s\",\"ppl\":%.6f,\"nll\":%.9f,\"bits_per_byte\":%.6f,"
                "\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,\"threshold\":null,"
-               "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"}\n",
+               "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"",
                what, ppl, nll, bits, (double)p->hits / (double)p->tokens, p->texts, p->tokens,
                p->context, p->engine.kernels.isa);
-    else
+        eval_origin_print(stdout, &origin);
+        puts("}");
+    } else
         printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
                "%zu%s)\n",
                ppl, what, p->tokens, bits, 100 * (double)p->hits / (double)p->tokens, p->context,
@@ -185,7 +191,6 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     int rc = setup_engine(&p.engine, NULL, true, err);
     if (rc != OK)
         return rc;
-    enum kvcache kv;
     size_t most = model_config(p.engine.model)->context;
     if (!o->context && most < p.context)
         p.context = most;
@@ -194,9 +199,9 @@ int eval_ppl(const struct eval_options *o, struct err *err)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
                      p.context);
     if (rc == OK)
-        rc = setup_kv(&kv, engine_best_kv(&p.engine), err);
+        rc = setup_kv(&p.kv, engine_best_kv(&p.engine), err);
     if (rc == OK)
-        rc = session_open(&p.session, p.engine.batch, p.context, kv, err);
+        rc = session_open(&p.session, p.engine.batch, p.context, p.kv, err);
     if (rc == OK)
         rc = o->file ? score_file(&p, err) : score_world(&p, err);
     if (rc == OK && !isfinite(p.sum))

@@ -1,6 +1,5 @@
 #include "tools/eval/eval_print.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/paper_table.h"
 
-enum { FIELDS = 80, VALUE = 160 };
+enum { FIELDS = 112, VALUE = 264 };
 
 /* One result as names and values, which JSON and CSV share. */
 struct print_fields {
@@ -54,6 +53,12 @@ static void print_text(struct print_fields *f, const char *name, const char *tex
     snprintf(f->at[f->n++].value, VALUE, "%s", text ? text : "null");
 }
 
+/* Print a text that is "" where there is none. */
+static void print_known(struct print_fields *f, const char *name, const char *text)
+{
+    print_text(f, name, *text ? text : NULL);
+}
+
 /* Who answered what, and how well. */
 static void print_quality(struct print_fields *f, const struct eval_about *about,
                           const struct eval_result *r)
@@ -61,10 +66,11 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     const struct statistics_interval accuracy = eval_result_interval(r);
     print_text(f, "task", about->task);
     print_text(f, "policy", policy_name(r->entry->policy));
-    print_text(f, "router",
-               r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1
-               : policy_reads_router(r->entry->policy) ? about->router
-                                                       : NULL);
+    print_known(f, "router",
+                r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1
+                               : r->entry->router_name);
+    print_known(f, "router_sha256", r->entry->router_digest);
+    print_known(f, "router_fingerprint", r->entry->router_fingerprint);
     print_real(f, "threshold", (double)r->threshold, 9);
     if (!isnan(r->threshold)) /* all digits of a float, small ones too */
         snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);
@@ -153,19 +159,11 @@ static void print_fields(struct print_fields *f, const struct eval_about *about,
     f->n = 0;
     print_quality(f, about, r);
     print_cost(f, about, r);
-    if (about->audited)
-        print_audit(f, &r->audit);
-    if (about->learns)
-        print_count(f, "learnt", r->learnt);
-}
-
-/* Print text as a JSON string. */
-static void print_quoted(FILE *to, const char *text)
-{
-    json_t *s = json_string(text);
-    if (!s || json_dumpf(s, to, JSON_ENCODE_ANY) != 0)
-        fputs("\"?\"", to);
-    json_decref(s);
+    print_audit(f, &r->audit);
+    print_count(f, "learnt", r->learnt);
+#define X(column) print_known(f, #column, about->origin.column);
+    EVAL_ORIGIN(X)
+#undef X
 }
 
 void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r)
@@ -175,7 +173,7 @@ void eval_print_json(FILE *to, const struct eval_about *about, const struct eval
     for (size_t i = 0; i < f.n; i++) {
         fprintf(to, "%c\"%s\":", i ? ',' : '{', f.at[i].name);
         if (f.at[i].text)
-            print_quoted(to, f.at[i].value);
+            eval_origin_string(to, f.at[i].value);
         else
             fputs(f.at[i].value, to);
     }

@@ -7,20 +7,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/eval/eval_origin.h"
 #include "tools/eval/eval_result.h"
 
 struct err;
 
 struct eval_about { /* what all results of a run share */
     const char *task, *isa;
-    const char *clock;  /* "real" or "virtual" */
-    const char *router; /* file of --router, or NULL */
+    const char *clock; /* "real" or "virtual" */
+    struct eval_origin origin;
     uint64_t seed;
     size_t parallel;         /* answers in flight */
     struct caps_price price; /* of --cloud-price */
     bool by_cost;            /* targets are costs, not shares */
-    bool audited;            /* with --audit: its counts and shares are printed, too */
-    bool learns;             /* with --adapt: from how many tokens, too */
 };
 
 /* Print one result as a line of JSON. */
@@ -29,8 +28,8 @@ void eval_print_json(FILE *to, const struct eval_about *about, const struct eval
 void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n);
 /* Print them with the columns of the paper's Table 1 (paper_table.h). */
 void eval_print_paper(FILE *to, const struct eval_result *r, const bool *shown, size_t n);
-/* Write the same results to a file of comma-separated values with one line of names; path "-" is
- * stdout. ERR_IO, ERR_NOMEM. */
+/* Write the same results to a file of comma-separated values with one line of names, which are the
+ * same for all options, so that tables can be joined; path "-" is stdout. ERR_IO, ERR_NOMEM. */
 int eval_print_csv(const char *path, const struct eval_about *about, const struct eval_result *r,
                    const bool *shown, size_t n, struct err *err);
 

@@ -157,10 +157,9 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
     const struct eval_about about = { .task = "csqa",
                                       .isa = "isa",
                                       .clock = "real",
+                                      .origin = { .edge_model = "a \"b\", c", .kv = "q8" },
                                       .seed = 3,
-                                      .parallel = 1,
-                                      .audited = true,
-                                      .learns = true };
+                                      .parallel = 1 };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
@@ -197,6 +196,11 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         "\"flip_rate\":null",
         "\"audit_calls\":88",
         "\"learnt\":44",
+        "\"router_sha256\":\"5f\"",
+        "\"router_fingerprint\":\"0a\"",
+        "\"edge_model\":\"a \\\"b\\\", c\"",
+        "\"kv\":\"q8\"",
+        "\"cloud_model\":null",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         CHECK(strstr(text, parts[i]));
@@ -214,7 +218,9 @@ static void test_results(void)
     const struct eval_entry never = { .policy = POLICY_NEVER, .label = "never" };
     const struct eval_entry mlp = { .policy = POLICY_MLP,
                                     .label = "mlp=a",
-                                    .file = (char[]){ "a" } };
+                                    .file = (char[]){ "a" },
+                                    .router_digest = "5f",
+                                    .router_fingerprint = "0a" };
     struct eval_result edge, cloud, r;
     eval_result_begin(&edge, &never, (double)NAN);
     eval_result_begin(&cloud, &never, (double)NAN);

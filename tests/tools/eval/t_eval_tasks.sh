@@ -92,6 +92,21 @@ stop_cloud
 start_cloud -m $edge --say "$dir/known"
 pair="-m $edge --cloud-url $url -q -n 24"
 
+# Every row says what it was measured with, and tables of two pairs have the same columns.
+run 0 -m $edge --cloud-url "$url" -q -n 24 --task csqa --data "$dir/on" --policy never,always \
+    --csv "$dir/one.csv" --json
+for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud_says form version date processor; do
+    printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"
+done
+printf '%s\n' "$last" | grep -q '"date":"20[0-9-]*T[0-9:]*Z"' || fail "no date: $last"
+run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always --audit 0.5 --csv "$dir/two.csv" --json -q
+sum=$(sha256sum weights/milli/edge-0.1.router.safetensors | cut -d ' ' -f 1)
+head -n 1 "$dir/out" | grep -q "\"router\":\"edge-0.1.router.safetensors\",\"router_sha256\":\"$sum\"" ||
+    fail "the router is not named: $(cat "$dir/out")"
+last=$(head -n 1 "$dir/out")
+[ "$(field router_fingerprint)" = "$(field edge_fingerprint)" ] || fail "bound to another model: $last"
+[ "$(head -n 1 "$dir/one.csv")" = "$(head -n 1 "$dir/two.csv")" ] || fail "other columns"
+
 # Subjects are not split: what is calibrated on is about other things than what is asked.
 run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
     --target-routed 0.3 --json --jsonl "$dir/answers" --csv "$dir/csv" --svg "$dir/svg"
@@ -109,7 +124,7 @@ grep -q '"id":"q1",.*"right":\(true\|false\)' "$dir/answers" || fail "no id in t
 # Cut anywhere, even in the middle of a line, the same run gives the same results, times aside; the
 # replies of a server that has been running for longer have longer numbers.
 plain() {
-    sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g' "$1"
+    sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g; s/"date":"[^"]*",//' "$1"
 }
 swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
 swept="$swept --sweep 0.1:0.3:2 --json"

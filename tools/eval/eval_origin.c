@@ -1,0 +1,46 @@
+#include "tools/eval/eval_origin.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <time.h>
+
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/text.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+
+void eval_origin_begin(struct eval_origin *o, const struct engine *e, enum kvcache kv)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    *o = (struct eval_origin){ .version = MIZZLE_VERSION };
+    snprintf(o->edge_model, sizeof(o->edge_model), "%s", e->name);
+    snprintf(o->edge_fingerprint, sizeof(o->edge_fingerprint), "%016" PRIx64,
+             model_fingerprint(e->model, e->tokenizer));
+    snprintf(o->weights, sizeof(o->weights), "%s", e->weights ? e->weights : "");
+    snprintf(o->kv, sizeof(o->kv), "%s", kvcache_name(kv));
+    if (gmtime_r(&now, &tm))
+        strftime(o->date, sizeof(o->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(o->processor, sizeof(o->processor), "%s", cpu_name());
+    text_line(o->processor);
+}
+
+void eval_origin_string(FILE *to, const char *text)
+{
+    json_t *s = json_string(text);
+    if (!s || json_dumpf(s, to, JSON_ENCODE_ANY) != 0)
+        fputs("\"?\"", to);
+    json_decref(s);
+}
+
+void eval_origin_print(FILE *to, const struct eval_origin *o)
+{
+#define X(column)                          \
+    fputs(",\"" #column "\":", to);        \
+    if (o->column[0])                      \
+        eval_origin_string(to, o->column); \
+    else                                   \
+        fputs("null", to);
+    EVAL_ORIGIN(X)
+#undef X
+}
