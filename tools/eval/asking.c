@@ -381,9 +381,11 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     if (rc != OK)
         return rc;
     task_cut(s->task, s->a->text);
-    task_extract(out->answer, s->task, out->text);
+    task_extract(out->answer, s->task, &item, out->text);
     text_line(out->answer);
     out->right = task_right(s->task, &item, out->text);
+    out->citer = task_right_citer(s->task, &item, out->text);
+    out->truncated = out->finish == FINISH_LENGTH;
     return OK;
 }
 

@@ -109,9 +109,10 @@ struct asked_work {
     size_t calls, prefilled, cached, decoded;
 };
 
-struct asked {     /* one answer */
-    bool left_out; /* longer than the context; nothing else is set */
-    bool right;
+struct asked {         /* one answer */
+    bool left_out;     /* longer than the context; nothing else is set */
+    bool right, citer; /* by the task's rule, and by CITER's */
+    bool truncated;    /* at the limit of tokens */
     enum finish finish;
     size_t tokens, cloud, fallback; /* generated; of these, from the cloud, and not from it */
     size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span

@@ -339,7 +339,7 @@ static int answers_all(struct answers_run *m, struct err *err)
     if (rc == OK && !m->o->json && m->o->table)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)
-        eval_print_table(stdout, m->results, m->shown, m->n);
+        eval_print_table(stdout, &m->about, m->results, m->shown, m->n);
     if (rc == OK && m->o->svg)
         rc = eval_chart(m->o->svg, &m->about, m->results, m->shown, m->n, err);
     if (rc == OK && m->o->csv)

@@ -101,20 +101,24 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
 {
     const char *answer = "";
     json_int_t n[13] = { 0 };
-    int right = 0, left_out = 0;
+    int right = 0, left_out = 0, citer = 0, truncated = 0;
     *out = (struct asked){ 0 };
     int rc = eval_journal_find(j, key, false, found, err);
     if (rc != OK || !*found)
         return rc;
-    bool fine = json_unpack(j->json, "{s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
-                            "right", &right, "left_out", &left_out, "answer", &answer, "ms",
-                            &out->ms, "ttft_ms", &out->ttft_ms, "edge_ms", &out->edge_ms, "tokens",
-                            &n[0], "cloud", &n[1], "fallback", &n[2], "prompt", &n[3], "memo",
-                            &n[4], "store", &n[5]) == 0 &&
-                json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6],
-                            "prefilled", &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up",
-                            &n[10], "bytes_down", &n[11], "wasted", &n[12]) == 0;
+    bool fine =
+        json_unpack(j->json,
+                    "{s:b, s:b, s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
+                    "right", &right, "citer", &citer, "truncated", &truncated, "left_out",
+                    &left_out, "answer", &answer, "ms", &out->ms, "ttft_ms", &out->ttft_ms,
+                    "edge_ms", &out->edge_ms, "tokens", &n[0], "cloud", &n[1], "fallback", &n[2],
+                    "prompt", &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
+        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled",
+                    &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
+                    &n[11], "wasted", &n[12]) == 0;
     out->right = right;
+    out->citer = citer;
+    out->truncated = truncated;
     out->left_out = left_out;
     out->tokens = (size_t)n[0];
     out->cloud = (size_t)n[1];
@@ -188,11 +192,13 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 {
     const struct asked_work *w = &one->work;
     json_t *line = json_pack(
-        "{s:s, s:o, s:I, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}",
+        "{s:s, s:o, s:I, s:I, s:s, s:b, s:b, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, "
+        "s:I, s:I}",
         "policy", key->policy, "share", journal_real(key->share), "point", (json_int_t)key->point,
-        "item", (json_int_t)key->item, "id", id, "right", one->right, "left_out", one->left_out,
-        "answer", one->answer, "ms", one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms,
-        "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
+        "item", (json_int_t)key->item, "id", id, "right", one->right, "citer", one->citer,
+        "truncated", one->truncated, "left_out", one->left_out, "answer", one->answer, "ms",
+        one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms, "tokens",
+        (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
         (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
     json_t *rest =

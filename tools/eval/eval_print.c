@@ -59,6 +59,13 @@ static void print_known(struct print_fields *f, const char *name, const char *te
     print_text(f, name, *text ? text : NULL);
 }
 
+/* Return the accuracy by CITER's own rule, which milli's answers are not judged by: NaN. */
+static double print_citer(const struct eval_about *about, const struct eval_result *r)
+{
+    return !strcmp(about->task, "milli") || !r->answers ? (double)NAN
+                                                        : (double)r->citer / (double)r->answers;
+}
+
 /* Who answered what, and how well. */
 static void print_quality(struct print_fields *f, const struct eval_about *about,
                           const struct eval_result *r)
@@ -98,6 +105,9 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_count(f, "tokens", r->tokens);
     print_count(f, "cloud", r->cloud);
     print_count(f, "fallback", r->fallback);
+    print_real(f, "citer", print_citer(about, r), 6);
+    print_count(f, "no_answer", r->no_answer);
+    print_count(f, "truncated", r->truncated);
 }
 
 /* What it cost. */
@@ -247,6 +257,29 @@ static void print_row(FILE *to, const struct eval_result *r, int width)
             eval_times_quantile(&r->tbt, 0.95));
 }
 
+/* Print for each row what else became of its answers. */
+static void print_scores(FILE *to, const struct eval_about *about, const struct eval_result *r,
+                         const bool *shown, size_t n, int width)
+{
+    bool first = true;
+    for (size_t i = 0; i < n; i++) {
+        double citer = shown[i] ? print_citer(about, &r[i]) : (double)NAN;
+        if (isnan(citer))
+            continue;
+        if (first)
+            fprintf(to, "%-*s threshold accuracy  CITER's   no_answer  truncated\n", width, "");
+        first = false;
+        char threshold[16];
+        fprintf(to, "%-*s %9s  %5.1f %%  %5.1f %%  %10zu %10zu\n", width, r[i].entry->label,
+                print_cell(threshold, 4, (double)r[i].threshold), 100 * eval_result_accuracy(&r[i]),
+                100 * citer, r[i].no_answer, r[i].truncated);
+    }
+    if (!first)
+        fprintf(to,
+                "CITER's: right by the rule of its published scores; truncated: at the limit of "
+                "-n\n");
+}
+
 /* Print the mean PGR with its interval. */
 static void print_average(FILE *to, const struct eval_result *r)
 {
@@ -360,7 +393,8 @@ static int print_width(const struct eval_result *r, size_t n)
     return width;
 }
 
-void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+void eval_print_table(FILE *to, const struct eval_about *about, const struct eval_result *r,
+                      const bool *shown, size_t n)
 {
     int width = print_width(r, n);
     fprintf(to,
@@ -370,6 +404,7 @@ void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, 
     for (size_t i = 0; i < n; i++)
         if (shown[i])
             print_row(to, &r[i], width);
+    print_scores(to, about, r, shown, n, width);
     print_notes(to, r, shown, n);
 }
 

@@ -25,7 +25,8 @@ struct eval_about { /* what all results of a run share */
 /* Print one result as a line of JSON. */
 void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r);
 /* Print results as a table, those with `shown`. */
-void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n);
+void eval_print_table(FILE *to, const struct eval_about *about, const struct eval_result *r,
+                      const bool *shown, size_t n);
 /* Print them with the columns of the paper's Table 1 (paper_table.h). */
 void eval_print_paper(FILE *to, const struct eval_result *r, const bool *shown, size_t n);
 /* Write the same results to a file of comma-separated values with one line of names, which are the

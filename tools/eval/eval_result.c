@@ -83,6 +83,9 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     if (!fits)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     r->right += one->right;
+    r->citer += one->citer;
+    r->no_answer += !*one->answer;
+    r->truncated += one->truncated;
     r->tokens += one->tokens;
     r->prompt_tokens += one->prompt_tokens;
     r->cloud += one->cloud;

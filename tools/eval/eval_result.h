@@ -27,6 +27,9 @@ struct eval_result {
     size_t questions, left_out;
     size_t trainings;      /* of its router that have answered them, or 1 */
     size_t answers, right; /* of all trainings */
+    size_t citer;          /* right by CITER's own rule */
+    size_t no_answer;      /* that the task's rule finds */
+    size_t truncated;      /* at the limit of tokens */
     size_t tokens, prompt_tokens;
     size_t cloud, fallback, missing, memo_hits, wasted; /* missing: as in asked */
     struct asked_work work;

@@ -7,6 +7,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
+#include "tools/tasks/extract.h"
 #include "tools/tasks/task_internal.h"
 
 static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
@@ -157,15 +158,38 @@ int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct ta
     return tokenizer_encode(tok, ids, n, item->prompt, len, false, err);
 }
 
-bool task_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task_item *item,
+                  const char *text)
 {
-    return t->kind->extract(out, t, text);
+    const struct extract_choices c = { item->labels, item->choices, item->nchoices };
+    if (!t->kind->file || t->form == TASK_LM_EVAL)
+        return t->kind->extract(out, text);
+    if (!c.n)
+        return extract_number(out, text);
+    out[0] = extract_label(text, &c);
+    out[1] = 0;
+    return out[0];
 }
 
 bool task_right(const struct task *t, const struct task_item *item, const char *text)
 {
     char answer[TASK_ANSWER];
-    if (t->kind->right)
-        return t->kind->right(t, item, text);
-    return task_extract(answer, t, text) && strcasecmp(answer, item->key) == 0;
+    if (t->form == TASK_LM_EVAL && t->kind->right)
+        return t->kind->right(item, text);
+    return task_extract(answer, t, item, text) && strcasecmp(answer, item->key) == 0;
+}
+
+bool task_right_citer(const struct task *t, const struct task_item *item, const char *text)
+{
+    const struct extract_choices c = { item->labels, item->choices, item->nchoices };
+    size_t n, m = strlen(item->key);
+    if (!t->kind->file)
+        return false;
+    if (c.n) {
+        const char label[] = { extract_citer_label(text, &c), 0 };
+        return strcmp(label, item->key) == 0;
+    }
+    const char *found = extract_citer_number(&n, text);
+    const char *gold = item->gold ? extract_citer_number(&m, item->gold) : NULL;
+    return found && n == m && memcmp(found, gold ? gold : item->key, n) == 0;
 }

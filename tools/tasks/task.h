@@ -25,15 +25,13 @@
  *
  * The final answer is taken from the generated text alone, never from the prompt:
  *   milli           the last X of "answer is (X)"
- *   csqa, arc       citer: the first text in parentheses, the regular expression \((.+?)\)
- *                   chat: the last single letter or digit in parentheses, else as citer
- *                   lm-eval: csqa: the first word if it is one letter or digit; arc, whose prompt
- *                   lists no choices: the first line
- *   gsm8k           citer, chat: the first \boxed{} that is not empty
- *                   lm-eval: the harness's strict match (#### N), else its flexible one (the last
- *                   number), both up to its stop strings
- * Letters become capitals; numbers lose commas, dollar signs, units and trailing zeros after the
- * point (lm-eval: what the harness removes). */
+ *   others          what a reader takes for the answer (extract.h, `answer`)
+ * but in form lm-eval as the harness does:
+ *   csqa            the first word if it is one letter or digit, as a capital
+ *   arc             the first line, as the prompt lists no choices
+ *   gsm8k           the strict match (#### N), else the flexible one (the last number), both up to
+ *                   the harness's stop strings, without what it removes
+ * Beside it, for all but milli, stands CITER's own rule in every form: published scores use it. */
 #ifndef TOOLS_TASKS_TASK_H
 #define TOOLS_TASKS_TASK_H
 
@@ -69,8 +67,9 @@ struct task_options {
 };
 
 enum {
-    TASK_ANSWER = 64,    /* bytes of a final answer, with its terminator; longer ones are cut */
-    TASK_CHOICES = 8,    /* most choices of an item */
+    TASK_ANSWER = 64, /* = EXTRACT_NUMBER; bytes of a final answer, with its terminator; longer ones
+                         are cut */
+    TASK_CHOICES = 8, /* most choices of an item */
     TASK_LINE = 1 << 20, /* most bytes of a line */
     TASK_FORM = 96,      /* bytes of a form's name, with its terminator */
 };
@@ -125,8 +124,12 @@ int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct ta
 
 /* Find the final answer in a generated text and write it in the form of `key`; false when there is
  * none. */
-bool task_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
+bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task_item *item,
+                  const char *text);
 /* True when the final answer of the text is right, whether letters are capital or not. */
 bool task_right(const struct task *t, const struct task_item *item, const char *text);
+/* True when it is right by CITER's rule: the same letter as the key or, of gsm8k, the same text in
+ * the box as in that of the reference answer, as CITER compares them. milli: never. */
+bool task_right_citer(const struct task *t, const struct task_item *item, const char *text);
 
 #endif

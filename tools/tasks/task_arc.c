@@ -28,24 +28,18 @@ static const char *arc_first_line(size_t *n, const char *text)
     return text;
 }
 
-static bool arc_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+static bool arc_extract(char out[TASK_ANSWER], const char *text)
 {
     size_t n;
-    if (t->form != TASK_LM_EVAL)
-        return task_choices_extract(out, t, text);
     text = arc_first_line(&n, text);
     task_copy(out, text, n);
     return n > 0;
 }
 
-/* With the harness's prompt the answer is the text of a choice, which may be longer than
- * TASK_ANSWER. */
-static bool arc_right(const struct task *t, const struct task_item *item, const char *text)
+/* The answer is the text of a choice, which may be longer than TASK_ANSWER. */
+static bool arc_right(const struct task_item *item, const char *text)
 {
-    char answer[TASK_ANSWER];
     size_t n;
-    if (t->form != TASK_LM_EVAL)
-        return arc_extract(answer, t, text) && strcasecmp(answer, item->key) == 0;
     text = arc_first_line(&n, text);
     for (size_t i = 0; i < item->nchoices; i++)
         if (strcmp(item->labels[i], item->key) == 0)

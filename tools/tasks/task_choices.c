@@ -147,32 +147,3 @@ int task_choices_read(const char **question, struct task *t, struct err *err)
         choices_prompt(t, *question);
     return OK;
 }
-
-/* Write what is in parentheses; a single letter as a capital. */
-static void choices_answer(char out[TASK_ANSWER], const char *text, size_t n)
-{
-    task_copy(out, text, n);
-    if (n == 1)
-        out[0] = (char)toupper((unsigned char)out[0]);
-}
-
-bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
-{
-    const char *last = NULL;
-    for (const char *p = text; t->form == TASK_CHAT && (p = strchr(p, '(')) != NULL; p++)
-        if (isalnum((unsigned char)p[1]) && p[2] == ')')
-            last = p + 1;
-    if (last) {
-        choices_answer(out, last, 1);
-        return true;
-    }
-    for (const char *p = text; (p = strchr(p, '(')) != NULL; p++) { /* \((.+?)\) */
-        size_t line = strcspn(p, "\n");
-        const char *end = line > 2 ? memchr(p + 2, ')', line - 2) : NULL;
-        if (end) {
-            choices_answer(out, p + 1, (size_t)(end - p) - 1);
-            return true;
-        }
-    }
-    return false;
-}

@@ -39,10 +39,8 @@ static int csqa_read(struct task *t, size_t i, struct err *err)
     return rc;
 }
 
-static bool csqa_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+static bool csqa_extract(char out[TASK_ANSWER], const char *text)
 {
-    if (t->form != TASK_LM_EVAL)
-        return task_choices_extract(out, t, text);
     text += strspn(text, " \t\r\n");
     text += *text == '(';
     if (!isalnum((unsigned char)text[0]) || (text[1] && !strchr(" \t\r\n.,:;)", text[1])))

@@ -3,6 +3,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/json_input.h"
+#include "tools/tasks/extract.h"
 #include "tools/tasks/task_internal.h"
 
 /* The prompt that CITER's programs put around a question. Its training file has another wording,
@@ -14,93 +15,21 @@ static const char before[] =
 static const char after[] = "\nSolution: ";
 static const char *const stops[] = { "Question:", "</s>", "<|im_end|>", NULL }; /* the harness's */
 
-/* Copy text[n] without the bytes of `drop`, cut to TASK_ANSWER. */
-static void gsm8k_drop(char out[TASK_ANSWER], const char *text, size_t n, const char *drop)
-{
-    size_t m = 0;
-    for (size_t i = 0; i < n && m + 1 < TASK_ANSWER; i++)
-        if (!strchr(drop, text[i]))
-            out[m++] = text[i];
-    out[m] = 0;
-}
-
-/* True when s is an integer or a decimal number, perhaps with a unit or a full stop after it; what
- * follows the number is then cut off, as are zeros at the end of a fraction. */
-static bool gsm8k_number(char *s)
-{
-    size_t sign = *s == '-', whole = strspn(s + sign, "0123456789"), n = sign + whole;
-    if (!whole)
-        return false;
-    if (s[n] == '.' && isdigit((unsigned char)s[n + 1])) {
-        size_t end = n + 1 + strspn(s + n + 1, "0123456789");
-        n = end;
-        while (s[n - 1] == '0')
-            n--;
-        n -= s[n - 1] == '.';
-        memmove(s + n, s + end, strlen(s + end) + 1);
-    }
-    if (s[n] && s[n] != '%' && !isalpha((unsigned char)s[n]) && strcmp(s + n, ".") != 0)
-        return false;
-    s[n] = 0;
-    return true;
-}
-
-/* What does not count in an answer of \boxed{}. */
-static const char noise[] = ",$\\! \t\r\n";
-
-/* Return the contents of the first \boxed{} that is closed and not empty, or NULL. A brace is
- * closed if one that closes is left over to its right, so one pass from the end is enough: scanning
- * ahead from each mark would take minutes for a line of nothing but marks. */
-static const char *gsm8k_find_boxed(const char *text)
-{
-    static const char mark[] = "\\boxed{";
-    const size_t len = sizeof(mark) - 1;
-    const char *found = NULL;
-    size_t closing = 0;
-    for (size_t i = strlen(text); i-- > 0;) {
-        closing += text[i] == '}';
-        if (text[i] != '{' || !closing)
-            continue;
-        closing--;
-        const char *inside = text + i + 1;
-        if (i + 1 >= len && !memcmp(inside - len, mark, len) &&
-            inside[strspn(inside, noise)] != '}')
-            found = inside;
-    }
-    return found;
-}
-
-/* Find the first \boxed{} that is not empty; its braces may be nested. */
-static bool gsm8k_boxed(char out[TASK_ANSWER], const char *text)
-{
-    size_t depth = 1, n = 0;
-    text = gsm8k_find_boxed(text);
-    if (!text)
-        return false;
-    for (;; n++) {
-        depth += text[n] == '{';
-        depth -= text[n] == '}';
-        if (!depth)
-            break;
-    }
-    gsm8k_drop(out, text, n, noise);
-    gsm8k_number(out);
-    return true;
-}
-
 /* Remove what the harness ignores when it compares. */
 static bool gsm8k_exact(char out[TASK_ANSWER], const char *text, size_t n)
 {
-    gsm8k_drop(out, text, n, ",$");
-    n = strlen(out);
-    if (n && out[n - 1] == '.')
-        out[n - 1] = 0;
-    return *out != 0;
+    size_t m = 0;
+    for (size_t i = 0; i < n && m + 1 < TASK_ANSWER; i++)
+        if (!strchr(",$", text[i]))
+            out[m++] = text[i];
+    m -= m && out[m - 1] == '.';
+    out[m] = 0;
+    return m > 0;
 }
 
 /* The harness's filters: strict-match "#### (\-?[0-9\.\,]+)", the first; else flexible-extract
  * "(-?[$0-9.,]{2,})|(-?[0-9]+)", the last. */
-static bool gsm8k_lm_eval(char out[TASK_ANSWER], const char *text)
+static bool gsm8k_extract(char out[TASK_ANSWER], const char *text)
 {
     size_t end = strlen(text), last = 0, len = 0;
     for (size_t i = 0; stops[i]; i++) {
@@ -126,24 +55,18 @@ static bool gsm8k_lm_eval(char out[TASK_ANSWER], const char *text)
     return len && gsm8k_exact(out, text + last, len);
 }
 
-static bool gsm8k_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
-{
-    return t->form == TASK_LM_EVAL ? gsm8k_lm_eval(out, text) : gsm8k_boxed(out, text);
-}
-
 /* Set t->key from answerKey or, without one, from the solution: \boxed{18}, or #### 18 in the
  * authors' files. */
 static int gsm8k_key(struct task *t, const char *key, const char *solution, struct err *err)
 {
     char found[TASK_ANSWER];
-    const char *mark = solution ? strstr(solution, "#### ") : NULL;
+    const char *from = key;
+    if (!from && solution)
+        from = strstr(solution, "\\boxed{");
+    if (!from && solution)
+        from = strstr(solution, "#### ");
     t->item.key = t->key;
-    t->key[0] = 0;
-    if (key)
-        gsm8k_drop(t->key, key, strlen(key), ",$ ");
-    else if (solution && !gsm8k_boxed(t->key, solution) && mark)
-        gsm8k_drop(t->key, mark + 5, strlen(mark + 5), ",$ \r\n");
-    if (gsm8k_number(t->key))
+    if (from && extract_number(t->key, from))
         return OK;
     if (!key)
         return task_bad(t, solution ? "solution" : "answerKey",

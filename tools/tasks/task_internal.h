@@ -23,9 +23,10 @@ struct task_kind {
      * number i. Errors as task_open. */
     int (*read)(struct task *t, size_t i, struct err *err);
     const char *const *stops; /* of form lm-eval, NULL-terminated */
-    bool (*extract)(char out[TASK_ANSWER], const struct task *t, const char *text);
-    /* NULL: the extracted answer must be the key. */
-    bool (*right)(const struct task *t, const struct task_item *item, const char *text);
+    /* Of milli, and of form lm-eval: find the final answer, and say whether it is right; NULL: it
+     * must be the key. */
+    bool (*extract)(char out[TASK_ANSWER], const char *text);
+    bool (*right)(const struct task_item *item, const char *text);
 };
 
 extern const struct task_kind task_milli, task_csqa, task_arc, task_gsm8k;
@@ -101,7 +102,5 @@ void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
 int task_choices_read(const char **question, struct task *t, struct err *err);
 /* The harness generates no answers to such questions; this is what it stops at by default. */
 extern const char *const task_choices_stops[];
-/* Find the label that an answer in form citer or chat names in parentheses. */
-bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
 
 #endif

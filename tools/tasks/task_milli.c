@@ -29,9 +29,8 @@ static int milli_read(struct task *t, size_t i, struct err *err)
     return OK;
 }
 
-static bool milli_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+static bool milli_extract(char out[TASK_ANSWER], const char *text)
 {
-    (void)t;
     return world_extract(out, text);
 }
 

@@ -1,0 +1,50 @@
+/* extract.h - finds the final answer in a text that a model has written. No model is needed.
+ *
+ *   citer   CITER's own rule, as its published scores use it: route_extract_answer and
+ *           extract_math_answer (aiming-lab/CITER, src/utils/io_format.py), with all that Python's
+ *           regular expressions and Unicode make of them. It may name a letter that is no label.
+ *   answer  What a reader takes for the answer: of the text before the model runs on to another
+ *           question, the statement that comes last ("the answer is (B)", "Answer: b", \boxed{B},
+ *           "B is the right choice"); without one, a text that begins with a label or is a choice,
+ *           and then a label or choice that is the only one to be named and is not denied.
+ *
+ * Texts are terminated UTF-8; bytes that are not count as U+FFFD. Time is linear in their length.
+ * Nothing is allocated, and nothing can fail. */
+#ifndef TOOLS_TASKS_EXTRACT_H
+#define TOOLS_TASKS_EXTRACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct extract_choices {                        /* of one question */
+    const char *const *labels, *const *choices; /* [n]; a label is one letter or digit */
+    size_t n;
+};
+
+enum {
+    EXTRACT_NUMBER = 64, /* bytes of a number, with its terminator; longer ones are cut */
+    EXTRACT_NAMED = 256, /* choices of more bytes are never found by `answer` */
+};
+
+/* Return the label or letter that CITER takes for the answer, or 0: none. */
+char extract_citer_label(const char *text, const struct extract_choices *c);
+/* Return the beginning of what CITER takes for the answer to a mathematical question, *n bytes of
+ * the text, or NULL: none. */
+const char *extract_citer_number(size_t *n, const char *text);
+
+/* Return the label of the choice that the text gives for an answer, or 0: none. */
+char extract_label(const char *text, const struct extract_choices *c);
+/* Write the number that the text gives for an answer: without separators, units and zeros at the
+ * end of a fraction. False: there is none. */
+bool extract_number(char out[EXTRACT_NUMBER], const char *text);
+
+/* Return the first text[*n] without what comes after it has run on to another question; a question
+ * that it begins with is left out. */
+const char *extract_segment(size_t *n, const char *text);
+
+/* Return the lower case of a code point, as Unicode maps it to one other; that of U+0130, which has
+ * two, is itself. */
+uint32_t extract_lower(uint32_t c);
+
+#endif
