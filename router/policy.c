@@ -82,3 +82,8 @@ float policy_score_random(uint64_t seed, size_t position)
     /* Use another key than the sampler, which draws from (seed, position) as well. */
     return (float)rand_unit(rand_u64(seed, 0x706f6c696379), position);
 }
+
+float policy_draw_tie(uint64_t seed, size_t position)
+{
+    return (float)rand_unit(rand_u64(seed, 0x746965), position);
+}

@@ -43,6 +43,8 @@ bool policy_reads_logits(enum policy p);
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
 /* Return the score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);
+/* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
+float policy_draw_tie(uint64_t seed, size_t position);
 
 /* The span: names of several tokens cost one call. A call for N tokens at a prefix of n ids brings
  * those after n to n + N - 1 ids. While the text follows a reply, token after token from the cloud,

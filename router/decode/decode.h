@@ -71,6 +71,7 @@ struct decode_event {
 struct decode_options {
     enum policy policy;
     float threshold;
+    float tie;          /* part of the tokens that score the threshold itself which are routed */
     struct price price; /* of policy price */
     struct span span;   /* threshold 0: one for all tokens */
     /* What learns from the answers and the audit, with policy mlp or price and the router it

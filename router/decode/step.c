@@ -68,18 +68,18 @@ static bool step_reads_head(struct step *s, size_t at)
     const struct decode_options *o = s->o;
     const struct view_row *row = view_row(&s->view, at);
     const uint32_t *ids = session_ids(s->text.session);
-    const float threshold = step_threshold(s, at);
     uint32_t id;
     bool cloud = o->policy == POLICY_ALWAYS;
     if (o->policy == POLICY_MLP)
-        cloud = row->scored && row->score < threshold;
+        cloud = row->scored && step_routes(s, row->score, at);
     else if (o->policy == POLICY_PRICE)
         cloud = row->scored &&
-                step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at) < threshold;
+                step_routes(
+                    s, step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at), at);
     else if (o->policy == POLICY_CONTEXT)
-        cloud = router_score_ids(s->text.router, ids, at) < threshold;
+        cloud = step_routes(s, router_score_ids(s->text.router, ids, at), at);
     else if (o->policy == POLICY_RANDOM)
-        cloud = policy_score_random(o->seed, at) < threshold;
+        cloud = step_routes(s, policy_score_random(o->seed, at), at);
     if (!cloud || !s->cloud || s->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;

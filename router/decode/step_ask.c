@@ -158,7 +158,7 @@ int step_ask_first(struct step *s, struct ahead_token *e, bool wait)
         return rc;
     if (e->answered && e->answer == e->t.edge_id)
         e->t.score = 1;
-    e->routed = e->t.score < step_threshold(s, e->at);
+    e->routed = step_routes(s, e->t.score, e->at);
     e->answered = e->answered && e->routed;
     return OK;
 }

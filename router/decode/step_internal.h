@@ -113,9 +113,9 @@ int step_score_next(struct step *s, bool wait);
 /* With policy price: return the score of the token after the first `at` ids, if the calls for all
  * tokens before it are answered. */
 float step_price(const struct step *s, const struct price_odds *odds, size_t at);
-/* Return the score below which the token after the first `at` ids goes to the cloud, if the calls
- * for all tokens before it are answered. */
-float step_threshold(const struct step *s, size_t at);
+/* True when the token after the first `at` ids goes to the cloud with this score, if the calls for
+ * all tokens before it are answered. */
+bool step_routes(const struct step *s, float score, size_t at);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(const struct step *s, struct ahead_token *e);
 /* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */

@@ -40,11 +40,22 @@ static size_t step_reach(const struct step *s, size_t at)
     return reach;
 }
 
-float step_threshold(const struct step *s, size_t at)
+/* Return the score below which the token after the first `at` ids goes to the cloud, if the calls
+ * for all tokens before it are answered. */
+static float step_threshold(const struct step *s, size_t at)
 {
     const struct decode_options *o = s->o;
     return o->span.threshold > o->threshold && at < step_reach(s, at) ? o->span.threshold
                                                                       : o->threshold;
+}
+
+bool step_routes(const struct step *s, float score, size_t at)
+{
+    const struct decode_options *o = s->o;
+    if (score < step_threshold(s, at))
+        return true;
+    return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
+           policy_draw_tie(o->seed, at) < o->tie;
 }
 
 bool step_stands(const struct step *s, struct ahead_token *e)
@@ -53,7 +64,7 @@ bool step_stands(const struct step *s, struct ahead_token *e)
         return true;
     if (s->o->policy == POLICY_PRICE)
         e->t.score = step_price(s, &e->odds, e->at);
-    return (e->t.score < step_threshold(s, e->at)) == e->routed;
+    return step_routes(s, e->t.score, e->at) == e->routed;
 }
 
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)

@@ -37,7 +37,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = step_price(s, &e->odds, e->at);
     }
     s->stats->router_ms += step_lap(&clock);
-    e->routed = t->score < step_threshold(s, e->at);
+    e->routed = step_routes(s, t->score, e->at);
     return true;
 }
 

@@ -8,9 +8,9 @@
 #include "router/learn/binomial.h"
 #include "router/learn/calibrate.h"
 
-/* One answer as it is at every threshold in (low, high]. */
+/* One answer as it is at every threshold in (low, high]; with a tie, only at `high`. */
 struct calibrate_text {
-    float low, high;
+    float low, high, tie;
     size_t tokens, cloud;
     double cost;
     bool right, left_out;
@@ -28,12 +28,13 @@ struct calibration {
     struct calibrate_source source;
     struct calibrate_item *items; /* [source.n] */
     float *sorted;                /* scores of the latest texts */
+    float tie;                    /* at the thresholds that are measured now */
     size_t written;
 };
 
 /* Every eighth answer suggests thresholds to calibrate_risk, and the others are tested. */
 enum calibrate_part { PART_ALL, PART_GRID, PART_TEST };
-enum { GRID_EVERY = 8 };
+enum { GRID_EVERY = 8, UNTIE_STEPS = 8 };
 
 /* A result, and the thresholds (low, high] that have the same one. */
 struct calibrate_state {
@@ -78,6 +79,17 @@ size_t calibrate_written(const struct calibration *c)
     return c->written;
 }
 
+/* True when a text is the one at this threshold. Where no token scores the threshold, there is no
+ * tie to break. */
+static bool calibrate_fits(const struct calibration *c, const struct calibrate_text *t,
+                           float threshold)
+{
+    if (t->tie > 0 || (c->tie > 0 && !(threshold < t->high)))
+        return !(threshold < t->high) && threshold <= t->high && !(t->tie < c->tie) &&
+               t->tie <= c->tie;
+    return threshold > t->low && threshold <= t->high;
+}
+
 static bool calibrate_in_part(size_t i, enum calibrate_part part)
 {
     return part == PART_ALL || (i % GRID_EVERY == 0) == (part == PART_GRID);
@@ -85,7 +97,7 @@ static bool calibrate_in_part(size_t i, enum calibrate_part part)
 
 /* Fill a new text from an answer of the source: copy its scores and find its interval. */
 static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answer *a,
-                          float threshold, struct err *err)
+                          float threshold, float tie, struct err *err)
 {
     *t = (struct calibrate_text){ .low = -INFINITY,
                                   .high = INFINITY,
@@ -107,6 +119,7 @@ static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answe
         else if (s >= threshold && s < t->high)
             t->high = s;
     }
+    t->tie = t->high > threshold ? 0 : tie;
     return OK;
 }
 
@@ -115,7 +128,7 @@ static bool calibrate_knows(struct calibration *c, size_t i, float threshold)
 {
     struct calibrate_item *item = &c->items[i];
     for (size_t k = 0; k < item->n; k++)
-        if (threshold > item->texts[k].low && threshold <= item->texts[k].high) {
+        if (calibrate_fits(c, &item->texts[k], threshold)) {
             item->now = k;
             return true;
         }
@@ -148,7 +161,7 @@ static int calibrate_write(struct calibration *c, size_t i, float threshold, str
     item->texts = more;
     int rc = c->source.answer(c->source.arg, i, threshold, &a, err);
     if (rc == OK)
-        rc = calibrate_keep(&more[item->n], &a, threshold, err);
+        rc = calibrate_keep(&more[item->n], &a, threshold, c->tie, err);
     if (rc == OK) {
         item->now = item->n++;
         c->written++;
@@ -160,9 +173,11 @@ static int calibrate_write(struct calibration *c, size_t i, float threshold, str
 static int calibrate_measure(struct calibrate_state *out, struct calibration *c, float threshold,
                              enum calibrate_part part, struct err *err)
 {
-    struct calibrate_result r = { .threshold = threshold, .reached = true };
+    struct calibrate_result r = { .threshold = threshold, .tie = c->tie, .reached = true };
     out->low = -INFINITY;
     out->high = INFINITY;
+    if (c->source.tie)
+        *c->source.tie = c->tie;
     for (size_t i = 0, next = 0; i < c->source.n; i++) {
         if (!calibrate_in_part(i, part))
             continue;
@@ -346,6 +361,45 @@ static struct calibrate_result calibrate_settle(const struct calibrate_state *s,
     return r;
 }
 
+/* Count the tokens of the current texts that score exactly this. */
+static size_t calibrate_count_tied(const struct calibration *c, float score)
+{
+    size_t tied = 0;
+    for (size_t i = 0; i < c->source.n; i++) {
+        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
+        for (size_t k = 0; k < t->scored; k++)
+            tied += fabsf(t->scores[k] - score) <= 0;
+    }
+    return tied;
+}
+
+/* Route a part of the tokens with the score at which the share jumps over the target, if there are
+ * several. Keeps *out, the share below the jump, unless that comes nearer. */
+static int calibrate_untie(struct calibrate_result *out, struct calibration *c,
+                           const struct calibrate_search *s, struct err *err)
+{
+    double low = s->lo.r.share, high = s->has_hi ? s->hi.r.share : 1, from = 0, to = 1;
+    float score = s->lo.high;
+    struct calibrate_state at;
+    int rc = score <= 1 ? calibrate_measure(&at, c, score, PART_ALL, err) : OK; /* known */
+    if (rc != OK || !(score <= 1) || calibrate_count_tied(c, score) < 2)
+        return rc;
+    for (size_t step = 0; rc == OK && !out->reached && step < UNTIE_STEPS; step++) {
+        double part = from + (to - from) * (s->target - low) / (high - low);
+        c->tie = (float)part;
+        if ((rc = calibrate_measure(&at, c, score, PART_ALL, err)) != OK)
+            break;
+        at.r.reached = calibrate_near(s, &at.r);
+        bool below = calibrate_misses(s, &at.r);
+        *(below ? &from : &to) = part;
+        *(below ? &low : &high) = at.r.share;
+        if (fabs(at.r.share - s->target) < fabs(out->share - s->target))
+            *out = at.r;
+    }
+    c->tie = 0;
+    return rc;
+}
+
 /* Find the threshold with this share or cost. */
 static int calibrate_value(struct calibrate_result *out, struct calibration *c,
                            struct calibrate_search s, struct err *err)
@@ -359,7 +413,9 @@ static int calibrate_value(struct calibrate_result *out, struct calibration *c,
                              : s.hi.r.share - s.target < s.target - s.lo.r.share;
     bool below = s.has_lo && !hi;
     *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
-    return OK;
+    if (c->source.tie && s.by == BY_SHARE && below && !lo)
+        rc = calibrate_untie(out, c, &s, err);
+    return rc;
 }
 
 int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,

@@ -56,10 +56,14 @@ struct calibrate_source {
     /* Begin such an answer, which `answer` is called for later, in the order of the beginnings.
      * False: there is no room for one more, or *rc is an error. NULL: `answer` does it all. */
     bool (*begin)(void *arg, size_t i, float threshold, int *rc, struct err *err);
+    /* NULL, or what `answer` also reads and its result depends on: the part, 0 to 1, of the tokens
+     * scoring the threshold itself that are routed, drawn by seed and position. It breaks ties. */
+    float *tie;
 };
 
 struct calibrate_result {
     float threshold; /* 0 to 1; never NaN */
+    float tie;       /* 0 unless the source can break ties, and had to */
     bool reached;    /* the target is met; else these are the figures of the nearest attempt */
     size_t answers, right, tokens, cloud;
     double share, accuracy; /* cloud / tokens, right / answers; 0 if there is none */
@@ -87,9 +91,10 @@ int calibrate_at(struct calibrate_result *out, struct calibration *c, float thre
 
 /* Find the threshold at which a share of the tokens, 0 to 1, comes from the cloud: steps to the
  * quantile of the scores of the latest text, and bisection once the target is bracketed. If no
- * threshold comes within CALIBRATE_TOLERANCE (tied scores, a policy without scores, few tokens),
- * reached is false and the result is the nearest share below the target; if even threshold 0
- * routes more, it is that one. */
+ * threshold comes within CALIBRATE_TOLERANCE, because several tokens have one score, and the source
+ * can break ties, a part of them is routed: the threshold is their score. Otherwise (a policy
+ * without scores, few tokens) reached is false and the result is the nearest share below the
+ * target; if even threshold 0 routes more, it is that one. */
 int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
                     struct err *err);
 

@@ -61,7 +61,7 @@ enum text_model { TEXT_ROUTED, TEXT_EDGE, TEXT_CLOUD };
 struct text_routing { /* as the fields of struct routing and of decode_options */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: that of the options' routing */
-    float threshold;
+    float threshold, tie;
     float span; /* as that of struct span */
     size_t ahead;
     uint64_t max_cloud_tokens; /* of this text; UINT64_MAX: no limit but those of the gate */

@@ -317,6 +317,7 @@ static void texts_set_options(struct text *t)
     uint64_t limit = t->routing.max_cloud_tokens;
     t->options = (struct decode_options){ .policy = t->routing.policy,
                                           .threshold = t->routing.threshold,
+                                          .tie = t->routing.tie,
                                           .price = r ? r->price : (struct price){ 0 },
                                           .span = span,
                                           .ahead = t->routing.ahead,

@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "router/learn/binomial.h"
 #include "router/learn/calibrate.h"
+#include "router/policy.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -24,6 +25,7 @@ struct loop {
     size_t left_out; /* every n-th item; 0: none */
     size_t fail_at;  /* the call that fails, from 1; 0: none */
     size_t calls;
+    float tie; /* part of the tied tokens that are routed */
     float scores[TOKENS];
 };
 
@@ -43,7 +45,10 @@ static int loop_answer(void *arg, size_t i, float threshold, struct calibrate_an
         s = l->drift < 0 ? s * pull : 1 - (1 - s) * pull;
         s = l->levels ? floor(s * (double)l->levels) / (double)l->levels : s;
         float score = isnan(l->constant) ? (float)s : l->constant;
-        bool routed = l->route == ROUTE_ALL || (l->route == ROUTE_BY_SCORE && score < threshold);
+        bool tied = fabsf(score - threshold) <= 0 &&
+                    policy_draw_tie(rand_u64(l->seed, i), out->tokens) < l->tie;
+        bool routed =
+            l->route == ROUTE_ALL || (l->route == ROUTE_BY_SCORE && (score < threshold || tied));
         l->scores[out->tokens] = l->route == ROUTE_BY_SCORE ? score : NAN;
         out->cloud += routed;
         out->right &= routed || wrong > 0.1 * (1 - u);
@@ -153,6 +158,40 @@ static void check_ties(void)
             CHECK(r.reached || r.share == best);
             calibrate_close(c);
         }
+}
+
+/* A source that can break ties comes to every share, and to none other where it need not. */
+static void check_broken_ties(void)
+{
+    size_t broken = 0;
+    for (size_t levels = 2; levels <= 30; levels += 7)
+        for (double target = 0.05; target < 0.9; target += 0.12) {
+            struct loop l = plain;
+            struct calibrate_result with, without;
+            struct calibration *c;
+            l.levels = levels;
+            l.drift = levels % 2 ? 0.2 : -0.1;
+            const struct calibrate_source source = {
+                .answer = loop_answer, .arg = &l, .n = 200, .tie = &l.tie
+            };
+            struct calibration *plainly = loop_open(&l, 200);
+            CHECK(calibrate_share(&without, plainly, target, NULL) == OK);
+            calibrate_close(plainly);
+            CHECK(calibrate_open(&c, &source, NULL) == OK);
+            CHECK(calibrate_share(&with, c, target, NULL) == OK);
+            CHECK(fabs(with.share - target) < 0.0015); /* a token here changes all after it */
+            CHECK(with.reached == (fabs(with.share - target) <= CALIBRATE_TOLERANCE));
+            l.tie = with.tie;
+            check_figures(&with, &l, 200);
+            broken += with.tie > 0;
+            CHECK((with.tie > 0) == !without.reached);
+            CHECK(with.tie > 0 || memcmp(&with, &without, sizeof(with)) == 0);
+            /* The next target finds the texts without a tie as they were. */
+            CHECK(calibrate_at(&with, c, without.threshold, NULL) == OK);
+            CHECK(with.share == without.share && with.right == without.right);
+            calibrate_close(c);
+        }
+    CHECK(broken > 20);
 }
 
 /* Policies whose share no threshold changes, and constant scores. */
@@ -384,6 +423,7 @@ int main(void)
     l.drift = -0.2;
     check_shares(l, 200);
     check_ties();
+    check_broken_ties();
     check_constant();
     check_accuracy(plain, 200);
     check_source();

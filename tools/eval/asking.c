@@ -271,6 +271,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
         policy_reads_network(how->policy) && !how->router ? a->routing.adapt : NULL;
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
+                                      .tie = how->tie,
                                       .price = a->routing.price,
                                       .adapt = adapt,
                                       .span = a->routing.span,

@@ -90,7 +90,7 @@ void asking_begin(struct asking *a);
 struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */
-    float threshold;             /* NaN for the policies that have none */
+    float threshold, tie;        /* as in decode_options; NaN for policies that have none */
     double audit;                /* as in decode_options */
 };
 

@@ -70,6 +70,7 @@ int asking_many_send(struct asking_sent *s, struct err *err)
                                       .router = s->how.router,
                                       .threshold =
                                           isnan(s->how.threshold) ? 0.5f : s->how.threshold,
+                                      .tie = s->how.tie,
                                       .span = a->routing.span.threshold,
                                       .ahead = a->routing.ahead,
                                       .max_cloud_tokens = UINT64_MAX };

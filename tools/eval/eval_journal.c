@@ -220,7 +220,7 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 }
 
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                float *threshold, bool *found, struct err *err)
+                                float *threshold, float *tie, bool *found, struct err *err)
 {
     int rc = eval_journal_find(j, key, true, found, err);
     if (rc != OK || !*found)
@@ -230,15 +230,17 @@ int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journa
         return err_set(err, ERR_FORMAT, "%s: line %zu: field threshold: expected a number", j->path,
                        j->line);
     *threshold = (float)json_number_value(t);
+    *tie = (float)json_number_value(json_object_get(j->json, "tie"));
     return OK;
 }
 
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                 float threshold, struct err *err)
+                                 float threshold, float tie, struct err *err)
 {
     return eval_journal_append(j,
-                               json_pack("{s:s, s:o, s:I, s:f}", "calibrated", key->policy, "share",
-                                         journal_real(key->share), "point", (json_int_t)key->point,
-                                         "threshold", (double)threshold),
+                               json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", key->policy,
+                                         "share", journal_real(key->share), "point",
+                                         (json_int_t)key->point, "threshold", (double)threshold,
+                                         "tie", (double)tie),
                                err);
 }

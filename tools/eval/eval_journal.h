@@ -43,8 +43,8 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 
 /* The same for a threshold. */
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                float *threshold, bool *found, struct err *err);
+                                float *threshold, float *tie, bool *found, struct err *err);
 int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
-                                 float threshold, struct err *err);
+                                 float threshold, float tie, struct err *err);
 
 #endif

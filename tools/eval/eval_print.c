@@ -81,6 +81,7 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_real(f, "threshold", (double)r->threshold, 9);
     if (!isnan(r->threshold)) /* all digits of a float, small ones too */
         snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);
+    print_real(f, "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6);
     print_real(f, "target", r->target, about->by_cost ? 9 : 6);
     print_count(f, "seed", about->seed);
     print_count(f, "questions", r->questions);

@@ -24,6 +24,7 @@ struct eval_result {
     double target; /* share of tokens aimed at, or cost of an answer's calls; NaN: none */
     bool by_cost;
     float threshold; /* NaN: the policy has none */
+    float tie;       /* part of the tokens that score the threshold itself which are routed */
     size_t questions, left_out;
     size_t trainings;      /* of its router that have answered them, or 1 */
     size_t answers, right; /* of all trainings */

@@ -54,7 +54,7 @@ static void run_show_calibration(struct eval_run *run, size_t i)
 /* Return how tokens are decided under this result's policy. */
 static struct asking_how run_how(const struct eval_result *r)
 {
-    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold,
+    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold, r->tie,
                                 (double)route_options.audit };
 }
 
@@ -180,8 +180,11 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
 /* Begin with another policy, unless it is the same again. */
 static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
 {
-    const struct calibrate_source source = { run_calibrate_answer, run, run->plan->calibration.n,
-                                             run_calibrate_begin };
+    const struct calibrate_source source = { .answer = run_calibrate_answer,
+                                             .arg = run,
+                                             .n = run->plan->calibration.n,
+                                             .begin = run_calibrate_begin,
+                                             .tie = &run->how.tie };
     if (run->calibrated == e && run->calibration)
         return OK;
     eval_run_end(run);
@@ -206,6 +209,7 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
     if (run->shows && calibrate_written(run->calibration))
         fprintf(stderr, "\n");
     r->threshold = found.threshold;
+    r->tie = found.tie;
     return rc;
 }
 
@@ -214,16 +218,16 @@ int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given,
 {
     const struct eval_journal_key key = { r->entry->label, r->target, r->point, 0 };
     bool known = false;
-    int rc = run->journal
-                 ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &known, err)
-                 : OK;
+    int rc = run->journal ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &r->tie,
+                                                        &known, err)
+                          : OK;
     if (rc != OK || known)
         return rc;
     r->threshold = given;
     if (isnan(given))
         rc = run_calibrate(run, r, share, err);
     if (rc == OK && run->journal)
-        rc = eval_journal_write_threshold(run->journal, &key, r->threshold, err);
+        rc = eval_journal_write_threshold(run->journal, &key, r->threshold, r->tie, err);
     return rc;
 }
 

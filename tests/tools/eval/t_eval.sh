@@ -80,6 +80,13 @@ run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0
 is "$(field routed) > 0.02 && $(field routed) < 0.09 && $(field target) == 0.05"
 is "$(field pgr) > 0.5 && $(field pgr) <= 1 && $(field threshold) > 0 && $(field tokens) > 120"
 is "$(field memo) == 0 && $(field calls) == $(field cloud)" # its calls are its own
+# Many tokens have one score of a table; a part of them is routed, the same with calls in flight.
+for ahead in 0 4; do
+    run 0 --questions 12 --policy context --target-routed 0.04 --ahead $ahead --json -q
+    is "$(field tie) > 0 && $(field tie) < 1 && $(field routed) > 0.03 && $(field routed) < 0.05"
+    same=${same:-$(field cloud) $(field right) $(field tokens)}
+    [ "$same" = "$(field cloud) $(field right) $(field tokens)" ] || fail "ahead $ahead: not $same"
+done
 run 2 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against random
 run 0 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against oracle --json -q
 [ "$(wc -l <"$tmp/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$tmp/out")"
