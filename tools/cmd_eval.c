@@ -7,10 +7,12 @@
 #include "tools/command.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_clock.h"
+#include "tools/tasks/extract.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
 static const char *score = "generate";
+static const char *extract;
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
 static struct eval_options options = {
@@ -53,6 +55,10 @@ static const struct option_group task_opts = {
         { "--describe", NULL, OPTION_FLAG, &options.describe, NULL,
           "milli: show which places the answers have, where the models differ, and how well "
           "confidence tells, instead of asking" },
+        { "--extract", NULL, OPTION_STR, &extract, "FILE",
+          "Ask nothing, but find the final answers in lines of JSON with a text and, unless the "
+          "answer is a number, labels and choices: by CITER's own rule, and as a reader takes it. "
+          "Needs no model (default: none)" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
           "Build the demo world from this seed, for models trained on another world (default: "
           "1)" },
@@ -116,7 +122,7 @@ static const struct option_group *const groups[] = { &task_opts,           &shar
                                                      &audit_option_rows,   NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16 };
+enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32 };
 
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
@@ -130,6 +136,9 @@ static const char *eval_unread(unsigned runs)
         bool given;
         unsigned reads;
     } rows[] = {
+        { "--model", engine_options.model, ~(unsigned)EXTRACT },
+        { "--task", strcmp(o->task, "milli"), ~(unsigned)EXTRACT },
+        { "--questions", questions != SIZE_MAX, ~(unsigned)EXTRACT },
         { "--score", strcmp(score, "generate"), LOGLIK },
         { "--data", o->data, ANSWERS | LOGLIK | AGREE },
         { "--prompt", o->form, ANSWERS | LOGLIK },
@@ -192,6 +201,8 @@ static int eval_task(struct err *err)
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(options.task, asked[i]))
             runs = likelihood ? LOGLIK : options.describe && !i ? DESCRIBE : ANSWERS;
+    if (extract)
+        runs = EXTRACT;
     if (!runs)
         return err_set(err, ERR_ARG,
                        "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
@@ -199,16 +210,18 @@ static int eval_task(struct err *err)
     const char *unread = eval_unread(runs);
     if (unread)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
-                       runs == DESCRIBE ? "--describe"
-                       : runs == LOGLIK ? "--score "
-                                        : "--task ",
-                       runs == DESCRIBE ? ""
-                       : runs == LOGLIK ? score
-                                        : options.task);
+                       runs == EXTRACT    ? "--extract"
+                       : runs == DESCRIBE ? "--describe"
+                       : runs == LOGLIK   ? "--score "
+                                          : "--task ",
+                       runs == EXTRACT || runs == DESCRIBE ? ""
+                       : runs == LOGLIK                    ? score
+                                                           : options.task);
     return runs == PPL        ? eval_ppl(&options, err)
            : runs == AGREE    ? eval_agree(&options, err)
            : runs == LOGLIK   ? eval_loglik(&options, err)
            : runs == DESCRIBE ? eval_describe(&options, err)
+           : runs == EXTRACT  ? extract_file(extract, options.json, err)
                               : eval_answers(&options, err);
 }
 
@@ -280,7 +293,8 @@ const struct command cmd_eval = {
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
         "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
-        "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
+        "  mizzle eval --task ppl -m model.gguf -f text.txt --json\n"
+        "  mizzle eval --extract answers.jsonl --json",
     .groups = groups,
     .run = cmd_eval_main,
 };

@@ -9,13 +9,15 @@
  *           and then a label or choice that is the only one to be named and is not denied.
  *
  * Texts are terminated UTF-8; bytes that are not count as U+FFFD. Time is linear in their length.
- * Nothing is allocated, and nothing can fail. */
+ * The rules allocate nothing and cannot fail. */
 #ifndef TOOLS_TASKS_EXTRACT_H
 #define TOOLS_TASKS_EXTRACT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct err;
 
 struct extract_choices {                        /* of one question */
     const char *const *labels, *const *choices; /* [n]; a label is one letter or digit */
@@ -42,6 +44,12 @@ bool extract_number(char out[EXTRACT_NUMBER], const char *text);
 /* Return the first text[*n] without what comes after it has run on to another question; a question
  * that it begins with is left out. */
 const char *extract_segment(size_t *n, const char *text);
+
+/* Apply both rules to the lines of a file, objects with `text` and, unless the answer is a number,
+ * `labels` and `choices`, and print what each finds: a line {"citer":...,"answer":...} for each, or
+ * a table. All lines are checked first. ERR_FORMAT names file, line and field; ERR_IO, ERR_NOMEM,
+ * ERR_STOP. */
+int extract_file(const char *path, bool json, struct err *err);
 
 /* Return the lower case of a code point, as Unicode maps it to one other; that of U+0130, which has
  * two, is itself. */
