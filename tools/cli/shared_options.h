@@ -50,17 +50,14 @@ extern struct engine_options {
         "--prompt", NULL, OPTION_STR, form, "FORM",                                              \
             "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "       \
             "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a " \
-            "text of "                                                                           \
-            "your own in which {question}, {choices} and {labels} are replaced, which the chat " \
-            "template, if it is known, frames (default: chat if the template is known, else "    \
-            "citer)"                                                                             \
+            "text in which {question}, {choices} and {labels} are replaced, within the chat "    \
+            "template if it is known (default: chat if the template is known, else citer)"       \
     }
-#define OPTION_ROW_SHOTS(shots)                                                                  \
-    {                                                                                            \
-        "--shots", NULL, OPTION_STR, shots, "N:FILE",                                            \
-            "With --prompt lm-eval, put N solved items of this file in front of each question, " \
-            "drawn "                                                                             \
-            "as lm-evaluation-harness draws them, never the question itself (default: none)"     \
+#define OPTION_ROW_SHOTS(shots)                                                               \
+    {                                                                                         \
+        "--shots", NULL, OPTION_STR, shots, "N:FILE",                                         \
+            "With --prompt lm-eval, put the first N items of this file, solved, in front of " \
+            "each question, but never the question itself (default: none)"                    \
     }
 #define OPTION_ROW_QUIET(to)                                                 \
     {                                                                        \

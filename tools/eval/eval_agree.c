@@ -34,7 +34,6 @@ struct agree_row { /* one policy at one share */
 struct agree_run {
     const struct eval_options *o;
     struct agree a;
-    struct eval_origin origin;
     const double *shares; /* [nshares] */
     size_t nshares;
     struct agree_how how; /* the one that is calibrated */
@@ -108,8 +107,7 @@ static void eval_agree_json(const struct agree_run *r, const struct agree_row *r
            eval_agree_number(threshold, (double)row->threshold, "%.9g"), r->a.nprompts, row->tokens,
            row->cloud, row->equal, eval_agree_equal(row), routed, nats,
            eval_agree_number(pgr, gap, "%.6f"), r->a.edge.kernels.isa);
-    eval_origin_print(stdout, &r->origin);
-    puts("}");
+    eval_origin_end(&r->a.edge, r->a.kv, &r->a.cloud, NULL);
 }
 
 static void eval_agree_print(const struct agree_run *r, const struct agree_row *row)
@@ -270,10 +268,6 @@ int eval_agree(const struct eval_options *o, struct err *err)
         rc = agree_open(&r.a, &options, err);
     if (rc == OK)
         rc = eval_agree_routers(&list, &r.a, err);
-    if (rc == OK) {
-        eval_origin_begin(&r.origin, &r.a.edge, r.a.kv);
-        snprintf(r.origin.cloud_model, sizeof(r.origin.cloud_model), "%s", r.a.cloud.name);
-    }
     if (rc == OK)
         rc = eval_agree_run(&r, &list, err);
     eval_list_close(&list);

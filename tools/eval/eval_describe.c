@@ -149,22 +149,12 @@ static const char *describe_share(char out[VALUE], const struct describe *d, siz
     return out;
 }
 
-/* End a line of JSON with what it was measured with. */
-static void describe_end(const struct describe *d)
-{
-    struct eval_origin origin;
-    eval_origin_begin(&origin, &d->edge.engine, d->edge.kv);
-    if (d->pair)
-        snprintf(origin.cloud_model, sizeof(origin.cloud_model), "%s", d->cloud.engine.name);
-    eval_origin_print(stdout, &origin);
-    puts("}");
-}
-
 static void describe_print(const struct describe *d, size_t questions, double auc)
 {
     static const char *const names[MARKS] = { "form", "fact", "idle", "free" };
     size_t all = 0, differ = 0, right = 0;
     char a[VALUE], b[VALUE], c[VALUE];
+    const struct engine *cloud = d->pair ? &d->cloud.engine : NULL;
     for (size_t i = 0; i < MARKS; i++) {
         all += d->tokens[i];
         right += d->tokens[i] - d->wrong[i];
@@ -180,7 +170,7 @@ static void describe_print(const struct describe *d, size_t questions, double au
                describe_share(b, d, d->wrong[i], d->tokens[i], true),
                describe_share(c, d, d->differ[i], d->tokens[i], d->pair));
         if (d->o->json)
-            describe_end(d);
+            eval_origin_end(&d->edge.engine, d->edge.kv, cloud, NULL);
     }
     describe_share(a, d, differ, all, d->pair);
     describe_share(b, d, d->harmful, all, d->pair);
@@ -192,7 +182,7 @@ static void describe_print(const struct describe *d, size_t questions, double au
             "{\"task\":\"milli\",\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,"
             "\"threshold\":null,\"pgr\":null,\"differ\":%s,\"harmful\":%s,\"auc\":%s",
             (double)right / (double)all, questions, all, a, b, c);
-        describe_end(d);
+        eval_origin_end(&d->edge.engine, d->edge.kv, cloud, NULL);
     } else
         printf("%zu tokens: %s differ, %s harmful; AUC of max-prob among facts: %s\n", all, a, b,
                c);

@@ -84,9 +84,6 @@ static void choices_print(const struct choices_run *m)
 {
     double n = (double)m->questions, acc = (double)m->right / n, norm = (double)m->right_norm / n;
     struct statistics_interval i = statistics_wilson(m->right, m->questions);
-    struct eval_origin origin;
-    eval_origin_begin(&origin, &m->engine, m->kv);
-    snprintf(origin.form, sizeof(origin.form), "%s", task_form_name(m->plan.asked.task));
     if (m->o->json) {
         printf("{\"task\":\"%s\",\"score\":\"loglik\",\"policy\":\"never\",\"threshold\":null,"
                "\"questions\":%zu,\"left_out\":%zu,\"right\":%zu,\"accuracy\":%.6f,"
@@ -94,8 +91,7 @@ static void choices_print(const struct choices_run *m)
                "\"tokens\":%zu,\"pgr\":null,\"ms\":%.3f,\"isa\":\"%s\"",
                m->o->task, m->questions, m->left_out, m->right, acc, i.low, i.high, norm, m->tokens,
                m->ms / n, m->engine.kernels.isa);
-        eval_origin_print(stdout, &origin);
-        puts("}");
+        eval_origin_end(&m->engine, m->kv, NULL, task_form_name(m->plan.asked.task));
     } else
         printf("%s by likelihood: %zu questions, accuracy %.1f %% (%.1f - %.1f %%), by "
                "characters %.1f %%, %zu left out\n",

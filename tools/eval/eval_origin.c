@@ -33,14 +33,20 @@ void eval_origin_string(FILE *to, const char *text)
     json_decref(s);
 }
 
-void eval_origin_print(FILE *to, const struct eval_origin *o)
+void eval_origin_end(const struct engine *e, enum kvcache kv, const struct engine *cloud,
+                     const char *form)
 {
-#define X(column)                          \
-    fputs(",\"" #column "\":", to);        \
-    if (o->column[0])                      \
-        eval_origin_string(to, o->column); \
-    else                                   \
-        fputs("null", to);
+    struct eval_origin o;
+    eval_origin_begin(&o, e, kv);
+    snprintf(o.cloud_model, sizeof(o.cloud_model), "%s", cloud ? cloud->name : "");
+    snprintf(o.form, sizeof(o.form), "%s", form ? form : "");
+#define X(column)                             \
+    fputs(",\"" #column "\":", stdout);       \
+    if (o.column[0])                          \
+        eval_origin_string(stdout, o.column); \
+    else                                      \
+        fputs("null", stdout);
     EVAL_ORIGIN(X)
 #undef X
+    puts("}");
 }

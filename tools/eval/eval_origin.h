@@ -36,7 +36,9 @@ struct eval_origin { /* "": there is none, or it is not known */
 void eval_origin_begin(struct eval_origin *o, const struct engine *e, enum kvcache kv);
 /* Print text as a string of JSON. */
 void eval_origin_string(FILE *to, const char *text);
-/* Print ,"edge":"NAME",... as the end of an object of JSON, without its brace. */
-void eval_origin_print(FILE *to, const struct eval_origin *o);
+/* End a line of JSON on stdout with ,"edge_model":"NAME",...}; cloud, the model that runs here as
+ * the large one, and form may be NULL. */
+void eval_origin_end(const struct engine *e, enum kvcache kv, const struct engine *cloud,
+                     const char *form);
 
 #endif

@@ -168,16 +168,13 @@ static void eval_ppl_print(const struct ppl *p)
     double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
     const char *what = p->o->file ? "text" : "answers";
-    struct eval_origin origin;
-    eval_origin_begin(&origin, &p->engine, p->kv);
     if (p->o->json) {
         printf("{\"task\":\"ppl\",\"of\":\"%s\",\"ppl\":%.6f,\"nll\":%.9f,\"bits_per_byte\":%.6f,"
                "\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,\"threshold\":null,"
                "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"",
                what, ppl, nll, bits, (double)p->hits / (double)p->tokens, p->texts, p->tokens,
                p->context, p->engine.kernels.isa);
-        eval_origin_print(stdout, &origin);
-        puts("}");
+        eval_origin_end(&p->engine, p->kv, NULL, NULL);
     } else
         printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
                "%zu%s)\n",

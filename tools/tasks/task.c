@@ -89,7 +89,6 @@ void task_close(struct task *t)
     free(t->data);
     free(t->lines);
     task_close(t->train);
-    free(t->draws);
     free(t->own);
     free(t->whole.p);
     free(t->prompt.p);
@@ -137,8 +136,8 @@ int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
         rc = task_group(t, err);
     if (rc == OK && t->own)
         task_own_put(t);
-    if (rc == OK && t->draws)
-        rc = task_shots_put(t, i, err);
+    if (rc == OK && t->train && !t->prompt.full)
+        rc = task_shots_put(t, err);
     if (rc == OK && (t->prompt.full || t->gold.full || t->whole.full)) {
         t->prompt.full = t->gold.full = t->whole.full = false;
         rc = err_set(err, ERR_NOMEM, "task: out of memory");

@@ -16,7 +16,8 @@
  * braces stay, and a newline at the end of the file is not part of it. With a known chat template
  * it is the user's message, else the whole prompt.
  *
- * Form lm-eval may have solved examples in front of the question (task_shots.c).
+ * Form lm-eval may have solved examples in front of the question: the first items of a file, but
+ * not the question itself, as the harness's sampler of the first N takes them.
  *
  * An answer ends at a stop string, before which the text is cut: a small model goes on with a
  * question of its own. In form citer that is a line that begins with "Question:"; in form lm-eval

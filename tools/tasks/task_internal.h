@@ -45,8 +45,7 @@ struct task {
     char own_digest[SHA256_HEX];
     char form_name[TASK_FORM];
     struct task *train; /* its items are the examples; or NULL */
-    size_t shots;       /* examples in front of each item */
-    uint32_t *draws;    /* [size][shots] their numbers, or NULL */
+    size_t shots;       /* how many in front of each item */
 
     /* The item in hand. */
     size_t line;  /* its line, from 1 */
@@ -66,8 +65,8 @@ int task_file_open(struct task *t, const char *path, struct err *err);
 int task_own_open(struct task *t, const char *path, struct err *err);
 /* Put t->item, or the item with its examples, into t->whole, and make that its prompt. */
 void task_own_put(struct task *t);
-int task_shots_put(struct task *t, size_t i, struct err *err);
-/* Open the examples of --shots, N:FILE, and draw those of each item. */
+int task_shots_put(struct task *t, struct err *err);
+/* Open the examples of --shots, N:FILE. */
 int task_shots_open(struct task *t, const char *shots, struct err *err);
 /* Parse line i into t->json. */
 int task_file_line(struct task *t, size_t i, struct err *err);
