@@ -14,7 +14,7 @@ build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev 
  libopenblas-dev ca-certificates curl"
 dev="git clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
  libc6-dev-arm64-cross python3-numpy python3-regex groff-base
- g++ pkg-config"
+ g++ pkg-config debootstrap"
 # For the tests in a browser and of npm's packages, and for make perf. Ubuntu packs no chromium, and
 # perf by version of its kernel; node may come from elsewhere, with npm in it.
 ! grep -qs '^ID=debian' /etc/os-release ||
