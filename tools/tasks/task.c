@@ -181,14 +181,16 @@ bool task_right(const struct task *t, const struct task_item *item, const char *
 bool task_right_citer(const struct task *t, const struct task_item *item, const char *text)
 {
     const struct extract_choices c = { item->labels, item->choices, item->nchoices };
-    size_t n, m = strlen(item->key);
+    size_t n, m = 0;
     if (!t->kind->file)
         return false;
     if (c.n) {
         const char label[] = { extract_citer_label(text, &c), 0 };
         return strcmp(label, item->key) == 0;
     }
-    const char *found = extract_citer_number(&n, text);
-    const char *gold = item->gold ? extract_citer_number(&m, item->gold) : NULL;
-    return found && n == m && memcmp(found, gold ? gold : item->key, n) == 0;
+    const char *found = extract_citer_number(&n, text), *key = NULL;
+    if (item->gold && task_right(t, item, item->gold)) /* not so if answerKey is another */
+        key = extract_citer_number(&m, item->gold);
+    m = key ? m : strlen(item->key);
+    return found && n == m && memcmp(found, key ? key : item->key, n) == 0;
 }

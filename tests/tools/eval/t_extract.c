@@ -285,10 +285,10 @@ static void other_choices(void)
     check_label("4.5", 0, &b);
 }
 
-/* A line of 128 KiB of this piece. */
+/* A line of 64 KiB of this piece. */
 static char *junk(const char *piece)
 {
-    size_t n = strlen(piece), size = ((size_t)1 << 17) / n * n;
+    size_t n = strlen(piece), size = ((size_t)1 << 16) / n * n;
     char *text = malloc(size + 1);
     CHECK(text);
     for (size_t i = 0; i < size; i += n)

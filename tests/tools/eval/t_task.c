@@ -121,6 +121,8 @@ static void gsm8k_items(void)
                 "Question: P?\nSolution: "));
     CHECK(!strcmp(item.key, "4000") && item.nchoices == 0 && !strcmp(item.subject, "P?"));
     CHECK(!strcmp(item.gold, " 2+2=4. The answer is \\boxed{4,000}."));
+    CHECK(task_right(t, &item, "\\boxed{4000}") && !task_right_citer(t, &item, "\\boxed{4000}"));
+    CHECK(task_right_citer(t, &item, "\\boxed{4,000}") && !task_right_citer(t, &item, "4,000"));
     get(&item, t, 1);
     CHECK(!strcmp(item.subject, "two"));
     CHECK(!strcmp(item.key, "1005") && !strcmp(item.gold, " So 5.\n#### 1,005"));
