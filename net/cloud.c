@@ -32,19 +32,43 @@ static int open_replay(struct cloud *c, struct err *err)
     return rc;
 }
 
+/* Take the model of this process for a server, of which everything is known. Calls are as large as
+ * they would be for a server. */
+static int cloud_open_local(struct cloud *c, struct err *err)
+{
+    const char *name = c->o.local->name;
+    size_t n = strlen(name);
+    enum cloud_api api = c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api;
+    int rc = cloud_set_model(c, name, n, err);
+    if (rc == OK && !(c->base = malloc(n + 1)))
+        rc = cloud_no_memory(err);
+    if (rc)
+        return rc;
+    memcpy(c->base, name, n + 1);
+    c->o.api = api;
+    c->dialect = dialect_of(api);
+    c->gzip = c->o.compress;
+    c->info = (struct cloud_info){ .api = api, .model = c->model, .ids = true, .healthy = true };
+    c->state = CLOUD_READY;
+    return cloud_prober_name(c, err);
+}
+
 /* Open what cloud_open needs, and probe the server if that must be done now. */
 static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
-    int rc = c->replay ? OK : cloud_url_check(&c->base, o->url, err);
+    int rc = c->replay || o->local ? OK : cloud_url_check(&c->base, o->url, err);
     if (rc)
         return rc;
     const struct wire_options w = {
         .http = { .key = o->key,
                   .ca = o->ca,
                   .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
+        .local = o->local,
         .stop = o->stop,
     };
     rc = wire_open(&c->wire, &w, err);
+    if (rc == OK && o->local)
+        return cloud_open_local(c, err);
     if (rc == OK && o->model)
         rc = cloud_set_model(c, o->model, strlen(o->model), err);
     if (rc)
@@ -176,7 +200,7 @@ const struct cloud_ledger *cloud_ledger(struct cloud *c)
 int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
 {
     int rc = cloud_ready(c, err);
-    if (rc == OK && c->replay)
+    if (rc == OK && (c->replay || c->o.local))
         rc = err_set(err, ERR_ARG, "cloud: a replay has no server to look at");
     return rc == OK ? probe_inspect(c, out, err) : rc;
 }

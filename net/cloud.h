@@ -33,9 +33,30 @@ enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
 enum { CLOUD_MAX_TOKENS = 64 };    /* most tokens of one reply */
 enum { CLOUD_TIMEOUT_MS = 10000 }; /* deadline of a call unless the options say another */
 
+/* A large model in this process, in place of a server: calls have no HTTP and no deadline, and move
+ * no bytes; those that are counted are what the ids up and the ids down are as JSON. The functions
+ * must not wait for the thread that calls news. */
+struct cloud_local {
+    void *arg;
+    const char *name; /* of the model, as a server would give it */
+    /* Begin to write up to `want` tokens after ids[n] (copied), and call news(news_arg) from
+     * another thread, without a lock held, whenever look has more to tell. ERR_TEXT: not after
+     * these ids; ERR_NOMEM, ERR_STOP. */
+    int (*ask)(void *arg, void **text, const uint32_t *ids, size_t n, size_t want,
+               void (*news)(void *news_arg), void *news_arg, struct err *err);
+    /* Copy the tokens from number *n on behind ids[*n], and add their count to *n. True: no more
+     * will come; *rc is OK, or says with err why. */
+    bool (*look)(void *text, uint32_t *ids, size_t *n, int *rc, struct err *err);
+    void (*cancel)(void *text); /* write no more, and say so with news */
+    /* Free it. Once this returns, news is not called. Waits for a call of it, so the lock that news
+     * takes must not be held. */
+    void (*drop)(void *text);
+};
+
 struct cloud_options {
-    const char *url;         /* http[s]://host[:port][/base]; a /v1 at the end is ignored */
-    enum cloud_api api;      /* CLOUD_AUTO: found out from the server at cloud_open */
+    const char *url;                 /* http[s]://host[:port][/base]; a /v1 at the end is ignored */
+    const struct cloud_local *local; /* answers in place of a server; url may be NULL; or NULL */
+    enum cloud_api api;              /* CLOUD_AUTO: found out from the server at cloud_open */
     const char *model;       /* name for the requests; NULL: the first one that /v1/models lists */
     const char *key;         /* API key or NULL; never printed */
     const char *ca;          /* PEM file of the only CAs to trust; NULL: the system's */

@@ -66,13 +66,15 @@ struct wire_call {
     struct wire_answer answer;
     bool dropped;              /* the network thread frees it */
     bool enough;               /* the network thread ends it with the tokens that have come */
+    void *text;                /* what cloud_local.ask has begun for it; or NULL */
     struct cloud_tally *tally; /* what counts its traffic, too, until it has ended; or NULL */
     struct wire_call *tally_next, **tally_link;
 };
 
 struct wire_options {
     struct http_options http;
-    const _Atomic int *stop; /* may be NULL */
+    const struct cloud_local *local; /* answers, without http and thread; or NULL; copied */
+    const _Atomic int *stop;         /* may be NULL */
 };
 
 /* Start the network thread. ERR_NOMEM, ERR_ARG, ERR_NET. */
@@ -95,7 +97,8 @@ void wire_submit(struct wire *w, struct wire_call *call);
 void wire_drop(struct wire *w, struct wire_call *call);
 /* End a submitted call soon with the tokens that have come, at least one. With the lock held. */
 void wire_enough(struct wire *w, struct wire_call *call);
-/* Free a call that was never submitted or has ended. NULL is fine. */
+/* Free a call that was never submitted or has ended. NULL is fine. With the lock held if a model of
+ * this process had it. */
 void wire_free(struct wire_call *call);
 
 /* Add what the call has moved and will move to the tally. With the lock held. */

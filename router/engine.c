@@ -16,6 +16,8 @@
 #include "weights/find.h"
 #include "weights/weights.h"
 
+enum { LARGE = 64 << 20 }; /* bytes of weights that no cache holds */
+
 /* The tokenizer, which is read while the model is packed. */
 struct reading {
     struct engine *e;
@@ -81,6 +83,17 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     if (rc != OK)
         engine_close(e);
     return rc;
+}
+
+int engine_alone(struct engine *e, struct err *err)
+{
+    if (model_bytes(e->model) > LARGE)
+        return OK;
+    batch_close(e->batch);
+    pool_close(e->pool);
+    e->pool = NULL;
+    e->batch = NULL;
+    return batch_open(&e->batch, e->model, NULL, err);
 }
 
 void engine_close(struct engine *e)

@@ -12,6 +12,7 @@
 #include "net/cloud.h"
 #include "router/adapt.h"
 #include "router/engine.h"
+#include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
@@ -218,6 +219,12 @@ static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *
     return tokenizer_encode(arg, ids, count, text, n, true, err);
 }
 
+/* True when the cloud is a model of this process. */
+static bool routing_is_local(const struct mizzle_options *o)
+{
+    return !o->replay && !(o->cloud_url && *o->cloud_url) && o->cloud_model && *o->cloud_model;
+}
+
 static unsigned routing_at_most_a_day(size_t ms)
 {
     return ms < DAY_MS ? (unsigned)ms : DAY_MS;
@@ -228,7 +235,7 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
                             struct err *err)
 {
     note->msg[0] = '\0';
-    if (o->replay)
+    if (o->replay || routing_is_local(o))
         return OK;
     if (o->cloud_key)
         return api_key_copy(key, o->cloud_key, o->cloud_url, note, err);
@@ -304,6 +311,9 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     c.url = o->replay ? NULL : c.url;
     c.answers = r->answers;
     c.background = true;
+    if (rc == OK && routing_is_local(o))
+        rc = local_cloud_open(&r->local, e, o, err);
+    c.local = r->local ? local_cloud_calls(r->local) : NULL;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &c, err);
     wipe_text(key);
@@ -347,7 +357,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
     if (off)
         return needs ? err_set(err, ERR_NET, "%s: the cloud is off", needs) : OK;
-    if (!o->replay && !(o->cloud_url && *o->cloud_url)) {
+    if (!o->replay && !(o->cloud_url && *o->cloud_url) && !routing_is_local(o)) {
         if (r->required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
         if (r->policy != POLICY_NEVER)
@@ -406,6 +416,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 int routing_close(struct routing *r, struct err *err)
 {
     cloud_close(r->cloud);
+    local_cloud_close(r->local);
     int rc = answers_close(r->answers, err), saved = adapt_save(r->adapt, rc == OK ? err : NULL);
     adapt_close(r->adapt);
     private_close(r->spans);

@@ -20,6 +20,7 @@ struct answers;
 struct cloud;
 struct cloud_options;
 struct engine;
+struct local_cloud;
 struct mizzle_options;
 struct private_filter;
 struct router;
@@ -29,14 +30,15 @@ struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
     enum policy policy;
     float threshold;
-    struct price price;     /* of policy price; worth 0: none was given */
-    struct adapt *adapt;    /* teaches router; NULL: it does not learn */
-    struct span span;       /* threshold 0: none was given */
-    struct cloud *cloud;    /* NULL: off */
-    struct cloud_port port; /* how decode_run asks the cloud */
-    struct gate gate;       /* limits and breaker, over all answers */
-    size_t ahead;           /* requests in flight at once; 0: wait for each */
-    enum draft_kind drafts; /* as in decode_options, with the next */
+    struct price price;        /* of policy price; worth 0: none was given */
+    struct adapt *adapt;       /* teaches router; NULL: it does not learn */
+    struct span span;          /* threshold 0: none was given */
+    struct cloud *cloud;       /* NULL: off */
+    struct local_cloud *local; /* its model is in this process; or NULL */
+    struct cloud_port port;    /* how decode_run asks the cloud */
+    struct gate gate;          /* limits and breaker, over all answers */
+    size_t ahead;              /* requests in flight at once; 0: wait for each */
+    enum draft_kind drafts;    /* as in decode_options, with the next */
     size_t draft_max;
     double audit;                 /* as in decode_options */
     bool required;                /* a failure of the cloud ends the text */

@@ -138,7 +138,7 @@ static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct er
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc == OK)
-        rc = setup_stand_in(stand_in, &o, err);
+        rc = setup_large_model(stand_in, &o, true, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);

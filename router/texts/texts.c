@@ -8,11 +8,17 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/engine.h"
+#include "router/local_cloud.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
 
-enum { PIECE_MS = 40, AGAIN_MS = 600000, LOOK_NS = 20000000 /* between looks at `stop` */ };
+enum {
+    PIECE_MS = 40,
+    AGAIN_MS = 600000,
+    KEEP = 8,
+    LOOK_NS = 20000000 /* between looks at `stop` */
+};
 
 void texts_append(struct texts_list *l, struct text *t)
 {
@@ -119,6 +125,10 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     e->nslots = o->slots;
     e->tokenizer = o->engine ? o->engine->tokenizer : o->tokenizer;
     e->limit = o->queue;
+    e->keep = o->keep ? o->keep : (size_t)KEEP;
+    e->turn = o->turn                           ? o->turn
+              : o->routing && o->routing->local ? local_cloud_turn(o->routing->local)
+                                                : NULL;
     e->context = o->context;
     e->kv = o->kv;
     e->piece_ns = (o->piece_ms ? o->piece_ms : PIECE_MS) * UINT64_C(1000000);

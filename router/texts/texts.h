@@ -28,6 +28,7 @@ struct engine;
 struct router;
 struct routing;
 struct tokenizer;
+struct turn;
 struct text; /* one text; belongs to the caller until text_drop */
 struct texts;
 
@@ -38,11 +39,16 @@ struct texts_options {
     struct engine *engine;   /* or NULL: no model; `next` of each wish answers. Borrowed */
     struct routing *routing; /* or NULL: no cloud, and no router. Borrowed */
     const struct tokenizer *tokenizer; /* without an engine: says what ends a text; or NULL */
-    size_t slots;   /* 1 to TEXTS_SLOTS; the memory of each is taken when it is first used */
+    size_t slots;   /* 1 to TEXTS_SLOTS; a slot takes the memory that its texts need */
+    size_t keep;    /* while fewer than this have been used, none that has a text is used again
+                       (what it holds may be the beginning of a later text); 0: 8 */
     size_t queue;   /* most texts that wait for a slot */
-    size_t context; /* positions of each text */
+    size_t context; /* positions of a text, at most */
     enum kvcache kv;
     unsigned piece_ms; /* most time of a pass with a piece of a prompt while others write; 0: 40 */
+    /* Shared with other engines of this process, which compute one at a time; NULL: the routing's,
+     * if its cloud is in this process, else none. Borrowed. */
+    struct turn *turn;
     unsigned again_ms; /* ask a cloud that refused (401, 403, 404) again after this; 0: 600,000 */
     const _Atomic int *stop; /* once it is nonzero, text_wait calls texts_stop; or NULL */
 };

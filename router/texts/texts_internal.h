@@ -113,7 +113,8 @@ struct texts {
     struct sampler *sampler;           /* set for each text in turn */
     float *scratch;                    /* of the routers, [scratch_n] */
     size_t scratch_n;
-    size_t size, vocab, context, limit;
+    size_t size, vocab, context, limit, keep;
+    struct turn *turn; /* or NULL */
     enum kvcache kv;
     uint64_t piece_ns, again_ns;
     const _Atomic int *stop;

@@ -11,6 +11,7 @@
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
+#include "router/texts/turn.h"
 
 enum { NAP_NS = 50000 /* between looks for a draft that is coming */ };
 
@@ -264,31 +265,40 @@ static void texts_sweep(struct texts *e)
             atomic_store(&e->slot[i].text->stop, 1);
 }
 
+/* Show what the routing says of the cloud. With the lock. */
+static void texts_count_cloud(struct texts *e)
+{
+    if (!e->routing)
+        return;
+    e->count.refused = e->routing->gate.refused;
+    e->count.again = (e->refused_at ? e->refused_at : os_now_ns()) + e->again_ns;
+    e->count.paused = e->routing->gate.breaker.pause > 0;
+    e->count.why = e->routing->gate.fault;
+}
+
+/* A turn lasts from the answers to the last pass up to the next pass: when it is over, all texts
+ * have told their news, and what others ask for meanwhile is in the same pass. */
 void *texts_run(void *arg)
 {
     struct texts *e = arg;
     struct texts_round r = { .e = e };
-    pthread_mutex_lock(&e->lock);
-    for (;;) {
+    for (bool open = true; open;) {
+        turn_take(e->turn);
+        pthread_mutex_lock(&e->lock);
         e->woken = false;
         texts_sweep(e);
         texts_admit(e);
         texts_gather(&r);
-        if (e->routing) {
-            e->count.refused = e->routing->gate.refused;
-            e->count.again = (e->refused_at ? e->refused_at : os_now_ns()) + e->again_ns;
-            e->count.paused = e->routing->gate.breaker.pause > 0;
-            e->count.why = e->routing->gate.fault;
-        }
-        if (e->closing && !r.n)
-            break;
+        texts_count_cloud(e);
+        open = !e->closing || r.n;
         pthread_mutex_unlock(&e->lock);
         r.moved = false;
         bool busy = r.n && texts_go_round(&r);
+        turn_give(e->turn);
         pthread_mutex_lock(&e->lock);
-        while (!busy && !e->woken)
+        while (open && !busy && !e->woken)
             pthread_cond_wait(&e->work, &e->lock);
+        pthread_mutex_unlock(&e->lock);
     }
-    pthread_mutex_unlock(&e->lock);
     return NULL;
 }

@@ -2,7 +2,7 @@
 #include "kernels/sys/os.h"
 #include "router/texts/texts_internal.h"
 
-enum { FIRST = 8 /* more are opened only while all of these are busy: each takes memory */ };
+enum { LEAST = 512 /* positions of a session, if the context allows it */ };
 
 /* Return the length of the common beginning of a and b. */
 static size_t texts_common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
@@ -43,12 +43,32 @@ bool texts_slot_touching(struct texts_slot *slot)
     return slot->runs;
 }
 
+/* Give the slot a session with room for the text: one that it has may be too short. */
+static bool texts_slot_open(struct texts *e, struct texts_slot *slot, const struct text *t)
+{
+    struct session *had = slot->session, *s;
+    size_t need = t->n + t->max, context = had ? session_context(had) : (size_t)LEAST;
+    while (context < need)
+        context *= 2;
+    context = context < e->context ? context : e->context;
+    if (had && session_context(had) >= context)
+        return true;
+    if (session_open(&s, e->batch, context, e->kv, NULL) != OK)
+        return false;
+    if (had && session_copy(s, had, session_length(had), NULL) != OK)
+        session_rewind(s, 0);
+    session_close(had);
+    slot->session = s;
+    return true;
+}
+
 /* Open the slot's session if needed. Without memory for it, there are fewer slots from now on, and
  * the result is NULL. Unless the text is the only one, the memory of a new session is provided by a
  * thread of its own, as the passes of the others would have to wait for the system. */
-static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *slot)
+static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *slot,
+                                           const struct text *t)
 {
-    if (slot->session || session_open(&slot->session, e->batch, e->context, e->kv, NULL) == OK) {
+    if (texts_slot_open(e, slot, t)) {
         slot->texts = e;
         if (!slot->used && e->count.busy)
             slot->touching = slot->runs =
@@ -56,24 +76,32 @@ static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *s
         slot->used = ++e->clock;
         return slot;
     }
-    e->nslots = (size_t)(slot - e->slot); /* sessions are opened in order */
+    e->nslots = (size_t)(slot - e->slot); /* at least 1: the first one has all the room */
     return NULL;
+}
+
+/* True while a text has the slot, or a cancelled one has left it to the thread that provides its
+ * memory. */
+static bool texts_slot_taken(const struct texts_slot *slot)
+{
+    return slot->text || slot->touching;
 }
 
 /* Return a free slot for the text, or NULL. That which shares the longest beginning is preferred,
  * unless more than half of what it holds would be lost to another text that merely begins alike.
- * Otherwise it is one of the FIRST that was never used, else the least recently used one. */
+ * Otherwise it is one that was never used, of the first `keep` alone unless these are busy, as each
+ * takes memory; else the least recently used one. */
 static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
 {
     struct texts_slot *best = NULL, *oldest = NULL;
     size_t most = 0, wanted = (size_t)t->wish.slot;
     if (t->wish.slot >= 0 && wanted < e->nslots && e->slot[wanted].session)
-        return e->slot[wanted].text ? NULL : texts_slot_ready(e, &e->slot[wanted]);
+        return texts_slot_taken(&e->slot[wanted]) ? NULL : texts_slot_ready(e, &e->slot[wanted], t);
     for (size_t i = 0; i < e->nslots; i++) {
         struct texts_slot *slot = &e->slot[i];
-        if (slot->text)
+        if (texts_slot_taken(slot))
             continue;
-        if (oldest && i >= FIRST && !slot->used) /* so are all after it */
+        if (oldest && i >= e->keep && !slot->used) /* so are all after it */
             break;
         size_t same = t->wish.score ? 0 : texts_kept(slot, t);
         if (same > most && same * 2 >= session_length(slot->session)) {
@@ -85,7 +113,7 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
     }
     if (!oldest)
         return NULL;
-    struct texts_slot *slot = texts_slot_ready(e, best ? best : oldest);
+    struct texts_slot *slot = texts_slot_ready(e, best ? best : oldest, t);
     return slot ? slot : texts_choose(e, t);
 }
 

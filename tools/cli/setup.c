@@ -208,14 +208,33 @@ int setup_network(struct stand_in_options *o, struct err *err)
     return n->bandwidth ? setup_bandwidth(o, n->bandwidth, err) : OK;
 }
 
-int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
+/* Start the stand-in server with the model that o->cloud_model names, and put its address there. */
+static int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
+{
+    struct stand_in_options s = { .model = o->cloud_model,
+                                  .isa = engine_options.isa,
+                                  .threads = engine_options.threads };
+    int rc = setup_network(&s, err);
+    if (rc == OK)
+        rc = stand_in_open(out, &s, err);
+    if (rc != OK)
+        return rc;
+    o->cloud_url = stand_in_url(*out);
+    o->cloud_model = NULL;    /* our own server has only one */
+    o->cloud_key_file = NULL; /* and needs no key */
+    o->cloud_key_env = 0;
+    return OK;
+}
+
+int setup_large_model(struct stand_in **out, struct mizzle_options *o, bool served, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !engine_options.model;
     const struct network_options *n = &network_options;
+    bool simulated = n->latency || n->bandwidth || n->loss > 0;
     *out = NULL;
-    if (o->cloud_url && (n->latency || n->bandwidth || n->loss > 0))
+    if (o->cloud_url && simulated)
         return err_set(err, ERR_ARG,
                        "--latency, --bandwidth, --loss: expected the stand-in server of this "
                        "process, found the server %s",
@@ -228,19 +247,9 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
     int rc = o->cloud_model ? find_model(path, o->cloud_model, &why) : OK;
     if (rc != OK)
         return err_set(err, rc, "--cloud-model (without --cloud-url): %s", why.msg);
-    struct stand_in_options s = { .model = o->cloud_model,
-                                  .isa = engine_options.isa,
-                                  .threads = engine_options.threads };
-    rc = setup_network(&s, err);
-    if (rc == OK)
-        rc = stand_in_open(out, &s, err);
-    if (rc != OK)
-        return rc;
-    o->cloud_url = stand_in_url(*out);
-    o->cloud_model = NULL;    /* our own server has only one */
-    o->cloud_key_file = NULL; /* and needs no key */
-    o->cloud_key_env = 0;
-    return OK;
+    if (!o->cloud_model && !(o->cloud_model = demo_files_path("cloud.gguf")))
+        return err_set(err, ERR_IO, "the demo pair's cloud model is not found (weights/milli)");
+    return served || simulated || n->counted ? setup_stand_in(out, o, err) : OK;
 }
 
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
@@ -348,9 +357,12 @@ int setup_routing(struct routing *r, struct stand_in **server, const struct engi
     *server = NULL;
     int rc = setup_options(&o, err);
     if (rc == OK)
-        rc = setup_stand_in(server, &o, err);
+        rc = setup_large_model(server, &o, false, err);
+    struct progress *progress =
+        o.cloud_model && !o.cloud_url ? progress_begin("loading", o.cloud_model) : NULL;
     if (rc == OK)
         rc = routing_open(r, e, &o, &interrupted, err);
+    progress_end(progress);
     if (rc == OK) {
         setup_routing_notes(r);
         return OK;

@@ -37,11 +37,12 @@ int setup_check_price(struct err *err);
 int setup_options(struct mizzle_options *o, struct err *err);
 /* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
 int setup_network(struct stand_in_options *o, struct err *err);
-/* Start the stand-in server and put its address into *o if no server is named and a cloud may be
- * needed: with the model that --cloud-model names, else for the demo pair with its own. Otherwise
- * *out is NULL. Close it after everything that uses it. Errors of find_model and
- * stand_in_open. */
-int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err);
+/* Let a model of this process answer if no server is named and a cloud may be needed: the one that
+ * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. If served,
+ * or if a network is simulated, the stand-in server (*out, else NULL) answers with it over HTTP;
+ * close that after everything that uses it. Errors of find_model and stand_in_open. */
+int setup_large_model(struct stand_in **out, struct mizzle_options *o, bool served,
+                      struct err *err);
 
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the
  * demo's small one. While a long load lasts, a terminal shows progress. */
@@ -63,8 +64,8 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
-/* Call routing_open with all shared options, starting the stand-in server if it is needed, and
- * print the notes. *r must not move afterwards. */
+/* Call setup_large_model and routing_open with all shared options, and print the notes. *r must not
+ * move afterwards. */
 int setup_routing(struct routing *r, struct stand_in **server, const struct engine *e,
                   struct err *err);
 /* Print the remaining notes and close both. ERR_IO if --record is incomplete. */

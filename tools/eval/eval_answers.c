@@ -163,7 +163,8 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
 static bool answers_free(const struct answers_run *m)
 {
     const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
-    return m->asking.server && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
+    bool here = m->asking.server || m->asking.routing.local;
+    return here && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
            !n->latency && !n->bandwidth && !(n->loss > 0);
 }
 

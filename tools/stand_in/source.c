@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/pool.h"
-#include "model/batch.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
@@ -20,10 +18,6 @@
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256, SLOTS_MIN = 4 };
 
-/* Models larger than this do not fit in cache, so every token streams all weights from memory, and
- * more threads help. A smaller one computes a token in less time than they would spin for the next;
- * it has one thread unless the user asks for more. */
-static const size_t large = (size_t)64 << 20;
 static const size_t budget = (size_t)512 << 20; /* of all slots */
 
 /* Return the number of slots: n, or as many as fit into the budget. */
@@ -49,13 +43,7 @@ static int stand_in_source_open_model(struct stand_in_source *s, const char *pat
     s->trained = model_config(e->model)->context;
     snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
              model_exact_fingerprint(e->model, e->pool));
-    if (o->threads || model_bytes(e->model) > large)
-        return OK;
-    batch_close(e->batch);
-    pool_close(e->pool);
-    e->pool = NULL;
-    e->batch = NULL;
-    return batch_open(&e->batch, e->model, NULL, err);
+    return o->threads ? OK : engine_alone(e, err);
 }
 
 /* Start to take questions. */

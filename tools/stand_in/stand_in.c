@@ -6,6 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
+#include "router/local_cloud.h"
 #include "tools/cli/demo_files.h"
 #include "tools/stand_in/request.h"
 #include "tools/stand_in/source.h"
@@ -21,28 +22,8 @@ struct stand_in {
     struct stand_in_service serve;
     struct server *server;
     char *key;
-    char name[128];
+    char name[LOCAL_CLOUD_NAME];
 };
-
-/* Set the display name: "dir/cloud.gguf" gives "cloud". */
-static void set_name(struct stand_in *s, const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    size_t start = n;
-    while (start && path[start - 1] != '/')
-        start--;
-    n -= start;
-    if (n > 5 && strncmp(path + start + n - 5, ".gguf", 5) == 0)
-        n -= 5;
-    if (n >= sizeof(s->name))
-        n = sizeof(s->name) - 1;
-    memcpy(s->name, path + start, n);
-    for (size_t i = 0; i < n; i++) /* ASCII alone, because the name is put into JSON */
-        if (s->name[i] <= 0x20 || s->name[i] > 0x7e)
-            s->name[i] = '_';
-}
 
 /* True if a fault sends a header without a fixed value, which is a huge one. */
 static bool needs_headers(const struct stand_in_faults *f)
@@ -96,7 +77,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, 
         rc = stand_in_source_open(&serve->api.source, path, o, err);
     if (rc)
         return rc;
-    set_name(s, path);
+    local_cloud_name(s->name, path);
     serve->api.name = s->name;
     serve->api.created = time(NULL);
     serve->faults = o->faults;

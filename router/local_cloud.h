@@ -1,0 +1,34 @@
+/* local_cloud.h - a large model in this process as the cloud: no HTTP, no deadline. Its texts are
+ * written together (texts.h), in turns with those of the small model, so that a pass of either has
+ * all threads. */
+#ifndef ROUTER_LOCAL_CLOUD_H
+#define ROUTER_LOCAL_CLOUD_H
+
+#include <stdint.h>
+
+#include "net/cloud.h"
+#include "router/texts/texts.h"
+
+struct engine;
+struct err;
+struct local_cloud;
+struct mizzle_options;
+
+/* Load the model that o->cloud_model names, for an edge whose tokens are to be the same. ERR_FORMAT
+ * if its vocabulary is another one; errors of engine_open and texts_open. On error *out is NULL. */
+int local_cloud_open(struct local_cloud **out, const struct engine *edge,
+                     const struct mizzle_options *o, struct err *err);
+/* Free it; the cloud that uses it must be closed. NULL is fine. */
+void local_cloud_close(struct local_cloud *l);
+/* Return what cloud_open takes; lives as long as l. */
+const struct cloud_local *local_cloud_calls(const struct local_cloud *l);
+/* Return the turn that the texts of the edge take, too. */
+struct turn *local_cloud_turn(struct local_cloud *l);
+struct texts_counts local_cloud_count(const struct local_cloud *l);
+const struct engine *local_cloud_engine(const struct local_cloud *l);
+
+enum { LOCAL_CLOUD_NAME = 128 };
+/* Write the name under which a model is served: "dir/cloud.gguf" gives "cloud". */
+void local_cloud_name(char out[LOCAL_CLOUD_NAME], const char *path);
+
+#endif
