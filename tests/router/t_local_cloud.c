@@ -1,0 +1,372 @@
+/* t_local_cloud.c - a large model of this process as the cloud: texts, calls and sizes are those of
+ * the same model behind HTTP, many texts share its passes, and no call is left behind. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "model/batch.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "net/answers/answers.h"
+#include "router/decode/decode.h"
+#include "router/engine.h"
+#include "router/local_cloud.h"
+#include "router/mizzle.h"
+#include "router/routing.h"
+#include "router/texts/texts.h"
+#include "router/texts/turn.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/stand_in/stand_in.h"
+
+#define EDGE  "weights/milli/edge-0.5.gguf"
+#define LARGE "weights/milli/cloud.gguf"
+
+enum { LENGTH = 60, TEXTS = 8, CONTEXT = 256 };
+
+static struct engine engine;
+static struct session *session;
+static struct sampler *greedy;
+static uint32_t *prompt[TEXTS];
+static size_t prompt_n[TEXTS];
+static _Atomic int stop;
+
+static struct mizzle_options options_of(const char *policy)
+{
+    struct mizzle_options o;
+    mizzle_options_init(&o, sizeof(o));
+    o.model = EDGE;
+    o.policy = policy;
+    o.cloud = "required";
+    return o;
+}
+
+static void open_with(struct routing *r, const struct mizzle_options *o)
+{
+    struct err err = { "" };
+    int rc = routing_open(r, &engine, o, &stop, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+}
+
+/* What was written, and what it took. */
+struct written {
+    struct decode_token at[LENGTH];
+    size_t n;
+    struct decode_stats stats;
+};
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct written *w = arg;
+    w->at[w->n++] = *t;
+    return true;
+}
+
+static void write_text(struct written *w, struct routing *r, size_t i)
+{
+    struct decode_options o = { .policy = r->policy,
+                                .threshold = r->threshold,
+                                .span = r->span,
+                                .ahead = r->ahead,
+                                .gate = &r->gate,
+                                .max_tokens = LENGTH,
+                                .seed = i,
+                                .audit = r->audit,
+                                .drafts = r->drafts,
+                                .draft_max = r->draft_max,
+                                .emit = on_token,
+                                .arg = w };
+    memset(w, 0, sizeof(*w));
+    session_rewind(session, 0);
+    CHECK(decode_run(&w->stats, session, engine.tokenizer, greedy, r->router, routing_port(r),
+                     prompt[i], prompt_n[i], &o, NULL) == OK);
+    CHECK(w->n == w->stats.tokens && w->n > 10);
+}
+
+static void compare(const struct written *a, const struct written *b)
+{
+    const struct decode_stats *s = &a->stats, *t = &b->stats;
+    CHECK(a->n == b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct decode_token *x = &a->at[i], *y = &b->at[i];
+        CHECK(x->id == y->id && x->source == y->source && x->reason == y->reason);
+    }
+    CHECK(s->cloud == t->cloud && s->fallback == t->fallback && s->cost == t->cost);
+    CHECK(s->committed == t->committed && s->failed == t->failed && !s->failed);
+    CHECK(s->memo_hits == t->memo_hits && s->finish == t->finish);
+    CHECK(memcmp(&s->audit, &t->audit, sizeof(s->audit)) == 0);
+}
+
+/* Write the texts with this routing through the stand-in and without it. */
+static void both_ways(struct mizzle_options o, const char *url)
+{
+    static struct written here[TEXTS], there[TEXTS];
+    struct mizzle_options s = o;
+    struct routing a, b;
+    const size_t n = SANITIZED ? 2 : 3;
+    o.cloud_model = LARGE;
+    s.cloud_url = url;
+    open_with(&a, &o);
+    open_with(&b, &s);
+    CHECK(a.local && !b.local);
+    const struct traffic probe = cloud_ledger(b.cloud)->traffic;
+    for (size_t i = 0; i < n; i++) {
+        write_text(&here[i], &a, i);
+        write_text(&there[i], &b, i);
+        compare(&here[i], &there[i]);
+        CHECK(o.ahead > 1 || here[i].stats.calls == there[i].stats.calls);
+        for (size_t k = 1; k < prompt_n[i]; k += 7)
+            CHECK(a.port.bytes(a.port.arg, prompt[i], k, o.cloud_tokens) ==
+                  b.port.bytes(b.port.arg, prompt[i], k, o.cloud_tokens));
+    }
+    const struct cloud_ledger *l = cloud_ledger(a.cloud);
+    uint64_t calls = l->calls, up = l->traffic.bytes_up;
+    CHECK(l->faults == 0 && l->traffic.header_bytes_up == 0 && up >= 100 * calls);
+    if (o.ahead < 2) { /* wasted calls depend on the clock */
+        l = cloud_ledger(b.cloud);
+        struct traffic moved = traffic_since(&l->traffic, &probe);
+        CHECK(calls == l->calls && up == moved.bytes_up - moved.header_bytes_up);
+    }
+    CHECK(routing_close(&a, NULL) == OK && routing_close(&b, NULL) == OK);
+}
+
+static void test_same(const char *url)
+{
+    static const char *const policies[] = { "mlp", "max-prob", "random", "always" };
+    static const size_t ahead[] = { 0, 1, 4 }, tokens[] = { 1, 8 };
+    for (size_t p = 0; p < 4; p++)
+        for (size_t a = 0; a < 3; a++)
+            for (size_t t = 0; t < 2; t++) {
+                struct mizzle_options o = options_of(policies[p]);
+                o.threshold = p == 1 ? 0.3 : p == 2 ? 0.2 : o.threshold;
+                o.ahead = ahead[a];
+                o.cloud_tokens = tokens[t];
+                both_ways(o, url);
+            }
+    struct mizzle_options o = options_of("mlp");
+    o.audit = 0.3;
+    both_ways(o, url);
+    o.compress = 1;
+    o.max_cloud_tokens = 4;
+    both_ways(o, url);
+    o.audit = 0;
+    o.cloud_tokens = 3;
+    o.max_cloud_tokens = UINT64_MAX;
+    o.max_upload_bytes = 2000;
+    o.draft = "both";
+    both_ways(o, url);
+}
+
+static struct text *ask(struct texts *e, size_t i)
+{
+    const struct text_wish w = { .prompt = prompt[i],
+                                 .n = prompt_n[i],
+                                 .max = LENGTH,
+                                 .sample = { .top_p = 1, .repeat_penalty = 1 },
+                                 .slot = -1 };
+    struct text *t;
+    CHECK(texts_ask(e, &t, &w, NULL) == OK);
+    return t;
+}
+
+/* Texts that are written together are what each is alone, and share the large model's passes. */
+static void test_together(void)
+{
+    static struct written alone[TEXTS];
+    struct mizzle_options o = options_of("always");
+    struct routing r;
+    struct text *t[TEXTS];
+    o.ahead = 0;
+    o.cloud_model = LARGE;
+    open_with(&r, &o);
+    for (size_t i = 0; i < TEXTS; i++)
+        write_text(&alone[i], &r, i);
+    answers_forget(r.answers);
+    const struct texts_counts before = local_cloud_count(r.local);
+    struct texts *e;
+    const struct texts_options to = { .engine = &engine,
+                                      .routing = &r,
+                                      .slots = TEXTS,
+                                      .queue = TEXTS,
+                                      .context = CONTEXT,
+                                      .kv = KVCACHE_F32 };
+    CHECK(texts_open(&e, &to, NULL) == OK);
+    turn_take(local_cloud_turn(r.local)); /* nobody begins before all have asked */
+    for (size_t i = 0; i < TEXTS; i++)
+        t[i] = ask(e, i);
+    turn_give(local_cloud_turn(r.local));
+    size_t tokens = 0;
+    for (size_t i = 0; i < TEXTS; i++) {
+        struct text_view v = text_wait(t[i], SIZE_MAX);
+        CHECK(v.rc == OK && v.n == alone[i].n);
+        for (size_t k = 0; k < v.n; k++)
+            CHECK(v.tokens[k].id == alone[i].at[k].id && v.tokens[k].source == SOURCE_CLOUD);
+        tokens += v.n;
+        text_drop(t[i]);
+    }
+    texts_close(e);
+    struct texts_counts c = local_cloud_count(r.local);
+    uint64_t passes = c.passes - before.passes;
+    printf("%zu tokens of %d texts in %llu passes, %.1f rows each\n", tokens, TEXTS,
+           (unsigned long long)passes, (double)(c.rows - before.rows) / (double)passes);
+    CHECK(passes * 6 < tokens); /* eight at a time, but for the ends */
+    CHECK(c.asked - before.asked == tokens && c.stopped == 0);
+    CHECK(routing_close(&r, NULL) == OK);
+}
+
+/* Thread function: interrupt whoever waits, and after a while let the large model go on. */
+static void *interrupt(void *turn)
+{
+    struct timespec ms60 = { .tv_nsec = 60000000 };
+    nanosleep(&ms60, NULL);
+    atomic_store(&stop, 1);
+    nanosleep(&ms60, NULL);
+    turn_give(turn);
+    return NULL;
+}
+
+/* A call that is dropped, or interrupted, or closed with its cloud, costs nothing from then on. */
+static void test_ends(void)
+{
+    struct mizzle_options o = options_of("always");
+    struct routing r;
+    struct cloud_tally tally = { .calls = NULL };
+    void *call;
+    uint32_t id, ids[8];
+    struct err err = { "" };
+    pthread_t thread;
+    o.cloud_model = LARGE;
+    o.cloud_tokens = 8;
+    open_with(&r, &o);
+    const struct cloud_port *p = &r.port;
+    struct turn *turn = local_cloud_turn(r.local);
+    turn_take(turn); /* the large model waits */
+    CHECK(p->ask(p->arg, prompt[0], prompt_n[0], 8, &tally, &call, NULL) == OK && !p->done(call));
+    CHECK(p->traffic(p->arg, &tally).bytes_up == p->bytes(p->arg, prompt[0], prompt_n[0], 8));
+    p->drop(call);
+    CHECK(!tally.calls);
+    CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == OK);
+    CHECK(pthread_create(&thread, NULL, interrupt, turn) == 0);
+    CHECK(p->take(call, &id, &err) == ERR_STOP && strstr(err.msg, "cloud cloud: "));
+    p->commit(call);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == ERR_STOP);
+    atomic_store(&stop, 0);
+    CHECK(local_cloud_count(r.local).tokens == 0 && local_cloud_count(r.local).stopped == 2);
+    /* Looked at as it comes, and enough before its end. */
+    bool ended = false;
+    CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);
+    CHECK(p->take(call, &id, NULL) == OK && p->look(call, ids, 0, 8, &ended) && ids[0] == id);
+    p->enough(call);
+    CHECK(p->traffic(p->arg, &tally).bytes_down > 2 && !tally.calls);
+    size_t n = p->look(call, ids, 0, 8, &ended);
+    CHECK(n && ended);
+    p->commit(call);
+    for (size_t i = 0; i < n; i++) /* what has come is known, and nothing else */
+        CHECK(p->known(p->arg, prompt[2], prompt_n[2], &id) == ORIGIN_MEMO && id == ids[0]);
+    /* Too long for the model: other texts may be asked for. */
+    uint32_t *many = calloc(5000, sizeof(*many));
+    CHECK(many && p->ask(p->arg, many, 5000, 1, NULL, &call, NULL) == OK);
+    CHECK(p->take(call, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
+    p->commit(call);
+    free(many);
+    turn_take(turn);
+    CHECK(p->ask(p->arg, prompt[3], prompt_n[3], 8, &tally, &call, NULL) == OK);
+    turn_give(turn);
+    CHECK(routing_close(&r, NULL) == OK); /* with a call in flight */
+}
+
+/* A model whose ids mean something else is refused, and one that is none. */
+static void test_refused(void)
+{
+    struct mizzle_options o = options_of("always");
+    struct routing r;
+    struct err err;
+    o.cloud_model = tiny_make();
+    CHECK(routing_open(&r, &engine, &o, NULL, &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "vocabulary: expected that of") && !r.local && !r.cloud);
+    tiny_remove();
+    o.cloud_model = "no-such-model";
+    CHECK(routing_open(&r, &engine, &o, NULL, &err) == ERR_IO);
+    o.cloud = "off";
+    o.policy = "random";
+    open_with(&r, &o);
+    CHECK(!r.cloud && !r.local && routing_close(&r, NULL) == OK);
+}
+
+/* Whichever allocation fails, there is an error or an answer, and nothing is left. */
+static void test_memory(void)
+{
+    static const uint32_t ids[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+    struct engine tiny;
+    struct mizzle_options o = options_of("always");
+    o.model = tiny_make();
+    o.threads = 1;
+    CHECK(engine_open(&tiny, &o, true, NULL) == OK);
+    o.cloud_model = o.model;
+    o.cloud_tokens = 4;
+    size_t failed = 0;
+    for (long i = 1, reached = 1; reached; i += 1 + i / 64) {
+        struct routing r;
+        void *call;
+        uint32_t id;
+        torture_begin(i);
+        int rc = routing_open(&r, &tiny, &o, NULL, NULL);
+        for (size_t k = 0; rc == OK && k < 2; k++) {
+            rc = r.port.ask(r.port.arg, ids, 9 - k, 4, NULL, &call, NULL);
+            if (rc == OK) {
+                rc = r.port.take(call, &id, NULL);
+                (k ? r.port.drop : r.port.commit)(call);
+            }
+        }
+        CHECK(rc == OK || rc == ERR_NOMEM || rc == ERR_FORMAT); /* a part of the vocabulary lost */
+        failed += rc != OK;
+        routing_close(&r, NULL);
+        reached = torture_end();
+        CHECK(torture_live() == 0);
+    }
+    CHECK(failed > 50);
+    engine_close(&tiny);
+    tiny_remove();
+}
+
+int main(void)
+{
+    const struct mizzle_options o = { .model = EDGE };
+    const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
+    const struct stand_in_options so = { .model = LARGE };
+    struct stand_in *server;
+    CHECK(engine_open(&engine, &o, true, NULL) == OK);
+    CHECK(session_open(&session, engine.batch, CONTEXT, KVCACHE_F32, NULL) == OK);
+    CHECK(sampler_open(&greedy, &plain, tokenizer_size(engine.tokenizer), &engine.kernels, NULL) ==
+          OK);
+    for (size_t i = 0; i < TEXTS; i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "Question: Where can you search for the %cekikupu? Tell a story.\nChoices:\n"
+                 "A. tower\nB. swamp\nC. hospital\nD. cave\nE. station\nAnswer:",
+                 (int)('l' + i));
+        CHECK(tokenizer_encode(engine.tokenizer, &prompt[i], &prompt_n[i], text, strlen(text), true,
+                               NULL) == OK);
+    }
+    CHECK(stand_in_open(&server, &so, NULL) == OK);
+    test_same(stand_in_url(server));
+    stand_in_close(server);
+    test_together();
+    test_ends();
+    test_refused();
+    test_memory();
+    for (size_t i = 0; i < TEXTS; i++)
+        free(prompt[i]);
+    sampler_close(greedy);
+    session_close(session);
+    engine_close(&engine);
+    return 0;
+}
