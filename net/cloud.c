@@ -1,6 +1,7 @@
 #include "net/cloud.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,10 @@ static int cloud_open_local(struct cloud *c, struct err *err)
     c->o.api = api;
     c->dialect = dialect_of(api);
     c->gzip = c->o.compress;
-    c->info = (struct cloud_info){ .api = api, .model = c->model, .ids = true, .healthy = true };
+    c->info = (struct cloud_info){
+        .api = api, .model = c->model, .server = "mizzle", .tokenizer = "this process", .ids = true
+    };
+    snprintf(c->info.says, sizeof(c->info.says), "%s", c->o.local->says);
     c->state = CLOUD_READY;
     return cloud_prober_name(c, err);
 }

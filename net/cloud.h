@@ -38,7 +38,8 @@ enum { CLOUD_TIMEOUT_MS = 10000 }; /* deadline of a call unless the options say 
  * must not wait for the thread that calls news. */
 struct cloud_local {
     void *arg;
-    const char *name; /* of the model, as a server would give it */
+    const char *name; /* of the model, as a server would give it; its ids are the caller's */
+    const char *says; /* as in cloud_info */
     /* Begin to write up to `want` tokens after ids[n] (copied), and call news(news_arg) from
      * another thread, without a lock held, whenever look has more to tell. ERR_TEXT: not after
      * these ids; ERR_NOMEM, ERR_STOP. */

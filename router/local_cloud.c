@@ -1,9 +1,12 @@
 #include "router/local_cloud.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
@@ -22,7 +25,7 @@ struct local_cloud {
     struct turn turn;
     struct texts *texts;
     struct cloud_local calls;
-    char name[LOCAL_CLOUD_NAME];
+    char name[LOCAL_CLOUD_NAME], says[48];
 };
 
 void local_cloud_name(char out[LOCAL_CLOUD_NAME], const char *path)
@@ -113,6 +116,9 @@ static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
     int rc = engine_open(&l->engine, &mo, true, err);
     if (rc == OK)
         rc = local_cloud_check(l, edge, o->cloud_model, err);
+    if (rc == OK)
+        snprintf(l->says, sizeof(l->says), "{\"fingerprint\":\"%016" PRIx64 "\"}",
+                 model_exact_fingerprint(l->engine.model, l->engine.pool));
     if (rc == OK && !o->threads)
         rc = engine_alone(&l->engine, err);
     if (rc != OK)
@@ -132,7 +138,7 @@ int local_cloud_open(struct local_cloud **out, const struct engine *edge,
     turn_open(&l->turn);
     local_cloud_name(l->name, o->cloud_model);
     l->calls = (struct cloud_local){
-        l, l->name, local_cloud_ask, local_cloud_look, local_cloud_cancel, local_cloud_drop
+        l, l->name, l->says, local_cloud_ask, local_cloud_look, local_cloud_cancel, local_cloud_drop
     };
     int rc = local_cloud_start(l, edge, o, err);
     if (rc != OK) {
@@ -166,9 +172,4 @@ struct turn *local_cloud_turn(struct local_cloud *l)
 struct texts_counts local_cloud_count(const struct local_cloud *l)
 {
     return texts_count(l->texts);
-}
-
-const struct engine *local_cloud_engine(const struct local_cloud *l)
-{
-    return &l->engine;
 }

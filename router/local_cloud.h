@@ -25,7 +25,6 @@ const struct cloud_local *local_cloud_calls(const struct local_cloud *l);
 /* Return the turn that the texts of the edge take, too. */
 struct turn *local_cloud_turn(struct local_cloud *l);
 struct texts_counts local_cloud_count(const struct local_cloud *l);
-const struct engine *local_cloud_engine(const struct local_cloud *l);
 
 enum { LOCAL_CLOUD_NAME = 128 };
 /* Write the name under which a model is served: "dir/cloud.gguf" gives "cloud". */

@@ -115,7 +115,10 @@ static void both_ways(struct mizzle_options o, const char *url)
     s.cloud_url = url;
     open_with(&a, &o);
     open_with(&b, &s);
-    CHECK(a.local && !b.local);
+    CHECK(a.local && !b.local && !strcmp(cloud_model(a.cloud), cloud_model(b.cloud)));
+    const char *says = cloud_known_info(a.cloud)->says; /* {"fingerprint":"..."} */
+    CHECK(cloud_known_info(a.cloud)->tokenizer && strlen(says) == 34);
+    CHECK(!strncmp(cloud_known_info(b.cloud)->says, says, 33));
     const struct traffic probe = cloud_ledger(b.cloud)->traffic;
     for (size_t i = 0; i < n; i++) {
         write_text(&here[i], &a, i);

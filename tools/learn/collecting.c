@@ -16,8 +16,6 @@
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tools/cli/setup.h"
-#include "weights/find.h"
-#include "weights/weights.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
@@ -254,27 +252,6 @@ static int collecting_needs_cloud(bool *needs, struct collecting *c, struct err 
     return rc;
 }
 
-/* Refuse a cloud model of another vocabulary before it is served. */
-static int collecting_vocabulary(const struct engine *e, struct err *err)
-{
-    const char *name = cloud_option_values.model;
-    struct weights *w = NULL;
-    struct tokenizer *t = NULL;
-    char path[FIND_PATH];
-    if (!name || cloud_option_values.url || find_model(path, name, NULL) != OK)
-        return OK; /* a name, or the server will report it */
-    int rc = weights_open(&w, path, err);
-    if (rc == OK)
-        rc = tokenizer_open(&t, w, err);
-    if (rc == OK && tokenizer_fingerprint(t) != tokenizer_fingerprint(e->tokenizer))
-        rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected that of %s, %016llx, found %016llx",
-                     path, e->name, (unsigned long long)tokenizer_fingerprint(e->tokenizer),
-                     (unsigned long long)tokenizer_fingerprint(t));
-    tokenizer_close(t);
-    weights_close(w);
-    return rc;
-}
-
 /* Open the cloud if it is needed; it must answer. */
 static int collecting_open_cloud(struct collecting *c, struct err *err)
 {
@@ -286,9 +263,7 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     cloud_option_values.mode = "required";
     if (!cloud_option_values.tokens) /* whole answers are written where no router decides */
         cloud_option_values.tokens = c->how->round == 2 ? 1 : CLOUD_MAX_TOKENS;
-    rc = collecting_vocabulary(&c->engine, err);
-    if (rc == OK)
-        rc = setup_routing(&c->routing, &c->server, &c->engine, err);
+    rc = setup_routing(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
     return rc;
