@@ -15,6 +15,7 @@ static const char *score = "generate";
 static const char *extract;
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
+static bool merges;
 static struct eval_options options = {
     .task = "milli", .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN, .target_cost = NAN
 };
@@ -37,6 +38,11 @@ static const struct option_group task_opts = {
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
+        { "--first", NULL, OPTION_SIZE, &options.first, "N",
+          "Leave out the first N of these questions, as other processes ask them: a part of a run, "
+          "with the answers, thresholds and shares of the whole (default: 0)" },
+        { "--count", NULL, OPTION_COUNT, &options.count, "M",
+          "Ask M of them at most (default: all that are left)" },
         OPTION_ROW_PARALLEL,
         OPTION_ROW_PACE,
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
@@ -104,6 +110,10 @@ static const struct option_group output_opts = {
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
           "with the same settings, these are not asked again (default: none)" },
+        { "--merge", NULL, OPTION_FLAG, &merges, NULL,
+          "Ask nothing: put the parts of a run together, finished journals of all of its "
+          "questions, "
+          "which are named after the options, and print the results of the whole" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
         { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
@@ -122,7 +132,7 @@ static const struct option_group *const groups[] = { &task_opts,           &shar
                                                      &audit_option_rows,   NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32 };
+enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32, MERGE = 64 };
 
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
@@ -136,9 +146,9 @@ static const char *eval_unread(unsigned runs)
         bool given;
         unsigned reads;
     } rows[] = {
-        { "--model", engine_options.model, ~(unsigned)EXTRACT },
-        { "--task", strcmp(o->task, "milli"), ~(unsigned)EXTRACT },
-        { "--questions", questions != SIZE_MAX, ~(unsigned)EXTRACT },
+        { "--model", engine_options.model, ~(unsigned)(EXTRACT | MERGE) },
+        { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
+        { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
         { "--score", strcmp(score, "generate"), LOGLIK },
         { "--data", o->data, ANSWERS | LOGLIK | AGREE },
         { "--prompt", o->form, ANSWERS | LOGLIK },
@@ -154,12 +164,14 @@ static const char *eval_unread(unsigned runs)
         { "--target-cost", !isnan(o->target_cost), ANSWERS },
         { "--sweep", o->sweep, ANSWERS | AGREE },
         { "--share", !isnan(o->share), ANSWERS },
-        { "--against", o->against, ANSWERS },
+        { "--against", o->against, ANSWERS | MERGE },
         { "--calibration", o->calibrate, ANSWERS },
-        { "--table", o->table, ANSWERS },
+        { "--table", o->table, ANSWERS | MERGE },
         { "--jsonl", o->jsonl, ANSWERS },
-        { "--csv", o->csv, ANSWERS },
-        { "--svg", o->svg, ANSWERS },
+        { "--first", o->first, ANSWERS },
+        { "--count", o->count, ANSWERS },
+        { "--csv", o->csv, ANSWERS | MERGE },
+        { "--svg", o->svg, ANSWERS | MERGE },
         { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
         { "--latency", network_options.latency, ANSWERS },
         { "--bandwidth", network_options.bandwidth, ANSWERS },
@@ -203,6 +215,8 @@ static int eval_task(struct err *err)
             runs = likelihood ? LOGLIK : options.describe && !i ? DESCRIBE : ANSWERS;
     if (extract)
         runs = EXTRACT;
+    if (merges)
+        runs = MERGE;
     if (!runs)
         return err_set(err, ERR_ARG,
                        "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
@@ -210,13 +224,14 @@ static int eval_task(struct err *err)
     const char *unread = eval_unread(runs);
     if (unread)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
-                       runs == EXTRACT    ? "--extract"
+                       runs == MERGE      ? "--merge"
+                       : runs == EXTRACT  ? "--extract"
                        : runs == DESCRIBE ? "--describe"
                        : runs == LOGLIK   ? "--score "
                                           : "--task ",
-                       runs == EXTRACT || runs == DESCRIBE ? ""
-                       : runs == LOGLIK                    ? score
-                                                           : options.task);
+                       runs == MERGE || runs == EXTRACT || runs == DESCRIBE ? ""
+                       : runs == LOGLIK                                     ? score
+                                                                            : options.task);
     return runs == PPL        ? eval_ppl(&options, err)
            : runs == AGREE    ? eval_agree(&options, err)
            : runs == LOGLIK   ? eval_loglik(&options, err)
@@ -240,8 +255,12 @@ static int cmd_eval_main(int argc, char **argv)
     options.policies = route_options.policy;
     options.questions = questions == SIZE_MAX ? 0 : questions;
     options.max_tokens = max_tokens == SIZE_MAX ? 0 : max_tokens;
-    if (nargs)
+    options.parts = (const char *const *)argv + 1;
+    options.nparts = merges ? (size_t)nargs : 0;
+    if (nargs && !merges)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
+    else if (merges && !nargs)
+        rc = err_set(&err, ERR_ARG, "--merge: expected journals after the options, found none");
     else if (!questions)
         rc = err_set(&err, ERR_ARG, "--questions: expected at least 1");
     else if (!max_tokens)
@@ -256,7 +275,7 @@ static int cmd_eval_main(int argc, char **argv)
 const struct command cmd_eval = {
     .name = "eval",
     .summary = "measure accuracy and share of routed tokens, or perplexity",
-    .args = "",
+    .args = "[PART...]",
     .description =
         "A task is asked end to end: the small model writes, the policy decides, and the cloud "
         "is asked over HTTP. Without -m and a URL, eval asks the demo world's test questions of "
@@ -298,7 +317,9 @@ const struct command cmd_eval = {
         "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json\n"
-        "  mizzle eval --extract answers.jsonl --json",
+        "  mizzle eval --extract answers.jsonl --json\n"
+        "  mizzle eval --questions 200 --first 100 --count 100 --jsonl part-100\n"
+        "  mizzle eval --merge --csv whole.csv part-0 part-100",
     .groups = groups,
     .run = cmd_eval_main,
 };

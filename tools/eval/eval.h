@@ -11,11 +11,14 @@ struct kernels;
 
 struct eval_options {
     const char *task;
-    const char *data;           /* answers: path of the items; NULL for milli */
-    const char *form;           /* answers: as task_form_parse reads it; NULL: the default */
-    const char *shots;          /* answers: as in struct task_options */
-    const char *policies;       /* as eval_list_parse reads them; NULL: mlp if there is a router */
-    size_t questions;           /* 0: the task's default */
+    const char *data;         /* answers: path of the items; NULL for milli */
+    const char *form;         /* answers: as task_form_parse reads it; NULL: the default */
+    const char *shots;        /* answers: as in struct task_options */
+    const char *policies;     /* as eval_list_parse reads them; NULL: mlp if there is a router */
+    size_t questions;         /* 0: the task's default */
+    size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
+    const char *const *parts; /* [nparts] journals to put together in place of asking */
+    size_t nparts;
     size_t max_tokens;          /* limit of one answer; 0: the task's default */
     size_t context;             /* ppl: window; 0: the task's default */
     const char *file;           /* ppl: path of a text; NULL: the demo world's test stream */

@@ -30,7 +30,8 @@ struct answers_run {
     struct eval_list list;
     struct asking asking;
     struct eval_run run;
-    struct eval_about about;
+    json_t *settings;              /* what the answers depend on */
+    struct eval_about about;       /* borrows from them */
     struct eval_entry edge, cloud; /* for baselines that are not in the list */
     struct eval_result *results;   /* [n] */
     bool *shown;                   /* [n] */
@@ -68,23 +69,6 @@ static int answers_open(struct answers_run *m, struct err *err)
     return rc;
 }
 
-/* Open the journal of --jsonl. */
-static int answers_journal(struct answers_run *m, struct err *err)
-{
-    json_t *settings = eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, &m->clock);
-    int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings,
-                                          caps_limited(&m->asking.routing.caps.limits), err)
-                      : err_set(err, ERR_NOMEM, "eval: out of memory");
-    json_decref(settings);
-    return rc;
-}
-
-/* Return at how many shares or thresholds each policy runs. */
-static size_t answers_points(const struct answers_run *m)
-{
-    return m->plan.ntargets ? m->plan.ntargets : m->plan.paper ? PAPER_ROWS : 1;
-}
-
 /* Note what all rows are measured with. */
 static void answers_origin(struct answers_run *m)
 {
@@ -99,6 +83,28 @@ static void answers_origin(struct answers_run *m)
     snprintf(o->form, sizeof(o->form), "%s", task_form_name(m->plan.asked.task));
 }
 
+/* Find out what the run is made with, and open the journal of --jsonl. */
+static int answers_journal(struct answers_run *m, struct err *err)
+{
+    const struct asking *a = &m->asking;
+    answers_origin(m);
+    m->settings = eval_plan_settings(&m->plan, m->o, &m->list, a, &m->clock);
+    json_t *on = eval_origin_json(&m->about.origin);
+    if (!m->settings || !on || json_object_set_new(m->settings, "on", on) != 0 ||
+        json_object_set_new(on, "isa", json_string(a->engine.kernels.isa)) != 0 ||
+        json_object_set_new(on, "parallel", json_integer((json_int_t)a->parallel)) != 0)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    return m->o->jsonl ? eval_journal_open(&m->run.journal, m->o->jsonl, m->settings,
+                                           caps_limited(&a->routing.caps.limits), err)
+                       : OK;
+}
+
+/* Return at how many shares or thresholds each policy runs. */
+static size_t answers_points(const struct answers_run *m)
+{
+    return m->plan.ntargets ? m->plan.ntargets : m->plan.paper ? PAPER_ROWS : 1;
+}
+
 /* Prepare the session for all items, and room for all results. */
 static int answers_prepare(struct answers_run *m, struct err *err)
 {
@@ -111,30 +117,43 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     if (rc == OK && !m->o->quiet)
         fprintf(stderr, "mizzle eval: %s, keys and values in %s\n", m->asking.engine.name,
                 kvcache_name(m->asking.kv));
-    if (rc == OK && m->o->jsonl)
-        rc = answers_journal(m, err);
+    return rc == OK ? answers_journal(m, err) : rc;
+}
+
+/* Return a text of the settings, "" if it is not there. */
+static const char *answers_text(const json_t *from, const char *name)
+{
+    const char *text = json_string_value(json_object_get(from, name));
+    return text ? text : "";
+}
+
+/* Make room for all results, and describe them. */
+static int answers_begin(struct answers_run *m, struct err *err)
+{
     m->n = 2;
     for (size_t i = 0; i < m->list.n; i++)
         m->n += eval_entry_scores(&m->list.at[i]) ? answers_points(m) : 1;
     m->results = calloc(m->n, sizeof(*m->results));
     m->shown = calloc(m->n, sizeof(*m->shown));
-    if (rc == OK && (!m->results || !m->shown))
-        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
+    if (!m->results || !m->shown)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
     m->next = 2;
     m->run.plan = &m->plan;
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.all = m->n - 2;
-    m->about = (struct eval_about){ .task = m->o->task,
+    const json_t *on = json_object_get(m->settings, "on");
+    const json_t *clock = json_object_get(m->settings, "clock");
+    m->about = (struct eval_about){ .task = answers_text(m->settings, "task"),
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
-                                    .isa = m->asking.engine.kernels.isa,
-                                    .clock = eval_clock_name(&m->clock),
-                                    .seed = m->o->seed,
-                                    .parallel = m->asking.parallel };
-    if (rc == OK)
-        answers_origin(m);
-    return rc;
+                                    .isa = answers_text(on, "isa"),
+                                    .clock = answers_text(clock, "kind"),
+                                    .seed = strtoull(answers_text(m->settings, "seed"), NULL, 10),
+                                    .parallel = (size_t)json_integer_value(
+                                        json_object_get(on, "parallel")) };
+    eval_origin_read(&m->about.origin, on);
+    return OK;
 }
 
 /* Ask all items with one model alone: results[at]. */
@@ -146,7 +165,7 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     *own = (struct eval_entry){ .policy = policy };
     snprintf(own->label, sizeof(own->label), "%s", policy_name(policy));
     eval_result_begin(&m->results[at], listed ? listed : own, (double)NAN);
-    if (policy == POLICY_ALWAYS) { /* else this would measure the small model */
+    if (policy == POLICY_ALWAYS && !m->run.merges) { /* else this would measure the small model */
         int rc = m->asking.routing.cloud
                      ? cloud_ready(m->asking.routing.cloud, err)
                      : err_set(err, ERR_NET, "policy always: there is no cloud");
@@ -168,14 +187,22 @@ static bool answers_free(const struct answers_run *m)
            !n->latency && !n->bandwidth && !(n->loss > 0);
 }
 
+/* True if a model is asked alone: it is listed, or wanted; or parts of a run have its answers. */
+static bool answers_runs(const struct answers_run *m, enum policy p, bool wanted)
+{
+    const struct eval_journal_key key = { policy_name(p), (double)NAN, 0, m->plan.asked.at[0] };
+    return wanted || eval_list_find(&m->list, p) ||
+           (m->run.merges && eval_journal_has(m->run.journal, &key));
+}
+
 /* Run the models alone where the list wants it, or where it is free and something is compared. */
 static int answers_baselines(struct answers_run *m, struct err *err)
 {
     bool compares = answers_free(m);
     int rc = OK;
-    if (compares || eval_list_find(&m->list, POLICY_NEVER))
+    if (answers_runs(m, POLICY_NEVER, compares))
         rc = answers_baseline(m, 0, POLICY_NEVER, &m->has_edge, err);
-    if (rc == OK && (compares || eval_list_find(&m->list, POLICY_ALWAYS)))
+    if (rc == OK && answers_runs(m, POLICY_ALWAYS, compares))
         rc = answers_baseline(m, 1, POLICY_ALWAYS, &m->has_cloud, err);
     if (m->has_edge)
         eval_result_compare(&m->results[0], &m->results[0], m->has_cloud ? &m->results[1] : NULL);
@@ -219,8 +246,8 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
                              struct err *err)
 {
     double share = isnan(m->o->share) ? first : (double)m->o->share;
-    return eval_run_threshold(&m->run, r, answers_given(m, r->entry, i),
-                              isnan(r->target) ? share : r->target, err);
+    float given = m->run.merges ? NAN : answers_given(m, r->entry, i);
+    return eval_run_threshold(&m->run, r, given, isnan(r->target) ? share : r->target, err);
 }
 
 /* Take the next result, for an entry at its point i. */
@@ -348,40 +375,6 @@ static int answers_all(struct answers_run *m, struct err *err)
     return rc;
 }
 
-/* Refuse what --adapt cannot be combined with: answers are written once, in order, by one router.
- */
-static int answers_check_adapt(const struct answers_run *m, struct err *err)
-{
-    size_t learn = !m->list.n; /* without --policy, the router's */
-    for (size_t i = 0; i < m->list.n; i++)
-        learn += policy_reads_network(m->list.at[i].policy) && !m->list.at[i].file;
-    if (m->plan.ntargets || m->plan.paper || m->o->jsonl)
-        return err_set(err, ERR_ARG,
-                       "--adapt: expected without --target-routed, --target-cost, --sweep, "
-                       "--table and --jsonl");
-    if (learn != 1)
-        return err_set(err, ERR_ARG,
-                       "--adapt: expected mlp or price without =FILE once in --policy, found %zu",
-                       learn);
-    return OK;
-}
-
-/* A pace is for one series of answers, which alone uses what the limits allow. */
-static int answers_check_pace(const struct answers_run *m, struct err *err)
-{
-    size_t others = m->plan.ntargets + m->plan.paper;
-    for (size_t i = 0; i < m->list.n; i++)
-        others += m->list.at[i].policy != POLICY_NEVER;
-    others -= eval_list_find(&m->list, POLICY_PRICE) != NULL;
-    others +=
-        route_options.audit > 0 && m->list.n > 1; /* the audit of never uses the limits, too */
-    if (!route_options.pace || !others)
-        return OK;
-    return err_set(
-        err, ERR_ARG,
-        "--pace: expected policy price alone, or without --audit with never, and no target");
-}
-
 /* Check the options, before anything is loaded. */
 static int answers_check(struct answers_run *m, struct err *err)
 {
@@ -398,10 +391,8 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
     if (rc == OK)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
-    if (rc == OK && route_options.adapt)
-        rc = answers_check_adapt(m, err);
     if (rc == OK)
-        rc = answers_check_pace(m, err);
+        rc = eval_plan_check(&m->plan, &m->list, o, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK && o->svg)
@@ -451,19 +442,41 @@ static void answers_tell_missing(const struct answers_run *m)
             missing, m->run.journal ? "; the same command asks these answers again" : "");
 }
 
+/* Open models and journal, and choose what is asked. */
+static int answers_ask(struct answers_run *m, struct err *err)
+{
+    int rc = answers_check(m, err);
+    if (rc == OK)
+        rc = answers_open(m, err);
+    if (rc == OK)
+        rc = answers_check_span(m, err);
+    return rc == OK ? answers_prepare(m, err) : rc;
+}
+
+/* Open the parts of a run, whose answers are all there. */
+static int answers_merge(struct answers_run *m, struct err *err)
+{
+    const struct eval_options *o = m->o;
+    m->run.merges = true;
+    int rc = eval_journal_merge(&m->run.journal, o->parts, o->nparts, err);
+    if (rc != OK)
+        return rc;
+    m->settings = json_incref((json_t *)(size_t)eval_journal_settings(m->run.journal));
+    rc = eval_plan_read(&m->plan, &m->list, &m->asking, m->run.journal, err);
+    if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
+        rc = err_set(err, ERR_ARG, "--against: expected one of the policies, found %s", o->against);
+    return rc;
+}
+
 int eval_answers(const struct eval_options *o, struct err *err)
 {
     struct answers_run *m = calloc(1, sizeof(*m));
     if (!m)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     m->o = o;
-    int rc = answers_check(m, err);
+    int rc = o->nparts ? answers_merge(m, err) : answers_ask(m, err);
     if (rc == OK)
-        rc = answers_open(m, err);
-    if (rc == OK)
-        rc = answers_check_span(m, err);
-    if (rc == OK)
-        rc = answers_prepare(m, err);
+        rc = answers_begin(m, err);
     if (rc == OK)
         rc = answers_all(m, err);
     if ((rc == ERR_NET || rc == ERR_REMOTE) && m->run.number)
@@ -475,6 +488,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
     answers_close_results(m);
     eval_list_close(&m->list);
     eval_plan_close(&m->plan);
+    json_decref(m->settings);
     int end = asking_close(&m->asking, rc == OK ? err : NULL);
     free(m);
     return rc == OK ? end : rc;

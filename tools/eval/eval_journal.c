@@ -12,6 +12,11 @@
  * written the same. */
 enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
 
+static const char *journal_where(const struct eval_journal *j)
+{
+    return json_string_value(json_object_get(j->read, "where"));
+}
+
 static json_t *journal_real(double x)
 {
     return isnan(x) ? json_null() : json_real(x);
@@ -48,8 +53,8 @@ static bool journal_add_audit(json_t *line, const struct decode_audit *a)
 /* Take the trace of n tokens from the line: `trace` and `us`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
-    const char *t = json_string_value(json_object_get(j->json, "trace"));
-    const json_t *us = json_object_get(j->json, "us");
+    const char *t = json_string_value(json_object_get(j->read, "trace"));
+    const json_t *us = json_object_get(j->read, "us");
     if (!t || strlen(t) != a->tokens || json_array_size(us) != a->tokens)
         return false;
     if (a->tokens > j->trace_room) {
@@ -78,8 +83,8 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 static bool journal_read_caps(struct eval_journal *j, struct asked *a)
 {
     json_int_t n[3];
-    const json_t *counts = json_object_get(j->json, "counts");
-    const json_t *last = json_object_get(j->json, "last");
+    const json_t *counts = json_object_get(j->read, "counts");
+    const json_t *last = json_object_get(j->read, "last");
     size_t ids = json_array_size(last), bytes;
     if (!counts)
         return true;
@@ -96,6 +101,11 @@ static bool journal_read_caps(struct eval_journal *j, struct asked *a)
     return j->caps.last != NULL;
 }
 
+bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
+{
+    return eval_journal_find(j, key, false);
+}
+
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err)
 {
@@ -103,19 +113,19 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     json_int_t n[13] = { 0 };
     int right = 0, left_out = 0, citer = 0, truncated = 0;
     *out = (struct asked){ 0 };
-    int rc = eval_journal_find(j, key, false, found, err);
-    if (rc != OK || !*found)
-        return rc;
+    *found = eval_journal_find(j, key, false);
+    if (!*found)
+        return OK;
+    json_t *line = (json_t *)(size_t)j->read;
     bool fine =
-        json_unpack(j->json,
-                    "{s:b, s:b, s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
+        json_unpack(line, "{s:b, s:b, s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
                     "right", &right, "citer", &citer, "truncated", &truncated, "left_out",
                     &left_out, "answer", &answer, "ms", &out->ms, "ttft_ms", &out->ttft_ms,
                     "edge_ms", &out->edge_ms, "tokens", &n[0], "cloud", &n[1], "fallback", &n[2],
                     "prompt", &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
-        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled",
-                    &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
-                    &n[11], "wasted", &n[12]) == 0;
+        json_unpack(line, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled", &n[7],
+                    "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down", &n[11],
+                    "wasted", &n[12]) == 0;
     out->right = right;
     out->citer = citer;
     out->truncated = truncated;
@@ -131,9 +141,9 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     out->bytes_down = (uint64_t)n[11];
     out->wasted = (size_t)n[12];
     fine = fine && strlen(answer) < sizeof(out->answer) && journal_read_trace(j, out);
-    if (!fine || !journal_read_caps(j, out) || !journal_read_audit(j->json, &out->audit))
-        return err_set(err, ERR_FORMAT, "%s: line %zu: expected the fields of an answer", j->path,
-                       j->line);
+    if (!fine || !journal_read_caps(j, out) || !journal_read_audit(line, &out->audit))
+        return err_set(err, ERR_FORMAT, "%s: %s: expected the fields of an answer", j->path,
+                       journal_where(j));
     memcpy(out->answer, answer, strlen(answer) + 1);
     return OK;
 }
@@ -188,17 +198,18 @@ static json_t *journal_text(const char *text)
 }
 
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
-                       const struct asked *one, struct err *err)
+                       uint64_t subject, const struct asked *one, struct err *err)
 {
     const struct asked_work *w = &one->work;
     json_t *line = json_pack(
-        "{s:s, s:o, s:I, s:I, s:s, s:b, s:b, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, "
+        "{s:s, s:o, s:I, s:I, s:s, s:I, s:b, s:b, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, "
+        "s:I, "
         "s:I, s:I}",
         "policy", key->policy, "share", journal_real(key->share), "point", (json_int_t)key->point,
-        "item", (json_int_t)key->item, "id", id, "right", one->right, "citer", one->citer,
-        "truncated", one->truncated, "left_out", one->left_out, "answer", one->answer, "ms",
-        one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms, "tokens",
-        (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
+        "item", (json_int_t)key->item, "id", id, "subject", (json_int_t)subject, "right",
+        one->right, "citer", one->citer, "truncated", one->truncated, "left_out", one->left_out,
+        "answer", one->answer, "ms", one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms,
+        "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
         (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
     json_t *rest =
@@ -222,13 +233,13 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
                                 float *threshold, float *tie, bool *found, struct err *err)
 {
-    int rc = eval_journal_find(j, key, true, found, err);
-    if (rc != OK || !*found)
-        return rc;
-    const json_t *t = json_object_get(j->json, "threshold");
+    *found = eval_journal_find(j, key, true);
+    if (!*found)
+        return OK;
+    const json_t *t = json_object_get(j->read, "threshold");
     if (!json_is_number(t))
-        return err_set(err, ERR_FORMAT, "%s: line %zu: field threshold: expected a number", j->path,
-                       j->line);
+        return err_set(err, ERR_FORMAT, "%s: %s: field threshold: expected a number", j->path,
+                       journal_where(j));
     *threshold = (float)json_number_value(t);
     *tie = (float)json_number_value(json_object_get(j->json, "tie"));
     return OK;

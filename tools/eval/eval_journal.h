@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "tools/eval/asking.h"
+#include "tools/eval/eval_plan.h"
 
 struct err;
 struct eval_journal;
@@ -30,6 +31,16 @@ struct eval_journal_key { /* which answer it is */
  * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
                       bool ordered, struct err *err);
+/* Open the parts of one run together, to read. ERR_ARG names the field in which one differs: their
+ * settings must be the same but for first and count, by which they follow one another without a gap
+ * or an overlap until the last question; thresholds must be the same, too. ERR_FORMAT, ERR_IO,
+ * ERR_NOMEM. */
+int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
+                       struct err *err);
+/* Return the settings, which are the journal's; of parts, those of the first. */
+const json_t *eval_journal_settings(const struct eval_journal *j);
+/* Set at, subject and n of *out to the items that were asked. ERR_FORMAT: there are none. */
+int eval_journal_items(struct eval_items *out, const struct eval_journal *j, struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* Read the answer, if the file has it: *found. Its trace is valid
@@ -37,9 +48,11 @@ void eval_journal_close(struct eval_journal *j); /* NULL is fine */
  * ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);
-/* Append an answer. id is the item's. ERR_IO. */
+/* Append an answer. id is the item's, and subject as in struct eval_items. ERR_IO. */
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
-                       const struct asked *one, struct err *err);
+                       uint64_t subject, const struct asked *one, struct err *err);
+/* True if the file has this answer. */
+bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
 
 /* The same for a threshold. */
 int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,

@@ -1,7 +1,6 @@
 #include "tools/eval/eval_origin.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <time.h>
 
 #include "kernels/sys/cpu.h"
@@ -23,6 +22,26 @@ void eval_origin_begin(struct eval_origin *o, const struct engine *e, enum kvcac
         strftime(o->date, sizeof(o->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
     snprintf(o->processor, sizeof(o->processor), "%s", cpu_name());
     text_line(o->processor);
+}
+
+json_t *eval_origin_json(const struct eval_origin *o)
+{
+    json_t *out = json_object();
+#define X(column) json_object_set_new(out, #column, json_string(o->column));
+    EVAL_ORIGIN(X)
+#undef X
+    return out;
+}
+
+void eval_origin_read(struct eval_origin *o, const json_t *from)
+{
+    const char *text;
+    *o = (struct eval_origin){ 0 };
+#define X(column)                                             \
+    text = json_string_value(json_object_get(from, #column)); \
+    snprintf(o->column, sizeof(o->column), "%s", text ? text : "");
+    EVAL_ORIGIN(X)
+#undef X
 }
 
 void eval_origin_string(FILE *to, const char *text)

@@ -2,6 +2,7 @@
 #ifndef TOOLS_EVAL_EVAL_ORIGIN_H
 #define TOOLS_EVAL_EVAL_ORIGIN_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "kernels/kv.h"
@@ -34,6 +35,10 @@ struct eval_origin { /* "": there is none, or it is not known */
 
 /* Set all of *o but cloud and form, which are "". */
 void eval_origin_begin(struct eval_origin *o, const struct engine *e, enum kvcache kv);
+/* Return them as an object; NULL: out of memory. */
+json_t *eval_origin_json(const struct eval_origin *o);
+/* Set *o to what such an object holds. */
+void eval_origin_read(struct eval_origin *o, const json_t *from);
 /* Print text as a string of JSON. */
 void eval_origin_string(FILE *to, const char *text);
 /* End a line of JSON on stdout with ,"edge_model":"NAME",...}; cloud, the model that runs here as

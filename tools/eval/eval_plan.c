@@ -14,6 +14,7 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/setup.h"
+#include "tools/eval/eval_journal.h"
 
 enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
 
@@ -147,8 +148,91 @@ static int plan_task(struct task_options *t, const struct eval_options *o, struc
     return task_form_parse(t, o->form, err);
 }
 
-int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
-                   struct err *err)
+/* Refuse what --adapt cannot be combined with: answers are written once, in order, by one router.
+ */
+static int plan_check_adapt(const struct eval_plan *p, const struct eval_list *l,
+                            const struct eval_options *o, struct err *err)
+{
+    size_t learn = !l->n; /* without --policy, the router's */
+    for (size_t i = 0; i < l->n; i++)
+        learn += policy_reads_network(l->at[i].policy) && !l->at[i].file;
+    if (p->ntargets || p->paper || o->jsonl)
+        return err_set(err, ERR_ARG,
+                       "--adapt: expected without --target-routed, --target-cost, --sweep, "
+                       "--table and --jsonl");
+    if (learn != 1)
+        return err_set(err, ERR_ARG,
+                       "--adapt: expected mlp or price without =FILE once in --policy, found %zu",
+                       learn);
+    return OK;
+}
+
+/* A pace is for one series of answers, which alone uses what the limits allow. */
+static int plan_check_pace(const struct eval_plan *p, const struct eval_list *l, struct err *err)
+{
+    size_t others = p->ntargets + p->paper;
+    for (size_t i = 0; i < l->n; i++)
+        others += l->at[i].policy != POLICY_NEVER;
+    others -= eval_list_find(l, POLICY_PRICE) != NULL;
+    others += route_options.audit > 0 && l->n > 1; /* the audit of never uses the limits, too */
+    if (!route_options.pace || !others)
+        return OK;
+    return err_set(
+        err, ERR_ARG,
+        "--pace: expected policy price alone, or without --audit with never, and no target");
+}
+
+/* Refuse what a part cannot know: what other parts have used of a limit, or which share the first
+ * policy routes of all questions. */
+static int plan_check_part(const struct eval_plan *p, const struct eval_list *list,
+                           const struct eval_options *o, struct err *err)
+{
+    const struct cloud_limit_options *l = &cloud_limit_options;
+    bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(route_options.threshold);
+    if (route_options.adapt || route_options.pace || l->max_tokens != UINT64_MAX ||
+        l->max_upload != UINT64_MAX || l->budget)
+        return err_set(
+            err, ERR_ARG,
+            "--first, --count: expected without limits of the cloud, --pace and --adapt, "
+            "with which an answer depends on those before it");
+    for (size_t i = 0; i < list->n && !shared; i++)
+        if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
+            return err_set(err, ERR_ARG,
+                           "--first, --count: policy %s: expected --share or --target-routed with "
+                           "it, as the share that another policy routes of all questions is not "
+                           "known in a part",
+                           list->at[i].label);
+    return OK;
+}
+
+int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
+                    const struct eval_options *o, struct err *err)
+{
+    int rc = route_options.adapt ? plan_check_adapt(p, l, o, err) : OK;
+    if (rc == OK && (o->first || o->count))
+        rc = plan_check_part(p, l, o, err);
+    return rc == OK ? plan_check_pace(p, l, err) : rc;
+}
+
+/* Keep those items of the list that are asked here. */
+static int plan_part(struct eval_plan *p, const struct eval_options *o, struct err *err)
+{
+    struct eval_items *a = &p->asked;
+    p->whole = a->n;
+    p->first = o->first;
+    if (o->first >= a->n)
+        return err_set(err, ERR_ARG, "--first: expected less than the %zu questions, found %zu",
+                       a->n, o->first);
+    a->n -= o->first;
+    a->n = o->count && o->count < a->n ? o->count : a->n;
+    memmove(a->at, a->at + o->first, a->n * sizeof(*a->at));
+    memmove(a->subject, a->subject + o->first, a->n * sizeof(*a->subject));
+    return OK;
+}
+
+/* Open the task, and choose what is asked and calibrated on. */
+static int plan_choose_all(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                           struct err *err)
 {
     struct task_options t;
     bool milli = !strcmp(o->task, "milli");
@@ -184,6 +268,13 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
     return rc;
 }
 
+int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                   struct err *err)
+{
+    int rc = plan_choose_all(p, o, calibrates, err);
+    return rc == OK ? plan_part(p, o, err) : rc;
+}
+
 void eval_plan_close(struct eval_plan *p)
 {
     task_close(p->asked.task);
@@ -201,8 +292,9 @@ static json_t *plan_policies(const struct eval_list *l)
     json_t *list = json_array();
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s}", "policy", e->label, "router", e->router_digest));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "policy", e->label, "router",
+                                              e->router_digest, "router_name", e->router_name,
+                                              "router_fingerprint", e->router_fingerprint));
     }
     return list;
 }
@@ -217,13 +309,19 @@ static json_t *plan_writers(const struct asking *a, bool chat)
     snprintf(exact, sizeof(exact), "%016" PRIx64, model_exact_fingerprint(e->model, e->pool));
     setup_identity(&cloud, &a->routing, a->server, e);
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s}", "version",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "version",
         MIZZLE_VERSION, "kernels", engine_exactness(e), "edge_name", e->name, "edge", edge,
         "edge_bits", exact, "weights", e->weights ? e->weights : "", "kv", kvcache_name(a->kv),
         "cloud", cloud.name, "cloud_url", cloud.url, "cloud_says", cloud.says, "cloud_vocabulary",
         cloud.vocabulary, "template", chat && chat_form(e->chat) ? chat_form(e->chat) : "", "think",
         chat && chat_options.think ? chat_options.think : "", "cloud_tokens",
-        (json_int_t)cloud_option_values.tokens, "isa", e->kernels.isa);
+        (json_int_t)cloud_option_values.tokens);
+}
+
+/* Return the prices per token, in pico. */
+static json_t *plan_prices(const struct caps_price *p)
+{
+    return json_pack("[I, I, I]", (json_int_t)p->up, (json_int_t)p->cached, (json_int_t)p->down);
 }
 
 #define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
@@ -251,15 +349,18 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
     json_t *all = plan_writers(a, task_form(p->asked.task) == TASK_CHAT);
     json_t *rest = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, s:s, s:s, s:s, "
-        "s:b, s:f, s:s}",
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, s:s, "
+        "s:s, s:s, "
+        "s:b, s:f, s:s, s:o}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
-        task_form_name(p->asked.task), "questions", (json_int_t)p->asked.n, "max_tokens",
+        task_form_name(p->asked.task), "questions", (json_int_t)p->whole, "first",
+        (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
         (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", plan_policies(l),
         "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
         o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
-        "audit", (double)route_options.audit, "limits", limits);
+        "audit", (double)route_options.audit, "limits", limits, "prices",
+        plan_prices(&a->routing.caps.limits.price));
     if (all && rest && json_object_update(all, rest) == 0) {
         json_decref(rest);
         return all;
@@ -267,4 +368,58 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     json_decref(all);
     json_decref(rest);
     return NULL;
+}
+
+/* Read the policies by their labels. */
+static int plan_read_policies(struct eval_list *l, const json_t *policies, struct err *err)
+{
+    char text[EVAL_POLICIES * (EVAL_LABEL + 1)] = "";
+    size_t used = 0, i;
+    const json_t *one;
+    json_array_foreach(policies, i, one)
+    {
+        const char *label = json_string_value(json_object_get(one, "policy"));
+        int n =
+            snprintf(text + used, sizeof(text) - used, "%s%s", i ? "," : "", label ? label : "");
+        used += (size_t)n < sizeof(text) - used ? (size_t)n : 0;
+    }
+    int rc = eval_list_parse(l, text, err);
+    for (i = 0; rc == OK && i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        const char *digest = "", *name = "", *model = "";
+        json_unpack(json_array_get(policies, i), "{s?s, s?s, s?s}", "router", &digest,
+                    "router_name", &name, "router_fingerprint", &model);
+        snprintf(e->router_digest, sizeof(e->router_digest), "%s", digest);
+        snprintf(e->router_name, sizeof(e->router_name), "%s", name);
+        snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%s", model);
+    }
+    return rc;
+}
+
+int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
+                   const struct eval_journal *j, struct err *err)
+{
+    const char *task, *threshold, *span;
+    const json_t *targets, *policies, *target;
+    json_int_t up, cached, down;
+    int by_cost;
+    size_t i;
+    json_t *settings = (json_t *)(size_t)eval_journal_settings(j);
+    if (json_unpack(settings, "{s:s, s:s, s:s, s:o, s:o, s:b, s:[I, I, I]}", "task", &task,
+                    "threshold", &threshold, "span", &span, "targets", &targets, "policies",
+                    &policies, "by_cost", &by_cost, "prices", &up, &cached, &down) != 0 ||
+        json_array_size(targets) > EVAL_TARGETS)
+        return err_set(err, ERR_FORMAT, "--merge: expected the settings of `mizzle eval`");
+    json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
+    p->ntargets = i;
+    p->sweeps = i > 1;
+    p->paper = !strcmp(threshold, "paper");
+    p->by_cost = by_cost;
+    p->asked.closed = !strcmp(task, "milli");
+    a->routing.span.threshold = strtof(span, NULL);
+    a->routing.caps.limits = caps_none;
+    a->routing.caps.limits.price =
+        (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
+    int rc = eval_journal_items(&p->asked, j, err);
+    return rc == OK ? plan_read_policies(l, policies, err) : rc;
 }

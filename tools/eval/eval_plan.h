@@ -14,6 +14,7 @@
 #include "tools/tasks/task.h"
 
 struct err;
+struct eval_journal;
 
 enum { EVAL_TARGETS = STATISTICS_POINTS, EVAL_CALIBRATION = 4000 };
 
@@ -27,6 +28,7 @@ struct eval_items {
 
 struct eval_plan {
     struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
+    size_t whole, first;                  /* those asked are a part of this many, from first on */
     double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
     bool by_cost;                         /* they are costs of an answer's calls instead */
     size_t ntargets;
@@ -44,6 +46,9 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
                    const struct eval_options *o, float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
+/* Refuse what --adapt, --pace, --first and --count cannot be combined with. ERR_ARG. */
+int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
+                    const struct eval_options *o, struct err *err);
 /* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to
  * be calibrated and --calibration names no other file: one item in five is calibrated on and not
  * asked. ERR_ARG if nothing is left to ask, and the errors of task_open. */
@@ -51,6 +56,10 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
                    struct err *err);
 void eval_plan_close(struct eval_plan *p); /* all zero is fine */
 
+/* Set *p, *l and the parts of *a that results are printed with to what a journal was made with:
+ * its settings, and the items of its answers. ERR_FORMAT, ERR_NOMEM. */
+int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
+                   const struct eval_journal *j, struct err *err);
 /* Return all settings that the answers and their times depend on, for the journal. NULL: out of
  * memory. */
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,

@@ -72,11 +72,8 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     const struct asking_how how = run_how(r);
     int rc = OK;
     for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
-        struct asked one;
         const struct eval_journal_key key = run_key(r, items->at[*next]);
-        bool found = false;
-        rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
-        if (rc == OK && !found)
+        if (!run->journal || !eval_journal_has(run->journal, &key))
             rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
     }
     return rc;
@@ -94,12 +91,17 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     const struct eval_journal_key key = run_key(r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
+    if (rc == OK && !found && run->merges)
+        return err_set(err, ERR_ARG,
+                       "--merge: policy %s: item %zu: expected an answer, found none: let its part "
+                       "finish",
+                       r->entry->label, i);
     if (rc == OK && !found) {
         rc = asking_take(&one, run->asking, err);
         if (rc == OK && run->journal)
             rc = task_item(&item, items->task, i, err);
         if (rc == OK && run->journal)
-            rc = eval_journal_write(run->journal, &key, item.id, &one, err);
+            rc = eval_journal_write(run->journal, &key, item.id, items->subject[at], &one, err);
     }
     if (rc == OK && found && !asking_resume(run->asking, &one, &how))
         rc = err_set(err, ERR_FORMAT,
@@ -117,9 +119,10 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->before = run->done = 0;
     r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
-    asking_begin(run->asking);
+    if (!run->merges)
+        asking_begin(run->asking);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
-        rc = run_send(run, r, &next, err);
+        rc = run->merges ? OK : run_send(run, r, &next, err);
         if (rc == OK)
             rc = run_item(run, r, i, err);
         run->done += rc == OK;
@@ -224,6 +227,10 @@ int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given,
     if (rc != OK || known)
         return rc;
     r->threshold = given;
+    if (isnan(given) && run->merges)
+        return err_set(err, ERR_ARG,
+                       "--merge: policy %s: expected a threshold, found none: let its part finish",
+                       r->entry->label);
     if (isnan(given))
         rc = run_calibrate(run, r, share, err);
     if (rc == OK && run->journal)

@@ -19,6 +19,7 @@ struct eval_run {
     const struct eval_plan *plan;
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
+    bool merges;                  /* all answers are in the journal, and asking asks nothing */
     bool shows;                   /* progress, on stderr */
     uint64_t shown_ns;            /* when it was shown last */
     size_t number, all;           /* results so far, the current one included; of the whole run */

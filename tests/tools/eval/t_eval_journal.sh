@@ -116,4 +116,55 @@ stop_cloud
 run 0 -m weights/milli/edge-0.5.gguf --questions 2 --policy never -q
 run 4 -m weights/milli/edge-0.5.gguf --questions 2 --policy mlp -q
 grep -q 'there is no cloud' "$dir/err" || fail "$(cat "$dir/err")"
+
+# Parts, asked by two processes with the lines of the README, are the whole, whatever else is drawn
+# or calibrated; in any order.
+A="--policy never,mlp,max-prob,random --sweep 0:0.2:2 --against random --questions 11 -q"
+U="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f32"
+run 0 $U $A --json
+plain "$dir/out" >"$dir/whole"
+command -v parallel >/dev/null 2>&1 || parallel() { xargs -P 2 -I {} "$@"; }
+sed -n '/^    .* parallel /p; /^    .* --merge /p; /^    .*SLURM/p' tools/eval/README.md |
+    sed 's/^ *//; s,build/mizzle,"$MIZZLE",; s/ 199 / 10 /; s/50/4/g' >"$dir/lines"
+[ "$(wc -l <"$dir/lines")" -eq 3 ] || fail "the lines of the README: $(cat "$dir/lines")"
+(
+    cd "$dir" || exit 1
+    ln -s "$OLDPWD/weights" weights
+    case $MIZZLE in /*) ;; *) MIZZLE=$OLDPWD/$MIZZLE ;; esac
+    grep ' parallel ' lines >one && . ./one
+    rm part-8.jsonl # it is the third task of the array
+    export SLURM_ARRAY_TASK_ID=2
+    grep SLURM lines >one && . ./one
+    grep -e '--merge' lines >one && . ./one
+    [ "$(wc -l <csqa.csv)" -eq 8 ]
+) >"$dir/out" 2>"$dir/err" || fail "the lines of the README: $(cat "$dir/out" "$dir/err")"
+run 0 --merge --against random --json "$dir"/part-8.jsonl "$dir"/part-0.jsonl "$dir"/part-4.jsonl
+plain "$dir/out" >"$dir/merged"
+diff "$dir/whole" "$dir/merged" || fail "the parts are another run than the whole"
+
+# Parts that are not of one run, that overlap, that leave a gap, or that are not finished.
+merge() {
+    says=$1
+    shift
+    run 2 --merge "$@"
+    grep -q -e "$says" "$dir/err" || fail "$*: expected $says, found: $(cat "$dir/err")"
+}
+p=$dir/part
+merge 'first: expected a part that begins with 4, found none' "$p-0.jsonl" "$p-8.jsonl"
+merge 'found 4, which overlap' "$p-0.jsonl" "$p-4.jsonl" "$p-8.jsonl" "$p-4.jsonl"
+merge 'journals after the options' -q
+sed '1s/"seed":"1"/"seed":"2"/' "$p-4.jsonl" >"$p-seed"
+merge 'part-seed: its answers .*: seed: expected "1", found "2"' "$p-0.jsonl" "$p-seed" "$p-8.jsonl"
+sed '/"calibrated":"max-prob"/s/"threshold":[^}]*/"threshold":0.5/' "$p-4.jsonl" >"$p-low"
+merge 'part-low: line .*: threshold of policy max-prob: expected' "$p-0.jsonl" "$p-low" "$p-8.jsonl"
+sed '$d' "$p-4.jsonl" >"$p-cut"
+merge 'policy random: item 7: expected an answer, found none' "$p-0.jsonl" "$p-cut" "$p-8.jsonl"
+merge 'expected without --merge' "$p-0.jsonl" --data x
+# What a part cannot know.
+run 2 $U --questions 8 --first 8 --policy mlp
+grep -q -e '--first: expected less than the 8 questions, found 8' "$dir/err" || fail "$(cat "$dir/err")"
+run 2 $U --questions 8 --count 4 --policy mlp,random
+grep -q -e 'policy random: expected --share or --target-routed' "$dir/err" || fail "$(cat "$dir/err")"
+run 2 $U --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
+grep -q -e '--first, --count: expected without limits' "$dir/err" || fail "$(cat "$dir/err")"
 exit 0
