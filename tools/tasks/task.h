@@ -114,7 +114,6 @@ bool task_settle(struct task *t, const struct chat *chat, struct err *note);
 const char *const *task_stops(const struct task *t);
 /* Cut a text before the first of them. */
 void task_cut(const struct task *t, char *text);
-
 /* Set *out to item i < task_size. ERR_NOMEM. */
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err);
 /* Encode the item's prompt, without special tokens but for those of form chat (model/text/chat.h).
@@ -129,6 +128,10 @@ bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task
                   const char *text);
 /* True when the final answer of the text is right, whether letters are capital or not. */
 bool task_right(const struct task *t, const struct task_item *item, const char *text);
+/* True when a text has stated its final answer in a sentence that is complete ("Therefore, the
+ * answer is (B)."). What follows is a run-on, and not awaited where texts are written only to be
+ * judged. Never for milli, whose answers end there, and in form lm-eval, where others end them. */
+bool task_stated(const struct task *t, const struct task_item *item, const char *text);
 /* True when it is right by CITER's rule: the same letter as the key or, of gsm8k, the same text in
  * the box as in that of the reference answer, as CITER compares them. milli: never. */
 bool task_right_citer(const struct task *t, const struct task_item *item, const char *text);
