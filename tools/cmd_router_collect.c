@@ -15,6 +15,7 @@ static struct collecting_options options = {
     .questions = SIZE_MAX,
     .max_tokens = SIZE_MAX,
     .rollouts = SAMPLE_FILES_NO_LIMIT,
+    .calls = COLLECT_CALLS,
 };
 static const char *labels_name = "citer", *tap_name = "final", *form_name;
 static size_t round_number = 1;
@@ -39,6 +40,8 @@ static const struct option_group collect_opts = {
         { "--rollouts", NULL, OPTION_U64, &options.rollouts, "N",
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
           "other tokens that would need it are left out (default: no limit)" },
+        { "--calls", NULL, OPTION_SIZE, &options.calls, "N",
+          "Have up to N calls of the cloud in flight (default: 16)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
         { "--round", NULL, OPTION_SIZE, &round_number, "N",
@@ -80,8 +83,8 @@ static const char *cmd_router_collect_check(void)
         return "--labels: expected match, citer or divergent";
     if (strcmp(tap_name, router_tap_name(options.tap)) != 0)
         return "--tap: expected final or post_attn";
-    if (!options.questions || !options.max_tokens)
-        return "--questions, --n-predict: expected at least 1";
+    if (!options.questions || !options.max_tokens || !options.calls)
+        return "--questions, --n-predict, --calls: expected at least 1";
     if (round_number < 1 || round_number > 2)
         return "--round: expected 1 or 2";
     if ((round_number == 2) != (options.router != NULL))
@@ -132,8 +135,10 @@ const struct command cmd_router_collect = {
         "token are wrong, the small model continues alone from it, and it may stand if the final "
         "answer is right. Labels divergent: where the two models differ, the cloud continues from "
         "the small model's token, and it may stand unless that spoils the final answer.\n\n"
-        "The cloud is asked only where the small model is wrong, with up to 16 calls in flight; "
-        "where it writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. "
+        "The cloud is asked only where the small model is wrong, with --calls in flight; where it "
+        "writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. An answer "
+        "that is only judged ends with the sentence that states it (\"Therefore, the answer is "
+        "(B).\"). The samples are the same for any number of calls. "
         "An item without a reference answer gets the one that the cloud writes. Texts of more "
         "tokens than the model has positions, or 4096, are left out and counted.\n\n"
         "The folder holds meta.json and one file for every 16 texts. An interrupted collection "

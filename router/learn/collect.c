@@ -1,10 +1,12 @@
 #include "router/learn/collect_internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
@@ -31,10 +33,11 @@ bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
     return a == b || (tokenizer_is_eog(c->tok, a) && tokenizer_is_eog(c->tok, b));
 }
 
-/* Leave out texts that do not fit into the context. */
-static int collect_fit(struct sample_shard *s, const struct collect *c, struct collect_text *texts,
-                       struct err *err)
+/* Begin with all texts, and leave out those that do not fit into the context. */
+static int collect_fit(struct collect_run *r, struct collect_text *texts, struct err *err)
 {
+    struct sample_shard *s = r->s;
+    const struct collect *c = r->c;
     size_t context = session_context(c->session);
     for (size_t i = 0; i < s->ntexts; i++) {
         struct collect_text *t = &texts[i];
@@ -42,53 +45,23 @@ static int collect_fit(struct sample_shard *s, const struct collect *c, struct c
             return err_set(err, ERR_ARG, "collect: text %zu: the prompt is empty", s->first + i);
         t->left_out = t->n > context || (t->n == t->prompt && t->n == context);
         s->counts.too_long += t->left_out;
+        if (!c->cloud && t->n == t->prompt && !t->left_out)
+            return err_set(err, ERR_ARG,
+                           "collect: text %zu: there is neither a reference answer nor a cloud",
+                           s->first + i);
+        r->works[i] =
+            (struct collect_work){ .text = t, .number = s->first + i, .read = { .dim = s->dim } };
+        r->works[i].too_long = t->left_out;
+        r->works[i].stage = t->left_out ? COLLECT_DONE : COLLECT_NEW;
     }
     return OK;
 }
 
-/* Let the cloud write the answers of the texts that have none. */
-static int collect_write(struct sample_shard *s, struct collect *c, struct collect_text *texts,
-                         struct err *err)
-{
-    size_t n = 0;
-    int rc = OK;
-    struct collect_chain *chains = calloc(s->ntexts + 1, sizeof(*chains));
-    if (!chains)
-        return err_set(err, ERR_NOMEM, "collect: out of memory");
-    for (size_t i = 0; rc == OK && i < s->ntexts; i++) {
-        const struct collect_text *t = &texts[i];
-        if (t->left_out || t->n > t->prompt)
-            continue;
-        if (!c->cloud)
-            rc = err_set(err, ERR_ARG,
-                         "collect: text %zu: there is neither a reference answer nor a cloud",
-                         s->first + i);
-        else
-            rc = collect_chain_open(&chains[n], c, t->ids, t->n, NULL, c->o->max_tokens, err);
-        chains[n++].row = i;
-    }
-    if (rc == OK)
-        rc = collect_chains_run(chains, n, c, err);
-    for (size_t i = 0; i < n; i++) {
-        struct collect_text *t = &texts[chains[i].row];
-        if (rc == OK && !chains[i].refused) {
-            uint32_t *ids = t->ids;
-            t->ids = chains[i].ids;
-            t->n = chains[i].n;
-            chains[i].ids = ids;
-            s->counts.written++;
-        }
-        t->left_out = t->left_out || chains[i].refused;
-        collect_chain_close(&chains[i]);
-    }
-    free(chains);
-    return rc;
-}
-
 /* Add the row of the token at ids[at], whose hidden state is `back` tokens ago. */
-static int collect_add(struct sample_shard *s, struct collect *c, const struct collect_text *text,
-                       size_t number, size_t at, size_t back, struct err *err)
+static int collect_add(struct collect_work *w, const struct collect *c, size_t at, size_t back,
+                       struct err *err)
 {
+    const struct collect_text *text = w->text;
     const struct kernels *k = model_kernels(session_model(c->session));
     size_t edge = k->argmax_f32(session_logits(c->session, back), tokenizer_size(c->tok));
     uint32_t gold = text->ids[at];
@@ -100,47 +73,61 @@ static int collect_add(struct sample_shard *s, struct collect *c, const struct c
                                     .before = { at > 1 ? (int32_t)text->ids[at - 2]
                                                        : SAMPLE_NOT_ASKED,
                                                 (int32_t)text->ids[at - 1] },
-                                    .text = (int32_t)number,
+                                    .text = (int32_t)w->number,
                                     .subject = text->subject,
                                     .label = right,
                                     .way = (uint8_t)(right     ? SAMPLE_EDGE_RIGHT
                                                      : decided ? SAMPLE_EDGE_WRONG
                                                                : SAMPLE_UNDECIDED) };
-    return sample_shard_add(s, session_hidden(c->session, c->o->tap, back), &row, err);
+    return sample_shard_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
 }
 
-/* Run the edge over a text, add its rows, and ask the cloud where the edge is wrong. */
-static int collect_read(struct sample_shard *s, struct collect *c, struct collect_window *w,
-                        struct collect_text *texts, size_t i, struct err *err)
+/* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
+static int collect_read(struct collect_run *r, struct collect_work *w, struct err *err)
 {
-    const struct collect_text *t = &texts[i];
+    struct collect *c = r->c;
+    const struct collect_text *t = w->text;
     size_t at = t->prompt; /* the token whose hidden state comes next */
     session_rewind(c->session, 0);
     int rc = at > 1 ? session_eval(c->session, t->ids, at - 1, c->o->stop, err) : OK;
     while (rc == OK && at < t->n) {
-        size_t n = t->n - at < BATCH_ROWS ? t->n - at : BATCH_ROWS, row = s->n;
+        size_t n = t->n - at < BATCH_ROWS ? t->n - at : BATCH_ROWS;
         rc = session_eval(c->session, t->ids + at - 1, n, c->o->stop, err);
         for (size_t j = 0; rc == OK && j < n; j++)
-            rc = collect_add(s, c, t, s->first + i, at + j, n - 1 - j, err);
-        for (size_t j = 0; rc == OK && j < n && !t->left_out; j++)
-            if (s->rows[row + j].way == SAMPLE_UNDECIDED)
-                rc = collect_window_add(w, c, s, texts, row + j, t->ids, at + j, err);
+            rc = collect_add(w, c, at + j, n - 1 - j, err);
         at += n;
     }
     c->stats.tokens += t->n - t->prompt;
-    if (rc == OK && c->o->progress)
-        c->o->progress(c->o->arg, &c->stats);
+    for (size_t i = 0; rc == OK && i < w->read.n; i++)
+        if (w->read.rows[i].way == SAMPLE_UNDECIDED)
+            rc = collect_chain_open(w, c, t->prompt + i, NULL, 1, false, i, err);
     return rc;
 }
 
-/* Decide the rows from `first` on that need only the cloud's token. */
-static void collect_decide(struct sample_shard *s, const struct collect *c, size_t first)
+/* Take the answer that the cloud has written for a text without one. */
+static int collect_take_answer(struct collect_work *w, struct err *err)
 {
-    for (size_t i = first; i < s->n; i++) {
-        struct sample_row *r = &s->rows[i];
-        if (r->way != SAMPLE_UNDECIDED || r->cloud == SAMPLE_NOT_ASKED)
-            continue;
-        uint32_t cloud = (uint32_t)r->cloud;
+    struct collect_text *t = w->text;
+    const struct collect_chain *chain = &w->chains[w->first];
+    size_t bytes = chain->n * sizeof(*t->ids);
+    uint32_t *ids = realloc(t->ids, bytes);
+    if (!ids)
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    memcpy(ids, chain->ids, bytes);
+    t->ids = ids;
+    t->n = chain->n;
+    w->written = true;
+    return OK;
+}
+
+/* Take the cloud's tokens, and decide the rows that need nothing else. */
+static void collect_take_tokens(struct collect_work *w, const struct collect *c)
+{
+    for (size_t i = w->first; i < w->nchains; i++) {
+        const struct collect_chain *chain = &w->chains[i];
+        struct sample_row *r = &w->read.rows[chain->row];
+        uint32_t cloud = chain->ids[chain->n - 1];
+        r->cloud = (int32_t)cloud;
         if (c->o->labels == COLLECT_CITER && collect_same(c, cloud, (uint32_t)r->gold)) {
             r->way = SAMPLE_CLOUD_RIGHT;
         } else if (c->o->labels == COLLECT_DIVERGENT && collect_same(c, cloud, (uint32_t)r->edge)) {
@@ -150,81 +137,177 @@ static void collect_decide(struct sample_shard *s, const struct collect *c, size
     }
 }
 
-/* Collect all texts of a shard. The rollouts of citer need the session at their text, so each text
- * is finished before the next one; otherwise calls of several texts are in flight together. */
-static int collect_texts(struct sample_shard *s, struct collect *c, struct collect_window *w,
-                         struct collect_text *texts, uint64_t drawn, struct err *err)
+/* True when a text may begin. Few are in progress at a time, so that their answers share what a
+ * model in this process has read; and of two that begin alike, the second finds what the first has
+ * asked. */
+static bool collect_may_begin(const struct collect_run *r, size_t i)
 {
+    const struct collect_text *t = r->works[i].text;
+    size_t most = r->c->o->labels == COLLECT_DIVERGENT ? r->calls / 2 + 1 : r->calls;
+    size_t busy = 0;
+    for (size_t k = r->head; k < i; k++) {
+        const struct collect_text *o = r->works[k].text;
+        size_t n = o->prompt < t->prompt ? o->prompt : t->prompt;
+        busy += r->works[k].stage != COLLECT_DONE;
+        if (!memcmp(o->ids, t->ids, n * sizeof(*t->ids)))
+            return false;
+    }
+    return busy < most;
+}
+
+/* Go on to the next stage of a text; the chains of this one have ended. */
+static int collect_next_stage(struct collect_run *r, struct collect_work *w, struct err *err)
+{
+    struct collect *c = r->c;
+    size_t first = w->nchains;
+    int rc;
+    switch (w->stage++) {
+    case COLLECT_NEW:
+        if (w->text->n > w->text->prompt)
+            w->stage = COLLECT_READ;
+        else
+            return collect_chain_open(w, c, w->text->prompt, NULL, c->o->max_tokens, false, 0, err);
+        break;
+    case COLLECT_WRITE:
+        return collect_take_answer(w, err);
+    case COLLECT_READ:
+        w->first = first;
+        return collect_read(r, w, err);
+    case COLLECT_ASK:
+        collect_take_tokens(w, c);
+        break;
+    case COLLECT_DRAW:
+        w->first = first;
+        collect_draw(w, c, &r->drawn);
+        if (c->o->labels == COLLECT_DIVERGENT)
+            return collect_roll_open(w, c, true, err);
+        w->stage = COLLECT_DONE;
+        rc = collect_chains_settle(r, w, err);
+        return rc == OK ? collect_roll_edge(w, c, err) : rc;
+    case COLLECT_ROLL:
+        collect_roll_judge(w, true);
+        w->first = first;
+        return collect_roll_open(w, c, false, err);
+    case COLLECT_ROLL_OWN:
+        collect_roll_judge(w, false);
+        break;
+    case COLLECT_DONE:
+        break;
+    }
+    return OK;
+}
+
+/* True while a text must wait for those before it. What the edge writes for citer needs the session
+ * at its text, and the cloud of round 2 for itself. */
+static bool collect_waits(const struct collect_run *r, size_t i)
+{
+    const struct collect_options *o = r->c->o;
+    enum collect_stage stage = r->works[i].stage;
+    bool waits = (stage == COLLECT_NEW && !collect_may_begin(r, i)) ||
+                 (o->labels == COLLECT_CITER && stage >= COLLECT_READ && i > r->head);
+    for (size_t k = r->head; stage == COLLECT_DRAW && k < i; k++)
+        waits = waits || r->works[k].stage <= COLLECT_DRAW;
+    return waits;
+}
+
+/* Bring a text as far as it goes without waiting. */
+static int collect_advance(struct collect_run *r, size_t i, struct err *err)
+{
+    struct collect_work *w = &r->works[i];
     int rc = OK;
-    bool citer = c->o->labels == COLLECT_CITER;
-    for (size_t i = 0; rc == OK && i < s->ntexts; i++) {
-        size_t first = s->n;
-        if (texts[i].left_out)
-            continue;
-        rc = collect_read(s, c, w, texts, i, err);
-        if (rc == OK && citer)
-            rc = collect_window_finish(w, c, s, texts, err);
-        if (rc != OK || !citer || texts[i].left_out)
-            continue;
-        collect_decide(s, c, first);
-        rc = collect_roll_edge(s, c, &texts[i], first, s->first + i, &drawn, err);
+    while (rc == OK && w->stage != COLLECT_DONE && !collect_waits(r, i)) {
+        bool ended, refused;
+        rc = collect_chains_turn(r, w, &ended, &refused, err);
+        if (rc != OK || !ended)
+            break;
+        r->moved = true;
+        if (refused)
+            w->stage = COLLECT_DONE;
+        else
+            rc = collect_next_stage(r, w, err);
+        w->text->left_out = w->text->left_out || refused;
     }
-    if (rc == OK)
-        rc = collect_window_finish(w, c, s, texts, err);
-    if (rc != OK || c->o->labels != COLLECT_DIVERGENT)
-        return rc;
-    collect_decide(s, c, 0);
-    return collect_roll_cloud(s, c, texts, &drawn, err);
+    return rc;
 }
 
-struct dropped {
-    const struct sample_shard *s;
-    const struct collect_text *texts;
-};
-
-/* True for a row that is not a sample. */
-static bool collect_drops(const void *arg, size_t row)
+/* Complete a text: commit its calls, and add its samples to the shard. */
+static int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
 {
-    const struct dropped *d = arg;
-    const struct sample_row *r = &d->s->rows[row];
-    return d->texts[(size_t)r->text - d->s->first].left_out || r->way >= SAMPLE_WAYS;
+    struct sample_counts *n = &r->s->counts;
+    const struct sample_shard *read = &w->read;
+    int rc = collect_chains_settle(r, w, err);
+    size_t samples = r->s->n;
+    n->written += w->written;
+    n->refused += w->text->left_out && !w->too_long;
+    for (size_t i = 0; rc == OK && !w->text->left_out && i < read->n; i++) {
+        const struct sample_row *row = &read->rows[i];
+        n->left_out += row->way == SAMPLE_UNDRAWN;
+        if (row->way >= SAMPLE_WAYS)
+            continue;
+        n->right += row->label;
+        n->rollouts += row->way == SAMPLE_ROLLOUT;
+        rc = sample_shard_add(r->s, read->hidden + i * read->dim, row, err);
+    }
+    n->texts += r->s->n > samples;
+    n->samples = r->s->n;
+    sample_shard_close(&w->read);
+    r->c->stats.texts++;
+    return rc;
 }
 
-/* Count what became of all rows, and drop those that are not samples. */
-static void collect_count(struct sample_shard *s, const struct collect_text *texts)
+/* Called by the cloud, from any thread. */
+static void collect_news(void *arg)
 {
-    struct sample_counts *n = &s->counts;
-    const struct dropped dropped = { s, texts };
-    for (size_t i = 0; i < s->ntexts; i++)
-        n->refused += texts[i].left_out;
-    n->refused -= n->too_long;
-    for (size_t i = 0; i < s->n; i++)
-        n->left_out +=
-            s->rows[i].way == SAMPLE_UNDRAWN && !texts[(size_t)s->rows[i].text - s->first].left_out;
-    sample_shard_drop(s, collect_drops, &dropped);
-    n->samples = s->n;
-    for (size_t i = 0; i < s->n; i++) {
-        n->texts += !i || s->rows[i].text != s->rows[i - 1].text;
-        n->right += s->rows[i].label;
-        n->rollouts += s->rows[i].way == SAMPLE_ROLLOUT;
+    struct collect_run *r = arg;
+    atomic_fetch_add(&r->news, 1);
+    os_wake(&r->news);
+}
+
+/* Collect all texts, the earlier ones first where there is not room for all calls. */
+static int collect_texts(struct collect_run *r, struct err *err)
+{
+    struct collect *c = r->c;
+    int rc = OK;
+    while (rc == OK && r->head < r->s->ntexts) {
+        uint32_t seen = atomic_load(&r->news);
+        r->moved = false;
+        for (size_t i = r->head; rc == OK && i < r->s->ntexts; i++)
+            rc = collect_advance(r, i, err);
+        while (rc == OK && r->head < r->s->ntexts && r->works[r->head].stage == COLLECT_DONE)
+            rc = collect_complete(r, &r->works[r->head++], err);
+        if (rc == OK && r->moved && c->o->progress)
+            c->o->progress(c->o->arg, &c->stats);
+        else if (rc == OK && !r->moved)
+            os_wait(&r->news, seen);
     }
+    return rc;
 }
 
 int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text *texts,
                   uint64_t drawn, struct err *err)
 {
-    struct collect_window w = { .n = 0 };
-    int rc = collect_fit(s, c, texts, err);
-    if (rc == OK && !c->cloud && c->o->labels != COLLECT_MATCH)
-        rc = err_set(err, ERR_ARG, "collect: labels %s need a cloud",
-                     collect_labels_name(c->o->labels));
+    const struct cloud_port *p = c->cloud;
+    if (!p && c->o->labels != COLLECT_MATCH)
+        return err_set(err, ERR_ARG, "collect: labels %s need a cloud",
+                       collect_labels_name(c->o->labels));
+    struct collect_run r = {
+        .c = c, .s = s, .drawn = drawn, .calls = c->o->calls ? c->o->calls : COLLECT_CALLS
+    };
+    r.works = calloc(s->ntexts + 1, sizeof(*r.works));
+    if (!r.works)
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    if (p && p->notify)
+        p->notify(p->arg, collect_news, &r);
+    int rc = collect_fit(&r, texts, err);
     if (rc == OK)
-        rc = collect_write(s, c, texts, err);
-    if (rc == OK)
-        rc = collect_texts(s, c, &w, texts, drawn, err);
-    if (rc == OK)
-        collect_count(s, texts);
-    else
-        collect_window_drop(&w, c);
+        rc = collect_texts(&r, err);
+    if (p && p->notify)
+        p->notify(p->arg, NULL, NULL);
+    for (size_t i = 0; i < s->ntexts; i++) {
+        collect_chains_drop(&r.works[i], c);
+        free(r.works[i].chains);
+        sample_shard_close(&r.works[i].read);
+    }
+    free(r.works);
     return rc;
 }

@@ -11,8 +11,9 @@
  *
  * Answers are teacher-forced: each token is judged after the reference's tokens before it. The
  * cloud is asked only where the edge is wrong. An end-of-text token is equal to any other. All
- * results depend on the texts, the models and the options alone, not on the order in which replies
- * come. */
+ * results depend on the texts, the models and the options alone, neither on how many calls are in
+ * flight nor on the order in which replies come. Nothing is asked twice: a text that begins like an
+ * earlier one waits for it, and answers of the same text share what they begin with. */
 #ifndef ROUTER_LEARN_COLLECT_H
 #define ROUTER_LEARN_COLLECT_H
 
@@ -30,7 +31,10 @@ struct sampler;
 struct tokenizer;
 
 enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT };
-enum { COLLECT_CALLS = 16 }; /* most calls in flight */
+enum { COLLECT_CALLS = 16 }; /* most calls in flight, unless the options say another */
+
+/* What is known of a generated answer: whether it is right may still depend on what follows. */
+enum collect_verdict { COLLECT_OPEN, COLLECT_WRONG, COLLECT_RIGHT };
 
 /* Return "match", "citer" or "divergent". */
 const char *collect_labels_name(enum collect_labels l);
@@ -45,14 +49,18 @@ struct collect_text {
 };
 
 struct collect_stats {
-    uint64_t tokens; /* of reference answers that the edge has read */
-    uint64_t calls;  /* made to the cloud */
-    uint64_t known;  /* answers of the cloud that needed no call */
+    uint64_t texts;    /* that are complete, those left out included */
+    uint64_t tokens;   /* of reference answers that the edge has read */
+    uint64_t rollouts; /* answers written to their end, after a token of the edge or of the cloud */
+    uint64_t calls;    /* made to the cloud */
+    uint64_t known;    /* answers of the cloud that needed no call */
+    uint64_t written;  /* tokens that the calls have brought and that were used */
 };
 
 struct collect_options {
     enum collect_labels labels;
     enum tap tap;
+    size_t calls;                /* most in flight; 0: COLLECT_CALLS */
     size_t max_tokens;           /* of what is written to the end of an answer */
     uint64_t rollouts;           /* draw this many of the tokens whose answers have to be written */
     uint64_t texts;              /* evenly over this many texts */
@@ -60,16 +68,18 @@ struct collect_options {
     float threshold;             /* of that router */
     const char *const *stops;    /* NULL-terminated strings at which an answer ends, or NULL */
     const _Atomic int *stop;     /* nonzero: interrupted; may be NULL */
-    /* Judge a generated answer ids[n] of this text, end-of-text included if it has come. */
-    int (*judge)(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,
-                 struct err *err);
-    /* Called when a text has been read or an answer written. May be NULL. */
+    /* Judge a generated answer ids[n] of this text, end-of-text included if it has come. Called
+     * after each token, so that an answer ends with its verdict; COLLECT_OPEN is not for one that
+     * has ended. Depends on the ids alone. */
+    int (*judge)(void *arg, enum collect_verdict *verdict, size_t text, const uint32_t *ids,
+                 size_t n, bool ended, struct err *err);
+    /* Called whenever the stats have changed. May be NULL. */
     void (*progress)(void *arg, const struct collect_stats *stats);
     void *arg;
 };
 
 /* The parts are borrowed. The session's model is the edge; sampler is greedy; cloud may be NULL for
- * match if all texts have references. */
+ * match if all texts have references. Its port has look, and notify if calls take their time. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;

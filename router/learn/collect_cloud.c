@@ -1,5 +1,4 @@
-/* collect_cloud.c - calls in flight together. They are made and committed in an order that does not
- * depend on when replies come, so a recording is the same each time. */
+/* collect_cloud.c - what the cloud writes: chains of calls, many in flight together. */
 #include "router/learn/collect_internal.h"
 
 #include <stdlib.h>
@@ -9,166 +8,246 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 
-/* Find the token after ids[n] without a call. */
-static bool collect_known(struct collect *c, const uint32_t *ids, size_t n, uint32_t *id)
+/* See whether a chain has ended with its last id, number `at`; its text's prompt ends before. */
+static int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number,
+                             size_t prompt, size_t at, struct err *err)
 {
-    const struct cloud_port *p = c->cloud;
-    bool known = p->known(p->arg, ids, n, id) != ORIGIN_NONE && *id < tokenizer_size(c->tok);
-    c->stats.known += known;
-    return known;
-}
-
-/* Take and commit the answer of a call. *refused: the server refuses this text. */
-static int collect_take(void **call, struct collect *c, uint32_t *id, bool *refused,
-                        struct err *err)
-{
-    int rc = c->cloud->take(*call, id, err);
-    *refused = rc == ERR_TEXT;
-    if (*refused)
-        c->refusal = *err;
-    if (rc == OK || rc == ERR_TEXT)
-        c->cloud->commit(*call);
-    else
-        c->cloud->drop(*call);
-    *call = NULL;
-    if (rc == OK && *id >= tokenizer_size(c->tok))
-        return err_set(err, ERR_REMOTE, "cloud: expected an id below %zu, found %u",
-                       tokenizer_size(c->tok), (unsigned)*id);
-    return rc == ERR_TEXT ? OK : rc;
-}
-
-/* Wait for the oldest answer of the window. */
-static int collect_window_next(struct collect_window *w, struct collect *c, struct sample_shard *s,
-                               struct collect_text *texts, struct err *err)
-{
-    size_t row = w->at[w->first].row;
-    void *call = w->at[w->first].call;
-    uint32_t id;
-    bool refused;
-    w->first = (w->first + 1) % COLLECT_CALLS;
-    w->n--;
-    int rc = collect_take(&call, c, &id, &refused, err);
-    if (rc != OK)
-        return rc;
-    if (refused)
-        texts[(size_t)s->rows[row].text - s->first].left_out = true;
-    else
-        s->rows[row].cloud = (int32_t)id;
-    return OK;
-}
-
-int collect_window_add(struct collect_window *w, struct collect *c, struct sample_shard *s,
-                       struct collect_text *texts, size_t row, const uint32_t *ids, size_t n,
-                       struct err *err)
-{
-    uint32_t id;
-    int rc = OK;
-    if (collect_known(c, ids, n, &id)) {
-        s->rows[row].cloud = (int32_t)id;
+    const struct tokenizer *tok = c->tok;
+    size_t bytes, end, length;
+    uint32_t id = chain->ids[at];
+    const char *text = tokenizer_is_control(tok, id) ? NULL : tokenizer_bytes(tok, id, &bytes);
+    bool stopped = text && stops_feed(&chain->stops, text, bytes, &end, &length);
+    chain->ended = chain->ended || stopped || at + 1 == chain->most ||
+                   (at >= chain->given && tokenizer_is_eog(tok, id));
+    if (!chain->rolls || at < chain->given)
         return OK;
-    }
-    if (w->n == COLLECT_CALLS)
-        rc = collect_window_next(w, c, s, texts, err);
-    if (rc != OK)
-        return rc;
-    size_t at = (w->first + w->n) % COLLECT_CALLS;
-    rc = c->cloud->ask(c->cloud->arg, ids, n, 1, NULL, &w->at[at].call, err);
-    if (rc != OK)
-        return rc;
-    w->at[at].row = row;
-    w->n++;
-    c->stats.calls++;
-    return OK;
-}
-
-int collect_window_finish(struct collect_window *w, struct collect *c, struct sample_shard *s,
-                          struct collect_text *texts, struct err *err)
-{
-    int rc = OK;
-    while (rc == OK && w->n)
-        rc = collect_window_next(w, c, s, texts, err);
+    int rc = c->o->judge(c->o->arg, &chain->verdict, number, chain->ids + prompt, at + 1 - prompt,
+                         chain->ended, err);
+    chain->ended = chain->ended || chain->verdict != COLLECT_OPEN;
+    c->stats.rollouts += chain->ended;
     return rc;
 }
 
-void collect_window_drop(struct collect_window *w, const struct collect *c)
+int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
+                       const uint32_t *last, size_t more, bool rolls, size_t row, struct err *err)
 {
-    for (; w->n; w->n--, w->first = (w->first + 1) % COLLECT_CALLS)
-        c->cloud->drop(w->at[w->first].call);
-}
-
-int collect_chain_open(struct collect_chain *chain, const struct collect *c, const uint32_t *ids,
-                       size_t n, const uint32_t *last, size_t more, struct err *err)
-{
-    size_t begun = n + (last != NULL), context = session_context(c->session);
+    const struct collect_text *t = w->text;
+    size_t begun = given + (last != NULL), context = session_context(c->session);
     size_t most = more < context - begun ? begun + more : context;
-    *chain = (struct collect_chain){ .n = begun, .most = most };
+    if (w->nchains == w->room) {
+        size_t room = 2 * w->room + 8;
+        struct collect_chain *chains = realloc(w->chains, room * sizeof(*chains));
+        if (!chains)
+            return err_set(err, ERR_NOMEM, "collect: out of memory");
+        w->chains = chains;
+        w->room = room;
+    }
+    struct collect_chain *chain = &w->chains[w->nchains];
+    *chain = (struct collect_chain){
+        .given = given, .begun = begun, .n = begun, .most = most, .row = row, .rolls = rolls
+    };
     chain->ids = malloc(most * sizeof(*chain->ids));
     if (!chain->ids)
         return err_set(err, ERR_NOMEM, "collect: out of memory");
-    memcpy(chain->ids, ids, n * sizeof(*ids));
+    w->nchains++;
+    memcpy(chain->ids, t->ids, given * sizeof(*t->ids));
     if (last)
-        chain->ids[n] = *last;
+        chain->ids[given] = *last;
+    int rc = stops_begin(&chain->stops, c->o->stops, err);
+    for (size_t at = t->prompt; rc == OK && at < begun; at++)
+        rc = collect_chain_see(chain, c, w->number, t->prompt, at, err);
+    return rc;
+}
+
+/* Look for the token that follows a chain's ids in the text itself, in the chains before it, and in
+ * memo and store. CLOUD_COMING: somebody else has asked for it. */
+static enum cloud_sight collect_foresee(const struct collect_run *r, const struct collect_work *w,
+                                        const struct collect_chain *chain, uint32_t *id)
+{
+    const struct collect_text *t = w->text;
+    const struct cloud_port *p = r->c->cloud;
+    size_t n = chain->n, bytes = n * sizeof(*chain->ids);
+    if (n < t->n && w->stage >= COLLECT_ASK && !memcmp(chain->ids, t->ids, bytes)) {
+        int32_t cloud = w->read.rows[n - t->prompt].cloud;
+        if (w->written || cloud != SAMPLE_NOT_ASKED) {
+            *id = w->written ? t->ids[n] : (uint32_t)cloud;
+            return CLOUD_HERE;
+        }
+    }
+    for (const struct collect_chain *o = w->chains + w->first; o < chain; o++) {
+        if (o->n < n || (o->n == n && o->ended) || memcmp(chain->ids, o->ids, bytes) != 0)
+            continue;
+        if (o->n == n)
+            return CLOUD_COMING;
+        *id = o->ids[n];
+        return CLOUD_HERE;
+    }
+    return p->peek(p->arg, chain->ids, n, id);
+}
+
+/* Return how many tokens a chain's next call may ask for. */
+static size_t collect_wanted(const struct collect_chain *chain, size_t at, const struct collect *c)
+{
+    size_t want = c->cloud->tokens(c->cloud->arg), left = chain->most - at;
+    return want < left ? want : left;
+}
+
+static int collect_ask(struct collect_run *r, struct collect_chain *chain, struct err *err)
+{
+    const struct cloud_port *p = r->c->cloud;
+    struct collect_call *calls = realloc(chain->calls, (chain->ncalls + 1) * sizeof(*calls));
+    if (!calls)
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    chain->calls = calls;
+    calls[chain->ncalls].at = chain->n;
+    int rc = p->ask(p->arg, chain->ids, chain->n, collect_wanted(chain, chain->n, r->c), NULL,
+                    &calls[chain->ncalls].call, err);
+    if (rc != OK)
+        return rc;
+    chain->ncalls++;
+    chain->live = true;
+    r->live++;
+    r->c->stats.calls++;
     return OK;
 }
 
-void collect_chain_close(struct collect_chain *chain)
+/* Append a token. */
+static int collect_append(struct collect_run *r, struct collect_work *w,
+                          struct collect_chain *chain, uint32_t id, struct err *err)
 {
-    free(chain->ids);
-    *chain = (struct collect_chain){ 0 };
+    if (id >= tokenizer_size(r->c->tok))
+        return err_set(err, ERR_REMOTE, "cloud: expected an id below %zu, found %u",
+                       tokenizer_size(r->c->tok), (unsigned)id);
+    chain->ids[chain->n++] = id;
+    r->moved = true;
+    return collect_chain_see(chain, r->c, w->number, w->text->prompt, chain->n - 1, err);
 }
 
-/* True when nothing more is written. */
-static bool collect_chain_ended(const struct collect_chain *chain, const struct collect *c)
+/* Take a token of a chain's call, if one has come. *waits: none has. */
+static int collect_listen(struct collect_run *r, struct collect_work *w,
+                          struct collect_chain *chain, bool *waits, struct err *err)
 {
-    return chain->refused || chain->n == chain->most ||
-           tokenizer_is_eog(c->tok, chain->ids[chain->n - 1]);
+    const struct cloud_port *p = r->c->cloud;
+    const struct collect_call *last = &chain->calls[chain->ncalls - 1];
+    size_t have = chain->n - last->at;
+    bool over;
+    uint32_t id;
+    int rc = OK;
+    *waits = false;
+    if (p->look(last->call, &id, have, 1, &over)) {
+        rc = collect_append(r, w, chain, id, err);
+        r->c->stats.written++;
+        /* A stream that ends by itself leaves its connection open. */
+        bool full = chain->n == chain->most || tokenizer_is_eog(r->c->tok, id);
+        if (chain->ended && !full && !over && p->enough)
+            p->enough(last->call);
+    } else if (!over) {
+        *waits = true;
+    } else if (!have) {
+        rc = p->take(last->call, &id, err);
+        chain->refused = chain->ended = rc == ERR_TEXT;
+        if (chain->refused)
+            r->c->refusal = *err;
+        rc = chain->refused ? OK : rc;
+    }
+    if (over || chain->ended) {
+        chain->live = false;
+        r->live--;
+        r->moved = true;
+    }
+    return rc;
 }
 
-/* Take the answer that is awaited, go on through what is known, and ask again. */
-static int collect_chain_turn(struct collect_chain *chain, struct collect *c, struct err *err)
+int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *ended, bool *refused,
+                        struct err *err)
+{
+    int rc = OK;
+    *refused = false;
+    *ended = true;
+    for (size_t i = w->first; rc == OK && i < w->nchains; i++) {
+        struct collect_chain *chain = &w->chains[i];
+        bool waits = *refused;
+        if (*refused && chain->live) {
+            r->c->cloud->drop(chain->calls[--chain->ncalls].call);
+            chain->live = false;
+            r->live--;
+        }
+        while (rc == OK && !waits && !chain->ended) {
+            uint32_t id;
+            if (chain->live) {
+                rc = collect_listen(r, w, chain, &waits, err);
+                continue;
+            }
+            enum cloud_sight sight = collect_foresee(r, w, chain, &id);
+            waits = sight == CLOUD_COMING || (sight != CLOUD_HERE && r->live >= r->calls);
+            if (sight == CLOUD_HERE)
+                rc = collect_append(r, w, chain, id, err);
+            else if (!waits)
+                rc = collect_ask(r, chain, err);
+        }
+        *refused = *refused || chain->refused;
+        *ended = *ended && (chain->ended || *refused);
+    }
+    return rc;
+}
+
+/* Commit what a chain has used, and ask again for what nobody keeps any longer. */
+static int collect_chain_settle(struct collect_chain *chain, struct collect *c, struct err *err)
 {
     const struct cloud_port *p = c->cloud;
-    uint32_t id;
-    if (chain->call) {
-        int rc = collect_take(&chain->call, c, &id, &chain->refused, err);
-        if (rc != OK)
-            return rc;
-        if (!chain->refused)
-            chain->ids[chain->n++] = id;
+    size_t k = 0;
+    int rc = OK;
+    for (size_t at = chain->begun; rc == OK && at < chain->n + chain->refused; at++) {
+        uint32_t id;
+        if (p->known(p->arg, chain->ids, at, &id) != ORIGIN_NONE) {
+            c->stats.known++;
+            continue;
+        }
+        while (k < chain->ncalls && chain->calls[k].at < at)
+            p->drop(chain->calls[k++].call);
+        void *call = NULL;
+        if (k < chain->ncalls && chain->calls[k].at == at)
+            call = chain->calls[k++].call;
+        else
+            rc = p->ask(p->arg, chain->ids, at, collect_wanted(chain, at, c), NULL, &call, err);
+        if (rc == OK)
+            rc = p->take(call, &id, err);
+        if (call && (rc == OK || rc == ERR_TEXT))
+            p->commit(call);
+        else if (call)
+            p->drop(call);
+        if (rc == ERR_TEXT) {
+            chain->refused = true;
+            rc = OK;
+            break;
+        }
     }
-    while (!collect_chain_ended(chain, c) && collect_known(c, chain->ids, chain->n, &id))
-        chain->ids[chain->n++] = id;
-    if (collect_chain_ended(chain, c))
-        return OK;
-    size_t want = p->tokens(p->arg), left = chain->most - chain->n;
-    int rc =
-        p->ask(p->arg, chain->ids, chain->n, want < left ? want : left, NULL, &chain->call, err);
-    c->stats.calls += rc == OK;
+    while (k < chain->ncalls)
+        p->drop(chain->calls[k++].call);
+    chain->ncalls = 0;
     return rc;
 }
 
-int collect_chains_run(struct collect_chain *chains, size_t n, struct collect *c, struct err *err)
+int collect_chains_settle(struct collect_run *r, struct collect_work *w, struct err *err)
 {
-    struct collect_chain *slots[COLLECT_CALLS] = { NULL };
-    size_t next = 0, busy;
     int rc = OK;
-    do {
-        busy = 0;
-        for (size_t i = 0; rc == OK && i < COLLECT_CALLS; i++) {
-            if (slots[i])
-                rc = collect_chain_turn(slots[i], c, err);
-            while (rc == OK && (!slots[i] || !slots[i]->call) && next < n) {
-                slots[i] = &chains[next++];
-                if (!collect_chain_ended(slots[i], c))
-                    rc = collect_chain_turn(slots[i], c, err);
-            }
-            if (slots[i] && !slots[i]->call)
-                slots[i] = NULL;
-            busy += slots[i] != NULL;
-        }
-    } while (rc == OK && busy);
-    for (size_t i = 0; i < n; i++) /* after an error */
-        if (chains[i].call)
-            c->cloud->drop(chains[i].call);
+    bool refused = false;
+    for (size_t i = 0; rc == OK && !refused && i < w->nchains; i++) {
+        rc = collect_chain_settle(&w->chains[i], r->c, err);
+        refused = w->chains[i].refused;
+    }
+    w->text->left_out = w->text->left_out || refused;
+    collect_chains_drop(w, r->c);
     return rc;
+}
+
+void collect_chains_drop(struct collect_work *w, const struct collect *c)
+{
+    for (size_t i = 0; i < w->nchains; i++) {
+        for (size_t k = 0; k < w->chains[i].ncalls; k++)
+            c->cloud->drop(w->chains[i].calls[k].call);
+        free(w->chains[i].calls);
+        free(w->chains[i].ids);
+    }
+    w->nchains = w->first = 0;
 }

@@ -1,59 +1,97 @@
-/* collect_internal.h - the parts of collect.c: calls in flight, and answers written to their end.
- */
+/* collect_internal.h - the parts of collect.c: texts in progress, what the cloud writes for them,
+ * and answers written to their end.
+ *
+ * Two orders are kept apart. Calls are made when there is room for them, and their tokens are used
+ * as they come. They are committed text by text and in the order of each text's chains, with the
+ * looks at what is known that a collection with one call at a time would have made there. So what
+ * is recorded depends neither on the number of calls in flight nor on when replies come. */
 #ifndef ROUTER_LEARN_COLLECT_INTERNAL_H
 #define ROUTER_LEARN_COLLECT_INTERNAL_H
 
+#include "router/decode/stops.h"
 #include "router/learn/collect.h"
 
 enum { SAMPLE_UNDECIDED = SAMPLE_WAYS, SAMPLE_UNDRAWN };
 
-/* Questions for one token each, in the order of the texts. */
-struct collect_window {
-    struct {
-        size_t row;
+/* One token, or all up to an end, that the cloud writes after the same ids. */
+struct collect_chain {
+    uint32_t *ids;       /* [most] */
+    size_t given, begun; /* ids of the text; those and the token that is tried after them */
+    size_t n, most;      /* ids now */
+    size_t row;          /* of the text, whose label it is for */
+    bool rolls;          /* an answer to be judged, which ends with its verdict */
+    bool ended, refused; /* refused: the cloud does not take this text */
+    enum collect_verdict verdict;
+    struct stops stops;
+    struct collect_call {
         void *call;
-    } at[COLLECT_CALLS];
-    size_t first, n;
+        size_t at; /* ids that it continues */
+    } * calls;
+    size_t ncalls;
+    bool live; /* the last of the calls may bring more */
+};
+
+enum collect_stage {
+    COLLECT_NEW,
+    COLLECT_WRITE,    /* the cloud writes the reference answer */
+    COLLECT_READ,     /* the edge reads it */
+    COLLECT_ASK,      /* it gives its tokens where the edge is wrong */
+    COLLECT_DRAW,     /* the texts before have not drawn their rollouts */
+    COLLECT_ROLL,     /* it continues after the edge's tokens */
+    COLLECT_ROLL_OWN, /* and after its own, where that came out wrong */
+    COLLECT_DONE
+};
+
+/* A text in progress. */
+struct collect_work {
+    struct collect_text *text;
+    size_t number; /* in the task */
+    enum collect_stage stage;
+    bool written; /* the reference answer is the cloud's own */
+    bool too_long;
+    struct sample_shard read; /* the rows of this text */
+    struct collect_chain *chains;
+    size_t nchains, room, first; /* chains; [first, nchains) are of this stage */
+};
+
+/* A shard in progress. */
+struct collect_run {
+    struct collect *c;
+    struct sample_shard *s;
+    struct collect_work *works; /* [s->ntexts] */
+    size_t head;                /* the texts before it are complete */
+    size_t live, calls;         /* calls in flight; the most of them */
+    uint64_t drawn;             /* rollouts of all texts so far */
+    bool moved;                 /* something has happened in this round */
+    _Atomic uint32_t news;      /* changes when a call may have brought something */
 };
 
 /* True when two ids are equal or both end the text. */
 bool collect_same(const struct collect *c, uint32_t a, uint32_t b);
 
-/* Ask for the cloud's token of a row, which follows ids[n]. The answer enters the row now or
- * later. */
-int collect_window_add(struct collect_window *w, struct collect *c, struct sample_shard *s,
-                       struct collect_text *texts, size_t row, const uint32_t *ids, size_t n,
-                       struct err *err);
-/* Wait for all answers. */
-int collect_window_finish(struct collect_window *w, struct collect *c, struct sample_shard *s,
-                          struct collect_text *texts, struct err *err);
-/* Drop all calls after an error. */
-void collect_window_drop(struct collect_window *w, const struct collect *c);
+/* Begin a chain after text[given] and, if last is not NULL, one more id. It ends with end-of-text,
+ * at a stop string, after more further tokens, or at the end of the context; one that rolls, when
+ * its verdict is there. */
+int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
+                       const uint32_t *last, size_t more, bool rolls, size_t row, struct err *err);
+/* Take what has come for the chains of this stage, and make calls for them while there is room.
+ * *ended: all have ended, or the text is refused. */
+int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *ended, bool *refused,
+                        struct err *err);
+/* Commit the calls of all chains of a text whose chains have ended, in order, and free them. */
+int collect_chains_settle(struct collect_run *r, struct collect_work *w, struct err *err);
+/* Drop all calls, and free the chains. */
+void collect_chains_drop(struct collect_work *w, const struct collect *c);
 
-/* A text that the cloud continues to its end. */
-struct collect_chain {
-    uint32_t *ids; /* [most] */
-    size_t n, most;
-    size_t row; /* for the caller */
-    void *call;
-    bool refused; /* the cloud refuses this text */
-};
-
-/* Make a chain of ids[n] and, if last is not NULL, one more id. It ends with end-of-text or after
- * more further tokens, or at the end of the context. */
-int collect_chain_open(struct collect_chain *chain, const struct collect *c, const uint32_t *ids,
-                       size_t n, const uint32_t *last, size_t more, struct err *err);
-void collect_chain_close(struct collect_chain *chain);
-/* Let the cloud continue all chains, up to COLLECT_CALLS at once. */
-int collect_chains_run(struct collect_chain *chains, size_t n, struct collect *c, struct err *err);
-
-/* Decide the undecided rows of one text, whose answers of the cloud are known, for labels citer:
- * mark those that are not drawn, and let the edge write to the end from the others. The session
- * holds the text. drawn counts the rollouts so far. */
-int collect_roll_edge(struct sample_shard *s, struct collect *c, struct collect_text *text,
-                      size_t first_row, size_t number, uint64_t *drawn, struct err *err);
-/* The same for all texts and labels divergent. */
-int collect_roll_cloud(struct sample_shard *s, struct collect *c, struct collect_text *texts,
-                       uint64_t *drawn, struct err *err);
+/* Mark the undecided rows of a text that are not drawn. */
+void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn);
+/* Decide the drawn rows of a text, for labels citer: let the edge write to the end from each. The
+ * session holds the text. */
+int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err);
+/* Begin chains at the drawn rows of a text, each with the edge's token, or with the cloud's. */
+int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge, struct err *err);
+/* Take the verdicts of these chains: a token of the edge may stand if its answer is right, or if
+ * that after the cloud's own is not. */
+void collect_roll_judge(struct collect_work *w, bool from_edge);
 
 #endif

@@ -17,18 +17,17 @@ static uint64_t collect_budget(const struct collect_options *o, size_t number)
                          : o->rollouts / o->texts * n + o->rollouts % o->texts * n / o->texts;
 }
 
-/* Draw rows of one text: mark the undecided ones among rows [first, end) for which there is no
- * budget as undrawn, so that the others are spread evenly. */
-static void collect_draw(struct sample_shard *s, const struct collect *c, size_t first, size_t end,
-                         size_t number, uint64_t *drawn)
+/* Those that are drawn are spread evenly. */
+void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn)
 {
+    struct sample_shard *s = &w->read;
     size_t all = 0, seen = 0;
-    for (size_t i = first; i < end; i++)
+    for (size_t i = 0; i < s->n; i++)
         all += s->rows[i].way == SAMPLE_UNDECIDED;
-    uint64_t budget = collect_budget(c->o, number);
+    uint64_t budget = collect_budget(c->o, w->number);
     budget = budget > *drawn ? budget - *drawn : 0;
     size_t take = budget < all ? (size_t)budget : all;
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         if (s->rows[i].way != SAMPLE_UNDECIDED)
             continue;
         bool in = (seen + 1) * take / all > seen * take / all;
@@ -41,16 +40,29 @@ static void collect_draw(struct sample_shard *s, const struct collect *c, size_t
 
 /* An answer while the edge writes it. */
 struct rollout {
-    uint32_t *ids; /* [room]; the text, then what is written */
+    const struct collect_options *o;
+    size_t number, prompt; /* of its text */
+    uint32_t *ids;         /* [room]; the text, then what is written */
     size_t n, room;
+    enum collect_verdict verdict;
+    int rc; /* of judge, with err */
+    struct err err;
 };
+
+static void rollout_judge(struct rollout *r, bool ended)
+{
+    if (r->verdict == COLLECT_OPEN && r->rc == OK)
+        r->rc = r->o->judge(r->o->arg, &r->verdict, r->number, r->ids + r->prompt, r->n - r->prompt,
+                            ended, &r->err);
+}
 
 /* Callback of the decoding loop. */
 static bool collect_keep(void *arg, const struct decode_token *t)
 {
     struct rollout *r = arg;
     r->ids[r->n++] = t->id;
-    return r->n < r->room;
+    rollout_judge(r, false);
+    return r->n < r->room && r->verdict == COLLECT_OPEN && r->rc == OK;
 }
 
 /* Let the edge write to the end after row's token, and set the row's label. at: where the row's
@@ -70,11 +82,12 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
                                         .emit = collect_keep,
                                         .arg = r };
     int rc = OK;
-    bool right = false;
     memcpy(r->ids, text->ids, at * sizeof(*r->ids));
     r->ids[at] = (uint32_t)row->edge;
     r->n = at + 1;
-    if (!tokenizer_is_eog(c->tok, r->ids[at]))
+    r->verdict = COLLECT_OPEN;
+    rollout_judge(r, tokenizer_is_eog(c->tok, r->ids[at]));
+    if (r->verdict == COLLECT_OPEN && r->rc == OK)
         rc = decode_run(&stats, c->session, c->tok, c->sampler, o->router,
                         o->router ? c->cloud : NULL, r->ids, at + 1, &how, err);
     c->stats.calls += stats.calls;
@@ -84,115 +97,57 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
         c->refusal = *err;
         return OK;
     }
-    if (rc == OK)
-        rc = o->judge(o->arg, &right, (size_t)row->text, r->ids + text->prompt, r->n - text->prompt,
-                      err);
-    row->label = right;
+    rollout_judge(r, true);
+    if (rc == OK && r->rc != OK)
+        rc = err_set(err, r->rc, "%s", r->err.msg);
+    row->label = r->verdict == COLLECT_RIGHT;
     row->way = SAMPLE_ROLLOUT;
+    c->stats.rollouts++;
     if (rc == OK && o->progress)
         o->progress(o->arg, &c->stats);
     return rc;
 }
 
-int collect_roll_edge(struct sample_shard *s, struct collect *c, struct collect_text *text,
-                      size_t first_row, size_t number, uint64_t *drawn, struct err *err)
+int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err)
 {
+    struct collect_text *text = w->text;
     int rc = OK;
-    collect_draw(s, c, first_row, s->n, number, drawn);
-    struct rollout r = { .room = session_context(c->session) + 2 };
+    struct rollout r = { .o = c->o,
+                         .number = w->number,
+                         .prompt = text->prompt,
+                         .room = session_context(c->session) + 2 };
     r.ids = malloc(r.room * sizeof(*r.ids));
     if (!r.ids)
         return err_set(err, ERR_NOMEM, "collect: out of memory");
     /* From the last to the first, so that the session rewinds and never reads the text again. */
-    for (size_t i = s->n; rc == OK && !text->left_out && i-- > first_row;)
-        if (s->rows[i].way == SAMPLE_UNDECIDED)
-            rc = collect_roll(&s->rows[i], &r, c, text, text->prompt + (i - first_row), err);
+    for (size_t i = w->read.n; rc == OK && !text->left_out && i-- > 0;)
+        if (w->read.rows[i].way == SAMPLE_UNDECIDED)
+            rc = collect_roll(&w->read.rows[i], &r, c, text, text->prompt + i, err);
     free(r.ids);
     return rc;
 }
 
-/* Let the cloud continue all chains, and judge the answers. */
-static int collect_judge_chains(bool *right, struct collect_chain *chains, size_t n,
-                                struct sample_shard *s, struct collect *c,
-                                struct collect_text *texts, struct err *err)
-{
-    int rc = collect_chains_run(chains, n, c, err);
-    for (size_t i = 0; rc == OK && i < n; i++) {
-        size_t number = (size_t)s->rows[chains[i].row].text;
-        struct collect_text *text = &texts[number - s->first];
-        right[i] = false;
-        if (chains[i].refused)
-            text->left_out = true;
-        else
-            rc = c->o->judge(c->o->arg, &right[i], number, chains[i].ids + text->prompt,
-                             chains[i].n - text->prompt, err);
-    }
-    return rc;
-}
-
-/* Begin chains at the undecided rows, each with the edge's token, or with the cloud's. */
-static int collect_open_chains(struct collect_chain *chains, size_t *n, struct sample_shard *s,
-                               const struct collect *c, const struct collect_text *texts,
-                               bool from_edge, struct err *err)
+int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge, struct err *err)
 {
     int rc = OK;
-    size_t at = 0;
-    *n = 0;
-    for (size_t i = 0; rc == OK && i < s->n; i++) {
-        const struct sample_row *row = &s->rows[i];
-        const struct collect_text *text = &texts[(size_t)row->text - s->first];
-        at = i && row->text == row[-1].text ? at + 1 : text->prompt;
+    for (size_t i = 0; rc == OK && i < w->read.n; i++) {
+        const struct sample_row *row = &w->read.rows[i];
         uint32_t last = (uint32_t)(from_edge ? row->edge : row->cloud);
-        if (row->way != SAMPLE_UNDECIDED || text->left_out)
-            continue;
-        rc = collect_chain_open(&chains[*n], c, text->ids, at, &last, c->o->max_tokens, err);
-        chains[(*n)++].row = i;
+        if (row->way == SAMPLE_UNDECIDED)
+            rc = collect_chain_open(w, c, w->text->prompt + i, &last, c->o->max_tokens, true, i,
+                                    err);
     }
     return rc;
 }
 
-/* Decide the drawn rows. First the cloud continues after the edge's tokens; where that ends wrong,
- * it continues after its own. */
-static int collect_roll_drawn(struct collect_chain *chains, bool *right, struct sample_shard *s,
-                              struct collect *c, struct collect_text *texts, struct err *err)
+void collect_roll_judge(struct collect_work *w, bool from_edge)
 {
-    int rc = OK;
-    for (size_t pass = 0; rc == OK && pass < 2; pass++) {
-        size_t n;
-        rc = collect_open_chains(chains, &n, s, c, texts, pass == 0, err);
-        if (rc == OK)
-            rc = collect_judge_chains(right, chains, n, s, c, texts, err);
-        for (size_t i = 0; i < n; i++) {
-            struct sample_row *row = &s->rows[chains[i].row];
-            if (rc == OK && (right[i] || pass)) {
-                row->label = pass ? !right[i] : 1;
-                row->way = SAMPLE_ROLLOUT;
-            }
-            collect_chain_close(&chains[i]);
-        }
-        if (rc == OK && c->o->progress)
-            c->o->progress(c->o->arg, &c->stats);
+    for (size_t i = w->first; i < w->nchains; i++) {
+        struct sample_row *row = &w->read.rows[w->chains[i].row];
+        bool right = w->chains[i].verdict == COLLECT_RIGHT;
+        if (from_edge && !right)
+            continue; /* the cloud's own token decides */
+        row->label = from_edge || !right;
+        row->way = SAMPLE_ROLLOUT;
     }
-    return rc;
-}
-
-int collect_roll_cloud(struct sample_shard *s, struct collect *c, struct collect_text *texts,
-                       uint64_t *drawn, struct err *err)
-{
-    size_t n = 0;
-    for (size_t i = 0, end; i < s->n; i = end) {
-        for (end = i; end < s->n && s->rows[end].text == s->rows[i].text; end++)
-            ;
-        if (!texts[(size_t)s->rows[i].text - s->first].left_out)
-            collect_draw(s, c, i, end, (size_t)s->rows[i].text, drawn);
-    }
-    for (size_t i = 0; i < s->n; i++)
-        n += s->rows[i].way == SAMPLE_UNDECIDED;
-    struct collect_chain *chains = calloc(n + 1, sizeof(*chains));
-    bool *right = calloc(n + 1, sizeof(*right));
-    int rc = chains && right ? collect_roll_drawn(chains, right, s, c, texts, err)
-                             : err_set(err, ERR_NOMEM, "collect: out of memory");
-    free(chains);
-    free(right);
-    return rc;
 }

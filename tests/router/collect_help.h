@@ -17,6 +17,7 @@
 #include "tests/support/tiny.h"
 
 enum { TEXTS = 20, WRITTEN = 10, MEMO = 1 << 14, LONG = 2, TOO_LONG = 3, BARE = 5, REFUSED = 7 };
+enum { CALLS = 1024 };     /* most calls that have not been committed */
 enum { REFUSED_ID = 254 }; /* the cloud refuses texts that begin with it */
 
 static struct engine engine;
@@ -72,30 +73,46 @@ static inline bool is_right(const uint32_t *ids, size_t n)
     return rand_below(3, key_of(ids, n), 100) < 45;
 }
 
-static inline int judge(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,
-                        struct err *err)
+/* True when an answer is settled before its end. */
+static inline bool is_settled(const uint32_t *ids, size_t n)
+{
+    return rand_below(7, key_of(ids, n), 100) < 8;
+}
+
+static inline int judge(void *arg, enum collect_verdict *verdict, size_t text, const uint32_t *ids,
+                        size_t n, bool ended, struct err *err)
 {
     (void)arg;
     (void)err;
     CHECK(text < TEXTS && n && n + texts[text].prompt <= TINY_CONTEXT + 1);
-    *right = is_right(ids, n);
+    *verdict = !ended && !is_settled(ids, n) ? COLLECT_OPEN
+               : is_right(ids, n)            ? COLLECT_RIGHT
+                                             : COLLECT_WRONG;
     return OK;
 }
 
-/* A cloud behind the port. It checks that calls are ended once, and at most 16 are in flight. */
+/* A cloud behind the port, whose tokens come after any number of looks. It checks that calls are
+ * ended once, and that no more are in flight than may be. */
 static struct fake {
     struct call {
-        bool live, taken;
-        size_t n, tokens;
-        uint32_t ids[TINY_CONTEXT];
-    } calls[COLLECT_CALLS];
-    size_t live, most, asked, tokens, fails_after;
-    unsigned stored;            /* percent of all prefixes that need no call */
-    uint64_t memo[MEMO], nmemo; /* keys of the further tokens of replies */
-    uint64_t order;             /* hash of all commits */
+        bool used, taken, ended; /* ended: nothing more will come */
+        size_t n, tokens, come;  /* ids it continues; tokens it asks for; those that have come */
+        uint32_t ids[TINY_CONTEXT + 1];
+    } calls[CALLS];
+    size_t live, most, may;     /* in flight; at most so far; may be; 0: COLLECT_CALLS */
+    size_t open;                /* neither committed nor dropped */
+    size_t asked, dropped, cut; /* calls; those dropped of texts that are not refused; those told
+                                   that they had given enough */
+    size_t tokens, written, fails_after;
+    unsigned stored;                   /* percent of all prefixes that need no call */
+    unsigned slow;                     /* percent of all looks that see nothing new */
+    uint64_t looks, memo[MEMO], nmemo; /* memo: keys of tokens that are known */
+    uint64_t order;                    /* hash of all commits and of what was known instead */
+    void (*news)(void *arg);
+    void *news_arg;
 } fake;
 
-static inline enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static inline enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     (void)arg;
     uint64_t key = key_of(ids, n);
@@ -104,7 +121,15 @@ static inline enum origin known(void *arg, const uint32_t *ids, size_t n, uint32
         in = fake.memo[i] == key;
     if (in)
         *id = cloud_says(ids, n);
-    return in ? ORIGIN_MEMO : ORIGIN_NONE;
+    return in ? CLOUD_HERE : CLOUD_UNKNOWN;
+}
+
+static inline enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    if (peek(arg, ids, n, id) != CLOUD_HERE)
+        return ORIGIN_NONE;
+    fake.order = rand_u64(fake.order, key_of(ids, n));
+    return ORIGIN_MEMO;
 }
 
 static inline size_t tokens(void *arg)
@@ -120,15 +145,17 @@ static inline int ask(void *arg, const uint32_t *ids, size_t n, size_t want,
     (void)tally;
     (void)err;
     size_t at = 0;
-    while (at < COLLECT_CALLS && fake.calls[at].live)
+    while (at < CALLS && fake.calls[at].used)
         at++;
-    CHECK(at < COLLECT_CALLS && n && n < TINY_CONTEXT && want && want <= fake.tokens);
+    CHECK(at < CALLS && n && n < TINY_CONTEXT && want && want <= fake.tokens);
     CHECK(!is_end(ids[n - 1]));
     struct call *c = &fake.calls[at];
-    *c = (struct call){ .live = true, .n = n, .tokens = want };
+    *c = (struct call){ .used = true, .n = n, .tokens = want };
     memcpy(c->ids, ids, n * sizeof(*ids));
+    fake.open++;
     fake.live++;
     fake.most = fake.live > fake.most ? fake.live : fake.most;
+    CHECK(fake.live <= (fake.may ? fake.may : COLLECT_CALLS));
     fake.asked++;
     *call = c;
     return OK;
@@ -139,41 +166,98 @@ static inline bool done(const void *call)
     return call != NULL;
 }
 
+/* Nothing more will come of a call. */
+static inline void call_ends(struct call *c)
+{
+    fake.live -= !c->ended;
+    c->ended = true;
+}
+
+/* Let a token of a call come. */
+static inline void call_goes_on(struct call *c)
+{
+    bool fault = c->ids[0] == REFUSED_ID || fake.asked > fake.fails_after;
+    if (!c->ended && !fault) {
+        size_t at = c->n + c->come++;
+        c->ids[at] = cloud_says(c->ids, at);
+        fake.written++;
+        if (c->come < c->tokens && !is_end(c->ids[at]) && at + 1 < TINY_CONTEXT)
+            return;
+    }
+    call_ends(c);
+}
+
+static inline size_t look(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended)
+{
+    struct call *c = (struct call *)(size_t)call;
+    if (rand_below(8, fake.looks++, 100) >= fake.slow)
+        call_goes_on(c);
+    else
+        fake.news(fake.news_arg);
+    size_t n = from < c->come ? c->come - from : 0;
+    n = n < room ? n : room;
+    memcpy(ids, c->ids + c->n + from, n * sizeof(*ids));
+    *ended = c->ended && from + n >= c->come;
+    return n;
+}
+
+static inline void enough(void *call)
+{
+    struct call *c = call;
+    CHECK(c->used && c->come);
+    fake.cut += !c->ended;
+    call_ends(c);
+}
+
 static inline int take(void *call, uint32_t *id, struct err *err)
 {
     struct call *c = call;
-    CHECK(c->live);
+    CHECK(c->used);
     c->taken = true;
-    if (fake.asked > fake.fails_after)
-        return err_set(err, ERR_NET, "the cloud died");
-    if (c->ids[0] == REFUSED_ID)
+    while (!c->come && !c->ended)
+        call_goes_on(c);
+    if (!c->come && c->ids[0] == REFUSED_ID)
         return err_set(err, ERR_TEXT, "not this text");
-    *id = cloud_says(c->ids, c->n);
+    if (!c->come)
+        return err_set(err, ERR_NET, "the cloud died");
+    *id = c->ids[c->n];
     return OK;
+}
+
+/* Free a call. */
+static inline void call_free(struct call *c)
+{
+    CHECK(c->used);
+    call_ends(c);
+    c->used = false;
+    fake.open--;
 }
 
 static inline void commit(void *call)
 {
     struct call *c = call;
-    CHECK(c->live && c->taken);
+    CHECK(c->taken);
     fake.order = rand_u64(fake.order, key_of(c->ids, c->n) + c->tokens);
-    for (size_t i = 1; i < c->tokens && c->n + 1 < TINY_CONTEXT; i++) {
-        c->ids[c->n] = cloud_says(c->ids, c->n);
-        if (is_end(c->ids[c->n++]))
-            break;
+    while (!c->ended)
+        call_goes_on(c);
+    for (size_t i = 0; i < c->come; i++) {
         CHECK(fake.nmemo < MEMO);
-        fake.memo[fake.nmemo++] = key_of(c->ids, c->n);
+        fake.memo[fake.nmemo++] = key_of(c->ids, c->n + i);
     }
-    c->live = false;
-    fake.live--;
+    call_free(c);
 }
 
 static inline void drop(void *call)
 {
-    struct call *c = call;
-    CHECK(c->live);
-    c->live = false;
-    fake.live--;
+    fake.dropped += ((struct call *)call)->ids[0] != REFUSED_ID;
+    call_free(call);
+}
+
+static inline void notify(void *arg, void (*f)(void *), void *f_arg)
+{
+    (void)arg;
+    fake.news = f;
+    fake.news_arg = f_arg;
 }
 
 static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
@@ -181,11 +265,6 @@ static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want
     (void)arg;
     (void)ids;
     return n + want;
-}
-
-static inline enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
-{
-    return known(arg, ids, n, id) == ORIGIN_NONE ? CLOUD_UNKNOWN : CLOUD_HERE;
 }
 
 static inline bool settled(void *arg)
@@ -208,6 +287,6 @@ static inline void end_tally(void *arg, struct cloud_tally *tally)
 
 static const struct cloud_port port = { NULL,      known,  peek, tokens, ask,     done,
                                         take,      commit, drop, bytes,  settled, traffic,
-                                        end_tally, NULL,   NULL, NULL, NULL, NULL };
+                                        end_tally, notify, NULL, NULL,   look,    enough };
 
 #endif

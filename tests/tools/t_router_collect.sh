@@ -59,6 +59,7 @@ collect 2 -o "$dir/x" --prompt other
 grep -q "lm-eval, chat or @FILE, found other" "$dir/err" || fail "$(cat "$dir/err")"
 collect 2 -o "$dir/x" --tap other
 collect 2 -o "$dir/x" --questions 0
+collect 2 -o "$dir/x" --calls 0
 collect 2 -o "$dir/x" --round 2
 collect 2 -o "$dir/x" --round 3
 collect 2 -o "$dir/x" --router r.safetensors
@@ -128,6 +129,20 @@ says 'edge-1'
 divergent="--questions 80 --labels divergent"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
+# With any number of calls in flight: the same bytes, and the same recording.
+for calls in 1 40; do
+    # shellcheck disable=SC2086
+    collect 0 -o "$dir/calls$calls" $divergent --calls $calls \
+        --record "$dir/record$calls" --cloud-timeout 600000
+    same "$dir/whole" "$dir/calls$calls"
+done
+cmp "$dir/record1" "$dir/record40" || fail "1 and 40 calls: other recordings"
+# shellcheck disable=SC2086
+collect 0 -o "$dir/replayed" $divergent --replay "$dir/record1"
+counts() { # of a folder whose cloud says something else of itself
+    sed -n '/counts/,$p' "$1/meta.json"
+}
+[ "$(counts "$dir/whole")" = "$(counts "$dir/replayed")" ] || fail "another collection is replayed"
 for pause in 0.1 0.3 0.2 0.4; do
     # shellcheck disable=SC2086
     "$MIZZLE" router collect -o "$dir/killed" $divergent >"$dir/out" 2>"$dir/err" 3>&- &

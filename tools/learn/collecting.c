@@ -50,17 +50,19 @@ static void collecting_progress(void *arg, const struct collect_stats *stats)
     if (c->how->quiet || !isatty(STDERR_FILENO) || now - c->shown < 1000000000)
         return;
     c->shown = now;
-    fprintf(stderr, "\rcollect: %zu of %zu texts, %.1f tokens/s, %llu calls", c->done, c->texts,
-            (double)stats->tokens / seconds, (unsigned long long)stats->calls);
-    if (c->made) {
-        double left = seconds / (double)c->made * (double)(c->texts - c->done);
+    size_t done = c->done - c->made + stats->texts;
+    fprintf(stderr, "\rcollect: %zu of %zu texts, %llu rollouts, %llu calls, %.1f tokens/s", done,
+            c->texts, (unsigned long long)stats->rollouts, (unsigned long long)stats->calls,
+            (double)(stats->tokens + stats->written) / seconds);
+    if (stats->texts) {
+        double left = seconds / (double)stats->texts * (double)(c->texts - done);
         fprintf(stderr, ", %.0f:%02.0f left  ", floor(left / 60), fmod(floor(left), 60));
     }
 }
 
 /* Put the text of a generated answer together, and judge it. */
-static int collecting_judge(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,
-                            struct err *err)
+static int collecting_judge(void *arg, enum collect_verdict *verdict, size_t text,
+                            const uint32_t *ids, size_t n, bool ended, struct err *err)
 {
     struct collecting *c = arg;
     struct task_item item;
@@ -86,8 +88,11 @@ static int collecting_judge(void *arg, bool *right, size_t text, const uint32_t 
         c->text[used] = 0;
         task_cut(c->task, c->text);
     }
+    const char *answer = used ? c->text : "";
     int rc = task_item(&item, c->task, text, err);
-    *right = rc == OK && task_right(c->task, &item, used ? c->text : "");
+    *verdict = COLLECT_OPEN;
+    if (rc == OK && (ended || task_stated(c->task, &item, answer)))
+        *verdict = task_right(c->task, &item, answer) ? COLLECT_RIGHT : COLLECT_WRONG;
     return rc;
 }
 
@@ -233,10 +238,11 @@ static void collecting_print(const struct collecting *c)
            n->samples ? 100 * (double)n->right / (double)n->samples : 0);
     printf("rollouts      %llu; %llu tokens left out\n", (unsigned long long)n->rollouts,
            (unsigned long long)n->left_out);
-    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls, %llu answers known\n",
+    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls for %llu tokens, %llu "
+           "answers known\n",
            c->made, (unsigned long long)stats->tokens,
            seconds > 0 ? (double)stats->tokens / seconds : 0, (unsigned long long)stats->calls,
-           (unsigned long long)stats->known);
+           (unsigned long long)stats->written, (unsigned long long)stats->known);
 }
 
 /* True when the options or the items need a cloud. */
@@ -383,6 +389,7 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     c->files.lock = -1;
     c->o = (struct collect_options){ .labels = o->labels,
                                      .tap = o->tap,
+                                     .calls = o->calls,
                                      .rollouts = o->rollouts,
                                      .stop = &interrupted,
                                      .judge = collecting_judge,

@@ -20,6 +20,7 @@ struct collecting_options {
     enum tap tap;
     size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000 */
     size_t max_tokens;  /* of what is written; SIZE_MAX: 512, milli 96 */
+    size_t calls;       /* most in flight; 0: 16, or more for a cloud model in this process */
     uint64_t rollouts;  /* or SAMPLE_FILES_NO_LIMIT */
     unsigned round;     /* 1, or 2 with router */
     const char *router; /* file or NULL */
