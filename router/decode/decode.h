@@ -86,6 +86,9 @@ struct decode_options {
     double audit;
     bool edges; /* edge_id is set in all tokens, as it is with adapt: the head is also read for the
                    cloud's */
+    /* With policy always, in step, and without edges: evaluate nothing until a token is to be the
+     * local model's own. Then reading is not called. */
+    bool lazy;
     size_t max_tokens;
     uint64_t seed;    /* seed of the random policy */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */

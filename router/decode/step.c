@@ -1,5 +1,6 @@
 /* step.c - the loop, step_next; what it wants and is given; the beginning and the end of a text. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/sys/os.h"
@@ -54,9 +55,34 @@ static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, siz
     step_wants(s, STEP_ROWS);
 }
 
+const uint32_t *step_text_ids(const struct step *s)
+{
+    return s->lazy ? s->lazy : session_ids(s->text.session);
+}
+
+bool step_is_lazy(const struct step *s)
+{
+    return s->lazy != NULL;
+}
+
+/* Return how many of the first `most` ids of the text the session has. */
+static size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
+{
+    const uint32_t *have = session_ids(s->text.session);
+    size_t shared = 0, length = session_length(s->text.session);
+    while (shared < length && shared < most && have[shared] == ids[shared])
+        shared++;
+    return shared;
+}
+
 /* Want the row of the prefix of `at` ids once more: its last id is evaluated again. */
 static void step_want_again(struct step *s, size_t at)
 {
+    if (s->lazy) { /* and all that the session lacks */
+        size_t shared = step_shared(s, s->lazy, at - 1);
+        step_want_rows(s, shared, s->lazy + shared, at - shared);
+        return;
+    }
     s->some[0] = session_ids(s->text.session)[at - 1];
     step_want_rows(s, at - 1, s->some, 1);
 }
@@ -140,6 +166,10 @@ bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
 
 void step_append(struct step *s)
 {
+    if (s->lazy) {
+        s->lazy[s->view.length++] = s->last;
+        return;
+    }
     if (view_append(&s->view, s->last))
         return;
     if (step_draft_await(s)) {
@@ -203,6 +233,14 @@ const size_t *step_rows(const struct step *s, size_t *n)
     return s->rows;
 }
 
+/* Begin to write. */
+static void step_start(struct step *s)
+{
+    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n, s->o->policy == POLICY_PRICE);
+    s->its.limit = s->o->cloud_limit;
+    s->ended = s->o->max_tokens == 0;
+}
+
 /* Note that the first n ids of the rest of the prompt have been read. */
 static void step_read(struct step *s, size_t n)
 {
@@ -210,11 +248,8 @@ static void step_read(struct step *s, size_t n)
     s->reading = s->view.length < s->text.n;
     if (s->o->reading)
         s->o->reading(s->o->arg, s->view.length, s->text.n);
-    if (s->reading)
-        return;
-    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n, s->o->policy == POLICY_PRICE);
-    s->its.limit = s->o->cloud_limit;
-    s->ended = s->o->max_tokens == 0;
+    if (!s->reading)
+        step_start(s);
 }
 
 void step_give_rows(struct step *s, size_t n)
@@ -228,7 +263,7 @@ void step_give_rows(struct step *s, size_t n)
     s->stats->passes += !s->reading;
     if (s->reading)
         step_read(s, n);
-    else
+    else if (!s->lazy)
         s->view.length = s->view.pass;
     s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
@@ -313,17 +348,15 @@ void step_wait(struct step *s)
 /* Rewind the session to what it shares with the prompt; at least its last id will be evaluated. */
 static int step_find_prompt(struct step *s)
 {
-    const uint32_t *prompt = s->text.prompt, *have = session_ids(s->text.session);
-    size_t shared = 0, length = session_length(s->text.session), n = s->text.n;
+    size_t n = s->text.n;
     size_t context = session_context(s->text.session);
     if (n == 0)
         return err_set(&s->err, ERR_ARG, "the prompt is empty");
     if (n > context)
         return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
                        n);
-    while (shared < length && shared < n - 1 && have[shared] == prompt[shared])
-        shared++;
-    s->view = (struct view){ .session = s->text.session, .length = shared };
+    s->view = (struct view){ .session = s->text.session,
+                             .length = step_shared(s, s->text.prompt, n - 1) };
     return OK;
 }
 
@@ -335,6 +368,19 @@ static size_t step_most_ahead(const struct step *s)
         return 1;
     most = most < room ? most : room;
     return most ? most : 1;
+}
+
+/* Keep the ids aside, and leave the prompt unread. */
+static int step_be_lazy(struct step *s)
+{
+    size_t n = s->text.n, all = session_context(s->text.session);
+    if (!(s->lazy = malloc(all * sizeof(*s->lazy))))
+        return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
+    memcpy(s->lazy, s->text.prompt, n * sizeof(*s->lazy));
+    s->view.length = n;
+    s->reading = false;
+    step_start(s);
+    return OK;
 }
 
 /* Set up the loop. */
@@ -363,9 +409,11 @@ static int step_begin(struct step *s)
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;
+    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !s->edges && s->cloud)
+        rc = step_be_lazy(s);
     s->end = s->text.n;
     s->stats->finish = FINISH_LENGTH;
-    return OK;
+    return rc;
 }
 
 int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
@@ -391,6 +439,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     stats->finish = FINISH_ERROR;
     ahead_close(&s->ahead);
     draft_close(&s->draft);
+    free(s->lazy);
     free(s);
     *out = NULL;
     return rc;
@@ -417,7 +466,8 @@ int step_close(struct step *s, struct err *err)
         stats->learnt = adapt_end(s->o->adapt);
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
-    session_rewind(s->text.session, rc == OK ? s->end : shown);
+    shown = rc == OK ? s->end : shown;
+    session_rewind(s->text.session, s->lazy ? step_shared(s, s->lazy, shown) : shown);
     if (s->cloud) {
         s->cloud->end_tally(s->cloud->arg, &s->tally);
         stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
@@ -425,6 +475,7 @@ int step_close(struct step *s, struct err *err)
     stats->cost = s->its.cost;
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
+    free(s->lazy);
     free(s);
     return rc;
 }

@@ -46,6 +46,8 @@ struct step_text { /* what a text is made with; all borrowed until step_close */
  * stats say so. */
 int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
               struct decode_stats *stats, struct err *err);
+/* True for a text of which nothing may ever be evaluated. */
+bool step_is_lazy(const struct step *s);
 /* Go on as far as possible, and return what is wanted. */
 enum step_want step_next(struct step *s);
 

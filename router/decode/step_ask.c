@@ -8,17 +8,11 @@
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
 
-/* Return the ids of the text, and those of a draft after them. */
-static const uint32_t *step_ask_ids(const struct step *s)
-{
-    return session_ids(s->text.session);
-}
-
 /* Look the token up without a call. */
 static enum origin step_ask_known(const struct step *s, size_t n, uint32_t *id)
 {
     const struct cloud_port *c = s->cloud;
-    enum origin from = c ? c->known(c->arg, step_ask_ids(s), n, id) : ORIGIN_NONE;
+    enum origin from = c ? c->known(c->arg, step_text_ids(s), n, id) : ORIGIN_NONE;
     return from != ORIGIN_NONE && *id < s->size ? from : ORIGIN_NONE;
 }
 
@@ -35,7 +29,7 @@ void step_find_ways(struct step *s, struct ahead_token *e)
         if (i && e->ways[0].tokens == 1)
             *w = e->ways[0];
         else if (gate_counts_bytes(s->gate)) /* waits for a server that is not known yet */
-            w->bytes = c->bytes(c->arg, step_ask_ids(s), e->at, tokens);
+            w->bytes = c->bytes(c->arg, step_text_ids(s), e->at, tokens);
     }
 }
 
@@ -43,7 +37,8 @@ int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 {
     size_t tokens = e->ways[e->way].tokens;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc = s->cloud->ask(s->cloud->arg, step_ask_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc =
+        s->cloud->ask(s->cloud->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -131,7 +126,7 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     int rc = step_hear(s, e);
     if (rc != OK)
         return rc;
-    gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), &e->ways[e->way], &s->fault);
+    gate_done(s->gate, &s->its, e->gate, step_text_ids(s), &e->ways[e->way], &s->fault);
     ahead_commit(&s->ahead, e);
     s->stats->committed += e->answered;
     s->stats->failed += !e->answered;
@@ -169,7 +164,7 @@ bool step_must_wait(const struct step *s, const struct ahead_token *e)
     uint32_t id;
     if (!c)
         return false;
-    return c->peek(c->arg, step_ask_ids(s), e->at, &id) == CLOUD_COMING ||
+    return c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING ||
            (gate_counts_bytes(s->gate) && !c->settled(c->arg));
 }
 
@@ -212,7 +207,7 @@ static bool step_ask_covered(const struct step *s, const struct ahead_token *e)
 void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
 {
     const struct cloud_port *c = s->cloud;
-    enum cloud_sight sight = c->peek(c->arg, step_ask_ids(s), e->at, id);
+    enum cloud_sight sight = c->peek(c->arg, step_text_ids(s), e->at, id);
     e->known = sight == CLOUD_HERE && *id < s->size;
     e->covered = sight == CLOUD_COMING || step_ask_covered(s, e);
 }
@@ -275,7 +270,7 @@ void step_audit_begin(struct step *s)
 static int step_audit_ask(struct step *s, struct ahead_token *e, struct err *err)
 {
     const struct cloud_port *c = s->cloud;
-    const uint32_t *ids = step_ask_ids(s);
+    const uint32_t *ids = step_text_ids(s);
     int rc = c->audit(c->arg, ids, e->at, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
@@ -291,7 +286,7 @@ static void step_audit_measure(const struct step *s, struct ahead_token *e)
 {
     const struct cloud_port *c = s->cloud;
     if (gate_counts_bytes(s->gate))
-        e->ways[0].bytes = c->bytes(c->arg, step_ask_ids(s), e->at, 1);
+        e->ways[0].bytes = c->bytes(c->arg, step_text_ids(s), e->at, 1);
     e->ways[1] = e->ways[0];
 }
 
@@ -304,7 +299,7 @@ static bool step_audit_push(struct step *s)
     if (a->next == a->n || (early && (s->ahead.n == s->ahead.cap || !step_has_room(s))))
         return false;
     const struct step_audited *d = &a->at[a->next];
-    const uint32_t *ids = step_ask_ids(s);
+    const uint32_t *ids = step_text_ids(s);
     struct ahead_token e = { .t.id = d->id, .at = d->at, .routed = true };
     e.own = private_holds(s->o->spans, &s->spans, ids, d->at);
     e.held = e.own || gate_holds(s->gate, &s->its, ids, d->at);
@@ -340,7 +335,7 @@ static int step_audit_hear(struct step *s, struct ahead_token *e)
     int rc = step_hear(s, e);
     if (rc != OK)
         return rc;
-    gate_audited(s->gate, &s->its, e->gate, step_ask_ids(s), &e->ways[e->way]);
+    gate_audited(s->gate, &s->its, e->gate, step_text_ids(s), &e->ways[e->way]);
     ahead_commit(&s->ahead, e);
     a->failed += !e->answered;
     *(routed ? &a->routed : &a->kept) += e->answered;

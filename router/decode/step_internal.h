@@ -40,6 +40,7 @@ struct step {
     size_t size; /* number of ids in use */
     bool edges;  /* the head is also read for the cloud's tokens */
     struct view view;
+    uint32_t *lazy; /* the ids of a text that the session need not have; NULL: it has them */
     /* What is wanted. 0: nothing. */
     enum step_want want;
     const uint32_t *ids;
@@ -89,6 +90,8 @@ void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, siz
 bool step_pick(struct step *s, size_t at, struct decode_token *t);
 /* Find what is known of the token there, its score among it. NULL: it is wanted. */
 const struct view_row *step_score(struct step *s, size_t at);
+/* Return the ids of the text, and those of a draft after them. */
+const uint32_t *step_text_ids(const struct step *s);
 /* Want the newest token to be evaluated, unless it has been. */
 void step_append(struct step *s);
 

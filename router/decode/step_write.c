@@ -193,7 +193,7 @@ int step_score_next(struct step *s, bool wait)
                 s->want = STEP_CLOUD;
                 return OK;
             }
-            const uint32_t *ids = session_ids(s->text.session);
+            const uint32_t *ids = step_text_ids(s);
             e->own = private_holds(s->o->spans, &s->spans, ids, e->at);
             e->held = e->own || gate_holds(s->gate, &s->its, ids, e->at);
             step_find_ways(s, e);

@@ -84,7 +84,7 @@ struct text_wish {
     size_t nstop_ids;
     bool ignore_eos; /* end-of-text is a token like any other */
     /* Nothing that becomes of other texts changes this one: it has a breaker of its own, and no
-     * limits but its own. */
+     * limits but its own. One that the cloud writes, in step, is not read by the small model. */
     bool apart;
     enum text_model model;
     const struct text_routing *routing; /* of TEXT_ROUTED; NULL: as the options' routing says */

@@ -162,7 +162,7 @@ bool texts_waits(const struct texts *e, const struct text *t)
     size_t have = texts_best(e, t, &slot);
     for (size_t i = 0; i < TEXTS_SLOTS; i++) {
         const struct text *other = e->slot[i].text;
-        if (!other || other->age >= t->age)
+        if (!other || other->age >= t->age || (other->step && step_is_lazy(other->step)))
             continue;
         size_t same = texts_common(other->ids, other->n, t->ids, t->n);
         if (same >= have + TEXTS_WORTH && texts_kept(other->slot, other) < same)

@@ -337,6 +337,7 @@ static void texts_set_options(struct text *t)
                                           .emit = texts_on_token,
                                           .event = texts_on_event,
                                           .arg = t };
+    t->options.lazy = w->apart;
     if (w->apart && r) {
         t->gate = (struct gate){ .spans = r->gate.spans, .refused = r->gate.refused };
         t->gate.fault = r->gate.fault;

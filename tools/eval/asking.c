@@ -262,6 +262,12 @@ static size_t asking_missing(const struct asking *a, const struct decode_stats *
     return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
 }
 
+size_t asking_ahead(const struct asking_sent *s)
+{
+    size_t ahead = s->a->is_virtual ? 0 : s->a->routing.ahead;
+    return s->how.policy == POLICY_ALWAYS && ahead == 1 ? 0 : ahead;
+}
+
 /* Write the answer, alone. */
 static int asking_write(struct decode_stats *stats, struct asking_sent *s, struct err *err)
 {
@@ -275,11 +281,12 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                                       .price = a->routing.price,
                                       .adapt = adapt,
                                       .span = a->routing.span,
-                                      .ahead = a->is_virtual ? 0 : a->routing.ahead,
+                                      .ahead = asking_ahead(s),
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
                                       .audit = adapt ? a->routing.audit : how->audit,
                                       .edges = a->is_virtual,
+                                      .lazy = true,
                                       .max_tokens = a->max_tokens,
                                       .stops = task_stops(s->task),
                                       .seed = rand_u64(a->seed, s->item),

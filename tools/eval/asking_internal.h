@@ -32,6 +32,10 @@ struct asking_sent {
  * when memory is out. */
 bool asking_take_token(void *sent, const struct decode_token *t);
 
+/* Return how many calls may be in flight. With W = 1 and policy always a guess would only tell what
+ * the small model would have said: no call leaves before the one before it is answered. */
+size_t asking_ahead(const struct asking_sent *s);
+
 /* asking_many.c */
 
 /* Return the option with which answers must be written one after the other, or NULL. */

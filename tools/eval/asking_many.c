@@ -72,7 +72,7 @@ int asking_many_send(struct asking_sent *s, struct err *err)
                                           isnan(s->how.threshold) ? 0.5f : s->how.threshold,
                                       .tie = s->how.tie,
                                       .span = a->routing.span.threshold,
-                                      .ahead = a->routing.ahead,
+                                      .ahead = asking_ahead(s),
                                       .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = {
         .prompt = s->ids,

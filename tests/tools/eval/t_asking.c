@@ -1,0 +1,168 @@
+/* Answers that are asked at once, with the demo pair: texts, scores and sources are those of one
+ * after the other. And counted: passes are full, nothing is evaluated twice, and what the cloud
+ * writes alone is not evaluated at all. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "router/texts/texts.h"
+#include "tests/support/test.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
+#include "tools/eval/asking.h"
+
+enum { ITEMS = 24, TOKENS = 96 };
+
+struct kept { /* of one answer */
+    size_t tokens, cloud, prompt;
+    struct asked_work work;
+    bool right;
+    char text[1024];
+    float scores[TOKENS];
+    struct asked_token trace[TOKENS];
+};
+
+static struct kept alone[ITEMS], many[ITEMS];
+static struct texts_counts count;
+static struct err err;
+
+/* Take the answer to item i. */
+static void take(struct kept *k, struct asking *a)
+{
+    struct asked one;
+    *k = (struct kept){ .tokens = 0 };
+    CHECK(asking_take(&one, a, &err) == OK && one.tokens <= TOKENS);
+    CHECK(one.ms >= 0 && one.edge_ms >= 0 && strlen(one.text) < sizeof(k->text));
+    k->tokens = one.tokens;
+    k->cloud = one.cloud;
+    k->prompt = one.prompt_tokens;
+    k->work = one.work;
+    k->right = one.right;
+    snprintf(k->text, sizeof(k->text), "%s", one.text);
+    memcpy(k->scores, one.scores, one.tokens * sizeof(*one.scores));
+    for (size_t i = 0; i < one.tokens; i++) {
+        k->trace[i].source = one.trace[i].source;
+        k->trace[i].has_edge = one.trace[i].has_edge;
+        k->trace[i].agrees = one.trace[i].agrees;
+    }
+}
+
+static void open_asking(struct asking *a, struct task **t, enum policy p)
+{
+    const struct task_options of = {
+        .name = "milli", .stream = TASK_TEST, .seed = 3, .world = WORLD_SEED
+    };
+    const struct asking_options o = { .policy = policy_name(p), .max_tokens = TOKENS, .seed = 3 };
+    size_t items[ITEMS];
+    for (size_t i = 0; i < ITEMS; i++)
+        items[i] = i;
+    CHECK(task_open(t, &of, &err) == OK);
+    CHECK(asking_open(a, &o, &err) == OK);
+    CHECK(asking_prepare(a, *t, items, ITEMS, &err) == OK);
+}
+
+/* Ask all items, n at once. */
+static void ask(struct kept *out, size_t n, enum policy p)
+{
+    struct asking a;
+    struct task *t;
+    const struct asking_how how = { .policy = p, .threshold = 0.4f };
+    engine_options.parallel = n;
+    open_asking(&a, &t, p);
+    CHECK(a.parallel == n && (n > 1) == (a.texts != NULL) && (n == 1) == (a.session != NULL));
+    asking_begin(&a);
+    for (size_t i = 0, next = 0; i < ITEMS; i++) {
+        for (; next < ITEMS && asking_has_room(&a); next++)
+            CHECK(asking_send(&a, t, next, &how, &err) == OK);
+        CHECK(next == ITEMS || next == i + n);
+        take(&out[i], &a);
+    }
+    if (a.texts)
+        count = texts_count(a.texts);
+    CHECK(asking_close(&a, &err) == OK);
+    task_close(t);
+}
+
+static size_t sum_tokens, sum_prompt, sum_cloud;
+
+/* Compare n answers at once with one after the other. */
+static void compare(size_t n, enum policy p)
+{
+    ask(alone, 1, p);
+    ask(many, n, p);
+    sum_tokens = sum_prompt = sum_cloud = 0;
+    for (size_t i = 0; i < ITEMS; i++) {
+        if (memcmp(&alone[i], &many[i], sizeof(alone[i])))
+            printf("%s, %zu at once, item %zu: \"%s\", found \"%s\"\n", policy_name(p), n, i,
+                   alone[i].text, many[i].text);
+        CHECK(!memcmp(&alone[i], &many[i], sizeof(alone[i])));
+        sum_tokens += many[i].tokens;
+        sum_prompt += many[i].prompt;
+        sum_cloud += many[i].cloud;
+    }
+}
+
+/* Each id but the last of an answer is evaluated once, or copied. */
+static void check_once(size_t n)
+{
+    CHECK(count.prompt_tokens + count.cached_tokens == sum_prompt && count.cached_tokens >= ITEMS);
+    CHECK(count.rows == count.prompt_tokens + sum_tokens - ITEMS);
+    CHECK(count.rows >= count.passes * (n / 2) && count.busy_ns > 0);
+}
+
+/* An interrupt ends what is in flight, and nothing is left behind. */
+static void test_interrupt(void)
+{
+    struct asking a;
+    struct asked one;
+    struct task *t;
+    const struct asking_how how = { .policy = POLICY_NEVER, .threshold = NAN };
+    engine_options.parallel = 8;
+    open_asking(&a, &t, POLICY_NEVER);
+    for (size_t i = 0; i < 8; i++)
+        CHECK(asking_send(&a, t, i, &how, &err) == OK);
+    CHECK(!asking_has_room(&a));
+    interrupted = 1;
+    int rc = OK;
+    for (size_t i = 0; i < 4 && rc == OK; i++)
+        rc = asking_take(&one, &a, &err);
+    CHECK(rc == ERR_STOP && a.flying >= 4);
+    interrupted = 0;
+    CHECK(asking_close(&a, &err) == OK);
+    task_close(t);
+}
+
+int main(void)
+{
+    if (access("weights/milli/edge-0.5.gguf", R_OK)) {
+        printf("SKIP: no demo pair in weights/milli\n");
+        return 77;
+    }
+    engine_options.model = "weights/milli/edge-0.5.gguf";
+    cloud_option_values.model = "weights/milli/cloud.gguf";
+    cloud_option_values.mode = "required";
+    cloud_option_values.timeout_ms = 600000;
+    route_options.draft = "off";
+    compare(16, POLICY_NEVER);
+    check_once(16);
+    CHECK(!sum_cloud);
+    compare(16, POLICY_ALWAYS);
+    CHECK(sum_cloud == sum_tokens && !count.rows && !count.passes);
+    route_options.ahead = 0; /* no guess is evaluated for nothing */
+    compare(7, POLICY_MLP);
+    CHECK(sum_cloud);
+    check_once(4);
+    compare(12, POLICY_RANDOM);
+    check_once(2);
+    route_options.ahead = 1;
+    route_options.draft = NULL;
+    compare(5, POLICY_ENTROPY);
+    test_interrupt();
+    route_options.audit = 0.1f;
+    struct asking a;
+    CHECK(asking_open(&a, &(struct asking_options){ .max_tokens = 1 }, &err) == ERR_ARG);
+    CHECK(strstr(err.msg, "--parallel 8: expected 1 with --audit"));
+    return 0;
+}
