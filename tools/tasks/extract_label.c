@@ -312,7 +312,8 @@ static int reading_statement(const struct reading *r, bool weak)
         if (!reading_begins(r, i))
             continue;
         negated = (negated || reading_is(r, i, negations)) && !reading_is(r, i, " but ");
-        now = weak ? reading_named(r, i, reading_is(r, before, nouns), &end) : NOTHING;
+        bool bare = isupper((unsigned char)r->s[i]) && reading_is(r, i + 2, verbs); /* "B is" */
+        now = weak ? reading_named(r, i, bare || reading_is(r, before, nouns), &end) : NOTHING;
         if (now != NOTHING && i >= named_end) {
             named = reading_is(r, before, " and or ") ? NOTHING : now;
             named_end = end;
@@ -381,9 +382,11 @@ static int reading_only(const struct reading *r, size_t n, bool choices)
             negated = negated && !reading_stops(r, i);
             continue;
         }
+        bool alone = i > 1 && strchr(",!:;.\n", r->s[i - 2]) && /* "So, B." */
+                     reading_label(r, before) == NOTHING && reading_next(r, i + 1, r->n) == r->n;
         bool direct = reading_is(r, before, nouns) ||
                       (isupper((unsigned char)r->s[i]) &&
-                       reading_is(r, before, " is be letter say probably likely "));
+                       (alone || reading_is(r, before, " is be letter say probably likely ")));
         int named = reading_named(r, i, direct, &end);
         bool label = named != NOTHING && end == i + 1 && reading_label(r, i) == named;
         if (named == NOTHING) {
@@ -431,7 +434,8 @@ static int reading_leading(const struct reading *r)
     if (end == i + 1 && reading_label(r, i) == named) {
         size_t next = reading_next(r, end, r->n), behind;
         bool own = reading_choice(r, next, &behind) == named;
-        if (reading_listed(r) > 2 || reading_denied(r, own ? behind : end))
+        if (reading_listed(r) > 2 || reading_denied(r, own ? behind : end) ||
+            reading_offers(r, end, named))
             return NOTHING;
         bool article = strchr("AIabcdefghi", r->s[i]) && next == end + 1 && r->s[end] == ' ';
         return own || !article ? named : NOTHING;

@@ -30,7 +30,8 @@ static bool number_plain(char out[PIECE + 1], const char *s, size_t n)
             out[m++] = '-';
             i += 2;
         } else if (s[i] == '\\' && isalpha((unsigned char)s[i + 1])) {
-            out[m++] = ' ';
+            if (!m || out[m - 1] != '-')
+                out[m++] = ' ';
             while (i + 1 < n && isalpha((unsigned char)s[i + 1]))
                 i++;
         } else if (s[i] == '\\' && i + 1 < n && strchr(",;!", s[i + 1])) {
@@ -190,7 +191,7 @@ static bool number_ending(char out[EXTRACT_NUMBER], const char *text, const char
         const char *stop = from;
         while (from > text && !number_stops(from - 1, end))
             from--;
-        bool item = stop < end && *stop == '.' && from + strspn(from, " 0123456789") == stop;
+        bool item = stop + 1 < end && *stop == '.' && from + strspn(from, " 0123456789") == stop;
         if (!item && number_stated(out, from, (size_t)(stop - from))) /* an item is "3. " */
             return true;
     }

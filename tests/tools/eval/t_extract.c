@@ -99,6 +99,7 @@ static const struct {
     { "The most likely place is the library.", 'B' },
     { "The best place to go is a mall, since it has doors.", 'D' },
     { "Based on the options, the best answer is likely a library", 'B' },
+    { "Therefore, C is the answer.", 'C' },
     /* Begins with a label, or is a choice. */
     { " B", 'B' },
     { "B.", 'B' },
@@ -127,7 +128,11 @@ static const struct {
     { "I am not sure, but I would say (B).", 'B' },
     { "It's the mall.", 'D' },
     { "In conclusion, you would find it in a library.", 'B' },
+    { "So, C.", 'C' },
+    { "Sure! C", 'C' },
     /* Nothing is stated, or several things. */
+    { "A, B, C, D, E", 0 },
+    { "Choices: A. bank B. library C. department store D. mall E. new york", 0 },
     { "", 0 },
     { "\n\n", 0 },
     { "Therefore, the answer is", 0 },
@@ -201,6 +206,8 @@ static const struct {
     { "\\boxed{\\dfrac{3}{4}}", "0.75" },
     { "\\boxed{2\\frac{1}{2}}", "2.5" },
     { "\\boxed{1/2}", "0.5" },
+    { "\\boxed{-\\frac{1}{2}}", "-0.5" },
+    { "\\boxed{\\frac{7}{3}}", "2.3333333333" },
     { "\\boxed{1/0}", "1" },
     /* The mark of GSM8K. */
     { "#### 18", "18" },
@@ -230,6 +237,7 @@ static const struct {
     { "She has 9 * 2 = 18 eggs.", "18" },
     { "16 - 3 - 4 = 9\n9 * 2 = 18", "18" },
     { "18", "18" },
+    { "12.", "12" },
     { "$18", "18" },
     { "It takes 3.5 hours", "3.5" },
     { "Janet makes 18 dollars on the 5th day.", "18" },
