@@ -30,8 +30,11 @@ enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
 /* What cloud_peek knows about a token: nothing; its reply is on the way; *id is the token. */
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
 
-enum { CLOUD_MAX_TOKENS = 64 };    /* most tokens of one reply */
-enum { CLOUD_TIMEOUT_MS = 10000 }; /* deadline of a call unless the options say another */
+enum { CLOUD_MAX_TOKENS = 64 }; /* most tokens of one reply */
+/* The least deadline of a call unless the options say another. A slow server has more time: four
+ * times what the call would take if each token asked for, and each part of the prefix as long as
+ * the test text, took as long as the probe's slowest exchange. */
+enum { CLOUD_TIMEOUT_MS = 10000 };
 
 /* A large model in this process, in place of a server: calls have no HTTP and no deadline, and move
  * no bytes; those that are counted are what the ids up and the ids down are as JSON. The functions
@@ -61,7 +64,7 @@ struct cloud_options {
     const char *model;       /* name for the requests; NULL: the first one that /v1/models lists */
     const char *key;         /* API key or NULL; never printed */
     const char *ca;          /* PEM file of the only CAs to trust; NULL: the system's */
-    unsigned timeout_ms;     /* deadline of one call; 0: CLOUD_TIMEOUT_MS */
+    unsigned timeout_ms;     /* deadline of one call; 0: CLOUD_TIMEOUT_MS or more, see there */
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */

@@ -7,6 +7,9 @@
 #include "net/cloud_internal.h"
 #include "net/http/gzip.h"
 
+enum { PATIENCE = 4 };                                   /* see CLOUD_TIMEOUT_MS */
+static const uint64_t MOST_NS = UINT64_C(3600000000000); /* an hour */
+
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 {
     struct wire_answer *answer = &call->wire->answer;
@@ -53,11 +56,23 @@ struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_
                          .encode_arg = c->o.encode_arg };
 }
 
+/* Return how much later than by the least deadline a slow server may answer this question. */
+static uint64_t cloud_call_more_ns(const struct cloud *c, const struct ask *a)
+{
+    size_t parts = 1 + a->want + (c->sample ? a->n / c->sample : 0);
+    uint64_t each = PATIENCE * c->trip_ns, all;
+    if (c->o.timeout_ms || !each)
+        return 0;
+    all = parts < MOST_NS / each ? parts * each : MOST_NS;
+    return all > c->timeout_ns ? all - c->timeout_ns : 0;
+}
+
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
+    w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
     w->gzip = c->gzip;
     w->hedge_ns = c->o.hedge_ms * UINT64_C(1000000);

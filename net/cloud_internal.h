@@ -45,6 +45,8 @@ struct cloud {
     char *model, *model_json; /* NULL: requests name no model */
     bool gzip, text;          /* request bodies are compressed; replies are text alone */
     struct cloud_info info;   /* except health, version and http2 */
+    uint64_t trip_ns;         /* the probe's slowest exchange */
+    size_t sample;            /* tokens of its test text; 0: unknown */
     /* Guarded by the wire's lock. */
     enum cloud_state state;
     int failed; /* the error of the latest probe */

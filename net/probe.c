@@ -27,11 +27,23 @@ static bool not_offered(long status)
            status == 501;
 }
 
+/* Make one exchange, and note how long it takes if it is the slowest one. */
+static int probe_fetch(const struct probe *p, const char *path, const struct buf *body, bool gzip,
+                       json_t **root, long *status, struct err *err)
+{
+    struct cloud *c = p->c;
+    uint64_t start = os_now_ns();
+    int rc = wire_fetch(c->wire, c->base, path, body, gzip, p->deadline, root, status, err);
+    uint64_t took = os_now_ns() - start;
+    c->trip_ns = took > c->trip_ns ? took : c->trip_ns;
+    return rc;
+}
+
 /* GET a path as JSON. */
 static int probe_get(const struct probe *p, const char *path, json_t **root, long *status,
                      struct err *err)
 {
-    return wire_fetch(p->c->wire, p->c->base, path, NULL, false, p->deadline, root, status, err);
+    return probe_fetch(p, path, NULL, false, root, status, err);
 }
 
 /* POST what json_pack made; frees body. */
@@ -42,9 +54,8 @@ static int probe_post(const struct probe *p, const char *path, json_t *body, jso
     struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
     *root = NULL;
     *status = 0;
-    int rc =
-        text ? wire_fetch(p->c->wire, p->c->base, path, &b, false, p->deadline, root, status, err)
-             : err_set(err, ERR_NOMEM, "cloud: out of memory");
+    int rc = text ? probe_fetch(p, path, &b, false, root, status, err)
+                  : err_set(err, ERR_NOMEM, "cloud: out of memory");
     free(text);
     json_decref(body);
     return rc;
@@ -290,8 +301,7 @@ static int try_gzip(const struct probe *p, struct err *err)
     long status = 0;
     int rc = ERR_NOMEM;
     if (dialect_body(c->dialect, &plain, &a) && gzip_add(&packed, plain.p, plain.n))
-        rc = wire_fetch(c->wire, c->base, c->dialect->path, &packed, true, p->deadline, &root,
-                        &status, err);
+        rc = probe_fetch(p, c->dialect->path, &packed, true, &root, &status, err);
     else
         err_set(err, rc, "cloud: out of memory");
     c->gzip = rc == OK;
@@ -317,12 +327,14 @@ int probe_run(struct cloud *c, struct err *err)
     bool models = c->o.encode || c->o.api == CLOUD_AUTO || (c->o.api == CLOUD_OPENAI && !c->model);
     c->info = (struct cloud_info){ 0 };
     c->text = c->gzip = false;
+    c->trip_ns = 0;
     int rc = models ? ask_models(&p, err) : c->o.background ? probe_knock(&p, err) : OK;
     if (rc == OK && c->o.encode)
         rc = check_tokenizer(&p, err);
     if (rc == OK && c->o.compress)
         rc = try_gzip(&p, err);
     free(p.ids);
+    c->sample = p.n;
     if (rc)
         return rc;
     c->info.api = c->dialect->api;

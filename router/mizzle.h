@@ -75,7 +75,7 @@ struct mizzle_options {
     const char *model;     /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
                               picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
                               repository in Hugging Face's cache; nothing is downloaded; required */
-    const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no cloud */
+    const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no server */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
                               router.safetensors in the model's folder (in Hugging Face's cache
                               also in models--ORG--NAME), if it exists; for policy "context" with
@@ -114,12 +114,15 @@ struct mizzle_options {
                                    "required": a failure ends the call; "off"; NULL: "auto" */
     const char *cloud_api;      /* "openai", "sglang", "llamacpp" or "auto", which asks the server;
                                    NULL: "auto" */
-    const char *cloud_model;    /* NULL: the first model that the server lists */
+    const char *cloud_model;    /* NULL: the first model that the server lists; without cloud_url a
+                                   large model's file, named as for `model`, which then is the
+                                   cloud in this process */
     const char *cloud_key;      /* API key; NULL: see the next two */
     const char *cloud_key_file; /* file that holds the API key; NULL: see the next one */
     size_t cloud_key_env;       /* 1: take the key from MIZZLE_API_KEY or OPENAI_API_KEY */
     const char *cloud_ca;    /* PEM file with the only authorities to trust; NULL: the system's */
-    size_t cloud_timeout;    /* deadline of one call in milliseconds; 0: 10,000 */
+    size_t cloud_timeout;    /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
+                                server (net/cloud.h) */
     size_t cloud_tokens;     /* tokens to request per call, 1 to 64; default: 1 */
     size_t hedge_ms;         /* send a request again if it is still unanswered after this many
                                 milliseconds; 0: never */

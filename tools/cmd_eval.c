@@ -278,8 +278,9 @@ const struct command cmd_eval = {
     .args = "[PART...]",
     .description =
         "A task is asked end to end: the small model writes, the policy decides, and the cloud "
-        "is asked over HTTP. Without -m and a URL, eval asks the demo world's test questions of "
-        "the demo pair and its stand-in cloud. It prints the accuracy with its 95 % interval "
+        "is asked. Without -m and a URL, eval asks the demo world's test questions of the demo "
+        "pair, whose large model answers in this process. It prints the accuracy with its 95 % "
+        "interval "
         "(Wilson's; questions of a file that have one subject, or the same \"group\", count as "
         "fewer), the share of generated tokens that came from the cloud, the ids that the cloud "
         "computed per id of prompt and answer (work), and times. --policy never measures the small "
@@ -292,7 +293,7 @@ const struct command cmd_eval = {
         "lines below the table give the accuracy by CITER's own rule, which its published scores "
         "use, and how many answers have none (no_answer) or were cut at -n (truncated).\n\n"
         "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
-        "It needs never and always; for a stand-in cloud of this process, eval runs them "
+        "It needs never and always; for a large model of this process, eval runs them "
         "itself.\n\n"
         "A last line, one for each policy with its own threshold, tells a sign of failure: the "
         "small model had guessed most tokens of the cloud (threshold too high; with --ahead 0 "

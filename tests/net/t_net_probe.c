@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "net/cloud.h"
+#include "net/cloud_internal.h"
 #include "tests/support/threaded_server.h"
 #include "tests/support/test.h"
 
@@ -276,9 +278,42 @@ static void test_one_at_a_time(void)
     cloud_close(c);
 }
 
+/* Return how many seconds a call for `want` tokens after n ids has. */
+static double seconds_for(unsigned timeout_ms, size_t n, size_t want)
+{
+    static uint32_t ids[1000];
+    const struct cloud_options o = { .api = CLOUD_OPENAI,
+                                     .background = true,
+                                     .tokens = want,
+                                     .timeout_ms = timeout_ms,
+                                     .encode = bytes };
+    struct cloud *c;
+    struct cloud_call *call;
+    CHECK(begin(&c, o, NULL) == OK && cloud_ready(c, NULL) == OK);
+    uint64_t now = os_now_ns();
+    CHECK(cloud_ask(c, ids, n, want, &call, NULL) == OK);
+    double seconds = (double)(call->wire->deadline - now) / 1e9;
+    cloud_drop(call);
+    cloud_close(c);
+    return seconds;
+}
+
+/* A slow server has a later deadline, which grows with what is asked, unless one is given. */
+static void test_deadline(void)
+{
+    tokenize = 1;
+    double fast = seconds_for(0, 2, 1);
+    CHECK(fast >= 10 && fast < 15);
+    slow = 1; /* 150 ms for each of 66 tokens, four times */
+    CHECK(seconds_for(0, 2, CLOUD_MAX_TOKENS) > 39 && seconds_for(0, 1000, CLOUD_MAX_TOKENS) > 44);
+    CHECK(seconds_for(3000, 1000, CLOUD_MAX_TOKENS) < 4);
+    slow = tokenize = 0;
+}
+
 int main(void)
 {
     threaded_server_open(serve);
+    test_deadline();
     test_tokenizers();
     test_text();
     test_gzip();

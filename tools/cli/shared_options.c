@@ -115,8 +115,8 @@ enum { WHICH_CLOUD = 2 }; /* rows that say which cloud is asked and when; the ot
 
 static const struct option cloud_rows[] = {
     { "--cloud-url", NULL, OPTION_STR, &cloud_option_values.url, "URL",
-      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, a stand-in "
-      "serves the file of --cloud-model, or the demo pair's large model)" },
+      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
+      "of --cloud-model or the demo pair's large model answers in this process)" },
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
       "the run with status 4, and a text of `mizzle serve` with an error; off does not use the "
@@ -126,7 +126,7 @@ static const struct option cloud_rows[] = {
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
       "Request this model of the server at --cloud-url; without a URL, load this model, named as "
-      "for --model, and serve it from this process (default: the first one that the server "
+      "for --model, into this process (default: the first one that the server "
       "lists)" },
     { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
       "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
@@ -134,7 +134,9 @@ static const struct option cloud_rows[] = {
     { "--cloud-ca", NULL, OPTION_STR, &cloud_option_values.ca, "FILE",
       "Trust only the certificate authorities in this PEM file (default: the system's)" },
     { "--cloud-timeout", NULL, OPTION_COUNT, &cloud_option_values.timeout_ms, "MS",
-      "End a call that has no answer after MS milliseconds (default: 10000)" },
+      "End a call that has no answer after MS milliseconds (default: 10000, and for a slow server "
+      "as much more as its first answers and the length of text and reply let expect; a model of "
+      "this process has no deadline)" },
     { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
