@@ -16,9 +16,13 @@ static const char *extract;
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
 static bool merges;
-static struct eval_options options = {
-    .task = "milli", .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN, .target_cost = NAN
-};
+static struct eval_options options = { .task = "milli",
+                                       .seed = 1,
+                                       .world = WORLD_SEED,
+                                       .repeats = 1,
+                                       .share = NAN,
+                                       .target = NAN,
+                                       .target_cost = NAN };
 
 static const struct option_group task_opts = {
     "Task",
@@ -92,6 +96,11 @@ static const struct option_group share_opts = {
           "same target or threshold of the paper; the same at the share that the other has in "
           "fact routed, on the line between the nearest shares of this one (never and always are "
           "its ends); and the mean PGR of sweeps from 0 to 7 % (default: none)" },
+        { "--repeats", NULL, OPTION_SIZE, &options.repeats, "N",
+          "Read N trainings of each router that --policy names, FILE.1 to FILE.N, as router train "
+          "--repeats writes them; each answers all questions. A row has the mean, and its "
+          "intervals "
+          "say what other questions and other trainings would have changed (default: 1, FILE)" },
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },
@@ -165,6 +174,7 @@ static const char *eval_unread(unsigned runs)
         { "--sweep", o->sweep, ANSWERS | AGREE },
         { "--share", !isnan(o->share), ANSWERS },
         { "--against", o->against, ANSWERS | MERGE },
+        { "--repeats", o->repeats != 1, ANSWERS | MERGE },
         { "--calibration", o->calibrate, ANSWERS },
         { "--table", o->table, ANSWERS | MERGE },
         { "--jsonl", o->jsonl, ANSWERS },

@@ -13,6 +13,7 @@ static size_t epochs = SIZE_MAX; /* not given */
 static bool shuffle_labels, json;
 static size_t questions = SIZE_MAX, width; /* SIZE_MAX: not given */
 static uint64_t seed = 1;
+static size_t repeats = 1;
 static bool quiet;
 static float most = TRAINING_SHARE, cover = TRAINING_COVER;
 
@@ -51,6 +52,11 @@ static const struct option_group train_opts = {
           "Read this hidden state: final or post_attn (default: final, or that of the samples)" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
+        { "--repeats", NULL, OPTION_COUNT, &repeats, "N",
+          "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
+          "subjects "
+          "of the samples, as many as there are, with replacement; eval --repeats says how much "
+          "depends on that (default: 1, FILE, on all)" },
         { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
           "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
           "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
@@ -114,6 +120,7 @@ static int cmd_router_train_run(void)
     struct training_options o = { .samples = samples.n ? samples.at : NULL,
                                   .tap = tap_name,
                                   .out = out_path,
+                                  .repeats = repeats,
                                   .json = json,
                                   .quiet = quiet };
     router_training_defaults(&o.demo);

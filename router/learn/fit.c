@@ -99,13 +99,62 @@ static void fit_labels(struct fit *t)
     }
 }
 
+static int fit_by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Draw subjects with replacement: set t->times, and *n to the samples that they have. */
+static int fit_draw(struct fit *t, size_t *n, struct err *err)
+{
+    const struct samples *s = t->s;
+    const uint64_t key = rand_u64(t->o->seed, FIT_KEY_RESAMPLE);
+    size_t groups = 0;
+    uint32_t *group = calloc(s->n + 1, sizeof(*group)), *drawn = calloc(s->n + 1, sizeof(*drawn));
+    t->times = calloc(s->n + 1, sizeof(*t->times));
+    int rc =
+        group && drawn && t->times ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
+    for (size_t i = 0; rc == OK && i < s->n; i++)
+        group[i] = s->group[i];
+    if (rc == OK)
+        qsort(group, s->n, sizeof(*group), fit_by_value);
+    for (size_t i = 0; rc == OK && i < s->n; i++)
+        if (!groups || group[i] != group[groups - 1])
+            group[groups++] = group[i];
+    for (size_t i = 0; i < groups; i++)
+        drawn[rand_below(key, i, groups)]++;
+    *n = 0;
+    for (size_t i = 0; rc == OK && i < s->n; i++) {
+        const uint32_t *at = bsearch(&s->group[i], group, groups, sizeof(*group), fit_by_value);
+        *n += t->times[i] = drawn[at - group];
+    }
+    free(group);
+    free(drawn);
+    return rc;
+}
+
+/* Add a sample to its part, as often as it was drawn. */
+static void fit_place(struct fit *t, size_t i, bool held)
+{
+    for (size_t k = t->times ? t->times[i] : 1; k > 0; k--)
+        if (held)
+            t->held[t->nheld++] = i;
+        else
+            t->train[t->ntrain++] = i;
+}
+
 /* Split the samples; both parts need right and wrong tokens. */
 static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
 {
     const struct samples *s = t->s;
-    size_t count[2][2] = { { 0 } };
-    t->train = calloc(s->n + 1, sizeof(*t->train));
-    t->held = calloc(s->n + 1, sizeof(*t->held));
+    size_t count[2][2] = { { 0 } }, room = s->n;
+    int rc = t->o->resample ? fit_draw(t, &room, err) : OK;
+    if (rc != OK)
+        return rc;
+    room = room > s->n ? room : s->n; /* for fit_labels, too */
+    t->train = calloc(room + 1, sizeof(*t->train));
+    t->held = calloc(room + 1, sizeof(*t->held));
     t->label = calloc(s->n + 1, 1);
     t->differs = calloc(s->n + 1, 1);
     if (!t->train || !t->held || !t->label || !t->differs)
@@ -114,11 +163,8 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
     for (size_t i = 0; i < s->n; i++) {
         uint32_t group = t->o->by_token ? (uint32_t)i : s->group[i];
         bool held = fit_holds_out(t->o->seed, group);
-        count[held][t->label[i]]++;
-        if (held)
-            t->held[t->nheld++] = i;
-        else
-            t->train[t->ntrain++] = i;
+        count[held][t->label[i]] += t->times ? t->times[i] : 1;
+        fit_place(t, i, held);
     }
     *report = (struct fit_report){ .trained = t->ntrain,
                                    .held = t->nheld,
@@ -329,7 +375,7 @@ static int fit_finish(struct fit_report *report, const struct fit *t, const stru
         return rc;
     c.r = r;
     c.room = router_scratch(r);
-    c.score = calloc(t->s->n, sizeof(*c.score));
+    c.score = calloc(t->ntrain + t->nheld, sizeof(*c.score));
     c.scratch = calloc(c.room * pool_threads(t->pool), sizeof(*c.scratch));
     rc = c.score && c.scratch ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     if (rc == OK && router_is_table(r)) {
@@ -399,6 +445,7 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     if (rc != OK)
         router_form_close(out);
     os_free(t.arena, t.arena_bytes);
+    free(t.times);
     free(t.train);
     free(t.held);
     free(t.label);

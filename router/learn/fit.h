@@ -40,10 +40,11 @@ struct fit_options {
     enum fit_head head;
     size_t width; /* units of the first layer of mlp and citer; 0: twice the dim */
     size_t epochs, patience, batch;
-    float rate;          /* Adam's step size; 0: 1e-3, for linear 1e-2 */
-    bool by_token;       /* hold out single tokens: tokens of one subject are in both parts */
-    bool same_order;     /* the same random order in all epochs */
-    bool unweighted;     /* wrong tokens weigh as much as right ones */
+    float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
+    bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */
+    bool same_order; /* the same random order in all epochs */
+    bool unweighted; /* wrong tokens weigh as much as right ones */
+    bool resample;   /* draw as many subjects as there are, with replacement, before the split */
     bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
     double most, cover;  /* passed to samples_calibrate */
     uint64_t seed;

@@ -12,7 +12,7 @@ struct pool;
 struct fit;
 
 /* Keys of the kinds of random draws. */
-enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS };
+enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS, FIT_KEY_RESAMPLE };
 
 /* A head that is trained in batches. */
 struct fit_ops {
@@ -63,6 +63,7 @@ struct fit {
     size_t dim, width;              /* inputs, units of the first layer */
     size_t room, npanels;           /* the width rounded up to whole panels */
     size_t nparams, form_width;     /* all parameters; the width of the saved form */
+    uint32_t *times;                /* [s->n] how often each sample is drawn; NULL: once */
     size_t *train, *held;           /* indices of the samples of each part */
     size_t ntrain, nheld;
     float wrong_weight;

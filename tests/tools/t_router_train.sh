@@ -79,6 +79,13 @@ holds "$(number epochs) == 1"
 has "$tmp/x" '32 wide'
 run 0 router train -q --samples "$tmp/s" --samples "$tmp/more" -o "$tmp/x" --shuffle-labels --json --epochs 2 --width 32
 holds "$(number auc) > 0.2 && $(number auc) < 0.8" # few tokens are wrong; t_fit_heads has more
+# Several trainings, each with a seed and a resample of the subjects; the second is the first of the
+# next seed.
+run 0 router train -q --samples "$tmp/s" -o "$tmp/x" --head context --json --repeats 2
+[ "$(wc -l <"$tmp/out")" -eq 2 ] && ! cmp -s "$tmp/x.1" "$tmp/x.2" || fail "repeats: $(cat "$tmp/out")"
+mv "$tmp/x.2" "$tmp/second"
+run 0 router train -q --samples "$tmp/s" -o "$tmp/x" --head context --json --repeats 2 --seed 2
+cmp "$tmp/second" "$tmp/x.1" || fail "repeats: another router with the same seed"
 run 0 router train -q --samples "$tmp/s" -o "$tmp/table.safetensors" --head context --json
 holds "$(number auc) > 0.9 && $(number context_auc) == 0.5"
 has "$tmp/table.safetensors" 'a table of '

@@ -16,6 +16,7 @@ struct eval_options {
     const char *shots;        /* answers: as in struct task_options */
     const char *policies;     /* as eval_list_parse reads them; NULL: mlp if there is a router */
     size_t questions;         /* 0: the task's default */
+    size_t repeats;           /* trainings of each router that is named */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
     const char *const *parts; /* [nparts] journals to put together in place of asking */
     size_t nparts;

@@ -227,7 +227,7 @@ static int eval_agree_routers(struct eval_list *l, struct agree *a, struct err *
         if (!e->file)
             return err_set(err, ERR_NOMEM, "agree: out of memory");
     }
-    int rc = eval_list_open(l, &a->edge, model, POLICY_NEVER, err);
+    int rc = eval_list_open(l, &a->edge, model, POLICY_NEVER, 1, err);
     for (size_t i = 0; rc == OK && i < l->n; i++)
         if (l->at[i].router)
             rc = agree_prepare(a, l->at[i].router, err);

@@ -63,7 +63,8 @@ static int answers_open(struct answers_run *m, struct err *err)
         e->policy = m->asking.routing.policy;
         snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
     }
-    rc = eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy, err);
+    rc = eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy,
+                        m->o->repeats, err);
     if (rc == OK)
         eval_list_note(&m->list, m->asking.routing.router, m->model);
     return rc;
@@ -131,8 +132,11 @@ static const char *answers_text(const json_t *from, const char *name)
 static int answers_begin(struct answers_run *m, struct err *err)
 {
     m->n = 2;
-    for (size_t i = 0; i < m->list.n; i++)
-        m->n += eval_entry_scores(&m->list.at[i]) ? answers_points(m) : 1;
+    for (size_t i = 0; i < m->list.n; i++) {
+        size_t points = eval_entry_scores(&m->list.at[i]) ? answers_points(m) : 1;
+        m->n += points;
+        m->run.all += points * eval_entry_trainings(&m->list.at[i]);
+    }
     m->results = calloc(m->n, sizeof(*m->results));
     m->shown = calloc(m->n, sizeof(*m->shown));
     if (!m->results || !m->shown)
@@ -141,7 +145,7 @@ static int answers_begin(struct answers_run *m, struct err *err)
     m->run.plan = &m->plan;
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
-    m->run.all = m->n - 2;
+    m->run.points = answers_points(m);
     const json_t *on = json_object_get(m->settings, "on");
     const json_t *clock = json_object_get(m->settings, "clock");
     m->about = (struct eval_about){ .task = answers_text(m->settings, "task"),
@@ -251,14 +255,13 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
 }
 
 /* Take the next result, for an entry at its point i. */
-static struct eval_result *answers_next(struct answers_run *m, const struct eval_entry *e, size_t i)
+static void answers_next(struct answers_run *m, const struct eval_entry *e, size_t i)
 {
     struct eval_result *r = &m->results[m->next];
     m->shown[m->next++] = true;
     eval_result_begin(r, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
     r->point = i;
     r->by_cost = m->plan.by_cost;
-    return r;
 }
 
 /* Show a result as soon as it is there, unless it is compared with another at the end. */
@@ -268,81 +271,43 @@ static void answers_print(const struct answers_run *m, const struct eval_result 
         eval_print_json(stdout, &m->about, r);
 }
 
-/* Run a policy that has a threshold, at all shares that are aimed at. */
-static int answers_entry(struct answers_run *m, const struct eval_entry *e, double *first,
+/* Complete the result of a policy at its point i, which is result number `at`. */
+static int answers_end(struct answers_run *m, size_t at, size_t i, double *first, struct err *err)
+{
+    struct eval_result *r = &m->results[at];
+    int rc = OK;
+    if (isnan(*first))
+        *first = eval_result_share(r);
+    if (r->trainings > 1)
+        r->threshold = NAN; /* each has its own */
+    eval_result_compare(r, m->has_edge ? &m->results[0] : NULL,
+                        m->has_cloud ? &m->results[1] : NULL);
+    if (i + 1 == m->plan.ntargets && m->plan.sweeps && m->plan.targets[0] <= 0 &&
+        m->plan.targets[i] >= 0.07)
+        rc = eval_result_average(&m->results[at - i], i + 1, &m->results[0], &m->results[1], err);
+    if (rc == OK)
+        answers_print(m, r);
+    return rc;
+}
+
+/* Run a policy that has a threshold, at all shares that are aimed at, with each of its routers. */
+static int answers_entry(struct answers_run *m, struct eval_entry *e, double *first,
                          struct err *err)
 {
-    size_t n = answers_points(m), from = m->next;
-    for (size_t i = 0; i < n; i++) {
-        struct eval_result *r = answers_next(m, e, i);
-        int rc = answers_threshold(m, r, i, *first, err);
+    size_t n = answers_points(m), from = m->next, trainings = eval_entry_trainings(e);
+    int rc = OK;
+    for (size_t i = 0; i < n; i++)
+        answers_next(m, e, i);
+    for (size_t k = 0; rc == OK && k < trainings * n; k++) {
+        size_t i = k % n;
+        eval_entry_train(e, k / n);
+        rc = answers_threshold(m, &m->results[from + i], i, *first, err);
         if (rc == OK)
-            rc = eval_run_policy(&m->run, r, err);
-        if (rc != OK)
-            return rc;
-        if (isnan(*first))
-            *first = eval_result_share(r);
-        eval_result_compare(r, m->has_edge ? &m->results[0] : NULL,
-                            m->has_cloud ? &m->results[1] : NULL);
-        if (i + 1 == n && m->plan.sweeps && m->plan.targets[0] <= 0 && m->plan.targets[i] >= 0.07)
-            rc = eval_result_average(&m->results[from], n, &m->results[0], &m->results[1], err);
-        if (rc != OK)
-            return rc;
-        answers_print(m, r);
+            rc = eval_run_policy(&m->run, &m->results[from + i], err);
+        if (rc == OK && k / n + 1 == trainings)
+            rc = answers_end(m, from + i, i, first, err);
     }
-    return OK;
-}
-
-/* True when r may be compared with the result of another policy: one at the same point, or that of
- * a model alone, which has one for all points. A model alone is compared with a policy at its own
- * threshold. */
-static bool answers_comparable(const struct answers_run *m, const struct eval_result *r,
-                               const struct eval_result *other)
-{
-    if (!eval_entry_scores(other->entry))
-        return true;
-    return eval_entry_scores(r->entry) ? r->point == other->point
-                                       : answers_points(m) == 1 && isnan(other->target);
-}
-
-/* Compare r with the other policy at an equal share, between the nearest ones that were measured;
- * each model alone is an end of every policy. */
-static void answers_equal(const struct answers_run *m, struct eval_result *r)
-{
-    const struct eval_result *below = NULL, *above = NULL;
-    double share = eval_result_share(r);
-    if (m->plan.by_cost || !eval_entry_scores(r->entry) || !eval_entry_scores(r->against))
-        return;
-    for (size_t i = 0; i < m->next; i++) {
-        const struct eval_result *k = &m->results[i];
-        double at = eval_result_share(k);
-        if (i < 2 ? !(i ? m->has_cloud : m->has_edge) : k->entry != r->against)
-            continue;
-        if (at <= share && (!below || at > eval_result_share(below)))
-            below = k;
-        if (at >= share && (!above || at < eval_result_share(above)))
-            above = k;
-    }
-    if (below && above)
-        eval_result_equal(r, below, above);
-}
-
-/* Compare every result with that of --against. */
-static void answers_compare(struct answers_run *m)
-{
-    for (size_t i = 2; i < m->next; i++) {
-        struct eval_result *r = &m->results[i];
-        for (size_t k = 2; k < m->next && !r->against; k++) {
-            const struct eval_result *other = &m->results[k];
-            if (r->entry != other->entry && !strcmp(other->entry->label, m->o->against) &&
-                answers_comparable(m, r, other))
-                eval_result_against(r, other);
-        }
-        if (r->against)
-            answers_equal(m, r);
-    }
-    for (size_t i = 2; m->o->json && i < m->next; i++)
-        eval_print_json(stdout, &m->about, &m->results[i]);
+    return rc;
 }
 
 /* Run all policies in order. */
@@ -351,7 +316,7 @@ static int answers_all(struct answers_run *m, struct err *err)
     double first = (double)NAN; /* share routed by the first policy with a threshold */
     int rc = answers_baselines(m, err);
     for (size_t i = 0; rc == OK && i < m->list.n; i++) {
-        const struct eval_entry *e = &m->list.at[i];
+        struct eval_entry *e = &m->list.at[i];
         if (eval_entry_scores(e)) {
             rc = answers_entry(m, e, &first, err);
             continue;
@@ -363,7 +328,9 @@ static int answers_all(struct answers_run *m, struct err *err)
     }
     eval_run_end(&m->run);
     if (rc == OK && m->o->against)
-        answers_compare(m);
+        eval_results_compare(m->results, m->next, m->o->against, answers_points(m));
+    for (size_t i = 2; rc == OK && m->o->against && m->o->json && i < m->next; i++)
+        eval_print_json(stdout, &m->about, &m->results[i]);
     if (rc == OK && !m->o->json && m->o->table)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)
@@ -393,6 +360,8 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK)
         rc = eval_plan_check(&m->plan, &m->list, o, err);
+    if (rc == OK)
+        rc = eval_list_repeats(&m->list, o->repeats, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK && o->svg)

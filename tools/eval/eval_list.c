@@ -11,6 +11,17 @@
 #include "router/routing.h"
 #include "tools/cli/shared_options.h"
 
+size_t eval_entry_trainings(const struct eval_entry *e)
+{
+    return e->trainings ? e->trainings : 1;
+}
+
+void eval_entry_train(struct eval_entry *e, size_t t)
+{
+    if (e->each)
+        e->router = e->each[t];
+}
+
 bool eval_entry_scores(const struct eval_entry *e)
 {
     return policy_scores(e->policy);
@@ -87,40 +98,95 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
     }
 }
 
-/* Open the router of one entry, from its file or, if it names none, from beside the model. */
-static int list_open_router(struct eval_entry *e, const struct engine *engine, const char *model,
-                            struct err *err)
+/* Open a router of one entry, from a file or, if path is NULL, from beside the model. */
+static int list_open_router(struct router **out, const struct eval_entry *e, const char *path,
+                            const struct engine *engine, const char *model, struct err *err)
 {
     char beside[ROUTING_PATH];
     struct err note = { "" };
-    const char *path = e->file;
     bool table = e->policy == POLICY_CONTEXT;
     if (!path && routing_find_router(beside, model, table))
         path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
                        model);
-    int rc = routing_router(&e->router, engine, path, &note, err);
+    int rc = routing_router(out, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK && router_is_table(e->router) != table)
+    if (rc == OK && router_is_table(*out) != table)
         return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
                        table ? "table" : "network", table ? "network" : "table");
     return rc;
 }
 
+/* Write the path of training t of a router. */
+static int list_training(char out[ROUTING_PATH], const char *file, size_t t, struct err *err)
+{
+    if ((size_t)snprintf(out, ROUTING_PATH, "%s.%zu", file, t + 1) < ROUTING_PATH)
+        return OK;
+    return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
+}
+
+/* Open all trainings of an entry with a file. */
+static int list_open_each(struct eval_entry *e, size_t repeats, const struct engine *engine,
+                          const char *model, struct err *err)
+{
+    int rc = OK;
+    e->each = calloc(repeats, sizeof(struct router *));
+    if (!e->each)
+        return err_set(err, ERR_NOMEM, "--policy: out of memory");
+    while (rc == OK && e->trainings < repeats) {
+        char path[ROUTING_PATH];
+        rc = list_training(path, e->file, e->trainings, err);
+        if (rc == OK)
+            rc = list_open_router(&e->each[e->trainings++], e, path, engine, model, err);
+    }
+    eval_entry_train(e, 0);
+    return rc;
+}
+
 int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
-                   enum policy open, struct err *err)
+                   enum policy open, size_t repeats, struct err *err)
 {
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         bool same = e->policy == open || /* that of --router, or the one beside the model */
                     (policy_reads_network(e->policy) && policy_reads_network(open));
-        if (policy_reads_router(e->policy) && (e->file || !same))
-            rc = list_open_router(e, engine, model, err);
+        if (e->file && repeats > 1)
+            rc = list_open_each(e, repeats, engine, model, err);
+        else if (policy_reads_router(e->policy) && (e->file || !same))
+            rc = list_open_router(&e->router, e, e->file, engine, model, err);
     }
     return rc;
+}
+
+int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err)
+{
+    bool named = repeats == 1;
+    for (size_t i = 0; i < l->n; i++)
+        named = named || l->at[i].file;
+    if (repeats < 1 || repeats > EVAL_TRAININGS)
+        return err_set(err, ERR_ARG, "--repeats: expected 1 to %d, found %zu", EVAL_TRAININGS,
+                       repeats);
+    if (!named)
+        return err_set(err, ERR_ARG,
+                       "--repeats: expected a policy with a router, such as mlp=FILE for FILE.1, "
+                       "FILE.2, ..., found none");
+    return OK;
+}
+
+/* Hash the router's file or, of several trainings, their hashes. False: one cannot be read. */
+static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *path)
+{
+    char all[EVAL_TRAININGS][SHA256_HEX], training[ROUTING_PATH];
+    if (!e->each)
+        return sha256_file(out, path);
+    for (size_t t = 0; t < e->trainings; t++)
+        if (list_training(training, path, t, NULL) != OK || !sha256_file(all[t], training))
+            return false;
+    sha256_hex(out, all, e->trainings * SHA256_HEX);
+    return true;
 }
 
 void eval_list_note(struct eval_list *l, const struct router *own, const char *model)
@@ -138,7 +204,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const char *m
             continue;
         snprintf(e->router_name, sizeof(e->router_name), "%.63s", list_base(path));
         text_line(e->router_name);
-        if (!sha256_file(e->router_digest, path))
+        if (!list_digest(e->router_digest, e, path))
             e->router_digest[0] = 0;
         if (router_about(router)->has_model)
             snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%016" PRIx64,
@@ -149,7 +215,11 @@ void eval_list_note(struct eval_list *l, const struct router *own, const char *m
 void eval_list_close(struct eval_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        router_close(l->at[i].router);
+        for (size_t t = 0; l->at[i].each && t < l->at[i].trainings; t++)
+            router_close(l->at[i].each[t]);
+        if (!l->at[i].each)
+            router_close(l->at[i].router);
+        free(l->at[i].each);
         free(l->at[i].file);
     }
     *l = (struct eval_list){ 0 };

@@ -13,12 +13,16 @@ struct err;
 struct router;
 struct routing;
 
-enum { EVAL_POLICIES = 16, EVAL_LABEL = 64 };
+enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 
 struct eval_entry {
     enum policy policy;
-    char *file;             /* of NAME=FILE; NULL: the router of the options */
-    struct router *router;  /* NULL: not named, or not open yet */
+    char *file;            /* of NAME=FILE; NULL: the router of the options */
+    struct router *router; /* NULL: not named, or not open yet */
+    /* [trainings], of FILE.1, FILE.2, ...; router is the one in use. NULL: there is one training,
+     * or only the answers of several are known. */
+    struct router **each;
+    size_t trainings;       /* 0: one */
     char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
                              * the second of that name ends with #2 */
     /* Of its router, once eval_list_note was called; "": it has none, or none is known. */
@@ -35,17 +39,23 @@ struct eval_list {
 /* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
  * ERR_ARG names the one that is unknown; ERR_NOMEM. On error *out is empty. */
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
-/* Open the routers of all entries but those without a file whose policy is `open`: theirs is open
- * already. Those of another policy are looked for beside the model, a path. Prints a note for each
- * that was calibrated with other weights. ERR_ARG: none is there, or one of the other kind; the
- * errors of routing_router. */
+/* Open the routers of all entries, of those with a file as many trainings as there are repeats, but
+ * those without a file whose policy is `open`: theirs is open already. Those of another policy are
+ * looked for beside the model, a path. Prints a note for each that was calibrated with other
+ * weights. ERR_ARG: none is there, or one of the other kind; the errors of routing_router. */
 int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
-                   enum policy open, struct err *err);
+                   enum policy open, size_t repeats, struct err *err);
+/* Check the number of trainings: more than one are those of a router that is named. ERR_ARG. */
+int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err);
 /* Note what the routers of all entries are; own is that of the entries without one, open already.
  */
 void eval_list_note(struct eval_list *l, const struct router *own, const char *model);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 
+/* Return how many trainings of its router an entry has, at least 1. */
+size_t eval_entry_trainings(const struct eval_entry *e);
+/* Use the router of training t. */
+void eval_entry_train(struct eval_entry *e, size_t t);
 /* True for the policies that have a threshold: all but always and never. */
 bool eval_entry_scores(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,

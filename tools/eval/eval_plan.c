@@ -292,9 +292,11 @@ static json_t *plan_policies(const struct eval_list *l)
     json_t *list = json_array();
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "policy", e->label, "router",
-                                              e->router_digest, "router_name", e->router_name,
-                                              "router_fingerprint", e->router_fingerprint));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:s, s:I}", "policy", e->label, "router",
+                                        e->router_digest, "router_name", e->router_name,
+                                        "router_fingerprint", e->router_fingerprint, "trainings",
+                                        (json_int_t)eval_entry_trainings(e)));
     }
     return list;
 }
@@ -387,8 +389,10 @@ static int plan_read_policies(struct eval_list *l, const json_t *policies, struc
     for (i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         const char *digest = "", *name = "", *model = "";
-        json_unpack(json_array_get(policies, i), "{s?s, s?s, s?s}", "router", &digest,
-                    "router_name", &name, "router_fingerprint", &model);
+        json_int_t trainings = 1;
+        json_unpack(json_array_get(policies, i), "{s?s, s?s, s?s, s?I}", "router", &digest,
+                    "router_name", &name, "router_fingerprint", &model, "trainings", &trainings);
+        e->trainings = trainings > 0 && trainings <= EVAL_TRAININGS ? (size_t)trainings : 1;
         snprintf(e->router_digest, sizeof(e->router_digest), "%s", digest);
         snprintf(e->router_name, sizeof(e->router_name), "%s", name);
         snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%s", model);

@@ -85,6 +85,7 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_real(f, "target", r->target, about->by_cost ? 9 : 6);
     print_count(f, "seed", about->seed);
     print_count(f, "questions", r->questions);
+    print_count(f, "trainings", r->trainings);
     print_count(f, "left_out", r->left_out);
     print_count(f, "right", r->right);
     print_real(f, "accuracy", eval_result_accuracy(r), 6);

@@ -117,6 +117,10 @@ int eval_result_finish(struct eval_result *r, struct err *err)
 {
     statistics_sort(r->ttft.at, r->ttft.n);
     statistics_sort(r->tbt.at, r->tbt.n);
+    if (r->answers != (r->trainings + 1) * r->questions)
+        return err_set(err, ERR_FORMAT,
+                       "--jsonl: expected answers of each training to %zu questions, found %zu",
+                       r->questions, r->answers - r->trainings * r->questions);
     if (r->trainings++)
         return OK;
     return statistics_groups_open(&r->groups, r->subjects, r->questions, err);
@@ -200,6 +204,53 @@ void eval_result_equal(struct eval_result *r, const struct eval_result *below,
     r->equal_from = from;
     r->equal_to = to;
     r->equal_interval = statistics_bootstrap_difference(&own, &low, &high, part, &r->groups);
+}
+
+/* True when r may be compared with the result of another policy: one at the same point, or that of
+ * a model alone, which has one for all points. A model alone is compared with a policy at its own
+ * threshold. */
+static bool result_comparable(const struct eval_result *r, const struct eval_result *other,
+                              size_t points)
+{
+    if (!eval_entry_scores(other->entry))
+        return true;
+    return eval_entry_scores(r->entry) ? r->point == other->point
+                                       : points == 1 && isnan(other->target);
+}
+
+/* Compare r with the other policy at an equal share, between the nearest ones that were measured;
+ * each model alone is an end of every policy. */
+static void result_nearest(struct eval_result *r, const struct eval_result *results, size_t n)
+{
+    const struct eval_result *below = NULL, *above = NULL;
+    double share = eval_result_share(r);
+    if (r->by_cost || !eval_entry_scores(r->entry) || !eval_entry_scores(r->against))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct eval_result *k = &results[i];
+        double at = eval_result_share(k);
+        if (i < 2 ? !k->answers : k->entry != r->against)
+            continue;
+        if (at <= share && (!below || at > eval_result_share(below)))
+            below = k;
+        if (at >= share && (!above || at < eval_result_share(above)))
+            above = k;
+    }
+    if (below && above)
+        eval_result_equal(r, below, above);
+}
+
+void eval_results_compare(struct eval_result *results, size_t n, const char *against, size_t points)
+{
+    for (size_t i = 2; i < n; i++) {
+        struct eval_result *r = &results[i];
+        for (size_t k = 2; k < n && !r->against; k++)
+            if (r->entry != results[k].entry && !strcmp(results[k].entry->label, against) &&
+                result_comparable(r, &results[k], points))
+                eval_result_against(r, &results[k]);
+        if (r->against)
+            result_nearest(r, results, n);
+    }
 }
 
 /* Return part/all, or 0 if all is 0. */

@@ -102,6 +102,12 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
 void eval_result_equal(struct eval_result *r, const struct eval_result *below,
                        const struct eval_result *above);
 
+/* Compare every one of results[n], but those of each model alone at 0 and 1, which have no answers
+ * if they were not asked, with that of the policy with this label at the same point, of `points`
+ * that each has. */
+void eval_results_compare(struct eval_result *results, size_t n, const char *against,
+                          size_t points);
+
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);
 double eval_result_accuracy(const struct eval_result *r);

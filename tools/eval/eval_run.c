@@ -59,9 +59,12 @@ static struct asking_how run_how(const struct eval_result *r)
 }
 
 /* Return which answer it is. */
-static struct eval_journal_key run_key(const struct eval_result *r, size_t item)
+static struct eval_journal_key run_key(const struct eval_run *run, const struct eval_result *r,
+                                       size_t item)
 {
-    return (struct eval_journal_key){ r->entry->label, r->target, r->point, item };
+    /* Each training has points of its own. */
+    return (struct eval_journal_key){ r->entry->label, r->target,
+                                      r->trainings * run->points + r->point, item };
 }
 
 /* Send items from *next on that are not in the journal, as many as there is room for. */
@@ -72,7 +75,7 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     const struct asking_how how = run_how(r);
     int rc = OK;
     for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
-        const struct eval_journal_key key = run_key(r, items->at[*next]);
+        const struct eval_journal_key key = run_key(run, r, items->at[*next]);
         if (!run->journal || !eval_journal_has(run->journal, &key))
             rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
     }
@@ -88,7 +91,7 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     struct asked one;
     struct task_item item;
     const struct asking_how how = run_how(r);
-    const struct eval_journal_key key = run_key(r, i);
+    const struct eval_journal_key key = run_key(run, r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
     if (rc == OK && !found && run->merges)
@@ -188,7 +191,7 @@ static int run_calibration(struct eval_run *run, const struct eval_entry *e, str
                                              .n = run->plan->calibration.n,
                                              .begin = run_calibrate_begin,
                                              .tie = &run->how.tie };
-    if (run->calibrated == e && run->calibration)
+    if (run->calibrated == e && run->how.router == e->router && run->calibration)
         return OK;
     eval_run_end(run);
     run->calibrated = e;
@@ -219,7 +222,7 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
 int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
                        struct err *err)
 {
-    const struct eval_journal_key key = { r->entry->label, r->target, r->point, 0 };
+    const struct eval_journal_key key = run_key(run, r, 0);
     bool known = false;
     int rc = run->journal ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &r->tie,
                                                         &known, err)

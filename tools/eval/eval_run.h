@@ -22,6 +22,7 @@ struct eval_run {
     bool merges;                  /* all answers are in the journal, and asking asks nothing */
     bool shows;                   /* progress, on stderr */
     uint64_t shown_ns;            /* when it was shown last */
+    size_t points;                /* shares or thresholds of each policy */
     size_t number, all;           /* results so far, the current one included; of the whole run */
     uint64_t since;               /* when the current result, or pass of calibration, began */
     size_t done, before;          /* answers of it; of these, read from the journal */

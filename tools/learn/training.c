@@ -12,6 +12,8 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
+enum { PATH = 4096 };
+
 /* Callback of fit_router: print the losses of an epoch. */
 static void training_epoch(void *arg, const struct fit_epoch *e)
 {
@@ -148,13 +150,44 @@ int training_fit(struct fit_report *report, const struct training_options *o,
     return rc;
 }
 
+/* Train once, into the file `out`, and report. */
+static int training_once(const struct training_options *o, const char *out, const struct samples *s,
+                         const struct sample_meta *m, const struct kernels *k, struct pool *pool,
+                         struct err *err)
+{
+    struct fit_report report;
+    struct training_options once = *o;
+    once.out = out;
+    int rc = training_fit(&report, &once, s, m, k, pool, err);
+    if (rc == OK && o->json)
+        rc = training_json(&report, s, m, &o->fit, err);
+    else if (rc == OK)
+        training_print(&report, s, m, &once);
+    return rc;
+}
+
+/* Train several times. */
+static int training_repeat(struct training_options o, const struct samples *s,
+                           const struct sample_meta *m, const struct kernels *k, struct pool *pool,
+                           struct err *err)
+{
+    char out[PATH];
+    int rc = OK;
+    o.fit.resample = true;
+    for (size_t i = 1; rc == OK && i <= o.repeats; i++, o.fit.seed++) {
+        if ((size_t)snprintf(out, sizeof(out), "%s.%zu", o.out, i) >= sizeof(out))
+            return err_set(err, ERR_ARG, "-o %s: the path is too long", o.out);
+        rc = training_once(&o, out, s, m, k, pool, err);
+    }
+    return rc;
+}
+
 int training_run(const struct training_options *o, struct err *err)
 {
     struct samples s = { 0 };
     struct sample_meta meta = { 0 };
     struct kernels k;
     struct pool *pool = NULL;
-    struct fit_report report;
     int rc = output_file_check(o->out, err); /* before training, which takes a while */
     if (rc == OK)
         rc = training_read(&s, &meta, o, err);
@@ -163,11 +196,8 @@ int training_run(const struct training_options *o, struct err *err)
     if (rc == OK)
         rc = pool_open(&pool, engine_options.threads, err);
     if (rc == OK)
-        rc = training_fit(&report, o, &s, &meta, &k, pool, err);
-    if (rc == OK && o->json)
-        rc = training_json(&report, &s, &meta, &o->fit, err);
-    else if (rc == OK)
-        training_print(&report, &s, &meta, o);
+        rc = o->repeats > 1 ? training_repeat(*o, &s, &meta, &k, pool, err)
+                            : training_once(o, o->out, &s, &meta, &k, pool, err);
     pool_close(pool);
     samples_close(&s);
     return rc;

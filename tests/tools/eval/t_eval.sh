@@ -109,6 +109,24 @@ is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 run 0 --questions 8 --policy mlp,context="$tmp/table.safetensors" --json -q
 is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
 grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
+# Several trainings of a router. If they are the same, so is every figure; the journal continues.
+for i in 1 2 3; do cp "$tmp/table.safetensors" "$tmp/table.$i"; done
+run 0 --questions 8 --policy context="$tmp/table.safetensors" --json -q
+once="$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)"
+run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/repeats"
+is "$(field trainings) == 3 && $(field questions) == 8"
+[ "$once" = "$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)" ] ||
+    fail "three equal trainings: $last, one: $once"
+figures="$(field right) $(field tokens) $(field cloud) $(field ttft_ms)"
+head -n 30 "$tmp/repeats" >"$tmp/torn" # within the second training
+run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/repeats"
+[ "$figures" = "$(field right) $(field tokens) $(field cloud) $(field ttft_ms)" ] || fail "read again: $last"
+run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/torn"
+cmp -s "$tmp/torn" "$tmp/repeats" || [ "$(wc -l <"$tmp/torn")" -eq "$(wc -l <"$tmp/repeats")" ] ||
+    fail "an interrupted run: $last"
+run 3 --questions 2 --policy context="$tmp/table" --repeats 4 # there is no fourth
+run 2 --questions 2 --policy never,random --share 0.1 --repeats 2
+grep -q -e '--repeats: expected a policy with a router' "$tmp/err" || fail "$(cat "$tmp/err")"
 mkdir "$tmp/other" && cp "$tmp/table.safetensors" "$tmp/other"
 run 0 --questions 2 --policy context="$tmp/table.safetensors",context="$tmp/other/table.safetensors" \
     --json -q
