@@ -41,8 +41,8 @@ char extract_label(const char *text, const struct extract_choices *c);
  * end of a fraction. False: there is none. */
 bool extract_number(char out[EXTRACT_NUMBER], const char *text);
 
-/* Return the first text[*n] without what comes after it has run on to another question; a question
- * that it begins with is left out. */
+/* Return the part of a text that is an answer, *n bytes: behind the model's thoughts, if it has
+ * thought aloud, and before it runs on to another question than one it begins with. */
 const char *extract_segment(size_t *n, const char *text);
 
 /* Apply both rules to the lines of a file, objects with `text` and, unless the answer is a number,
@@ -51,8 +51,8 @@ const char *extract_segment(size_t *n, const char *text);
  * ERR_STOP. */
 int extract_file(const char *path, bool json, struct err *err);
 
-/* Return the lower case of a letter of the alphabets that extract_lower.c lists; any other character
- * is itself, and so is U+0130, whose lower case is two. */
+/* Return the lower case of a letter of the alphabets that extract_lower.c lists; any other
+ * character is itself, and so is U+0130, whose lower case is two. */
 uint32_t extract_lower(uint32_t c);
 
 #endif

@@ -22,7 +22,8 @@ static size_t segment_mark(const char *p, bool line)
 const char *extract_segment(size_t *n, const char *text)
 {
     bool line = true, blank = true, asked = false;
-    const char *p = text;
+    const char *thought = strstr(text, "</think>");
+    const char *p = text = thought ? thought + strlen("</think>") : text;
     for (size_t mark; *p; p++) {
         mark = segment_mark(p, line);
         if (mark && !blank && !(asked && !strncmp(p, "Choices:", 8)))

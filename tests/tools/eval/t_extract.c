@@ -77,6 +77,7 @@ static const struct {
     { "Therefore, the answer is mall (D).\n\nQuestion: What?\nAnswer: A", 'D' },
     { "D\n\nQ: x\nAnswer: A", 'D' },
     { "B<|im_end|>\n<|im_start|>user Answer: C", 'B' },
+    { "<think>The answer is A.\nQuestion: is it?</think>\n\nThe answer is B.", 'B' },
     { "Question: Where?\nChoices:\nA. bank\nB. library\nAnswer: B", 'B' },
     { "(A) no. (B) no. (C) no. (D) no. (E) no. Looking again, the answer is (D).", 'D' },
     { "A. is not right, B. is not right either. The answer is B.", 'B' },
