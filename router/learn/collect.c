@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
+#include "router/texts/turn.h"
 
 static const char *const label_names[] = { "match", "citer", "divergent" };
 
@@ -89,6 +90,7 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
     const struct collect_text *t = w->text;
     size_t at = t->prompt; /* the token whose hidden state comes next */
     session_rewind(c->session, 0);
+    turn_take(c->o->turn);
     int rc = at > 1 ? session_eval(c->session, t->ids, at - 1, c->o->stop, err) : OK;
     while (rc == OK && at < t->n) {
         size_t n = t->n - at < BATCH_ROWS ? t->n - at : BATCH_ROWS;
@@ -97,6 +99,7 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
             rc = collect_add(w, c, at + j, n - 1 - j, err);
         at += n;
     }
+    turn_give(c->o->turn);
     c->stats.tokens += t->n - t->prompt;
     for (size_t i = 0; rc == OK && i < w->read.n; i++)
         if (w->read.rows[i].way == SAMPLE_UNDECIDED)

@@ -29,6 +29,7 @@ struct cloud_port;
 struct router;
 struct sampler;
 struct tokenizer;
+struct turn;
 
 enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT };
 enum { COLLECT_CALLS = 16 }; /* most calls in flight, unless the options say another */
@@ -67,6 +68,7 @@ struct collect_options {
     const struct router *router; /* round 2 of citer; else NULL */
     float threshold;             /* of that router */
     const char *const *stops;    /* NULL-terminated strings at which an answer ends, or NULL */
+    struct turn *turn;           /* of a cloud in this process, to read in turns with it; or NULL */
     const _Atomic int *stop;     /* nonzero: interrupted; may be NULL */
     /* Judge a generated answer ids[n] of this text, end-of-text included if it has come. Called
      * after each token, so that an answer ends with its verdict; COLLECT_OPEN is not for one that

@@ -15,6 +15,7 @@
 #include "model/text/chat.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
+#include "router/local_cloud.h"
 #include "tools/cli/setup.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
@@ -404,6 +405,7 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     c->collect.o = &c->o;
     c->o.router = o->round == 2 ? c->routing.router : NULL;
     c->o.threshold = c->routing.threshold;
+    c->o.turn = c->routing.local ? local_cloud_turn(c->routing.local) : NULL;
     return collecting_all(c, err);
 }
 
