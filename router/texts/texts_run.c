@@ -236,7 +236,10 @@ static bool texts_go_round(struct texts_round *r)
     uint64_t before = texts_progress(r), start = os_now_ns();
     texts_forgive(r->e);
     texts_settle(r);
-    bool busy = texts_pass(r->e, r->list, r->n) || r->moved || texts_progress(r) != before;
+    bool passed = texts_pass(r->e, r->list, r->n);
+    if (passed)
+        texts_settle(r);
+    bool busy = passed || r->moved || texts_progress(r) != before;
     pthread_mutex_lock(&r->e->lock);
     r->e->count.busy_ns += os_now_ns() - start;
     pthread_mutex_unlock(&r->e->lock);
@@ -276,8 +279,9 @@ static void texts_count_cloud(struct texts *e)
     e->count.why = e->routing->gate.fault;
 }
 
-/* A turn lasts from the answers to the last pass up to the next pass: when it is over, all texts
- * have told their news, and what others ask for meanwhile is in the same pass. */
+/* A turn lasts from one pass to what follows from it. When it is over, all texts have told their
+ * news and asked what they want to know, so whoever comes next finds it all and has it in one pass;
+ * else texts that began at different times would never share one. */
 void *texts_run(void *arg)
 {
     struct texts *e = arg;
