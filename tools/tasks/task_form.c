@@ -43,13 +43,10 @@ int task_own_open(struct task *t, const char *path, struct err *err)
     if (memchr(t->own, 0, n) || !text_valid(t->own, n))
         return err_set(err, ERR_FORMAT, "%s: expected a text in UTF-8, found other bytes", path);
     for (size_t i = 0; i < 3; i++) {
-        bool found = strstr(t->own, fields[i]);
-        if (i < 2 && !found && (!i || choices))
-            return err_set(err, ERR_FORMAT, "%s: %s: expected in a form for %s, found none", path,
-                           fields[i], t->kind->name);
-        if (i && found && !choices)
-            return err_set(err, ERR_FORMAT, "%s: %s: expected none, as gsm8k has no choices", path,
-                           fields[i]);
+        bool found = strstr(t->own, fields[i]), wanted = !i || (i == 1 && choices);
+        if (found ? i && !choices : wanted)
+            return err_set(err, ERR_FORMAT, "%s: %s: expected %s in a form for %s, found %s", path,
+                           fields[i], wanted ? "it" : "none", t->kind->name, found ? "it" : "none");
     }
     n -= n && t->own[n - 1] == '\n';
     n -= n && t->own[n - 1] == '\r';

@@ -177,7 +177,7 @@ static void own_form(void)
     tokenizer_close(tok);
     o.name = "gsm8k";
     write_file(path, gsm8k);
-    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected none, as gsm8k has no choices");
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected none in a form for gsm8k");
     write_file(own, "Q: {question}\r\n");
     t = open_with(&o);
     prompts(t, 0, "Q: P?");
@@ -186,9 +186,9 @@ static void own_form(void)
     refused(&o, ERR_FORMAT, "jsonl: line 1: problem: expected a string");
     o.name = "csqa";
     write_file(path, csqa);
-    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected in a form for csqa, found none");
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected it in a form for csqa");
     write_file(own, "{Question} {choices}");
-    refused(&o, ERR_FORMAT, "form.txt: {question}: expected in a form for csqa, found none");
+    refused(&o, ERR_FORMAT, "form.txt: {question}: expected it in a form for csqa");
     write_file(own, "");
     refused(&o, ERR_FORMAT, "form.txt: {question}: expected");
     write_file(own, "\xff{question}{choices}");
