@@ -235,7 +235,8 @@ static int reading_target(const struct reading *r, size_t i)
 static size_t reading_verb(const struct reading *r, size_t i)
 {
     size_t limit = i + VERB < r->n ? i + VERB : r->n;
-    bool bare = true; /* no word so far */
+    bool bare = true; /* no word so far; "option analysis:" announces none */
+    bool answer = tolower((unsigned char)r->s[i - 1]) == 'r';
     for (; i < limit; i++) {
         if (reading_begins(r, i)) {
             if (reading_label(r, i) != NOTHING && r->s[i] != 'a')
@@ -244,7 +245,8 @@ static size_t reading_verb(const struct reading *r, size_t i)
                 return reading_word_end(r, i);
             i = reading_word_end(r, i) - 1;
             bare = false;
-        } else if (strchr(":=", r->s[i]) || (bare && strchr("\n-", r->s[i]))) {
+        } else if ((strchr(":=", r->s[i]) && (bare || answer)) ||
+                   (bare && strchr("\n-", r->s[i]))) {
             return i + 1;
         } else if (strchr(".,;!?\n(", r->s[i])) {
             return 0;
@@ -275,7 +277,8 @@ static bool reading_praised(const struct reading *r, size_t i)
 static size_t reading_cue(const struct reading *r, size_t i, size_t before)
 {
     size_t end = reading_word_end(r, i);
-    if (reading_is(r, i, nouns) && !reading_is(r, before, " wrong incorrect other no if whose "))
+    if (reading_is(r, i, nouns) &&
+        !reading_is(r, before, " wrong incorrect other no if whose each every any "))
         return reading_verb(r, end);
     bool chosen = (reading_is(r, i, chooses) && reading_is(r, before, choosers)) ||
                   (reading_is(r, i, " with ") && reading_is(r, before, " go going went ")) ||
@@ -384,7 +387,7 @@ static int reading_only(const struct reading *r, size_t n, bool choices)
         }
         bool alone = i > 1 && strchr(",!:;.\n", r->s[i - 2]) && /* "So, B." */
                      reading_label(r, before) == NOTHING && reading_next(r, i + 1, r->n) == r->n;
-        bool direct = reading_is(r, before, nouns) ||
+        bool direct = (reading_is(r, before, nouns) && r->s[i - 1] != '\n') ||
                       (isupper((unsigned char)r->s[i]) &&
                        (alone || reading_is(r, before, " is be letter say probably likely ")));
         int named = reading_named(r, i, direct, &end);

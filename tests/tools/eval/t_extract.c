@@ -134,6 +134,10 @@ static const struct {
     /* Nothing is stated, or several things. */
     { "A, B, C, D, E", 0 },
     { "Choices: A. bank B. library C. department store D. mall E. new york", 0 },
+    { "Let's analyze each option:\n\nA. bank: it has doors.\n\nB. library: books.\n\nC. department "
+      "store: This is",
+      0 },
+    { "Option analysis:\n- **A. bank**: doors\n- **B. library**: books\n- **C. department", 0 },
     { "", 0 },
     { "\n\n", 0 },
     { "Therefore, the answer is", 0 },
