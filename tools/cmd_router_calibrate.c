@@ -79,7 +79,9 @@ struct calibrating {
     struct asking asking;
     struct task *task;
     size_t *items, n;
-    struct progress_count progress;
+    struct progress *progress; /* or NULL */
+    uint64_t since;            /* when the pass began */
+    size_t passes;
     struct calibration *calibration;
     unsigned char *cloud_right; /* [n], or NULL if the cloud alone was not asked */
     size_t cloud_hits, cloud_answers;
@@ -140,8 +142,15 @@ static int choose_items(struct calibrating *c, struct err *err)
 static int answer_item(struct asked *asked, struct calibrating *c, size_t i, struct err *err)
 {
     int rc = asking_take(asked, &c->asking, err);
-    if (!quiet)
-        progress_counted(&c->progress, i + 1, c->n);
+    struct err line;
+    char left[48];
+    if (!i) {
+        c->passes++;
+        c->since = os_now_ns();
+    }
+    progress_left(left, c->since, i, c->n);
+    err_set(&line, OK, "calibrating, pass %zu: %zu of %zu%s", c->passes, i, c->n, left);
+    progress_say(c->progress, line.msg);
     if (rc != ERR_NET && rc != ERR_REMOTE)
         return rc;
     const struct err why = *err;
@@ -203,7 +212,7 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
     const struct calibrate_source source = {
         .answer = answer_at, .arg = c, .n = c->n, .begin = begin_at
     };
-    c->progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
+    c->progress = quiet ? NULL : progress_begin("reading", "the questions");
     rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
     return rc == OK ? calibrate_open(&c->calibration, &source, err) : rc;
 }
@@ -213,6 +222,7 @@ static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
     free(c->items);
     free(c->cloud_right);
     calibrate_close(c->calibration);
+    progress_end(c->progress);
     int rc = asking_close(&c->asking, err);
     task_close(c->task);
     return rc;
@@ -258,7 +268,8 @@ static int find_threshold(struct calibrating *c, struct err *err)
         rc = calibrate_at(&c->edge, c->calibration, 0, err);
     if (rc == OK)
         rc = calibrate_at(&c->found, c->calibration, r->threshold, err);
-    progress_wipe(&c->progress);
+    progress_end(c->progress);
+    c->progress = NULL;
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -109,12 +110,22 @@ static int test_terminal(void)
     quiet = quiet && (!early.shown || os_now_ns() - early.since >= 2000000000u);
     heard(terminal);
     progress_counted(&late, 5, 9);
-    bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9, 0:02 left");
+    bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9, 1.7/s, 0:02 left");
     progress_wipe(&late);
     bool wipes = !late.shown && strstr(heard(terminal), "  \r");
     progress_wipe(&late);
     bool once = !*heard(terminal);
+    /* A thread shows that work goes on, though its line stays the same. */
+    struct progress *p = progress_begin("reading", "on");
+    progress_say(p, "one answer");
+    nanosleep(&(struct timespec){ 2, 500000000 }, NULL);
+    bool goes_on = strstr(heard(terminal), "\rone answer, 2 s");
+    progress_keep(p);
+    bool stands = strstr(heard(terminal), "\rone answer      \r\n");
+    progress_end(p);
+    bool gone = !*heard(terminal);
     dup2(kept, STDERR_FILENO);
+    CHECK(goes_on && stands && gone);
     CHECK(quiet);
     CHECK(shows && wipes && once);
     return 0;

@@ -19,7 +19,8 @@ struct progress {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t done; /* ended was set */
-    bool ended;
+    bool ended, shown;
+    unsigned seconds; /* since the line was set */
 };
 
 /* Thread: wake up every second, until progress_end is called, and print the line. */
@@ -27,19 +28,20 @@ static void *progress_watch(void *arg)
 {
     struct progress *p = arg;
     uint64_t next = os_now_ns();
-    bool shown = false;
     pthread_mutex_lock(&p->lock);
-    for (unsigned seconds = 1; !p->ended; seconds++) {
+    for (bool early = true; !p->ended; early = false) {
         next += second_ns;
         while (!p->ended && os_now_ns() < next)
             os_cond_wait(&p->done, &p->lock, next);
-        if (!p->ended && seconds >= 2) {
-            fprintf(stderr, "\r%.60s, %u s", p->what.msg, seconds);
-            shown = true;
-        }
+        p->seconds++;
+        if (p->ended || early || !p->what.msg[0])
+            continue;
+        fprintf(stderr, p->seconds > 1 ? "\r%.100s, %u s  " : "\r%.100s      ", p->what.msg,
+                p->seconds);
+        p->shown = true;
     }
     pthread_mutex_unlock(&p->lock);
-    if (shown)
+    if (p->shown)
         fprintf(stderr, "\r%80s\r", "");
     return NULL;
 }
@@ -75,16 +77,45 @@ void progress_end(struct progress *p)
     free(p);
 }
 
+void progress_say(struct progress *p, const char *line)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    err_set(&p->what, OK, "%s", line);
+    p->seconds = 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void progress_keep(struct progress *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    fprintf(stderr, "\r%.100s      \n", p->what.msg);
+    p->what.msg[0] = '\0';
+    p->shown = false;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void progress_left(char out[48], uint64_t since, size_t done, size_t all)
+{
+    double s = (double)(os_now_ns() - since) / 1e9, rate = s > 0 ? (double)done / s : 0;
+    out[0] = '\0';
+    if (!(rate > 0) || done > all)
+        return;
+    double left = (double)(all - done) / rate;
+    snprintf(out, 48, ", %.*f/s, %.0f:%02.0f left", rate < 10, rate, floor(left / 60),
+             fmod(floor(left), 60));
+}
+
 void progress_counted(struct progress_count *p, size_t done, size_t all)
 {
     uint64_t now = os_now_ns();
     if (now - p->since < quiet_ns || now - p->last < pause_ns || !isatty(STDERR_FILENO))
         return;
-    char left[32] = "";
-    if (done && done <= all) {
-        double s = (double)(now - p->since) / 1e9 / (double)done * (double)(all - done);
-        snprintf(left, sizeof(left), ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
-    }
+    char left[48];
+    progress_left(left, p->since, done, all);
     fprintf(stderr, "\r%s: %zu of %zu%s    ", p->what, done, all, left);
     p->shown = true;
     p->last = now;

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_chart.h"
@@ -110,6 +110,7 @@ static size_t answers_points(const struct answers_run *m)
 static int answers_prepare(struct answers_run *m, struct err *err)
 {
     const struct eval_items *a = &m->plan.asked, *c = &m->plan.calibration;
+    m->run.progress = m->o->quiet ? NULL : progress_begin("reading", "the questions");
     int rc = asking_prepare(&m->asking, a->task, a->at, a->n, err);
     if (rc == OK && c->n)
         rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
@@ -144,7 +145,6 @@ static int answers_begin(struct answers_run *m, struct err *err)
     m->next = 2;
     m->run.plan = &m->plan;
     m->run.asking = &m->asking;
-    m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.points = answers_points(m);
     const json_t *on = json_object_get(m->settings, "on");
     const json_t *clock = json_object_get(m->settings, "clock");
@@ -327,6 +327,8 @@ static int answers_all(struct answers_run *m, struct err *err)
         answers_print(m, &m->results[at]);
     }
     eval_run_end(&m->run);
+    progress_end(m->run.progress);
+    m->run.progress = NULL;
     if (rc == OK && m->o->against)
         eval_results_compare(m->results, m->next, m->o->against, answers_points(m));
     for (size_t i = 2; rc == OK && m->o->against && m->o->json && i < m->next; i++)
@@ -453,6 +455,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
     if (rc == OK)
         answers_tell_missing(m);
     eval_run_end(&m->run);
+    progress_end(m->run.progress);
     eval_journal_close(m->run.journal);
     answers_close_results(m);
     eval_list_close(&m->list);

@@ -6,49 +6,32 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "router/learn/calibrate.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/shared_options.h"
 
-/* True when progress is to be shown after answer number `done` of n: ten times a second at most,
- * and after the last one. */
-static bool run_shows(struct eval_run *run, size_t done, size_t n)
-{
-    uint64_t now = os_now_ns();
-    if (!run->shows || (done < n && now - run->shown_ns < 100000000))
-        return false;
-    run->shown_ns = now;
-    return true;
-}
-
-/* Write the time left for a result or a pass into out, after `done` of n answers. */
-static void run_left(char out[32], const struct eval_run *run, size_t done, size_t n)
-{
-    double seconds = (double)(os_now_ns() - run->since) / 1e9;
-    out[0] = '\0';
-    if (done > run->before) {
-        double s = seconds / (double)(done - run->before) * (double)(n - done);
-        snprintf(out, 32, ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
-    }
-}
-
-/* Print one line of progress over the last one. The time left is that of the current result, as
- * policies differ in speed. */
+/* Say how far the current result is; policies differ in speed, so the time left is its own. */
 static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
 {
-    char left[32];
-    run_left(left, run, done, run->plan->asked.n);
-    fprintf(stderr, "\r%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s    ",
-            run->number, run->all, r->entry->label, done, run->plan->asked.n,
-            100 * eval_result_accuracy(r), 100 * eval_result_share(r), left);
+    struct err line;
+    char left[48];
+    size_t n = run->plan->asked.n;
+    progress_left(left, run->since, done - run->before, n - run->before);
+    err_set(&line, OK, "%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s", run->number,
+            run->all, r->entry->label, done, n, 100 * eval_result_accuracy(r),
+            100 * eval_result_share(r), left);
+    progress_say(run->progress, line.msg);
 }
 
-/* Print the same while a threshold is looked for, which takes a few passes. */
+/* Say the same while a threshold is looked for, which takes a few passes. */
 static void run_show_calibration(struct eval_run *run, size_t i)
 {
-    char left[32];
+    struct err line;
+    char left[48];
     size_t n = run->plan->calibration.n;
-    run_left(left, run, i + 1, n);
-    fprintf(stderr, "\r%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s    ", run->number + 1,
+    progress_left(left, run->since, i + 1, n);
+    err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
             run->all, run->calibrated->label, run->passes, i + 1, n, left);
+    progress_say(run->progress, line.msg);
 }
 
 /* Return how tokens are decided under this result's policy. */
@@ -124,16 +107,16 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     r->signs.spans = run->asking->routing.span.threshold > 0;
     if (!run->merges)
         asking_begin(run->asking);
+    run_show(run, r, 0);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
         rc = run->merges ? OK : run_send(run, r, &next, err);
         if (rc == OK)
             rc = run_item(run, r, i, err);
         run->done += rc == OK;
-        if (rc == OK && run_shows(run, i + 1, items->n))
+        if (rc == OK)
             run_show(run, r, i + 1);
     }
-    if (run->shows)
-        fprintf(stderr, "\n");
+    progress_keep(run->progress);
     if (rc == OK)
         rc = eval_result_finish(r, err);
     if (rc == OK && !r->questions)
@@ -160,7 +143,6 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                 struct err *err)
 {
     struct eval_run *run = arg;
-    const struct eval_items *items = &run->plan->calibration;
     struct asked one;
     (void)threshold;
     if (i <= run->last) { /* calibration goes through the items in order */
@@ -178,8 +160,7 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .cost = asked_cost(&one.work,
                                                          &run->asking->routing.caps.limits.price),
                                       .left_out = one.left_out };
-    if (run_shows(run, i + 1, items->n))
-        run_show_calibration(run, i);
+    run_show_calibration(run, i);
     return OK;
 }
 
@@ -212,8 +193,8 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
     if (rc == OK)
         rc = (run->plan->by_cost ? calibrate_cost : calibrate_share)(&found, run->calibration,
                                                                      share, err);
-    if (run->shows && calibrate_written(run->calibration))
-        fprintf(stderr, "\n");
+    if (calibrate_written(run->calibration))
+        progress_keep(run->progress);
     r->threshold = found.threshold;
     r->tie = found.tie;
     return rc;

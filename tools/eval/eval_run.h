@@ -12,6 +12,7 @@
 #include "tools/eval/eval_result.h"
 
 struct calibration;
+struct progress;
 struct err;
 
 /* All parts are the caller's. */
@@ -20,9 +21,8 @@ struct eval_run {
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
     bool merges;                  /* all answers are in the journal, and asking asks nothing */
-    bool shows;                   /* progress, on stderr */
-    uint64_t shown_ns;            /* when it was shown last */
     size_t points;                /* shares or thresholds of each policy */
+    struct progress *progress;    /* or NULL */
     size_t number, all;           /* results so far, the current one included; of the whole run */
     uint64_t since;               /* when the current result, or pass of calibration, began */
     size_t done, before;          /* answers of it; of these, read from the journal */

@@ -16,6 +16,7 @@
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "router/local_cloud.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
@@ -38,27 +39,25 @@ struct collecting {
     struct sample_counts counts;
     char *text; /* of the answer that is judged */
     size_t room, texts, done, made;
-    uint64_t since, shown; /* os_now_ns */
-    bool unwritten;        /* the folder could not be written */
+    uint64_t since;            /* os_now_ns */
+    struct progress *progress; /* or NULL */
+    bool unwritten;            /* the folder could not be written */
 };
 
-/* Say how far the collection is, once a second. */
+/* Say how far the collection is. */
 static void collecting_progress(void *arg, const struct collect_stats *stats)
 {
     struct collecting *c = arg;
-    uint64_t now = os_now_ns();
-    double seconds = (double)(now - c->since) / 1e9;
-    if (c->how->quiet || !isatty(STDERR_FILENO) || now - c->shown < 1000000000)
+    struct err line;
+    char left[48];
+    if (!c->progress)
         return;
-    c->shown = now;
     size_t done = c->done - c->made + stats->texts;
-    fprintf(stderr, "\rcollect: %zu of %zu texts, %llu rollouts, %llu calls, %.1f tokens/s", done,
+    progress_left(left, c->since, stats->texts, stats->texts + c->texts - done);
+    err_set(&line, OK, "collect: %zu of %zu texts, %llu rollouts, %llu calls, %llu tokens%s", done,
             c->texts, (unsigned long long)stats->rollouts, (unsigned long long)stats->calls,
-            (double)(stats->tokens + stats->written) / seconds);
-    if (stats->texts) {
-        double left = seconds / (double)stats->texts * (double)(c->texts - done);
-        fprintf(stderr, ", %.0f:%02.0f left  ", floor(left / 60), fmod(floor(left), 60));
-    }
+            (unsigned long long)(stats->tokens + stats->written), left);
+    progress_say(c->progress, line.msg);
 }
 
 /* Put the text of a generated answer together, and judge it. */
@@ -196,7 +195,8 @@ static int collecting_stopped(const struct collecting *c, int rc, struct err *er
 static int collecting_all(struct collecting *c, struct err *err)
 {
     int rc = OK;
-    c->since = c->shown = os_now_ns();
+    c->since = os_now_ns();
+    c->progress = c->how->quiet ? NULL : progress_begin("collect:", "the first texts");
     for (size_t i = 0; rc == OK && i < sample_files_shards(&c->meta); i++) {
         struct sample_shard s;
         bool exists;
@@ -207,12 +207,12 @@ static int collecting_all(struct collecting *c, struct err *err)
             rc = collecting_make(&s, c, i, err);
         if (rc == OK && c->into)
             rc = sample_files_append(c->into, &s, 0, err);
-        c->done += s.ntexts;
+        c->done += rc == OK ? s.ntexts : 0;
         sample_counts_add(&c->counts, &s.counts);
         sample_shard_close(&s);
     }
-    if (c->shown > c->since)
-        fprintf(stderr, "\n");
+    progress_end(c->progress);
+    c->progress = NULL;
     if (rc == OK)
         rc = collecting_check(c, err);
     else if (rc == ERR_NET || rc == ERR_REMOTE)
