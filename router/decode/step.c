@@ -198,14 +198,12 @@ enum step_want step_next(struct step *s)
     bool stopped = o->stop && *o->stop;
     if (s->want == STEP_ROWS && !s->ended && !stopped)
         return s->want;
+    if (!s->ended && stopped && (s->reading || s->want == STEP_ROWS))
+        step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
     s->want = 0;
-    if (!s->ended && s->reading) {
-        if (stopped)
-            step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
-        else
-            step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
-                           s->text.n - s->view.length);
-    }
+    if (!s->ended && s->reading)
+        step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
+                       s->text.n - s->view.length);
     while (!s->ended && !s->want) {
         int rc = step_decide_ready(s, false);
         if (rc == OK && !s->want && !s->ended)
