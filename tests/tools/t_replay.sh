@@ -32,7 +32,7 @@ cmp -s "$dir/rec" "$dir/whole" || fail "the same answers are recorded again"
 stop_cloud
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     before="strace -f -o $dir/calls -e trace=socket,connect -E ASAN_OPTIONS=detect_leaks=0" # (libcurl wakes its thread over a socketpair)
-    $before "$MIZZLE" run --question 1 -n 1 >/dev/null 2>&1
+    $before "$MIZZLE" run --question 1 -n 1 --cloud-url http://127.0.0.1:9 >/dev/null 2>&1
     grep -q 'socket(' "$dir/calls" || fail "strace shows no network where there is one"
 else
     echo "SKIP: no strace: that a replay uses no network is shown by a dead URL alone"
