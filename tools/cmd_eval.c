@@ -143,18 +143,60 @@ static const struct option_group *const groups[] = { &task_opts,           &shar
 /* What runs. */
 enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32, MERGE = 64 };
 
+struct eval_given { /* an option, and what reads it */
+    const char *name;
+    bool given;
+    unsigned reads;
+};
+
+/* Return the first of rows[n] that was given and that what runs does not read, or NULL. */
+static const char *eval_first_unread(const struct eval_given *rows, size_t n, unsigned runs)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].given && !(rows[i].reads & runs))
+            return rows[i].name;
+    return NULL;
+}
+
+/* Do so for the options of time, routing and cloud. */
+static const char *eval_unread_routing(unsigned runs)
+{
+    const struct cloud_option_values *c = &cloud_option_values;
+    const struct cloud_limit_options *l = &cloud_limit_options;
+    const struct eval_given rows[] = {
+        { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
+        { "--latency", network_options.latency, ANSWERS },
+        { "--bandwidth", network_options.bandwidth, ANSWERS },
+        { "--loss", network_options.loss > 0, ANSWERS },
+        { "--router", route_options.router, ANSWERS | AGREE },
+        { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
+        { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--span", route_options.span != 0, ANSWERS },
+        { "--worth", route_options.worth > 0, ANSWERS },
+        { "--call-ms", route_options.call_ms > 0, ANSWERS },
+        { "--wait-price", route_options.wait_price > 0, ANSWERS },
+        { "--adapt", route_options.adapt, ANSWERS },
+        { "--pace", route_options.pace, ANSWERS },
+        { "--parallel", engine_options.parallel, ANSWERS },
+        { "--ahead", route_options.ahead != 1, ANSWERS },
+        { "--audit", route_options.audit > 0, ANSWERS },
+        { "--draft", route_options.draft, ANSWERS },
+        { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
+        { "--cloud-url", c->url, ANSWERS },
+        { "--cloud-model", c->model, ANSWERS | AGREE | DESCRIBE },
+        { "--cloud-store", l->store, ANSWERS },
+        { "--record", l->record, ANSWERS },
+        { "--replay", l->replay, ANSWERS },
+    };
+    return eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
+}
+
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
 static const char *eval_unread(unsigned runs)
 {
     const struct eval_options *o = &options;
-    const struct cloud_option_values *c = &cloud_option_values;
-    const struct cloud_limit_options *l = &cloud_limit_options;
-    const struct {
-        const char *name;
-        bool given;
-        unsigned reads;
-    } rows[] = {
+    const struct eval_given rows[] = {
         { "--model", engine_options.model, ~(unsigned)(EXTRACT | MERGE) },
         { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
         { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
@@ -182,34 +224,9 @@ static const char *eval_unread(unsigned runs)
         { "--count", o->count, ANSWERS },
         { "--csv", o->csv, ANSWERS | MERGE },
         { "--svg", o->svg, ANSWERS | MERGE },
-        { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
-        { "--latency", network_options.latency, ANSWERS },
-        { "--bandwidth", network_options.bandwidth, ANSWERS },
-        { "--loss", network_options.loss > 0, ANSWERS },
-        { "--router", route_options.router, ANSWERS | AGREE },
-        { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
-        { "--threshold", !isnan(route_options.threshold), ANSWERS },
-        { "--span", route_options.span != 0, ANSWERS },
-        { "--worth", route_options.worth > 0, ANSWERS },
-        { "--call-ms", route_options.call_ms > 0, ANSWERS },
-        { "--wait-price", route_options.wait_price > 0, ANSWERS },
-        { "--adapt", route_options.adapt, ANSWERS },
-        { "--pace", route_options.pace, ANSWERS },
-        { "--parallel", engine_options.parallel, ANSWERS },
-        { "--ahead", route_options.ahead != 1, ANSWERS },
-        { "--audit", route_options.audit > 0, ANSWERS },
-        { "--draft", route_options.draft, ANSWERS },
-        { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
-        { "--cloud-url", c->url, ANSWERS },
-        { "--cloud-model", c->model, ANSWERS | AGREE | DESCRIBE },
-        { "--cloud-store", l->store, ANSWERS },
-        { "--record", l->record, ANSWERS },
-        { "--replay", l->replay, ANSWERS },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].given && !(rows[i].reads & runs))
-            return rows[i].name;
-    return NULL;
+    const char *unread = eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
+    return unread ? unread : eval_unread_routing(runs);
 }
 
 /* Run the task that is named. */
