@@ -16,7 +16,8 @@ span_pair() { # BASE FILE: two journals of eval
             match($0, "\"" key "\":[0-9]+")
             return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0
         }
-        FNR == 1 { file++; n = 0; next }
+        FNR == 1 { file++; n = 0 }
+        !/"item":/ { next } # settings and thresholds
         { right[file, ++n] = /"right":true/; calls[file, n] = number("cloud") - number("memo") }
         END {
             for (i = 1; i <= n; i++) {
@@ -38,7 +39,7 @@ span_pair() { # BASE FILE: two journals of eval
 
 span_calls() { # FILE
     awk '
-        FNR > 1 {
+        /"item":/ {
             match($0, /"cloud":[0-9]+/)
             sum += substr($0, RSTART + 8, RLENGTH - 8)
             match($0, /"memo":[0-9]+/)
