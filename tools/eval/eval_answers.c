@@ -395,8 +395,9 @@ static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
                    "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu; "
                    "%s",
                    why.msg, m->run.done, m->plan.asked.n, m->run.number, m->run.all,
-                   m->run.journal ? "the same command continues"
-                                  : "with --jsonl FILE, the same command would continue");
+                   rc == ERR_TEXT   ? "--cloud auto has the small model's in its place"
+                   : m->run.journal ? "the same command continues"
+                                    : "with --jsonl FILE, the same command would continue");
 }
 
 /* Say how many tokens the cloud has failed to give, with --cloud auto. */
@@ -450,7 +451,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
         rc = answers_begin(m, err);
     if (rc == OK)
         rc = answers_all(m, err);
-    if ((rc == ERR_NET || rc == ERR_REMOTE) && m->run.number)
+    if ((rc == ERR_NET || rc == ERR_REMOTE || rc == ERR_TEXT) && m->run.number)
         rc = answers_stopped(m, rc, err);
     if (rc == OK)
         answers_tell_missing(m);

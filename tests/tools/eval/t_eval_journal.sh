@@ -92,6 +92,11 @@ grep -q 'status 500.*; a token was not given, after [0-7] of 8 answers of result
     "$dir/err" || fail "$(cat "$dir/err")"
 ! grep -q '"missing"' "$dir/fails" || fail "an answer without a token was kept"
 stop_cloud
+start_cloud --port "$port" --fault 400:0.2 # which would refuse the same text again
+run 4 $ask
+grep -q "status 400.*, after [0-7] of 8 answers of .* of 2; --cloud auto has the small model's in its place$" \
+    "$dir/err" || fail "$(cat "$dir/err")"
+stop_cloud
 start_cloud --port "$port"
 run 0 $ask --jsonl "$dir/fails"
 plain "$dir/out" | cmp -s - "$dir/whole" || fail "goes on in another way: $(cat "$dir/out")"
