@@ -14,7 +14,8 @@
 #include "router/texts/turn.h"
 
 enum {
-    CONTEXT_MAX = 4096,
+    CONTEXT_MAX = 32768,
+    USUAL = 2048,     /* positions of a text, by which the memory is shared out */
     QUEUE = 1 << 20,  /* those who ask are few */
     KEEP = 32,        /* texts whose keys and values are kept for their next call */
     PIECE_MS = 60000, /* prompts are read in pieces as large as a pass allows */
@@ -25,7 +26,7 @@ struct local_cloud {
     struct turn turn;
     struct texts *texts;
     struct cloud_local calls;
-    char name[LOCAL_CLOUD_NAME], says[48];
+    char name[LOCAL_CLOUD_NAME], says[96];
 };
 
 void local_cloud_name(char out[LOCAL_CLOUD_NAME], const char *path)
@@ -99,6 +100,18 @@ static int local_cloud_check(const struct local_cloud *l, const struct engine *e
                    path, edge->name, (unsigned long long)want, (unsigned long long)have);
 }
 
+/* Choose the positions of a text, which are those of the edge's as far as the model has them, and
+ * how many texts there are at once. */
+static int local_cloud_size(struct texts_options *to, const struct engine *edge, struct err *err)
+{
+    size_t own = model_config(to->engine->model)->context;
+    size_t theirs = model_config(edge->model)->context;
+    to->context = own < theirs ? own : theirs;
+    to->context = to->context < CONTEXT_MAX ? to->context : CONTEXT_MAX;
+    return texts_fit(&to->slots, to->engine, to->context < USUAL ? to->context : USUAL, to->kv,
+                     err);
+}
+
 /* Load the model and start to take calls. */
 static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
                              const struct mizzle_options *o, struct err *err)
@@ -106,26 +119,24 @@ static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
     const struct mizzle_options mo = { .model = o->cloud_model,
                                        .isa = o->isa,
                                        .threads = o->threads };
-    struct texts_options to = { .engine = &l->engine,
-                                .slots = TEXTS_SLOTS,
-                                .keep = KEEP,
-                                .queue = QUEUE,
-                                .turn = &l->turn,
-                                .kv = KVCACHE_F32, /* as a server would have it */
-                                .piece_ms = PIECE_MS };
+    struct texts_options to = {
+        .engine = &l->engine, .keep = KEEP, .queue = QUEUE, .turn = &l->turn, .piece_ms = PIECE_MS
+    };
     int rc = engine_open(&l->engine, &mo, true, err);
     if (rc == OK)
         rc = local_cloud_check(l, edge, o->cloud_model, err);
     if (rc == OK)
-        snprintf(l->says, sizeof(l->says), "{\"fingerprint\":\"%016" PRIx64 "\"}",
-                 model_exact_fingerprint(l->engine.model, l->engine.pool));
+        rc = engine_kv(&to.kv, o->kv, engine_best_kv(&l->engine), err);
+    if (rc == OK)
+        snprintf(l->says, sizeof(l->says),
+                 "{\"fingerprint\":\"%016" PRIx64 "\",\"kv\":\"%s\",\"weights\":\"%s\"}",
+                 model_exact_fingerprint(l->engine.model, l->engine.pool), kvcache_name(to.kv),
+                 l->engine.weights);
     if (rc == OK && !o->threads)
         rc = engine_alone(&l->engine, err);
-    if (rc != OK)
-        return rc;
-    to.context = model_config(l->engine.model)->context;
-    to.context = to.context < CONTEXT_MAX ? to.context : CONTEXT_MAX;
-    return texts_open(&l->texts, &to, err);
+    if (rc == OK)
+        rc = local_cloud_size(&to, edge, err);
+    return rc == OK ? texts_open(&l->texts, &to, err) : rc;
 }
 
 int local_cloud_open(struct local_cloud **out, const struct engine *edge,

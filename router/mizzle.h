@@ -106,8 +106,8 @@ struct mizzle_options {
     size_t threads;  /* at most 64; 0: one per processor */
     const char *isa; /* kernel set, one of those that `mizzle info` lists; NULL: the fastest exact
                         one */
-    const char *kv;  /* type of the KV cache: "f32", "f16" or "q8"; NULL: "f32" for models with f32
-                        weights, else "f16" */
+    const char *kv;  /* type of the KV cache, of a large model's in this process, too: "f32", "f16"
+                        or "q8"; NULL: "f32" for models with f32 weights, else "f16" */
 
     /* The cloud. */
     const char *cloud;          /* "auto": if the cloud fails, the small model's token is kept;

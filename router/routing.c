@@ -314,6 +314,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     if (rc == OK && routing_is_local(o))
         rc = local_cloud_open(&r->local, e, o, err);
     c.local = r->local ? local_cloud_calls(r->local) : NULL;
+    r->turn = r->local ? local_cloud_turn(r->local) : NULL;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &c, err);
     wipe_text(key);

@@ -25,6 +25,7 @@ struct mizzle_options;
 struct private_filter;
 struct router;
 struct tokenizer;
+struct turn;
 
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
@@ -35,6 +36,7 @@ struct routing {           /* must not move: the parts point to each other */
     struct span span;          /* threshold 0: none was given */
     struct cloud *cloud;       /* NULL: off */
     struct local_cloud *local; /* its model is in this process; or NULL */
+    struct turn *turn;         /* which it shares with the edge's texts (turn.h); or NULL */
     struct cloud_port port;    /* how decode_run asks the cloud */
     struct gate gate;          /* limits and breaker, over all answers */
     size_t ahead;              /* requests in flight at once; 0: wait for each */

@@ -8,7 +8,6 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/engine.h"
-#include "router/local_cloud.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
@@ -104,6 +103,16 @@ static int texts_open_model(struct texts *e, const struct texts_options *o, stru
     return OK;
 }
 
+int texts_fit(size_t *out, const struct engine *e, size_t context, enum kvcache kv, struct err *err)
+{
+    enum { MEMORY_SHARE = 8 };
+    size_t bytes = 0, cache;
+    int rc = session_size(&bytes, &cache, model_config(e->model), context, kv, err);
+    uint64_t fit = rc == OK ? os_memory() / MEMORY_SHARE / bytes : 1;
+    *out = fit < 1 ? 1 : fit < TEXTS_SLOTS ? (size_t)fit : (size_t)TEXTS_SLOTS;
+    return rc;
+}
+
 int texts_open(struct texts **out, const struct texts_options *o, struct err *err)
 {
     *out = NULL;
@@ -126,9 +135,7 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     e->tokenizer = o->engine ? o->engine->tokenizer : o->tokenizer;
     e->limit = o->queue;
     e->keep = o->keep ? o->keep : (size_t)KEEP;
-    e->turn = o->turn                           ? o->turn
-              : o->routing && o->routing->local ? local_cloud_turn(o->routing->local)
-                                                : NULL;
+    e->turn = o->turn ? o->turn : o->routing ? o->routing->turn : NULL;
     e->context = o->context;
     e->kv = o->kv;
     e->piece_ns = (o->piece_ms ? o->piece_ms : PIECE_MS) * UINT64_C(1000000);

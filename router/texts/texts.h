@@ -53,6 +53,10 @@ struct texts_options {
     const _Atomic int *stop; /* once it is nonzero, text_wait calls texts_stop; or NULL */
 };
 
+/* Set *out to the slots, 1 to TEXTS_SLOTS, whose keys and values for texts of `context` positions
+ * an eighth of the machine's memory holds. Errors of session_size. */
+int texts_fit(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
+              struct err *err);
 /* Start the engine thread, which from now on is the only one that may use engine and routing. The
  * cloud's port must be able to notify. ERR_ARG, ERR_NOMEM. On error *out is NULL. */
 int texts_open(struct texts **out, const struct texts_options *o, struct err *err);

@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "model/batch.h"
+#include "model/model.h"
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
@@ -43,6 +44,7 @@ static struct mizzle_options options_of(const char *policy)
     o.model = EDGE;
     o.policy = policy;
     o.cloud = "required";
+    o.kv = "f32"; /* as the stand-in has it */
     return o;
 }
 
@@ -116,8 +118,9 @@ static void both_ways(struct mizzle_options o, const char *url)
     open_with(&a, &o);
     open_with(&b, &s);
     CHECK(a.local && !b.local && !strcmp(cloud_model(a.cloud), cloud_model(b.cloud)));
-    const char *says = cloud_known_info(a.cloud)->says; /* {"fingerprint":"..."} */
-    CHECK(cloud_known_info(a.cloud)->tokenizer && strlen(says) == 34);
+    const char *says = cloud_known_info(a.cloud)->says; /* {"fingerprint":"..",..} */
+    CHECK(cloud_known_info(a.cloud)->tokenizer);
+    CHECK(!strcmp(says + 33, ",\"kv\":\"f32\",\"weights\":\"Q8_0\"}"));
     CHECK(!strncmp(cloud_known_info(b.cloud)->says, says, 33));
     const struct traffic probe = cloud_ledger(b.cloud)->traffic;
     for (size_t i = 0; i < n; i++) {
@@ -305,6 +308,63 @@ static void test_refused(void)
     CHECK(!r.cloud && !r.local && routing_close(&r, NULL) == OK);
 }
 
+/* As many texts as an eighth of the memory holds, and at most TEXTS_SLOTS. */
+static void test_fit(void)
+{
+    for (size_t context = CONTEXT, slots = TEXTS_SLOTS; slots > 1; context *= 2) {
+        size_t bytes, cache, before = slots;
+        const struct model_config *c = model_config(engine.model);
+        CHECK(texts_fit(&slots, &engine, context, KVCACHE_F16, NULL) == OK);
+        CHECK(session_size(&bytes, &cache, c, context, KVCACHE_F16, NULL) == OK);
+        CHECK(slots <= before && slots >= 1);
+        CHECK(slots == 1 || slots * bytes <= os_memory() / 8);
+        CHECK(slots == TEXTS_SLOTS || (slots + 1) * bytes > os_memory() / 8);
+    }
+}
+
+/* Make tiny's context longer by its config. */
+static void stretch(const char *folder)
+{
+    char path[128], config[1024];
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    FILE *f = fopen(path, "r+");
+    CHECK(f);
+    config[fread(config, 1, sizeof(config) - 1, f)] = '\0';
+    const char *at = strstr(config, "256");
+    CHECK(at && fseek(f, at - config, SEEK_SET) == 0);
+    CHECK(fprintf(f, "6000%s", at + 3) > 0 && fclose(f) == 0);
+}
+
+/* A text may be as long as the edge's. Unless told, keys and values are of the type that suits the
+ * model: f16 for the demo's. */
+static void test_long(void)
+{
+    static uint32_t ids[5000];
+    struct engine tiny;
+    struct mizzle_options o = options_of("always");
+    struct routing r;
+    void *call;
+    uint32_t id;
+    o.kv = NULL;
+    o.cloud_model = LARGE;
+    open_with(&r, &o);
+    CHECK(strstr(cloud_known_info(r.cloud)->says, "\"kv\":\"f16\""));
+    CHECK(routing_close(&r, NULL) == OK);
+    o.model = o.cloud_model = tiny_make();
+    stretch(o.model);
+    CHECK(engine_open(&tiny, &o, true, NULL) == OK);
+    CHECK(routing_open(&r, &tiny, &o, NULL, NULL) == OK);
+    CHECK(strstr(cloud_known_info(r.cloud)->says, "\"kv\":\"f32\",\"weights\":\"F32\""));
+    for (size_t i = 0; i < 5000; i++)
+        ids[i] = (uint32_t)(i % 251);
+    CHECK(r.port.ask(r.port.arg, ids, 5000, 1, NULL, &call, NULL) == OK);
+    CHECK(r.port.take(call, &id, NULL) == OK);
+    r.port.commit(call);
+    CHECK(routing_close(&r, NULL) == OK);
+    engine_close(&tiny);
+    tiny_remove();
+}
+
 /* Whichever allocation fails, there is an error or an answer, and nothing is left. */
 static void test_memory(void)
 {
@@ -366,6 +426,8 @@ int main(void)
     test_together();
     test_ends();
     test_refused();
+    test_fit();
+    test_long();
     test_memory();
     for (size_t i = 0; i < TEXTS; i++)
         free(prompt[i]);

@@ -23,7 +23,7 @@
 
 enum { MAX_LATENCY_MS = 600000 };
 /* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */
-enum { EACH_THREAD = 8, PARALLEL_MOST = 32, MEMORY_SHARE = 8 };
+enum { EACH_THREAD = 8, PARALLEL_MOST = 32 };
 
 _Atomic int interrupted;
 
@@ -213,7 +213,8 @@ static int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struc
 {
     struct stand_in_options s = { .model = o->cloud_model,
                                   .isa = engine_options.isa,
-                                  .threads = engine_options.threads };
+                                  .threads = engine_options.threads,
+                                  .kv = engine_options.kv };
     int rc = setup_network(&s, err);
     if (rc == OK)
         rc = stand_in_open(out, &s, err);
@@ -321,18 +322,16 @@ void setup_form(struct task *t, const struct engine *e)
 int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
                    struct err *err)
 {
-    size_t bytes = 0, cache, fit, threads = e->pool ? pool_threads(e->pool) : 1;
+    size_t fit, threads = e->pool ? pool_threads(e->pool) : 1;
     if (engine_options.parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        engine_options.parallel);
     *out = engine_options.parallel;
     if (*out)
         return OK;
-    int rc = session_size(&bytes, &cache, model_config(e->model), context, kv, err);
-    fit = rc == OK ? (size_t)(os_memory() / MEMORY_SHARE / bytes) : 1;
+    int rc = texts_fit(&fit, e, context, kv, err);
     *out = threads * EACH_THREAD < PARALLEL_MOST ? threads * EACH_THREAD : PARALLEL_MOST;
     *out = fit < *out ? fit : *out;
-    *out = *out ? *out : 1;
     return rc;
 }
 

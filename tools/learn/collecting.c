@@ -15,7 +15,6 @@
 #include "model/text/chat.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
-#include "router/local_cloud.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
@@ -405,7 +404,7 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     c->collect.o = &c->o;
     c->o.router = o->round == 2 ? c->routing.router : NULL;
     c->o.threshold = c->routing.threshold;
-    c->o.turn = c->routing.local ? local_cloud_turn(c->routing.local) : NULL;
+    c->o.turn = c->routing.turn;
     return collecting_all(c, err);
 }
 

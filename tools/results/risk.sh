@@ -7,8 +7,9 @@ CHECKED='1'
 
 risk_seed() { # SEED
     status=0
+    serve
     # shellcheck disable=SC2086
-    mizzle router calibrate -q -t 1 $patient --kv f16 \
+    mizzle router calibrate -q -t 1 $patient --kv f16 --cloud-url "$url" \
         --router weights/milli/edge-0.5.router.safetensors --risk 0.02 --seed "$1" --questions "${CALIBRATION:-300}" -o "$here/router" >/dev/null \
         2>"$here/why" || status=$?
     # With these questions nothing can be promised, then: all else with status 1 is a failure.
@@ -18,7 +19,7 @@ risk_seed() { # SEED
     fi
     cat "$here/why" >&2
     [ $status -eq 0 ]
-    evaluate "seed=$1,threshold,routed" --kv f16 --seed "$1" --questions "${QUESTIONS:-250}" \
+    evaluate "seed=$1,threshold,routed" --kv f16 --cloud-url "$url" --seed "$1" --questions "${QUESTIONS:-250}" \
         --policy "always,mlp=$here/router" --jsonl "$here/answers" >"$here/shares"
     lost=$(awk -v always='"policy":"always"' -v ours='"policy":"mlp=' '
         { match($0, /"item":[0-9]+/); item = substr($0, RSTART, RLENGTH) }
