@@ -81,28 +81,43 @@ static size_t probe_number(const json_t *v)
 }
 
 /* Keep what tells the weights apart: vLLM's path, llama.cpp's sizes, Mizzle's fingerprint. */
-static void read_weights(struct cloud *c, const json_t *first)
+static void read_weights(struct cloud *c, const json_t *entry)
 {
     static const char *const names[] = { "fingerprint", "meta", "root" };
     json_t *says = json_object();
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (json_object_get(first, names[i]))
-            json_object_set(says, names[i], json_object_get(first, names[i]));
+        if (json_object_get(entry, names[i]))
+            json_object_set(says, names[i], json_object_get(entry, names[i]));
     char *text = json_dumps(says, JSON_COMPACT | JSON_SORT_KEYS);
     json_input_line(c->info.says, sizeof(c->info.says), text ? text : "", text ? strlen(text) : 0);
     free(text);
     json_decref(says);
 }
 
-/* Read what the first entry of /v1/models says. */
-static void read_model(struct cloud *c, const json_t *first)
+/* Return the entry of /v1/models for the model that is requested, else the first one: a server with
+ * one model may take any name. */
+static const json_t *find_model_entry(const struct cloud *c, const json_t *data)
 {
-    read_weights(c, first);
-    const char *owner = json_string_value(json_object_get(first, "owned_by"));
-    const json_t *meta = json_object_get(first, "meta");
+    size_t i;
+    json_t *entry;
+    json_array_foreach((json_t *)(size_t)data, i, entry)
+    {
+        const char *id = json_string_value(json_object_get(entry, "id"));
+        if (c->model && id && !strcmp(c->model, id))
+            return entry;
+    }
+    return json_array_get(data, 0);
+}
+
+/* Read what an entry of /v1/models says. */
+static void read_model(struct cloud *c, const json_t *entry)
+{
+    read_weights(c, entry);
+    const char *owner = json_string_value(json_object_get(entry, "owned_by"));
+    const json_t *meta = json_object_get(entry, "meta");
     json_input_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
                     owner ? strlen(owner) : 0);
-    c->info.context = probe_number(json_object_get(first, "max_model_len"));
+    c->info.context = probe_number(json_object_get(entry, "max_model_len"));
     if (!c->info.context)
         c->info.context = probe_number(json_object_get(meta, "n_ctx"));
 }
@@ -131,12 +146,12 @@ static int ask_models(const struct probe *p, struct err *err)
     long status;
     bool llamacpp = false;
     int rc = probe_get(p, "/v1/models", &root, &status, err);
-    const json_t *first = json_array_get(json_object_get(root, "data"), 0);
-    const json_t *id = json_object_get(first, "id");
+    const json_t *entry = find_model_entry(c, json_object_get(root, "data"));
+    const json_t *id = json_object_get(entry, "id");
     if (rc && (status == 404 || status == 405 || status == 501))
         rc = OK;
     if (rc == OK)
-        read_model(c, first);
+        read_model(c, entry);
     if (rc == OK && json_string_length(id) && !c->model)
         rc = cloud_set_model(c, json_string_value(id), json_string_length(id), err);
     json_decref(root);

@@ -12,7 +12,7 @@
 #include "tests/support/test.h"
 
 /* The behaviour of the server, set by the tests. */
-static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift;
+static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
 static _Atomic int down_for, probes;
 
@@ -73,6 +73,10 @@ static bool serve(const struct threaded_server_request *r)
     probes += strcmp(r->path, "/v1/models") == 0;
     if (down || (down_for && down_for--))
         return threaded_server_json(r, "503 Down", "{}");
+    if (strcmp(r->path, "/v1/models") == 0 && two)
+        return threaded_server_json(r, "200 OK",
+                                    "{\"data\":[{\"id\":\"v\",\"root\":\"/a\",\"max_model_len\":4},"
+                                    "{\"id\":\"w\",\"root\":\"/b\",\"max_model_len\":7}]}");
     if (strcmp(r->path, "/v1/models") == 0)
         return threaded_server_json(r, "200 OK",
                                     sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
@@ -178,6 +182,23 @@ static void test_text(void)
     CHECK(strstr(err.msg, "without token ids"));
     cloud_close(c);
     text_only = 0;
+}
+
+/* Of several models, what is known is that of the one that is requested. */
+static void test_models(void)
+{
+    static const char *const names[] = { NULL, "w", "other" };
+    two = tokenize = 1;
+    for (size_t i = 0; i < 3; i++) {
+        struct cloud *c;
+        struct err err = { "" };
+        CHECK(begin(&c, (struct cloud_options){ .encode = bytes, .model = names[i] }, &err) == OK);
+        const struct cloud_info *info = cloud_known_info(c);
+        CHECK(info && !strcmp(info->model, names[i] ? names[i] : "v"));
+        CHECK(info->context == (i == 1 ? 7 : 4) && strstr(info->says, i == 1 ? "/b" : "/a"));
+        cloud_close(c);
+    }
+    two = tokenize = 0;
 }
 
 static void test_gzip(void)
@@ -316,6 +337,7 @@ int main(void)
     test_deadline();
     test_tokenizers();
     test_text();
+    test_models();
     test_gzip();
     test_background();
     test_one_at_a_time();
