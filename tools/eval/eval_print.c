@@ -130,7 +130,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_real(f, "edge_answer", (double)(r->tokens - r->cloud) / n, 6);
     print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
     print_text(f, "clock", about->clock);
-    print_count(f, "parallel", about->parallel);
+    print_real(f, "parallel", about->parallel ? (double)about->parallel : (double)NAN, 0);
     print_real(f, "ms", r->ms / n, 3);
     print_real(f, "edge_ms", r->edge_ms / n, 3);
     print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
@@ -282,6 +282,13 @@ static void print_scores(FILE *to, const struct eval_about *about, const struct 
                 "-n\n");
 }
 
+/* Print the interval of a difference, in points. */
+static void print_points(FILE *to, const struct statistics_interval *i)
+{
+    if (!isnan(i->low))
+        fprintf(to, " (95 %%: %+.1f to %+.1f)", 100 * i->low, 100 * i->high);
+}
+
 /* Print the mean PGR with its interval. */
 static void print_average(FILE *to, const struct eval_result *r)
 {
@@ -304,20 +311,17 @@ static void print_against(FILE *to, const struct eval_result *r)
 {
     double routed = eval_result_share(r), other = r->against_share;
     print_label(to, r);
-    fprintf(to, ", against %s: accuracy %+.1f points (95 %%: %+.1f to %+.1f)", r->against->label,
-            100 * r->difference, 100 * r->difference_interval.low,
-            100 * r->difference_interval.high);
+    fprintf(to, ", against %s: accuracy %+.1f points", r->against->label, 100 * r->difference);
+    print_points(to, &r->difference_interval);
     if (!isnan(r->apgr7_ratio))
         fprintf(to, "; mean PGR %.2f times", r->apgr7_ratio);
     if (r->has_ratio_interval)
         fprintf(to, " (%.2f to %.2f)", r->ratio_interval.low, r->ratio_interval.high);
-    if (r->has_equal)
-        fprintf(to,
-                "\n    at an equal share, %.2f %%: %+.1f points (95 %%: %+.1f to %+.1f), between "
-                "%.2f and %.2f %%",
-                100 * routed, 100 * r->equal, 100 * r->equal_interval.low,
-                100 * r->equal_interval.high, 100 * r->equal_from, 100 * r->equal_to);
-    else if (eval_entry_scores(r->entry) && eval_entry_scores(r->against))
+    if (r->has_equal) {
+        fprintf(to, "\n    at an equal share, %.2f %%: %+.1f points", 100 * routed, 100 * r->equal);
+        print_points(to, &r->equal_interval);
+        fprintf(to, ", between %.2f and %.2f %%", 100 * r->equal_from, 100 * r->equal_to);
+    } else if (eval_entry_scores(r->entry) && eval_entry_scores(r->against))
         fprintf(to, "; shares of %.2f and %.2f %%", 100 * routed, 100 * other);
     putc('\n', to);
 }

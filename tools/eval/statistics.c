@@ -9,6 +9,8 @@
 
 enum { BOOTSTRAP_SEED = 1, TRAININGS_KEY = 1 };
 
+static const double ROUNDING = 1e-20; /* the variance of answers is 0, or far above */
+
 struct group_key { /* what an item is about */
     uint64_t key;
     uint32_t at;
@@ -111,11 +113,12 @@ void statistics_groups_close(struct statistics_groups *g)
     *g = (struct statistics_groups){ 0 };
 }
 
-/* Return the variance of the accuracy p: of the trainings, and of groups or single items. */
+/* Return the variance of the accuracy p: of the trainings, and of at least two groups, or of single
+ * items. */
 static double statistics_variance(const struct statistics_answers *a,
                                   const struct statistics_groups *g, bool grouped, double p)
 {
-    double n = (double)g->n, t = (double)a->trainings, square = 0;
+    double n = (double)g->n, t = (double)a->trainings, square = 0, between = 0;
     memset(g->above, 0, g->n * sizeof(*g->above));
     for (size_t k = 0; k < a->trainings; k++) {
         double above = 0;
@@ -127,8 +130,8 @@ static double statistics_variance(const struct statistics_answers *a,
         square += a->trainings > 1 ? above * above / (t * (t - 1)) : 0;
     }
     for (size_t i = 0; i < g->n; i++)
-        square += g->above[i] * g->above[i];
-    return square;
+        between += g->above[i] * g->above[i];
+    return square + (grouped ? between * (double)g->count / (double)(g->count - 1) : between);
 }
 
 struct statistics_interval statistics_accuracy(const struct statistics_answers *a,
@@ -140,8 +143,11 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
     p /= n * (double)a->trainings;
     if (a->trainings == 1 && (!grouped || g->count == g->n))
         return statistics_wilson_of(p, n);
+    if (grouped && g->count < 2) /* nothing is known of another one */
+        return (struct statistics_interval){ 0, 1 };
     double variance = statistics_variance(a, g, grouped, p);
-    double most = grouped && !(variance > 0) ? (double)g->count : n; /* all right, or all wrong */
+    /* All groups are alike, but for rounding. */
+    double most = grouped && variance < ROUNDING ? (double)g->count : n;
     return statistics_wilson_of(p, variance > p * (1 - p) / most ? p * (1 - p) / variance : most);
 }
 
@@ -191,6 +197,8 @@ struct statistics_interval statistics_bootstrap_difference(const struct statisti
                                                            const struct statistics_groups *g)
 {
     double draws[STATISTICS_DRAWS];
+    if (g->count < 2)
+        return (struct statistics_interval){ (double)NAN, (double)NAN };
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         double items = statistics_draw(g, d), other = statistics_sum(b, g, d).right;
         if (part > 0)
@@ -214,6 +222,8 @@ bool statistics_bootstrap_pgr(struct statistics_interval *out,
                               const struct statistics_groups *g)
 {
     double draws[STATISTICS_DRAWS];
+    if (g->count < 2)
+        return false;
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         statistics_draw(g, d);
         if (!statistics_pgr(&draws[d], statistics_sum(routed, g, d).right,
@@ -256,6 +266,8 @@ static double statistics_apgr7_of_draw(const struct statistics_answers *at, size
                                        const struct statistics_groups *g, size_t draw)
 {
     struct statistics_point points[STATISTICS_POINTS];
+    if (g->count < 2)
+        return (double)NAN;
     statistics_draw(g, draw);
     double low = statistics_sum(edge, g, draw).right, high = statistics_sum(cloud, g, draw).right;
     for (size_t k = 0; k < count; k++) {

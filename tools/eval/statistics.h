@@ -51,7 +51,8 @@ struct statistics_answers {
 };
 
 /* Return the 95 % interval of the accuracy: Wilson's, for as many independent questions as have the
- * variance of these groups (or single items, if they are not grouped) and trainings; at most n. */
+ * variance of these groups (or single items, if they are not grouped) and trainings; at most n. Of
+ * one group of several items nothing is known: 0 to 1. */
 struct statistics_interval statistics_accuracy(const struct statistics_answers *a,
                                                const struct statistics_groups *g, bool grouped);
 
@@ -60,10 +61,10 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
  * than there are, with replacement, so that the variance is right for a few (Rao and Wu 1988).
  * Policies with as many trainings as each other have theirs drawn together, and one with a single
  * one keeps it. The interval lies between the quantiles 0.025 and 0.975 of STATISTICS_DRAWS
- * draws. n >= 1. */
+ * draws. With fewer than two groups there is none. n >= 1. */
 
 /* Return the 95 % interval of the accuracy of a minus that of b, or of what lies this part of the
- * way from b to c; part 0: c is not read. */
+ * way from b to c; part 0: c is not read. NaN: there is none. */
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
                                                            const struct statistics_answers *b,
                                                            const struct statistics_answers *c,
@@ -94,7 +95,8 @@ struct statistics_point {
 double statistics_apgr7(struct statistics_point *points, size_t n);
 
 /* Set draws[STATISTICS_DRAWS] to the APGR7 that each draw of items gives, of answers at
- * count thresholds, count <= STATISTICS_POINTS; NaN where the cloud is not better than the edge.
+ * count thresholds, count <= STATISTICS_POINTS; NaN where the cloud is not better than the edge, or
+ * there is one group.
  * Shares are those of the draw, too. Draw d of two policies has the same items, so what is computed
  * from both is paired. */
 void statistics_draw_apgr7(double *draws, const struct statistics_answers *at, size_t count,

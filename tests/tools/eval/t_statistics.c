@@ -156,6 +156,13 @@ static void check_slowly(const unsigned char *const *x, size_t arrays, size_t n,
     statistics_groups_close(&g);
 }
 
+/* Return how far Wilson's interval of one half goes to either side, for n questions. */
+static double half_width(double n)
+{
+    const double z = 1.959963984540054;
+    return z / (2 * sqrt(n + z * z));
+}
+
 /* What can be worked out by hand. */
 static void check_clusters(void)
 {
@@ -164,11 +171,19 @@ static void check_clusters(void)
         half[i] = i % 2;
     const struct statistics_answers a = answers(half, 1), b = answers(none, 1);
     struct statistics_groups one = groups_of(MOST, MOST), pairs = groups_of(MOST, 2);
-    /* A single group is in every draw, and so is half of each pair: nothing varies. */
+    /* A single group says nothing about others. */
     struct statistics_interval d = statistics_bootstrap_difference(&a, &b, NULL, 0, &one);
-    CHECK(d.low == 0.5 && d.high == 0.5);
+    CHECK(isnan(d.low) && isnan(d.high) && !statistics_bootstrap_pgr(&d, &a, &b, &a, &one));
+    d = statistics_accuracy(&a, &one, true);
+    CHECK(d.low == 0 && d.high == 1);
+    /* Half of each pair is in every draw: nothing varies. */
+    d = statistics_accuracy(&a, &pairs, true);
+    CHECK(close_to(d.high - d.low, half_width(32) * 2));
     d = statistics_bootstrap_difference(&a, &b, NULL, 0, &pairs);
     CHECK(d.low == 0.5 && d.high == 0.5);
+    /* A quarter of the way from nothing to itself. */
+    d = statistics_bootstrap_difference(&a, &b, &a, 0.25, &pairs);
+    CHECK(close_to(d.low, 0.375) && close_to(d.high, 0.375));
     statistics_groups_close(&pairs);
     /* 16 groups of four of which half are all right: 0.5 +- 1.96 * sqrt(0.25 / 16). */
     for (size_t i = 0; i < MOST; i++)
@@ -176,14 +191,11 @@ static void check_clusters(void)
     struct statistics_groups four = groups_of(MOST, 4), each = groups_of(MOST, 1);
     d = statistics_bootstrap_difference(&a, &b, NULL, 0, &four);
     CHECK(fabs(d.low - 0.255) < 0.03 && fabs(d.high - 0.745) < 0.03);
-    /* A quarter of the way from nothing to itself. */
-    d = statistics_bootstrap_difference(&a, &b, &a, 0.25, &one);
-    CHECK(close_to(d.low, 0.375) && close_to(d.high, 0.375));
     statistics_groups_close(&one);
-    /* Wilson's for 16 questions, and for 64 where each is about something else. */
-    struct statistics_interval got = statistics_accuracy(&a, &four, true);
-    struct statistics_interval want = statistics_wilson(8, 16);
-    CHECK(close_to(got.low, want.low) && close_to(got.high, want.high));
+    /* Wilson's for 15 questions, as the variance of 16 has 15 degrees of freedom, and for 64 where
+     * each is about something else. */
+    struct statistics_interval got = statistics_accuracy(&a, &four, true), want;
+    CHECK(close_to(got.low, 0.5 - half_width(15)) && close_to(got.high, 0.5 + half_width(15)));
     want = statistics_wilson(32, 64);
     got = statistics_accuracy(&a, &four, false);
     CHECK(got.low == want.low && got.high == want.high);
@@ -233,7 +245,7 @@ static void check_bootstrap(void)
         routed[i] = rand_unit(3, i) < 0.7 ? cloud[i] : edge[i];
     }
     const unsigned char *const x[] = { routed, edge, cloud };
-    static const size_t sizes[] = { 1, 2, 5, 64 };
+    static const size_t sizes[] = { 2, 3, 5, 64 };
     for (size_t k = 0; k < 4; k++) {
         check_slowly(x, 2, sizes[k], 1);
         check_slowly(x, 3, sizes[k], 1);
