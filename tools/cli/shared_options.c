@@ -119,10 +119,10 @@ static const struct option cloud_rows[] = {
       "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
       "of --cloud-model or the demo pair's large model answers in this process)" },
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
-      "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
-      "the run with status 4, and a text of `mizzle serve` with an error; off does not use the "
-      "cloud (default: required for `mizzle eval`, `router collect` and `router calibrate`, else "
-      "auto)" },
+      "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` then "
+      "ends with status 4), required ends the run with status 4, and a text of `mizzle serve` with "
+      "an error; off does not use the cloud (default: required for `mizzle eval`, `router collect` "
+      "and `router calibrate`, else auto)" },
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",

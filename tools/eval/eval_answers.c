@@ -88,6 +88,12 @@ static void answers_origin(struct answers_run *m)
 static int answers_journal(struct answers_run *m, struct err *err)
 {
     const struct asking *a = &m->asking;
+    int rc = m->o->jsonl && a->routing.cloud ? cloud_ready(a->routing.cloud, err) : OK;
+    if (rc != OK) {
+        const struct err why = *err;
+        return err_set(err, rc, "%s: the journal must name what answers: %.300s", m->o->jsonl,
+                       why.msg);
+    }
     answers_origin(m);
     m->settings = eval_plan_settings(&m->plan, m->o, &m->list, a, &m->clock);
     json_t *on = eval_origin_json(&m->about.origin);
@@ -95,9 +101,13 @@ static int answers_journal(struct answers_run *m, struct err *err)
         json_object_set_new(on, "isa", json_string(a->engine.kernels.isa)) != 0 ||
         json_object_set_new(on, "parallel", json_integer((json_int_t)a->parallel)) != 0)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    return m->o->jsonl ? eval_journal_open(&m->run.journal, m->o->jsonl, m->settings,
-                                           caps_limited(&a->routing.caps.limits), err)
-                       : OK;
+    if (m->o->jsonl)
+        rc = eval_journal_open(&m->run.journal, m->o->jsonl, m->settings,
+                               caps_limited(&a->routing.caps.limits), err);
+    if (m->run.journal) /* other processes may have answered, too */
+        json_object_set(m->settings, "on",
+                        json_object_get(eval_journal_settings(m->run.journal), "on"));
+    return rc;
 }
 
 /* Return at how many shares or thresholds each policy runs. */
@@ -400,18 +410,19 @@ static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
                                     : "with --jsonl FILE, the same command would continue");
 }
 
-/* Say how many tokens the cloud has failed to give, with --cloud auto. */
-static void answers_tell_missing(const struct answers_run *m)
+/* Say how many tokens the cloud has failed to give, with --cloud auto: the rows are not those of
+ * the policies. */
+static int answers_missing(const struct answers_run *m, struct err *err)
 {
     size_t missing = 0;
     for (size_t i = 0; i < m->next; i++)
         if (i < 2 || eval_entry_scores(m->results[i].entry))
             missing += m->results[i].missing;
-    if (missing)
-        fprintf(
-            stderr,
-            "mizzle eval: %zu tokens were not given by the cloud, and are the small model's%s\n",
-            missing, m->run.journal ? "; the same command asks these answers again" : "");
+    return missing ? err_set(err, ERR_NET,
+                             "%zu tokens were not given by the cloud, and are the small model's%s",
+                             missing,
+                             m->run.journal ? "; the same command asks these answers again" : "")
+                   : OK;
 }
 
 /* Open models and journal, and choose what is asked. */
@@ -454,7 +465,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
     if ((rc == ERR_NET || rc == ERR_REMOTE || rc == ERR_TEXT) && m->run.number)
         rc = answers_stopped(m, rc, err);
     if (rc == OK)
-        answers_tell_missing(m);
+        rc = answers_missing(m, err);
     eval_run_end(&m->run);
     progress_end(m->run.progress);
     eval_journal_close(m->run.journal);

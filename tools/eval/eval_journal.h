@@ -3,8 +3,9 @@
  *
  * The first line has the settings of the run. A line for each threshold and for each answer
  * follows, in the order in which the run makes them. A run that is repeated reads what is there and
- * appends the rest. An answer with a token that the cloud failed to give is no answer of its
- * policy: it is asked again, and its new line counts instead. */
+ * appends the rest, after a line about its machine if that is another. An answer with a token that
+ * the cloud failed to give is no answer of its policy: it is asked again, and its new line counts
+ * instead. */
 #ifndef TOOLS_EVAL_EVAL_JOURNAL_H
 #define TOOLS_EVAL_EVAL_JOURNAL_H
 
@@ -37,9 +38,11 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
  * ERR_NOMEM. */
 int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
                        struct err *err);
-/* Return the settings, which are the journal's; of parts, those of the first. */
+/* Return the settings, which are the journal's; of parts, those of the first. Their `on` is what
+ * made all answers: the date of the first, and "several" (of a number null) where others differ. */
 const json_t *eval_journal_settings(const struct eval_journal *j);
-/* Set at, subject and n of *out to the items that were asked. ERR_FORMAT: there are none. */
+/* Set at, subject and n of *out to the items that were asked, in their order. ERR_FORMAT: there are
+ * none. */
 int eval_journal_items(struct eval_items *out, const struct eval_journal *j, struct err *err);
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 

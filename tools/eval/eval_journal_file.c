@@ -120,6 +120,24 @@ static int journal_check_settings(const struct eval_journal *j, json_t *settings
     return OK;
 }
 
+/* Let `all`, what answers were made with, say "several" (of a number null) where `on` is another;
+ * it began at the date of the first. False: nothing changes. */
+static bool journal_combine(json_t *all, const json_t *on)
+{
+    const char *key;
+    json_t *one;
+    bool changes = false;
+    json_object_foreach((json_t *)(size_t)on, key, one)
+    {
+        const json_t *have = json_object_get(all, key);
+        json_t *mixed = json_is_string(one) ? json_string("several") : json_null();
+        if (strcmp(key, "date") && !json_equal(one, have) && !json_equal(mixed, have))
+            changes = json_object_set(all, key, mixed) == 0;
+        json_decref(mixed);
+    }
+    return changes;
+}
+
 /* Write the key of a line. threshold: not of an answer. */
 static void journal_key(char out[KEY], bool threshold, const char *policy, size_t point,
                         size_t item)
@@ -134,6 +152,11 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
     int rc;
     for (off_t at = ftello(j->f); journal_next(j, &rc, err); at = ftello(j->f)) {
         char key[KEY], where[32];
+        const json_t *on = json_object_get(j->json, "on");
+        if (on) {
+            journal_combine(json_object_get(j->settings, "on"), on);
+            continue;
+        }
         const char *policy = NULL, *calibrated = NULL;
         json_int_t point, item = 0, missing = 0;
         if (json_unpack(j->json, "{s?s, s?s, s:I, s?I, s?I}", "policy", &policy, "calibrated",
@@ -181,6 +204,21 @@ static int journal_opened(struct eval_journal **j, int rc)
     return rc;
 }
 
+/* Read what is there, and note it if this process is another one than those before it. */
+static int journal_resume(struct eval_journal *j, bool ordered, struct err *err)
+{
+    int rc = journal_check_settings(j, j->settings, false, err);
+    if (rc != OK)
+        return rc;
+    json_t *own = json_incref(json_object_get(j->settings, "on"));
+    json_object_set(j->settings, "on", json_object_get(json_object_get(j->json, "settings"), "on"));
+    rc = journal_keep_lines(j, ordered, err);
+    if (rc == OK && journal_combine(json_object_get(j->settings, "on"), own))
+        rc = eval_journal_append(j, json_pack("{s:O}", "on", own), err);
+    json_decref(own);
+    return rc;
+}
+
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
                       bool ordered, struct err *err)
 {
@@ -197,9 +235,7 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
          : j->f       ? journal_cut(j, err)
                       : journal_io(j, err);
     if (rc == OK && journal_next(j, &rc, err)) {
-        rc = journal_check_settings(j, j->settings, false, err);
-        if (rc == OK)
-            rc = journal_keep_lines(j, ordered, err);
+        rc = journal_resume(j, ordered, err);
     } else if (rc == OK) {
         rc = eval_journal_append(j, json_pack("{s:O}", "settings", settings), err);
     }
@@ -242,15 +278,8 @@ static int journal_open_part(struct eval_journal *j, const char *path, struct er
     if (!j->settings)
         j->settings = json_incref(json_object_get(j->json, "settings"));
     rc = journal_check_settings(j, j->settings, true, err);
-    const json_t *on = json_object_get(json_object_get(j->json, "settings"), "on");
-    const char *key;
-    json_t *one, *all = json_object_get(j->settings, "on");
-    json_object_foreach((json_t *)(size_t)on, key, one)
-    {
-        if (json_is_string(one) && strcmp(key, "date") != 0 &&
-            !json_equal(one, json_object_get(all, key)))
-            json_object_set_new(all, key, json_string("several"));
-    }
+    journal_combine(json_object_get(j->settings, "on"),
+                    json_object_get(json_object_get(j->json, "settings"), "on"));
     return rc;
 }
 
@@ -318,8 +347,13 @@ int eval_journal_items(struct eval_items *out, const struct eval_journal *j, str
         same = same ? same : policy;
         if (point || strcmp(same, policy) != 0)
             continue;
-        out->at[out->n] = (size_t)item;
-        out->subject[out->n++] = (uint64_t)subject;
+        size_t at = out->n++;
+        for (; at && out->at[at - 1] > (size_t)item; at--) { /* it was asked again, at the end */
+            out->at[at] = out->at[at - 1];
+            out->subject[at] = out->subject[at - 1];
+        }
+        out->at[at] = (size_t)item;
+        out->subject[at] = (uint64_t)subject;
     }
     return out->n ? OK : err_set(err, ERR_FORMAT, "%s: expected answers, found none", j->path);
 }

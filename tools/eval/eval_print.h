@@ -17,7 +17,7 @@ struct eval_about { /* what all results of a run share */
     const char *clock; /* "real" or "virtual" */
     struct eval_origin origin;
     uint64_t seed;
-    size_t parallel;         /* answers in flight */
+    size_t parallel;         /* answers in flight; 0: several processes had other numbers */
     struct caps_price price; /* of --cloud-price */
     bool by_cost;            /* targets are costs, not shares */
 };

@@ -60,6 +60,23 @@ if [ "$(MIZZLE_ISA=blas "$MIZZLE" eval --questions 1 --policy never -q --json 2>
     MIZZLE_ISA=blas refused kernels
 fi
 MIZZLE_ISA=scalar run 0 $ask --jsonl "$dir/j" # gives the same bits
+# Rows name no machine that made only some of the answers, now or before, and the date of the first.
+several() {
+    run 0 $ask --jsonl "$dir/on"
+    grep -q '"date":"2001-02-03".*"processor":"several"' "$dir/out" || fail "$1: $(cat "$dir/out")"
+}
+sed '1s/"date":"[^"]*"/"date":"2001-02-03"/' "$dir/j" >"$dir/first"
+grep -v '^{"on"' "$dir/first" | sed '1s/"processor":"[^"]*/&x/; 1s/"parallel":/&1/' >"$dir/on"
+several 'another machine'
+grep -q '"parallel":null' "$dir/out" || fail "parallel: $(cat "$dir/out")"
+lines=$(wc -l <"$dir/on")
+several 'itself again'
+[ "$(wc -l <"$dir/on")" -eq "$lines" ] || fail 'the same machine is noted twice'
+(cat "$dir/first" && tail -n 1 "$dir/on" | sed 's/"processor":"[^"]*/&x/') >"$dir/third"
+mv "$dir/third" "$dir/on"
+several 'one in between'
+run 0 --merge "$dir/on" --json
+grep -q '"processor":"several"' "$dir/out" || fail "merged: $(cat "$dir/out")"
 for field in version edge edge_bits weights cloud_says cloud_vocabulary template think; do
     sed "1s/\"$field\":\"[^\"\\\\]*/&x/" "$dir/j" >"$dir/other"
     run 2 $ask --jsonl "$dir/other"
@@ -86,6 +103,9 @@ run 0 $ask
 plain "$dir/out" >"$dir/whole"
 stop_cloud
 run 4 $ask --jsonl "$dir/fails" # not there at all
+run 4 $ask --cloud auto --jsonl "$dir/fails"
+grep -q 'fails: the journal must name what answers: ' "$dir/err" || fail "$(cat "$dir/err")"
+[ ! -e "$dir/fails" ] || fail "a journal of nobody knows what: $(cat "$dir/fails")"
 start_cloud --port "$port" --fault 500:0.2
 run 4 $ask --jsonl "$dir/fails"
 grep -q 'status 500.*; a token was not given, after [0-7] of 8 answers of result 2 of 2; the same command continues$' \
@@ -104,7 +124,8 @@ stop_cloud
 
 # With --cloud auto the small model writes on, which is counted, told, and asked again.
 start_cloud --port "$port" --fault 500:0.2
-run 0 $ask --cloud auto --jsonl "$dir/auto"
+run 4 $ask --cloud auto --jsonl "$dir/auto"
+[ "$(wc -l <"$dir/out")" -eq 2 ] || fail "no rows: $(cat "$dir/out")"
 n=$(grep -c '"missing":[1-9]' "$dir/auto")
 [ "$n" -gt 0 ] || fail "no token is missing"
 grep -q '[0-9]* tokens were not given by the cloud.*asks these answers again' "$dir/err" || fail "$(cat "$dir/err")"
@@ -116,6 +137,14 @@ run 0 $ask --jsonl "$dir/auto"
 plain "$dir/out" | cmp -s - "$dir/whole" || fail "asked again, other rows: $(cat "$dir/out")"
 run 0 $ask --jsonl "$dir/auto"
 [ "$(wc -l <"$dir/auto")" -eq $((lines + n)) ] || fail "asked again for ever"
+# Where an answer stands in the file makes no difference to the intervals.
+run 0 --questions 8 --policy random,mlp --threshold 0.2 --against mlp --json \
+    --cloud-url "$url" --jsonl "$dir/order"
+plain "$dir/out" >"$dir/in-order"
+sed -n '/"policy":"random".*"item":[02],/p' "$dir/order" >"$dir/again"
+(sed '/"policy":"random".*"item":[02],/d' "$dir/order" && cat "$dir/again") >"$dir/late"
+run 0 --merge "$dir/late" --against mlp --json
+plain "$dir/out" | diff "$dir/in-order" - || fail 'answers at the end of the file have other intervals'
 stop_cloud
 # The small model alone needs no cloud.
 run 0 -m weights/milli/edge-0.5.gguf --questions 2 --policy never -q

@@ -68,7 +68,7 @@ for n in 1 6; do
         kill -0 $server || fail "no server: $(cat "$tmp/cloud")"
         url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$tmp/cloud")
     done
-    run 0 -m $edge --cloud-url "$url" --cloud auto --questions 6 --policy always,random \
+    run 4 -m $edge --cloud-url "$url" --cloud auto --questions 6 --policy always,random \
         --threshold 0.5 --parallel $n --jsonl "$tmp/faults$n"
     answers "$tmp/faults$n" >"$tmp/faults$n.txt"
     kill $server
