@@ -12,6 +12,8 @@
 #include "router/cloud_port.h"
 #include "router/texts/turn.h"
 
+enum { STOP_SLICE_NS = 20000000 }; /* how often to look for an interruption */
+
 static const char *const label_names[] = { "match", "citer", "divergent" };
 
 const char *collect_labels_name(enum collect_labels l)
@@ -262,8 +264,21 @@ static int collect_complete(struct collect_run *r, struct collect_work *w, struc
 static void collect_news(void *arg)
 {
     struct collect_run *r = arg;
+    pthread_mutex_lock(&r->lock);
     atomic_fetch_add(&r->news, 1);
-    os_wake(&r->news);
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Wait for news, and see an interruption before the cloud does, which may take long. */
+static int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
+{
+    const _Atomic int *stop = r->c->o->stop;
+    pthread_mutex_lock(&r->lock);
+    if (atomic_load(&r->news) == seen)
+        os_cond_wait(&r->changed, &r->lock, os_now_ns() + STOP_SLICE_NS);
+    pthread_mutex_unlock(&r->lock);
+    return stop && *stop ? err_set(err, ERR_STOP, "interrupted") : OK;
 }
 
 /* Collect all texts, the earlier ones first where there is not room for all calls. */
@@ -281,7 +296,7 @@ static int collect_texts(struct collect_run *r, struct err *err)
         if (rc == OK && r->moved && c->o->progress)
             c->o->progress(c->o->arg, &c->stats);
         else if (rc == OK && !r->moved)
-            os_wait(&r->news, seen);
+            rc = collect_wait(r, seen, err);
     }
     return rc;
 }
@@ -297,8 +312,11 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
         .c = c, .s = s, .drawn = drawn, .calls = c->o->calls ? c->o->calls : COLLECT_CALLS
     };
     r.works = calloc(s->ntexts + 1, sizeof(*r.works));
-    if (!r.works)
+    if (!r.works || !os_cond_open(&r.changed)) {
+        free(r.works);
         return err_set(err, ERR_NOMEM, "collect: out of memory");
+    }
+    pthread_mutex_init(&r.lock, NULL);
     if (p && p->notify)
         p->notify(p->arg, collect_news, &r);
     int rc = collect_fit(&r, texts, err);
@@ -311,6 +329,8 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
         free(r.works[i].chains);
         sample_shard_close(&r.works[i].read);
     }
+    pthread_mutex_destroy(&r.lock);
+    pthread_cond_destroy(&r.changed);
     free(r.works);
     return rc;
 }

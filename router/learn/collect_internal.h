@@ -8,6 +8,8 @@
 #ifndef ROUTER_LEARN_COLLECT_INTERNAL_H
 #define ROUTER_LEARN_COLLECT_INTERNAL_H
 
+#include <pthread.h>
+
 #include "router/decode/stops.h"
 #include "router/learn/collect.h"
 
@@ -64,6 +66,8 @@ struct collect_run {
     uint64_t drawn;             /* rollouts of all texts so far */
     bool moved;                 /* something has happened in this round */
     _Atomic uint32_t news;      /* changes when a call may have brought something */
+    pthread_mutex_t lock;       /* for who waits for news */
+    pthread_cond_t changed;
 };
 
 /* True when two ids are equal or both end the text. */

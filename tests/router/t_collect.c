@@ -313,6 +313,15 @@ static void check_without(void)
     o.stop = &stop;
     CHECK(collect_shard(&s, &c, texts, 0, &err) == ERR_STOP);
     sample_shard_close(&s);
+    /* Nor is a cloud awaited that never says anything. */
+    fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX, .slow = SILENT };
+    c.cloud = &port;
+    s = (struct sample_shard){ .dim = model_config(engine.model)->hidden,
+                               .first = BARE,
+                               .ntexts = 1 };
+    CHECK(collect_shard(&s, &c, texts + BARE, 0, &err) == ERR_STOP && fake.asked == 1);
+    CHECK(!fake.open);
+    sample_shard_close(&s);
 }
 
 /* Without memory, collecting ends with that error, and nothing leaks. */
