@@ -8,6 +8,7 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/decode/decode.h"
+#include "router/texts/turn.h"
 
 /* Return how many rollouts all texts up to this one may have had. */
 static uint64_t collect_budget(const struct collect_options *o, size_t number)
@@ -81,15 +82,18 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
                                         .stop = o->stop,
                                         .emit = collect_keep,
                                         .arg = r };
+    struct turn *turn = o->router ? NULL : o->turn; /* a router waits for the cloud in between */
     int rc = OK;
     memcpy(r->ids, text->ids, at * sizeof(*r->ids));
     r->ids[at] = (uint32_t)row->edge;
     r->n = at + 1;
     r->verdict = COLLECT_OPEN;
     rollout_judge(r, tokenizer_is_eog(c->tok, r->ids[at]));
+    turn_take(turn);
     if (r->verdict == COLLECT_OPEN && r->rc == OK)
         rc = decode_run(&stats, c->session, c->tok, c->sampler, o->router,
                         o->router ? c->cloud : NULL, r->ids, at + 1, &how, err);
+    turn_give(turn);
     c->stats.calls += stats.calls;
     c->stats.known += stats.memo_hits + stats.store_hits;
     if (rc == ERR_TEXT) {
