@@ -82,6 +82,14 @@ collect 3 -o "$dir/x" --task csqa --data "$dir/data"
 collect 3 -o "$dir/x" --questions 8 --cloud-model "$dir/other.gguf"
 says vocabulary
 
+item='"question": {"stem": "Q?", "choices": [{"label": "A", "text": "a"}, {"label": "B", "text": "b"}], "question_concept": "q"}, "answerKey": "A"'
+
+# A model that cannot chat is not asked in a chat, and nothing is written.
+echo "{$item, \"cot\": \"It is (A).\"}" >"$dir/data"
+collect 3 -o "$dir/x" -m "$dir/other.gguf" --task csqa --data "$dir/data" --labels match --prompt chat
+says 'expected the added tokens <|im_start|>'
+[ -e "$dir/x" ] && fail "a folder was made for a model that cannot chat"
+
 # The three kinds of labels. A cloud that is the edge itself is wrong where the edge is, so that
 # answers have to be written to their end. It keeps keys and values in f32.
 at=$dir/match
@@ -224,7 +232,6 @@ collect 1 -o "$dir/none/below" --questions 40 --labels match
 
 # A file: a text that is too long is left out, and an item without a reference answer gets the
 # cloud's. Only that needs a cloud.
-item='"question": {"stem": "Q?", "choices": [{"label": "A", "text": "a"}, {"label": "B", "text": "b"}], "question_concept": "q"}, "answerKey": "A"'
 long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d ", i % 10 }')
 at=$dir/file
 {

@@ -343,6 +343,8 @@ static int collecting_open(struct collecting *c, struct err *err)
     rc = setup_engine(&c->engine, NULL, true, err);
     if (rc == OK)
         setup_form(c->task, &c->engine);
+    if (rc == OK && task_form(c->task) == TASK_CHAT)
+        rc = chat_check(c->engine.chat, err);
     c->o.stops = task_stops(c->task);
     if (rc == OK)
         rc = collecting_open_cloud(c, err);
