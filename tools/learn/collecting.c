@@ -41,6 +41,7 @@ struct collecting {
     uint64_t since;            /* os_now_ns */
     struct progress *progress; /* or NULL */
     bool unwritten;            /* the folder could not be written */
+    bool thinks;               /* prompts may begin with thoughts, where a run-on is none */
 };
 
 /* Say how far the collection is. */
@@ -90,7 +91,7 @@ static int collecting_judge(void *arg, enum collect_verdict *verdict, size_t tex
     const char *answer = used ? c->text : "";
     int rc = task_item(&item, c->task, text, err);
     *verdict = COLLECT_OPEN;
-    if (rc == OK && (ended || task_stated(c->task, &item, answer)))
+    if (rc == OK && (ended || (!c->thinks && task_decided(c->task, answer))))
         *verdict = task_right(c->task, &item, answer) ? COLLECT_RIGHT : COLLECT_WRONG;
     return rc;
 }
@@ -313,6 +314,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->cloud_says, cloud.says);
     KEEP(m->kernels, engine_exactness(e));
     KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
+    c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
     KEEP(m->think, task_form(c->task) == TASK_CHAT && chat_options.think ? chat_options.think : "");
     KEEP(m->mizzle, MIZZLE_VERSION);
     if (c->how->round != 2)

@@ -128,10 +128,11 @@ bool task_extract(char out[TASK_ANSWER], const struct task *t, const struct task
                   const char *text);
 /* True when the final answer of the text is right, whether letters are capital or not. */
 bool task_right(const struct task *t, const struct task_item *item, const char *text);
-/* True when a text has stated its final answer in a sentence that is complete ("Therefore, the
- * answer is (B)."). What follows is a run-on, and not awaited where texts are written only to be
- * judged. Never for milli, whose answers end there, and in form lm-eval, where others end them. */
-bool task_stated(const struct task *t, const struct task_item *item, const char *text);
+/* True when nothing that follows can change the final answer, as the text runs on to another
+ * question. What states an answer does not decide it: the last statement counts, and a box counts
+ * more. False for milli and in form lm-eval, whose answers others end, and in thoughts that the
+ * text has begun; one whose prompt has begun them must not be asked about. */
+bool task_decided(const struct task *t, const char *text);
 /* True when it is right by CITER's rule: the same letter as the key or, of gsm8k, the same text in
  * the box as in that of the reference answer, as CITER compares them. milli: never. */
 bool task_right_citer(const struct task *t, const struct task_item *item, const char *text);

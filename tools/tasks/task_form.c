@@ -1,5 +1,4 @@
 /* task_form.c - in which form a question is put to a model, and where its answer ends. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +6,8 @@
 #include "kernels/sys/text.h"
 #include "model/text/chat.h"
 #include "tools/run/prompt_input.h"
+#include "tools/tasks/extract.h"
 #include "tools/tasks/task_internal.h"
-
-enum { SENTENCE = 512 }; /* longer ones state no answer */
 
 static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum task_form */
 
@@ -124,26 +122,10 @@ void task_cut(const struct task *t, char *text)
     }
 }
 
-bool task_stated(const struct task *t, const struct task_item *item, const char *text)
+bool task_decided(const struct task *t, const char *text)
 {
-    char sentence[SENTENCE], answer[TASK_ANSWER];
-    const char *says = NULL; /* what this sentence says of the answer */
-    if (!t->kind->file || t->form == TASK_LM_EVAL)
-        return false;
-    for (const char *p = text; *p; p++) {
-        bool full = *p == '.' && (isspace((unsigned char)p[1]) || (p > text && p[-1] == ')'));
-        if (!says && strncmp(p, "herefore", 8) == 0)
-            says = p;
-        if (*p != '\n' && !full)
-            continue;
-        size_t n = says ? (size_t)(p - says) : 0;
-        if (n && n < sizeof(sentence)) {
-            memcpy(sentence, says, n);
-            sentence[n] = 0;
-            if (strstr(sentence, "answer is") && task_extract(answer, t, item, sentence))
-                return true;
-        }
-        says = NULL;
-    }
-    return false;
+    size_t n;
+    const char *answer = extract_segment(&n, text);
+    bool thinks = answer == text && strstr(text, "<think>");
+    return t->kind->file && t->form != TASK_LM_EVAL && !thinks && answer[n];
 }

@@ -1,0 +1,159 @@
+/* t_task_decided.c - when nothing that follows can change an answer, so that it is not awaited.
+ * Every beginning of every answer of the table that CITER's rule is checked with, each of which
+ * then runs on to another question, is judged as the whole wherever it is said to be decided. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/tasks/extract.h"
+#include "tools/tasks/task.h"
+
+enum { MOST = 16 };
+
+static const char path[] = "build/t_task_decided.jsonl";
+
+static struct task *open_form(const char *name, enum task_form form)
+{
+    struct err err = { "" };
+    struct task *t = NULL;
+    const bool file = strcmp(name, "milli") != 0;
+    const struct task_options o = { .name = name, .data = file ? path : NULL, .form = form };
+    FILE *f = fopen(path, "w");
+    CHECK(f && fputs(strcmp(name, "gsm8k") == 0
+                         ? "{\"question\":\"Q?\",\"answer\":\"So it is 2.\\n#### 2\"}\n"
+                         : "{\"question\":{\"stem\":\"Q?\",\"choices\":[{\"label\":\"A\",\"text\":"
+                           "\"a\"},{\"label\":\"B\",\"text\":\"b\"}],\"question_concept\":\"q\"},"
+                           "\"answerKey\":\"A\"}\n",
+                     f) >= 0);
+    CHECK(fclose(f) == 0);
+    CHECK(task_open(&t, &o, &err) == OK);
+    unlink(path);
+    return t;
+}
+
+static void cases(struct task *const tasks[3])
+{
+    static const struct {
+        const char *text;
+        bool decided;
+    } rows[] = {
+        { "", false },
+        /* Statements that later ones, or a box, outweigh. */
+        { "Therefore, the answer is (A).", false },
+        { "Therefore, the answer is (A). Wait. Therefore, the answer is", false },
+        { "Therefore, the answer is (A).\n\nNo, ", false },
+        { "Therefore, the answer is (A). Therefore, the answer is (A). ", false },
+        { "Therefore, the answer is 18 per day. In a week it is 7 * 18 = ", false },
+        { "It is \\boxed{18} a day, and ", false },
+        { "So it is\n#### 18\n", false },
+        /* Another question. */
+        { "Therefore, the answer is (A).\nQuestion", false },
+        { "Therefore, the answer is (A).\nQuestion:", true },
+        { "Therefore, the answer is (A).\nQuestion: Q?\nAnswer: (B).", true },
+        { "It is \\boxed{18}.\n\nProblem: ", true },
+        { "It is a question of taste.\nHuman: ", true },
+        { "(A)<|im_end|>", true },
+        { "Is this the Question: A or B?", false },
+        /* That which was asked, and thoughts about it. */
+        { "Question: Q?\nChoices:\n(A) a\n(B) b\n", false },
+        { "<think>\nOne may ask:\nQuestion: is it A?\n", false },
+        { "<think>\nQuestion: is it A?\n</think>\n\n(B).", false },
+        { "<think>\nQuestion: is it A?\n</think>\n\n(B).\nQ:", true },
+    };
+    struct task *harness = open_form("csqa", TASK_LM_EVAL), *milli = open_form("milli", TASK_CITER);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (size_t k = 0; k < 3; k++)
+            if (task_decided(tasks[k], rows[i].text) != rows[i].decided)
+                fprintf(stderr, "%s\n", rows[i].text);
+        for (size_t k = 0; k < 3; k++)
+            CHECK(task_decided(tasks[k], rows[i].text) == rows[i].decided);
+        CHECK(!task_decided(harness, rows[i].text) && !task_decided(milli, rows[i].text));
+    }
+    task_close(harness);
+    task_close(milli);
+}
+
+/* Find what a text gives for an answer: a label, a number as text, or "". */
+static void answer_of(char out[EXTRACT_NUMBER], const char *text, const struct extract_choices *c)
+{
+    out[0] = out[1] = 0;
+    if (c->n)
+        out[0] = extract_label(text, c);
+    else if (!extract_number(out, text))
+        out[0] = 0;
+}
+
+/* Let a text run on, and judge each beginning that is decided. Returns whether there is one. */
+static bool check(struct task *const tasks[3], const char *text, const struct extract_choices *c)
+{
+    static const char *const more[] = {
+        "\nQuestion: And now?\nTherefore, the answer is (A). Wait. It is (B). The answer is (B).",
+        "\nQuestion: And now?\nTherefore, the answer is 5 a day.\n#### 4\nIt is \\boxed{4711}."
+    };
+    char here[EXTRACT_NUMBER], whole[EXTRACT_NUMBER], all[1 << 13];
+    bool decided = false;
+    size_t n = (size_t)snprintf(all, sizeof(all), "%s%s", text, more[!c->n]);
+    CHECK(n < sizeof(all));
+    answer_of(whole, all, c);
+    while (n-- > 1) {
+        all[n] = 0;
+        bool now = task_decided(tasks[0], all);
+        CHECK(now == task_decided(tasks[1], all) && now == task_decided(tasks[2], all));
+        if (!now)
+            continue;
+        decided = true;
+        answer_of(here, all, c);
+        if (strcmp(here, whole) != 0)
+            fprintf(stderr, "%s here, %s at the end: %s\n", here, whole, all);
+        CHECK(strcmp(here, whole) == 0);
+    }
+    return decided;
+}
+
+/* Check all answers of the table, and return how many are decided before their end, or SIZE_MAX
+ * without the data. */
+static size_t table(struct task *const tasks[3])
+{
+    char name[1024], line[1 << 16];
+    const char *data = getenv("MIZZLE_TESTDATA");
+    snprintf(name, sizeof(name), "%s/extract/answers.jsonl", data ? data : "../shared/data");
+    FILE *f = fopen(name, "r");
+    size_t decided = 0;
+    if (!f)
+        return SIZE_MAX;
+    while (fgets(line, sizeof(line), f)) {
+        const char *labels[MOST], *choices[MOST];
+        json_t *root = json_loads(line, 0, NULL), *list = json_object_get(root, "labels");
+        struct extract_choices c = { labels, choices, json_array_size(list) };
+        CHECK(root && c.n <= MOST);
+        for (size_t i = 0; i < c.n; i++) {
+            labels[i] = json_string_value(json_array_get(list, i));
+            choices[i] = json_string_value(json_array_get(json_object_get(root, "choices"), i));
+        }
+        decided += check(tasks, json_string_value(json_object_get(root, "text")), &c);
+        json_decref(root);
+    }
+    CHECK(fclose(f) == 0);
+    return decided;
+}
+
+int main(void)
+{
+    struct task *tasks[3] = { open_form("csqa", TASK_CHAT), open_form("csqa", TASK_CITER),
+                              open_form("gsm8k", TASK_CHAT) };
+    cases(tasks);
+    size_t decided = table(tasks);
+    for (size_t k = 0; k < 3; k++)
+        task_close(tasks[k]);
+    if (decided == SIZE_MAX) {
+        printf("SKIP: no extract/answers.jsonl in $MIZZLE_TESTDATA or ../shared/data\n");
+        return 77;
+    }
+    printf("%zu answers are decided where they run on\n", decided);
+    CHECK(decided >= 440);
+    return 0;
+}
