@@ -15,13 +15,16 @@ enum { VOCAB = 1000, BAD = 2, STREAM }; /* 400; four tokens */
 #define SSE       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
-static atomic_bool held; /* a stream waits after its first token */
+static atomic_bool silent, held; /* a stream waits before its first token; after it */
 
 static bool serve(const struct threaded_server_request *r)
 {
     if (r->last == BAD)
         return threaded_server_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
-    bool goes_on = threaded_server_text(r, SSE EVENT("201"));
+    bool goes_on = true;
+    while (goes_on && silent)
+        goes_on = threaded_server_pause(r, 10);
+    goes_on = goes_on && threaded_server_text(r, SSE EVENT("201"));
     while (goes_on && held)
         goes_on = threaded_server_pause(r, 10);
     return goes_on &&
@@ -50,9 +53,10 @@ static void test_enough(struct cloud *c)
 {
     uint32_t ids[] = { 5, 6, STREAM, 201 }, id = 0, seen[4];
     bool ended;
-    held = true;
+    silent = held = true;
     struct cloud_call *call = ask(c, STREAM);
     cloud_enough(call); /* of no effect before the first token */
+    silent = false;
     take(call);
     CHECK(cloud_look(call, seen, 0, 4, &ended) == 1 && seen[0] == 201 && !ended);
     CHECK(cloud_look(call, seen, 1, 4, &ended) == 0 && !ended);
