@@ -241,7 +241,7 @@ int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journa
         return err_set(err, ERR_FORMAT, "%s: %s: field threshold: expected a number", j->path,
                        journal_where(j));
     *threshold = (float)json_number_value(t);
-    *tie = (float)json_number_value(json_object_get(j->json, "tie"));
+    *tie = (float)json_number_value(json_object_get(j->read, "tie"));
     return OK;
 }
 

@@ -33,9 +33,11 @@ static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
     ssize_t n = getline(&text, &room, j->f);
     bool whole = n > 0 && text[n - 1] == '\n';
     j->line += whole;
+    if (whole)
+        j->json = json_loadb(text, (size_t)n, 0, &why); /* json_is_object takes it twice */
     if (ferror(j->f))
         *rc = journal_io(j, err);
-    else if (whole && !json_is_object(j->json = json_loadb(text, (size_t)n, 0, &why)))
+    else if (whole && !json_is_object(j->json))
         *rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
                       j->line, j->json ? "another value" : why.text);
     free(text);
