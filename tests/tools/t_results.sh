@@ -335,9 +335,9 @@ cmp "$tmp/want.csv" "$tmp/results/drawn/goals.csv" || fail "$(cat "$tmp/results/
     . tools/results/span.sh
     for row in true,5,3 false,2,0 false,1,0 false,6,3; do
         echo "$row"
-    done | awk -F, '{ printf "{\"right\":%s,\"cloud\":%d,\"memo\":%d}\n", $1, $2, $3 }' >"$tmp/rows"
-    { echo settings && cat "$tmp/rows"; } >"$tmp/base"
-    { echo settings && sed '2s/false/true/; 4s/6/4/' "$tmp/rows"; } >"$tmp/changed"
+    done | awk -F, '{ printf "{\"item\":%d,\"right\":%s,\"cloud\":%d,\"memo\":%d}\n", NR, $1, $2, $3 }' >"$tmp/rows"
+    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && cat "$tmp/rows"; } >"$tmp/base"
+    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && sed '2s/false/true/; 4s/6/4/' "$tmp/rows"; } >"$tmp/changed"
     [ "$(span_calls "$tmp/base") $(span_calls "$tmp/changed")" = '8 6' ] || fail "span: calls"
     # Differences 0 1 0 0; residuals 2 - 1.5, 2 - 1.5, 1 - 0.75, 1 - 2.25.
     want='0.250000,-0.174352,0.674352 0.250000,-0.107146,0.607146'
