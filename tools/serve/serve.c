@@ -12,6 +12,7 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
+#include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/command.h"
@@ -59,18 +60,10 @@ const char *serve_url(const struct serve *s)
 /* Set the name that requests use: "dir/edge-0.5.gguf" gives "edge-0.5". */
 static void serve_set_name(struct serve *s, const char *path)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    size_t start = n;
-    while (start && path[start - 1] != '/')
-        start--;
-    n -= start;
-    if (n > 5 && strncmp(path + start + n - 5, ".gguf", 5) == 0)
-        n -= 5;
-    n = n < sizeof(s->name) ? n : sizeof(s->name) - 1;
-    memcpy(s->name, path + start, n);
-    for (size_t i = 0; i < n; i++) /* it becomes a part of paths */
+    char name[LOCAL_CLOUD_NAME];
+    local_cloud_name(name, path);
+    snprintf(s->name, sizeof(s->name), "%.*s", SERVE_NAME - 1, name);
+    for (size_t i = 0; s->name[i]; i++) /* it becomes a part of paths */
         if (s->name[i] <= 0x20 || s->name[i] > 0x7e || strchr(":%?#\\\"", s->name[i]))
             s->name[i] = '_';
 }
