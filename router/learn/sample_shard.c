@@ -85,20 +85,6 @@ int sample_shard_add(struct sample_shard *s, const float *hidden, const struct s
     return OK;
 }
 
-void sample_shard_drop(struct sample_shard *s, bool (*drop)(const void *arg, size_t row),
-                       const void *arg)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        if (drop(arg, i))
-            continue;
-        if (n < i)
-            memcpy(s->hidden + n * s->dim, s->hidden + i * s->dim, s->dim * sizeof(float));
-        s->rows[n++] = s->rows[i];
-    }
-    s->n = n;
-}
-
 void sample_shard_close(struct sample_shard *s)
 {
     free(s->hidden);

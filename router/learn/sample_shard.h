@@ -62,9 +62,6 @@ struct sample_shard { /* all zero with dim set is an empty one */
 /* Append a row with its hidden state [dim]; both are copied. ERR_NOMEM. */
 int sample_shard_add(struct sample_shard *s, const float *hidden, const struct sample_row *row,
                      struct err *err);
-/* Drop the rows for which drop returns true; the order stays. */
-void sample_shard_drop(struct sample_shard *s, bool (*drop)(const void *arg, size_t row),
-                       const void *arg);
 void sample_shard_close(struct sample_shard *s);
 
 /* Write a shard. collection is the checksum that binds it to its collection. ERR_IO, ERR_NOMEM; the
