@@ -1,4 +1,5 @@
-/* eval_answers.c - compares policies on the items of a task, end to end: router, HTTP, cloud. */
+/* eval_answers.c - compares policies on the items of a task, end to end: small model, router,
+ * cloud. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,18 +71,14 @@ static int answers_open(struct answers_run *m, struct err *err)
     return rc;
 }
 
-/* Note what all rows are measured with. */
-static void answers_origin(struct answers_run *m)
+/* True when the models can be asked alone for comparison at no cost: the cloud is in this process,
+ * nobody waits for a simulated network, and no limit would be used up. */
+static bool answers_free(const struct answers_run *m)
 {
-    struct eval_origin *o = &m->about.origin;
-    const struct asking *a = &m->asking;
-    struct cloud_identity cloud;
-    setup_identity(&cloud, &a->routing, a->server, &a->engine);
-    eval_origin_begin(o, &a->engine, a->kv);
-    snprintf(o->cloud_model, sizeof(o->cloud_model), "%s", cloud.name);
-    snprintf(o->cloud_url, sizeof(o->cloud_url), "%s", cloud.url);
-    snprintf(o->cloud_says, sizeof(o->cloud_says), "%s", cloud.says);
-    snprintf(o->form, sizeof(o->form), "%s", task_form_name(m->plan.asked.task));
+    const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
+    bool here = m->asking.server || m->asking.routing.local;
+    return here && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
+           !n->latency && !n->bandwidth && !(n->loss > 0);
 }
 
 /* Find out what the run is made with, and open the journal of --jsonl. */
@@ -94,12 +91,11 @@ static int answers_journal(struct answers_run *m, struct err *err)
         return err_set(err, rc, "%s: the journal must name what answers: %.300s", m->o->jsonl,
                        why.msg);
     }
-    answers_origin(m);
-    m->settings = eval_plan_settings(&m->plan, m->o, &m->list, a, &m->clock);
-    json_t *on = eval_origin_json(&m->about.origin);
-    if (!m->settings || !on || json_object_set_new(m->settings, "on", on) != 0 ||
-        json_object_set_new(on, "isa", json_string(a->engine.kernels.isa)) != 0 ||
-        json_object_set_new(on, "parallel", json_integer((json_int_t)a->parallel)) != 0)
+    struct eval_origin origin;
+    eval_origin_begin(&origin, a, m->plan.asked.task);
+    m->plan.baselines = answers_free(m);
+    m->settings = eval_plan_settings(&m->plan, m->o, &m->list, a, &m->clock, &origin);
+    if (!m->settings)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     if (m->o->jsonl)
         rc = eval_journal_open(&m->run.journal, m->o->jsonl, m->settings,
@@ -161,12 +157,11 @@ static int answers_begin(struct answers_run *m, struct err *err)
     m->about = (struct eval_about){ .task = answers_text(m->settings, "task"),
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
-                                    .isa = answers_text(on, "isa"),
                                     .clock = answers_text(clock, "kind"),
                                     .seed = strtoull(answers_text(m->settings, "seed"), NULL, 10),
                                     .parallel = (size_t)json_integer_value(
                                         json_object_get(on, "parallel")) };
-    eval_origin_read(&m->about.origin, on);
+    eval_origin_read(&m->about.origin, m->settings, on);
     return OK;
 }
 
@@ -179,7 +174,8 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     *own = (struct eval_entry){ .policy = policy };
     snprintf(own->label, sizeof(own->label), "%s", policy_name(policy));
     eval_result_begin(&m->results[at], listed ? listed : own, (double)NAN);
-    if (policy == POLICY_ALWAYS && !m->run.merges) { /* else this would measure the small model */
+    if (policy == POLICY_ALWAYS &&
+        m->plan.asked.task) { /* else this would measure the small model */
         int rc = m->asking.routing.cloud
                      ? cloud_ready(m->asking.routing.cloud, err)
                      : err_set(err, ERR_NET, "policy always: there is no cloud");
@@ -191,32 +187,14 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     return eval_run_policy(&m->run, &m->results[at], err);
 }
 
-/* True when the models can be asked alone for comparison at no cost: the cloud is in this process,
- * nobody waits for a simulated network, and no limit would be used up. */
-static bool answers_free(const struct answers_run *m)
-{
-    const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
-    bool here = m->asking.server || m->asking.routing.local;
-    return here && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
-           !n->latency && !n->bandwidth && !(n->loss > 0);
-}
-
-/* True if a model is asked alone: it is listed, or wanted; or parts of a run have its answers. */
-static bool answers_runs(const struct answers_run *m, enum policy p, bool wanted)
-{
-    const struct eval_journal_key key = { policy_name(p), (double)NAN, 0, m->plan.asked.at[0] };
-    return wanted || eval_list_find(&m->list, p) ||
-           (m->run.merges && eval_journal_has(m->run.journal, &key));
-}
-
 /* Run the models alone where the list wants it, or where it is free and something is compared. */
 static int answers_baselines(struct answers_run *m, struct err *err)
 {
-    bool compares = answers_free(m);
+    bool both = m->plan.baselines;
     int rc = OK;
-    if (answers_runs(m, POLICY_NEVER, compares))
+    if (both || eval_list_find(&m->list, POLICY_NEVER))
         rc = answers_baseline(m, 0, POLICY_NEVER, &m->has_edge, err);
-    if (rc == OK && answers_runs(m, POLICY_ALWAYS, compares))
+    if (rc == OK && (both || eval_list_find(&m->list, POLICY_ALWAYS)))
         rc = answers_baseline(m, 1, POLICY_ALWAYS, &m->has_cloud, err);
     if (m->has_edge)
         eval_result_compare(&m->results[0], &m->results[0], m->has_cloud ? &m->results[1] : NULL);
@@ -260,7 +238,7 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
                              struct err *err)
 {
     double share = isnan(m->o->share) ? first : (double)m->o->share;
-    float given = m->run.merges ? NAN : answers_given(m, r->entry, i);
+    float given = m->plan.asked.task ? answers_given(m, r->entry, i) : NAN;
     return eval_run_threshold(&m->run, r, given, isnan(r->target) ? share : r->target, err);
 }
 
@@ -440,7 +418,6 @@ static int answers_ask(struct answers_run *m, struct err *err)
 static int answers_merge(struct answers_run *m, struct err *err)
 {
     const struct eval_options *o = m->o;
-    m->run.merges = true;
     int rc = eval_journal_merge(&m->run.journal, o->parts, o->nparts, err);
     if (rc != OK)
         return rc;

@@ -142,8 +142,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     out->wasted = (size_t)n[12];
     fine = fine && strlen(answer) < sizeof(out->answer) && journal_read_trace(j, out);
     if (!fine || !journal_read_caps(j, out) || !journal_read_audit(line, &out->audit))
-        return err_set(err, ERR_FORMAT, "%s: %s: expected the fields of an answer", j->path,
-                       journal_where(j));
+        return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
     memcpy(out->answer, answer, strlen(answer) + 1);
     return OK;
 }
@@ -238,8 +237,7 @@ int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journa
         return OK;
     const json_t *t = json_object_get(j->read, "threshold");
     if (!json_is_number(t))
-        return err_set(err, ERR_FORMAT, "%s: %s: field threshold: expected a number", j->path,
-                       journal_where(j));
+        return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number", journal_where(j));
     *threshold = (float)json_number_value(t);
     *tie = (float)json_number_value(json_object_get(j->read, "tie"));
     return OK;

@@ -153,7 +153,7 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
 {
     int rc;
     for (off_t at = ftello(j->f); journal_next(j, &rc, err); at = ftello(j->f)) {
-        char key[KEY], where[32];
+        char key[KEY];
         const json_t *on = json_object_get(j->json, "on");
         if (on) {
             journal_combine(json_object_get(j->settings, "on"), on);
@@ -179,8 +179,8 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
                            j->path, j->line, calibrated,
                            json_number_value(json_object_get(before, "threshold")),
                            json_number_value(threshold));
-        snprintf(where, sizeof(where), "line %zu", j->line);
-        if (json_object_set_new(j->json, "where", json_string(where)) != 0 ||
+        json_t *where = json_sprintf("%s: line %zu", j->path, j->line);
+        if (json_object_set_new(j->json, "where", where) != 0 ||
             json_object_set(j->lines, key, j->json) != 0)
             return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     }
@@ -258,14 +258,8 @@ void eval_journal_close(struct eval_journal *j)
     free(j);
 }
 
-/* Return a number of the settings. */
-static size_t journal_setting(const json_t *settings, const char *name)
-{
-    return (size_t)json_integer_value(json_object_get(settings, name));
-}
-
-/* Open a part, and read its settings into j->json. */
-static int journal_open_part(struct eval_journal *j, const char *path, struct err *err)
+/* Open a part, check its settings against those of the first, and keep its lines. */
+static int journal_add_part(struct eval_journal *j, const char *path, struct err *err)
 {
     int rc;
     if (j->f)
@@ -277,49 +271,22 @@ static int journal_open_part(struct eval_journal *j, const char *path, struct er
         return journal_io(j, err);
     if (!journal_next(j, &rc, err))
         return rc == OK ? err_set(err, ERR_FORMAT, "%s: expected settings, found none", path) : rc;
+    json_t *own = json_object_get(j->json, "settings");
     if (!j->settings)
-        j->settings = json_incref(json_object_get(j->json, "settings"));
+        j->settings = json_incref(own);
     rc = journal_check_settings(j, j->settings, true, err);
-    journal_combine(json_object_get(j->settings, "on"),
-                    json_object_get(json_object_get(j->json, "settings"), "on"));
-    return rc;
-}
-
-/* Find the part that begins with question number `first`, and keep its lines: *count questions. */
-static int journal_add_part(struct eval_journal *j, size_t *count, const char *const *paths,
-                            size_t n, size_t first, struct err *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        int rc = journal_open_part(j, paths[i], err);
-        if (rc != OK)
-            return rc;
-        const json_t *own = json_object_get(j->json, "settings");
-        size_t at = journal_setting(own, "first");
-        *count = journal_setting(own, "count");
-        if (at == first && *count)
-            return journal_keep_lines(j, false, err);
-    }
-    return err_set(err, ERR_ARG, "--merge: first: expected a part that begins with %zu, found none",
-                   first);
+    if (rc != OK)
+        return rc;
+    journal_combine(json_object_get(j->settings, "on"), json_object_get(own, "on"));
+    return journal_keep_lines(j, false, err);
 }
 
 int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
                        struct err *err)
 {
     int rc = journal_begin(out, err);
-    size_t at = 0, used = 0;
-    do {
-        size_t count = 0;
-        if (rc == OK)
-            rc = journal_add_part(*out, &count, paths, n, at, err);
-        at += count;
-        used++;
-    } while (rc == OK && at < journal_setting((*out)->settings, "questions"));
-    if (rc == OK && used < n)
-        rc = err_set(err, ERR_ARG,
-                     "--merge: expected %zu parts for all questions, found %zu, which "
-                     "overlap",
-                     used, n);
+    for (size_t i = 0; rc == OK && i < n; i++)
+        rc = journal_add_part(*out, paths[i], err);
     return journal_opened(out, rc);
 }
 

@@ -80,18 +80,25 @@ static void list_tell_apart(struct eval_list *l)
         snprintf(l->at[last].label + strnlen(label, EVAL_LABEL - 5), 5, "#%zu", same % 100);
 }
 
+/* Add the entry text[n]; on error the list is empty. */
+static int list_add(struct eval_list *l, const char *text, size_t n, struct err *err)
+{
+    int rc = l->n < EVAL_POLICIES
+                 ? list_parse_entry(&l->at[l->n++], text, n, err)
+                 : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
+    if (rc != OK)
+        eval_list_close(l);
+    return rc;
+}
+
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
 {
     *out = (struct eval_list){ 0 };
     for (const char *p = text;; p++) {
         size_t len = strcspn(p, ",");
-        int rc = out->n < EVAL_POLICIES
-                     ? list_parse_entry(&out->at[out->n++], p, len, err)
-                     : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
-        if (rc != OK) {
-            eval_list_close(out);
+        int rc = list_add(out, p, len, err);
+        if (rc != OK)
             return rc;
-        }
         p += len;
         list_tell_apart(out);
         if (!*p)
@@ -204,14 +211,51 @@ void eval_list_note(struct eval_list *l, const struct router *own, const char *m
             path = beside;
         if (!path)
             continue;
-        snprintf(e->router_name, sizeof(e->router_name), "%.63s", list_base(path));
-        text_line(e->router_name);
-        if (!list_digest(e->router_digest, e, path))
-            e->router_digest[0] = 0;
+        snprintf(e->known.router, sizeof(e->known.router), "%.63s",
+                 e->file ? strchr(e->label, '=') + 1 : list_base(path));
+        text_line(e->known.router);
+        if (!list_digest(e->known.router_sha256, e, path))
+            e->known.router_sha256[0] = 0;
         if (router_about(router)->has_model)
-            snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%016" PRIx64,
-                     router_about(router)->model);
+            snprintf(e->known.router_fingerprint, sizeof(e->known.router_fingerprint),
+                     "%016" PRIx64, router_about(router)->model);
     }
+}
+
+json_t *eval_list_json(const struct eval_list *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        json_t *one = json_pack("{s:s, s:I}", "policy", e->label, "trainings",
+                                (json_int_t)eval_entry_trainings(e));
+#define X(name, bytes) json_object_set_new(one, #name, json_string(e->known.name));
+        EVAL_ROUTER(X)
+#undef X
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err)
+{
+    *l = (struct eval_list){ 0 };
+    for (size_t i = 0; i < json_array_size(policies); i++) {
+        const json_t *one = json_array_get(policies, i);
+        const char *label = json_string_value(json_object_get(one, "policy")), *text;
+        json_int_t trainings = json_integer_value(json_object_get(one, "trainings"));
+        int rc = list_add(l, label ? label : "", strlen(label ? label : ""), err);
+        if (rc != OK)
+            return rc;
+        struct eval_entry *e = &l->at[i];
+        e->trainings = trainings > 0 && trainings <= EVAL_TRAININGS ? (size_t)trainings : 1;
+#define X(name, bytes)                                     \
+    text = json_string_value(json_object_get(one, #name)); \
+    snprintf(e->known.name, bytes, "%s", text ? text : "");
+        EVAL_ROUTER(X)
+#undef X
+    }
+    return OK;
 }
 
 void eval_list_close(struct eval_list *l)

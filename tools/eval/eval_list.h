@@ -2,6 +2,7 @@
 #ifndef TOOLS_EVAL_EVAL_LIST_H
 #define TOOLS_EVAL_EVAL_LIST_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +16,13 @@ struct routing;
 
 enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 
+/* X(name, bytes). What is known of a router: the file without its folders, numbered as the label
+ * is; its SHA-256; the fingerprint of the model that it is bound to. */
+#define EVAL_ROUTER(X)           \
+    X(router, EVAL_LABEL)        \
+    X(router_sha256, SHA256_HEX) \
+    X(router_fingerprint, 17)
+
 struct eval_entry {
     enum policy policy;
     char *file;            /* of NAME=FILE; NULL: the router of the options */
@@ -25,10 +33,11 @@ struct eval_entry {
     size_t trainings;       /* 0: one */
     char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
                              * the second of that name ends with #2 */
-    /* Of its router, once eval_list_note was called; "": it has none, or none is known. */
-    char router_name[EVAL_LABEL];   /* the file without its folders */
-    char router_digest[SHA256_HEX]; /* of the file */
-    char router_fingerprint[17];    /* fingerprint of the model that it is bound to */
+    struct {                /* once eval_list_note was called; "": it has none, or none is known */
+#define X(name, bytes) char name[bytes];
+        EVAL_ROUTER(X)
+#undef X
+    } known;
 };
 
 struct eval_list {
@@ -51,6 +60,10 @@ int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err
  * with --adapt, what it has learnt before this run. */
 void eval_list_note(struct eval_list *l, const struct router *own, const char *model);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
+/* Return the policies with what is known of their routers; NULL: out of memory. */
+json_t *eval_list_json(const struct eval_list *l);
+/* Set *l to such a list, without routers. The errors of eval_list_parse. */
+int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err);
 
 /* Return how many trainings of its router an entry has, at least 1. */
 size_t eval_entry_trainings(const struct eval_entry *e);

@@ -5,43 +5,79 @@
 
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/text.h"
-#include "router/engine.h"
+#include "model/text/chat.h"
 #include "router/mizzle.h"
+#include "tools/cli/setup.h"
+#include "tools/eval/asking.h"
 
-void eval_origin_begin(struct eval_origin *o, const struct engine *e, enum kvcache kv)
+#define SET(member, text) origin_set(o->member, sizeof(o->member), text)
+
+/* Copy a text, which may be NULL. */
+static void origin_set(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+/* Set what is known of the small model and the machine. */
+static void origin_edge(struct eval_origin *o, const struct engine *e, enum kvcache kv)
 {
     time_t now = time(NULL);
     struct tm tm;
     *o = (struct eval_origin){ .version = MIZZLE_VERSION };
-    snprintf(o->edge_model, sizeof(o->edge_model), "%s", e->name);
+    SET(edge_model, e->name);
     snprintf(o->edge_fingerprint, sizeof(o->edge_fingerprint), "%016" PRIx64,
              model_fingerprint(e->model, e->tokenizer));
-    snprintf(o->weights, sizeof(o->weights), "%s", e->weights ? e->weights : "");
-    snprintf(o->kv, sizeof(o->kv), "%s", kvcache_name(kv));
+    SET(weights, e->weights);
+    SET(kv, kvcache_name(kv));
     if (gmtime_r(&now, &tm))
         strftime(o->date, sizeof(o->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    snprintf(o->processor, sizeof(o->processor), "%s", cpu_name());
+    SET(processor, cpu_name());
     text_line(o->processor);
+    SET(isa, e->kernels.isa);
 }
 
-json_t *eval_origin_json(const struct eval_origin *o)
+void eval_origin_begin(struct eval_origin *o, const struct asking *a, const struct task *t)
 {
-    json_t *out = json_object();
-#define X(column) json_object_set_new(out, #column, json_string(o->column));
-    EVAL_ORIGIN(X)
-#undef X
-    return out;
+    const struct engine *e = &a->engine;
+    struct cloud_identity cloud;
+    setup_identity(&cloud, &a->routing, a->server, e);
+    origin_edge(o, e, a->kv);
+    SET(cloud_model, cloud.name);
+    SET(cloud_url, cloud.url);
+    SET(cloud_says, cloud.says);
+    SET(cloud_vocabulary, cloud.vocabulary);
+    SET(form, task_form_name(t));
+    SET(kernels, engine_exactness(e));
+    snprintf(o->edge_bits, sizeof(o->edge_bits), "%016" PRIx64,
+             model_exact_fingerprint(e->model, e->pool));
+    if (task_form(t) != TASK_CHAT)
+        return;
+    SET(template, chat_form(e->chat));
+    SET(think, chat_options.think);
 }
 
-void eval_origin_read(struct eval_origin *o, const json_t *from)
+void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin *o)
 {
-    const char *text;
-    *o = (struct eval_origin){ 0 };
-#define X(column)                                             \
-    text = json_string_value(json_object_get(from, #column)); \
-    snprintf(o->column, sizeof(o->column), "%s", text ? text : "");
-    EVAL_ORIGIN(X)
+#define X(name, bytes) json_object_set_new(writers, #name, json_string(o->name));
+    EVAL_WRITERS(X)
+    EVAL_BITS(X)
 #undef X
+#define X(name, bytes) json_object_set_new(machine, #name, json_string(o->name));
+    EVAL_MACHINE(X)
+#undef X
+    json_object_set_new(machine, "isa", json_string(o->isa));
+}
+
+void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t *machine)
+{
+#define X(name, bytes) SET(name, json_string_value(json_object_get(writers, #name)));
+    EVAL_WRITERS(X)
+    EVAL_BITS(X)
+#undef X
+#define X(name, bytes) SET(name, json_string_value(json_object_get(machine, #name)));
+    EVAL_MACHINE(X)
+#undef X
+    SET(isa, json_string_value(json_object_get(machine, "isa")));
 }
 
 void eval_origin_string(FILE *to, const char *text)
@@ -55,17 +91,18 @@ void eval_origin_string(FILE *to, const char *text)
 void eval_origin_end(const struct engine *e, enum kvcache kv, const struct engine *cloud,
                      const char *form)
 {
-    struct eval_origin o;
-    eval_origin_begin(&o, e, kv);
-    snprintf(o.cloud_model, sizeof(o.cloud_model), "%s", cloud ? cloud->name : "");
-    snprintf(o.form, sizeof(o.form), "%s", form ? form : "");
-#define X(column)                             \
-    fputs(",\"" #column "\":", stdout);       \
-    if (o.column[0])                          \
-        eval_origin_string(stdout, o.column); \
-    else                                      \
+    struct eval_origin known, *o = &known;
+    origin_edge(o, e, kv);
+    SET(cloud_model, cloud ? cloud->name : NULL);
+    SET(form, form);
+#define X(name, bytes)                       \
+    fputs(",\"" #name "\":", stdout);        \
+    if (o->name[0])                          \
+        eval_origin_string(stdout, o->name); \
+    else                                     \
         fputs("null", stdout);
-    EVAL_ORIGIN(X)
+    EVAL_WRITERS(X)
+    EVAL_MACHINE(X)
 #undef X
     puts("}");
 }

@@ -9,9 +9,6 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
-#include "model/fingerprint.h"
-#include "model/text/chat.h"
-#include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval_journal.h"
@@ -286,51 +283,11 @@ void eval_plan_close(struct eval_plan *p)
     *p = (struct eval_plan){ 0 };
 }
 
-/* Return the policies with the hashes of their routers. */
-static json_t *plan_policies(const struct eval_list *l)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < l->n; i++) {
-        const struct eval_entry *e = &l->at[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:s, s:I}", "policy", e->label, "router",
-                                        e->router_digest, "router_name", e->router_name,
-                                        "router_fingerprint", e->router_fingerprint, "trainings",
-                                        (json_int_t)eval_entry_trainings(e)));
-    }
-    return list;
-}
-
-/* Return what writes the answers: models, their precision and form, and this version. */
-static json_t *plan_writers(const struct asking *a, bool chat)
-{
-    const struct engine *e = &a->engine;
-    struct cloud_identity cloud;
-    char edge[24], exact[24];
-    snprintf(edge, sizeof(edge), "%016" PRIx64, model_fingerprint(e->model, e->tokenizer));
-    snprintf(exact, sizeof(exact), "%016" PRIx64, model_exact_fingerprint(e->model, e->pool));
-    setup_identity(&cloud, &a->routing, a->server, e);
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "version",
-        MIZZLE_VERSION, "kernels", engine_exactness(e), "edge_name", e->name, "edge", edge,
-        "edge_bits", exact, "weights", e->weights ? e->weights : "", "kv", kvcache_name(a->kv),
-        "cloud", cloud.name, "cloud_url", cloud.url, "cloud_says", cloud.says, "cloud_vocabulary",
-        cloud.vocabulary, "template", chat && chat_form(e->chat) ? chat_form(e->chat) : "", "think",
-        chat && chat_options.think ? chat_options.think : "", "cloud_tokens",
-        (json_int_t)cloud_option_values.tokens);
-}
-
-/* Return the prices per token, in pico. */
-static json_t *plan_prices(const struct caps_price *p)
-{
-    return json_pack("[I, I, I]", (json_int_t)p->up, (json_int_t)p->cached, (json_int_t)p->down);
-}
-
 #define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
-                           const struct eval_clock *clock)
+                           const struct eval_clock *clock, const struct eval_origin *origin)
 {
     char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
@@ -349,55 +306,26 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    json_t *all = plan_writers(a, task_form(p->asked.task) == TASK_CHAT);
+    json_t *on = json_pack("{s:I}", "parallel", (json_int_t)a->parallel), *all = json_object();
+    eval_origin_json(all, on, origin);
     json_t *rest = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, s:s, "
-        "s:s, s:s, "
-        "s:b, s:f, s:s, s:o}",
-        "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
-        task_form_name(p->asked.task), "questions", (json_int_t)p->whole, "first",
-        (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
-        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", plan_policies(l),
+        "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
+        "s:s, s:s, s:s, s:b, s:b, s:f, s:s, s:[I, I, I]}",
+        "on", on, "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
+        "cloud_tokens", (json_int_t)cloud_option_values.tokens, "questions", (json_int_t)p->whole,
+        "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
+        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
         "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
         o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
-        "audit", (double)route_options.audit, "limits", limits, "prices",
-        plan_prices(&a->routing.caps.limits.price));
-    if (all && rest && json_object_update(all, rest) == 0) {
-        json_decref(rest);
-        return all;
-    }
-    json_decref(all);
+        "baselines", p->baselines, "audit", (double)route_options.audit, "limits", limits, "prices",
+        (json_int_t)most->price.up, (json_int_t)most->price.cached, (json_int_t)most->price.down);
+    bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
+    if (fine)
+        return all;
+    json_decref(all);
     return NULL;
-}
-
-/* Read the policies by their labels. */
-static int plan_read_policies(struct eval_list *l, const json_t *policies, struct err *err)
-{
-    char text[EVAL_POLICIES * (EVAL_LABEL + 1)] = "";
-    size_t used = 0, i;
-    const json_t *one;
-    json_array_foreach(policies, i, one)
-    {
-        const char *label = json_string_value(json_object_get(one, "policy"));
-        int n =
-            snprintf(text + used, sizeof(text) - used, "%s%s", i ? "," : "", label ? label : "");
-        used += (size_t)n < sizeof(text) - used ? (size_t)n : 0;
-    }
-    int rc = eval_list_parse(l, text, err);
-    for (i = 0; rc == OK && i < l->n; i++) {
-        struct eval_entry *e = &l->at[i];
-        const char *digest = "", *name = "", *model = "";
-        json_int_t trainings = 1;
-        json_unpack(json_array_get(policies, i), "{s?s, s?s, s?s, s?I}", "router", &digest,
-                    "router_name", &name, "router_fingerprint", &model, "trainings", &trainings);
-        e->trainings = trainings > 0 && trainings <= EVAL_TRAININGS ? (size_t)trainings : 1;
-        snprintf(e->router_digest, sizeof(e->router_digest), "%s", digest);
-        snprintf(e->router_name, sizeof(e->router_name), "%s", name);
-        snprintf(e->router_fingerprint, sizeof(e->router_fingerprint), "%s", model);
-    }
-    return rc;
 }
 
 int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
@@ -405,25 +333,33 @@ int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
 {
     const char *task, *threshold, *span;
     const json_t *targets, *policies, *target;
-    json_int_t up, cached, down;
-    int by_cost;
+    json_int_t up, cached, down, whole;
+    int by_cost, baselines;
     size_t i;
     json_t *settings = (json_t *)(size_t)eval_journal_settings(j);
-    if (json_unpack(settings, "{s:s, s:s, s:s, s:o, s:o, s:b, s:[I, I, I]}", "task", &task,
-                    "threshold", &threshold, "span", &span, "targets", &targets, "policies",
-                    &policies, "by_cost", &by_cost, "prices", &up, &cached, &down) != 0 ||
+    if (json_unpack(settings, "{s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:[I, I, I]}", "task",
+                    &task, "threshold", &threshold, "span", &span, "targets", &targets, "policies",
+                    &policies, "by_cost", &by_cost, "baselines", &baselines, "questions", &whole,
+                    "prices", &up, &cached, &down) != 0 ||
         json_array_size(targets) > EVAL_TARGETS)
-        return err_set(err, ERR_FORMAT, "--merge: expected the settings of `mizzle eval`");
+        return err_set(err, ERR_FORMAT, "--merge: expected the settings of this version of eval");
     json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
     p->ntargets = i;
     p->sweeps = i > 1;
     p->paper = !strcmp(threshold, "paper");
     p->by_cost = by_cost;
+    p->baselines = baselines;
     p->asked.closed = !strcmp(task, "milli");
     a->routing.span.threshold = strtof(span, NULL);
     a->routing.caps.limits = caps_none;
     a->routing.caps.limits.price =
         (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
     int rc = eval_journal_items(&p->asked, j, err);
-    return rc == OK ? plan_read_policies(l, policies, err) : rc;
+    if (rc == OK && p->asked.n != (size_t)whole)
+        rc =
+            err_set(err, ERR_ARG,
+                    "--merge: questions: expected answers to %zu, found %zu: a part is missing, or "
+                    "has not finished",
+                    (size_t)whole, p->asked.n);
+    return rc == OK ? eval_list_read(l, policies, err) : rc;
 }

@@ -10,6 +10,7 @@
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_clock.h"
 #include "tools/eval/eval_list.h"
+#include "tools/eval/eval_origin.h"
 #include "tools/eval/statistics.h"
 #include "tools/tasks/task.h"
 
@@ -33,7 +34,8 @@ struct eval_plan {
     bool by_cost;                         /* they are costs of an answer's calls instead */
     size_t ntargets;
     bool sweeps;
-    bool paper; /* the thresholds of paper_table.h for every policy, in place of one */
+    bool baselines; /* each model is asked alone, whether it is in the list or not */
+    bool paper;     /* the thresholds of paper_table.h for every policy, in place of one */
 };
 
 /* Check the options that concern shares and thresholds, and parse --sweep. threshold is
@@ -57,13 +59,13 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
 void eval_plan_close(struct eval_plan *p); /* all zero is fine */
 
 /* Set *p, *l and the parts of *a that results are printed with to what a journal was made with:
- * its settings, and the items of its answers. ERR_FORMAT, ERR_NOMEM. */
+ * its settings, and the items of its answers. ERR_ARG: not all have one; ERR_FORMAT, ERR_NOMEM. */
 int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
                    const struct eval_journal *j, struct err *err);
-/* Return all settings that the answers and their times depend on, for the journal. NULL: out of
- * memory. */
+/* Return all settings that the answers and their times depend on, for the journal; `on` of them is
+ * where this process runs. NULL: out of memory. */
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
-                           const struct eval_clock *clock);
+                           const struct eval_clock *clock, const struct eval_origin *origin);
 
 #endif

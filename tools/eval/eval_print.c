@@ -73,11 +73,9 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     const struct statistics_interval accuracy = eval_result_interval(r);
     print_text(f, "task", about->task);
     print_text(f, "policy", policy_name(r->entry->policy));
-    print_known(f, "router",
-                r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1
-                               : r->entry->router_name);
-    print_known(f, "router_sha256", r->entry->router_digest);
-    print_known(f, "router_fingerprint", r->entry->router_fingerprint);
+#define X(name, bytes) print_known(f, #name, r->entry->known.name);
+    EVAL_ROUTER(X)
+#undef X
     print_real(f, "threshold", (double)r->threshold, 9);
     if (!isnan(r->threshold)) /* all digits of a float, small ones too */
         snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);
@@ -139,7 +137,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_real(f, "tok_s", r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0, 3);
     print_count(f, "bytes_up", r->bytes_up);
     print_count(f, "bytes_down", r->bytes_down);
-    print_text(f, "isa", about->isa);
+    print_text(f, "isa", about->origin.isa);
 }
 
 /* Print n tokens, the k of them that differ, and that share with its interval. */
@@ -173,8 +171,9 @@ static void print_fields(struct print_fields *f, const struct eval_about *about,
     print_cost(f, about, r);
     print_audit(f, &r->audit);
     print_count(f, "learnt", r->learnt);
-#define X(column) print_known(f, #column, about->origin.column);
-    EVAL_ORIGIN(X)
+#define X(name, bytes) print_known(f, #name, about->origin.name);
+    EVAL_WRITERS(X)
+    EVAL_MACHINE(X)
 #undef X
 }
 

@@ -13,7 +13,7 @@
 struct err;
 
 struct eval_about { /* what all results of a run share */
-    const char *task, *isa;
+    const char *task;
     const char *clock; /* "real" or "virtual" */
     struct eval_origin origin;
     uint64_t seed;

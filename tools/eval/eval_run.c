@@ -77,7 +77,7 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     const struct eval_journal_key key = run_key(run, r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
-    if (rc == OK && !found && run->merges)
+    if (rc == OK && !found && !items->task)
         return err_set(err, ERR_ARG,
                        "--merge: policy %s: item %zu: expected an answer, found none: let its part "
                        "finish",
@@ -105,11 +105,11 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->before = run->done = 0;
     r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
-    if (!run->merges)
+    if (items->task)
         asking_begin(run->asking);
     run_show(run, r, 0);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
-        rc = run->merges ? OK : run_send(run, r, &next, err);
+        rc = run_send(run, r, &next, err);
         if (rc == OK)
             rc = run_item(run, r, i, err);
         run->done += rc == OK;
@@ -211,7 +211,7 @@ int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given,
     if (rc != OK || known)
         return rc;
     r->threshold = given;
-    if (isnan(given) && run->merges)
+    if (!run->plan->asked.task)
         return err_set(err, ERR_ARG,
                        "--merge: policy %s: expected a threshold, found none: let its part finish",
                        r->entry->label);

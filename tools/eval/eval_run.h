@@ -17,10 +17,9 @@ struct err;
 
 /* All parts are the caller's. */
 struct eval_run {
-    const struct eval_plan *plan;
+    const struct eval_plan *plan; /* without a task: all answers are in the journal */
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
-    bool merges;                  /* all answers are in the journal, and asking asks nothing */
     size_t points;                /* shares or thresholds of each policy */
     struct progress *progress;    /* or NULL */
     size_t number, all;           /* results so far, the current one included; of the whole run */

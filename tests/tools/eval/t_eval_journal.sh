@@ -1,29 +1,7 @@
 #!/bin/sh
 # The journal of mizzle eval: every setting that answers depend on is held, and another one refused
 # by its name; an answer that the cloud has not given is asked again.
-set -u
-MIZZLE=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-if [ ! -f weights/milli/edge-0.5.gguf ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-unset MIZZLE_CLOUD_URL
-
-fail() {
-    echo "t_eval_journal: $*" >&2
-    exit 1
-}
-
-# run STATUS ARGS...: run eval, which must end with this status.
-run() {
-    want=$1
-    shift
-    "$MIZZLE" eval "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$dir/err")"
-}
+. tests/tools/eval/eval.sh
 
 # plain FILE: print rows without date, times and bytes; a call that is made again sends more of them.
 plain() {
@@ -35,9 +13,9 @@ start_cloud
 ask="--questions 8 --policy never,random --threshold 0.2 --json --cloud-url $url"
 run 0 $ask --jsonl "$dir/j"
 grep -q 'keys and values in f16' "$dir/err" || fail "does not name the type: $(cat "$dir/err")"
-for is in '"version":"[0-9.]*"' '"kernels":"exact"' '"edge":"[0-9a-f]\{16\}"' '"edge_bits":"[0-9a-f]\{16\}"' \
-    '"weights":"Q8_0"' '"kv":"f16"' '"cloud":"cloud"' '"cloud_url":"http' '"cloud_says":"{.*fingerprint' \
-    '"cloud_vocabulary":"[0-9a-f]\{16\}"' '"template":""' '"think":""' '"isa":"[a-z0-9]'; do
+for is in '"version":"[0-9.]*"' '"kernels":"exact"' '"edge_model":"[^"]*edge-0.5"' '"edge_fingerprint":"[0-9a-f]\{16\}"' '"edge_bits":"[0-9a-f]\{16\}"' \
+    '"weights":"Q8_0"' '"kv":"f16"' '"cloud_model":"cloud"' '"cloud_url":"http' '"cloud_says":"{.*fingerprint' \
+    '"cloud_vocabulary":"[0-9a-f]\{16\}"' '"template":""' '"form":' '"think":""' '"isa":"[a-z0-9]'; do
     head -n 1 "$dir/j" | grep -q "$is" || fail "no $is: $(head -n 1 "$dir/j")"
 done
 
@@ -51,9 +29,9 @@ refused() {
     cmp -s "$dir/j" "$dir/copy" || fail "$field: a refused journal was written to"
 }
 refused kv --kv f32
-refused edge_name -m weights/milli/edge-0.1.gguf --router weights/milli/edge-0.1.router.safetensors
+refused edge_model -m weights/milli/edge-0.1.gguf --router weights/milli/edge-0.1.router.safetensors
 refused cloud_url --cloud-url "$(echo "$url" | sed 's/127.0.0.1/localhost/')"
-refused cloud --cloud-model other
+refused cloud_model --cloud-model other
 refused cloud_tokens --cloud-tokens 2
 refused max_tokens -n 50
 if [ "$(MIZZLE_ISA=blas "$MIZZLE" eval --questions 1 --policy never -q --json 2>&1 | grep -c '"isa":"blas"')" = 1 ]; then
@@ -77,7 +55,7 @@ mv "$dir/third" "$dir/on"
 several 'one in between'
 run 0 --merge "$dir/on" --json
 grep -q '"processor":"several"' "$dir/out" || fail "merged: $(cat "$dir/out")"
-for field in version edge edge_bits weights cloud_says cloud_vocabulary template think; do
+for field in version edge_fingerprint edge_bits weights form cloud_says cloud_vocabulary template think; do
     sed "1s/\"$field\":\"[^\"\\\\]*/&x/" "$dir/j" >"$dir/other"
     run 2 $ask --jsonl "$dir/other"
     grep -q "other settings: $field: expected .*, found .*x" "$dir/err" || fail "$field: $(cat "$dir/err")"
@@ -175,8 +153,10 @@ sed -n '/^    .* parallel /p; /^    .* --merge /p; /^    .*SLURM/p' tools/eval/R
 run 0 --merge --against random --json "$dir"/part-8.jsonl "$dir"/part-0.jsonl "$dir"/part-4.jsonl
 plain "$dir/out" >"$dir/merged"
 diff "$dir/whole" "$dir/merged" || fail "the parts are another run than the whole"
+run 0 --merge --against random --json "$dir"/part-[048].jsonl "$dir/part-4.jsonl"
+plain "$dir/out" | cmp -s - "$dir/whole" || fail 'a part that is named twice counts twice'
 
-# Parts that are not of one run, that overlap, that leave a gap, or that are not finished.
+# Parts that are not of one run, that leave a gap, or that are not finished.
 merge() {
     says=$1
     shift
@@ -184,8 +164,7 @@ merge() {
     grep -q -e "$says" "$dir/err" || fail "$*: expected $says, found: $(cat "$dir/err")"
 }
 p=$dir/part
-merge 'first: expected a part that begins with 4, found none' "$p-0.jsonl" "$p-8.jsonl"
-merge 'found 4, which overlap' "$p-0.jsonl" "$p-4.jsonl" "$p-8.jsonl" "$p-4.jsonl"
+merge 'questions: expected answers to 11, found 7: a part is missing' "$p-0.jsonl" "$p-8.jsonl"
 merge 'journals after the options' -q
 sed '1s/"seed":"1"/"seed":"2"/' "$p-4.jsonl" >"$p-seed"
 merge 'part-seed: its answers .*: seed: expected "1", found "2"' "$p-0.jsonl" "$p-seed" "$p-8.jsonl"

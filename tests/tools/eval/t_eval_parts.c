@@ -154,12 +154,13 @@ static void test_equal_share(void)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { .task = "csqa",
-                                      .isa = "isa",
-                                      .clock = "real",
-                                      .origin = { .edge_model = "a \"b\", c", .kv = "q8" },
-                                      .seed = 3,
-                                      .parallel = 1 };
+    const struct eval_about about = {
+        .task = "csqa",
+        .clock = "real",
+        .origin = { .edge_model = "a \"b\", c", .kv = "q8", .isa = "isa" },
+        .seed = 3,
+        .parallel = 1
+    };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
@@ -201,6 +202,7 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         "\"edge_model\":\"a \\\"b\\\", c\"",
         "\"kv\":\"q8\"",
         "\"cloud_model\":null",
+        "\"isa\":\"isa\"",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         CHECK(strstr(text, parts[i]));
@@ -219,8 +221,7 @@ static void test_results(void)
     const struct eval_entry mlp = { .policy = POLICY_MLP,
                                     .label = "mlp=a",
                                     .file = (char[]){ "a" },
-                                    .router_digest = "5f",
-                                    .router_fingerprint = "0a" };
+                                    .known = { "a", "5f", "0a" } };
     struct eval_result edge, cloud, r;
     eval_result_begin(&edge, &never, (double)NAN);
     eval_result_begin(&cloud, &never, (double)NAN);

@@ -1,31 +1,7 @@
 #!/bin/sh
 # mizzle eval on small files of csqa, arc and gsm8k: a cloud that knows the answers, shares found on
 # a fifth of the items, a journal that survives any cut.
-set -u
-MIZZLE=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-edge=weights/milli/edge-0.5.gguf
-if [ ! -f $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-unset MIZZLE_CLOUD_URL
-
-fail() {
-    echo "t_eval_tasks: $*" >&2
-    exit 1
-}
-
-# run STATUS ARGS...: run eval, which must end with this status; set $last to its last line.
-run() {
-    want=$1
-    shift
-    "$MIZZLE" eval "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$dir/err")"
-    last=$(tail -n 1 "$dir/out")
-}
+. tests/tools/eval/eval.sh
 
 field() {
     printf '%s\n' "$last" | sed -n "s/.*\"$1\":\\([-0-9.a-z]*\\).*/\\1/p"
@@ -87,7 +63,7 @@ for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahe
     run 0 -m $edge --cloud-url "$url" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
         --jsonl "$dir/answers" $form
     is "$(field right) == 4 && $(field tokens) < 4 * 40"
-    grep -q '"prompt":"citer"' "$dir/answers" || fail "$(head -n 1 "$dir/answers")"
+    grep -q '"form":"citer"' "$dir/answers" || fail "$(head -n 1 "$dir/answers")"
     [ -n "$form" ] || continue
     [ ! -s "$dir/err" ] || fail "$(cat "$dir/err")"
     grep -o '"answer":.*"text":"[^"]*"' "$dir/answers" | sed 's/"ms.*"prompt/"prompt/' >"$dir/text"
@@ -187,15 +163,15 @@ form="-m $edge -q -n 4 $data --policy never --questions 2 --jsonl $dir/formed"
 run 0 $form --prompt "@$dir/form"
 grep -q 'in the form of --prompt as it stands' "$dir/err" || fail "$(cat "$dir/err")"
 digest=$(sha256sum "$dir/form" | cut -d ' ' -f 1)
-grep -q "\"prompt\":\"plain @$digest\"" "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
+grep -q "\"form\":\"plain @$digest\"" "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
 printf '{question}: {choices}\n' >"$dir/form"
 run 2 $form --prompt "@$dir/form"
-grep -q 'other settings: prompt: expected "plain @' "$dir/err" || fail "$(cat "$dir/err")"
+grep -q 'other settings: form: expected "plain @' "$dir/err" || fail "$(cat "$dir/err")"
 echo '{question}' >"$dir/form"
 run 3 $form --prompt "@$dir/form"
 rm "$dir/formed"
 run 0 $form --prompt lm-eval --shots "2:$dir/csqa"
-grep -q '"prompt":"lm-eval, 2 of [0-9a-f]\{64\}"' "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
+grep -q '"form":"lm-eval, 2 of [0-9a-f]\{64\}"' "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
 run 2 $form --prompt lm-eval
 run 2 $form --shots "2:$dir/csqa"
 run 2 -m $edge --questions 1 --shots 2:f
