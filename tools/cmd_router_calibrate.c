@@ -6,14 +6,12 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
-#include "router/learn/calibrate.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 #include "tools/demo/world.h"
-#include "tools/eval/asking.h"
+#include "tools/eval/eval_run.h"
 #include "tools/eval/statistics.h"
 #include "weights/pth.h"
 
@@ -77,13 +75,10 @@ static const struct option_group *const groups[] = { &calibrate_opts,          &
 /* Everything that one calibration needs and finds. */
 struct calibrating {
     struct asking asking;
-    struct task *task;
-    size_t *items, n;
-    struct progress *progress; /* or NULL */
-    uint64_t since;            /* when the pass began */
-    size_t passes;
-    struct calibration *calibration;
-    unsigned char *cloud_right; /* [n], or NULL if the cloud alone was not asked */
+    struct eval_plan plan; /* of items for calibration alone */
+    struct eval_run run;
+    struct eval_entry router, always; /* the router's policy, and the cloud alone */
+    unsigned char *cloud_right;       /* [n], or NULL if the cloud alone was not asked */
     size_t cloud_hits, cloud_answers;
     struct calibrate_result edge, found; /* found: at the threshold, over all answers */
     struct calibrate_result tested;      /* --risk: over the tested ones */
@@ -123,85 +118,35 @@ static int cmd_router_calibrate_check(struct err *err)
 }
 
 /* Choose n items of the task, spread evenly. */
-static int choose_items(struct calibrating *c, struct err *err)
+static int choose_items(struct eval_items *items, struct err *err)
 {
-    size_t size = task_size(c->task), n = c->n;
+    size_t size = task_size(items->task), n = items->n;
     if (n > size)
         return err_set(err, ERR_ARG, "--questions: expected at most %zu, as %s has, found %zu",
                        size, task_options.data, n);
-    c->items = calloc(n, sizeof(*c->items));
-    if (!c->items)
+    items->at = calloc(n, sizeof(*items->at));
+    if (!items->at)
         return err_set(err, ERR_NOMEM, "out of memory");
     /* This is i * size / n, written so that the product cannot overflow. */
     for (size_t i = 0; i < n; i++)
-        c->items[i] = size == SIZE_MAX ? i : i * (size / n) + i * (size % n) / n;
+        items->at[i] = size == SIZE_MAX ? i : i * (size / n) + i * (size % n) / n;
     return OK;
-}
-
-/* Take the oldest answer, which is that to item i of those chosen. */
-static int answer_item(struct asked *asked, struct calibrating *c, size_t i, struct err *err)
-{
-    int rc = asking_take(asked, &c->asking, err);
-    struct err line;
-    char left[48];
-    if (!i) {
-        c->passes++;
-        c->since = os_now_ns();
-    }
-    progress_left(left, c->since, i, c->n);
-    err_set(&line, OK, "calibrating, pass %zu: %zu of %zu%s", c->passes, i, c->n, left);
-    progress_say(c->progress, line.msg);
-    if (rc != ERR_NET && rc != ERR_REMOTE)
-        return rc;
-    const struct err why = *err;
-    return err_set(err, rc,
-                   "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
-                   "command begins again, and with --cloud-store FILE asks for nothing twice",
-                   why.msg, i, c->n);
-}
-
-/* Callback of the calibration: send item i. Without limits and with a cloud that never fails, an
- * answer depends on the item and the threshold alone. */
-static bool begin_at(void *arg, size_t i, float threshold, int *rc, struct err *err)
-{
-    struct calibrating *c = arg;
-    const struct asking_how how = { .policy = c->asking.routing.policy, .threshold = threshold };
-    if (!asking_has_room(&c->asking))
-        return false;
-    *rc = asking_send(&c->asking, c->task, c->items[i], &how, err);
-    return *rc == OK;
-}
-
-/* Callback of the calibration: take the answer. */
-static int answer_at(void *arg, size_t i, float threshold, struct calibrate_answer *out,
-                     struct err *err)
-{
-    struct calibrating *c = arg;
-    struct asked asked;
-    (void)threshold;
-    int rc = answer_item(&asked, c, i, err);
-    if (rc == OK)
-        *out = (struct calibrate_answer){ .tokens = asked.tokens,
-                                          .cloud = asked.cloud,
-                                          .scores = asked.scores,
-                                          .right = asked.right,
-                                          .left_out = asked.left_out };
-    return rc;
 }
 
 /* Open task, models and calibration. A failing cloud ends the calibration. */
 static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
 {
-    int rc = task_open(&c->task, &task_options, err);
+    struct eval_items *items = &c->plan.calibration;
+    int rc = task_open(&items->task, &task_options, err);
     if (rc != OK)
         return rc;
-    bool endless = task_size(c->task) == SIZE_MAX;
+    bool endless = task_size(items->task) == SIZE_MAX;
     const struct asking_options o = { .max_tokens = max_tokens ? max_tokens
                                                     : endless  ? MILLI_TOKENS
                                                                : FILE_TOKENS,
                                       .seed = task_options.seed };
-    c->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(c->task);
-    rc = choose_items(c, err);
+    items->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(items->task);
+    rc = choose_items(items, err);
     cloud_option_values.mode = "required";
     if (rc == OK)
         rc = asking_open(&c->asking, &o, err);
@@ -209,44 +154,45 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
         return rc;
     if (!c->asking.routing.cloud)
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
-    const struct calibrate_source source = {
-        .answer = answer_at, .arg = c, .n = c->n, .begin = begin_at
-    };
-    c->progress = quiet ? NULL : progress_begin("reading", "the questions");
-    rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
-    return rc == OK ? calibrate_open(&c->calibration, &source, err) : rc;
+    c->run.progress = quiet ? NULL : progress_begin("reading", "the questions");
+    c->run.plan = &c->plan;
+    c->run.asking = &c->asking;
+    c->run.all = 1;
+    c->router = (struct eval_entry){ .policy = c->asking.routing.policy, .label = "router" };
+    c->always = (struct eval_entry){ .policy = POLICY_ALWAYS, .label = "cloud alone" };
+    return asking_prepare(&c->asking, items->task, items->at, items->n, err);
 }
 
 static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
 {
-    free(c->items);
     free(c->cloud_right);
-    calibrate_close(c->calibration);
-    progress_end(c->progress);
+    eval_run_end(&c->run);
+    progress_end(c->run.progress);
     int rc = asking_close(&c->asking, err);
-    task_close(c->task);
+    eval_plan_close(&c->plan);
     return rc;
 }
 
 /* Let the cloud alone answer. */
 static int ask_cloud_alone(struct calibrating *c, struct err *err)
 {
-    const struct asking_how always = { .policy = POLICY_ALWAYS, .threshold = NAN };
-    c->cloud_right = calloc(c->n, 1);
+    const size_t n = c->plan.calibration.n;
+    const struct calibrate_source all = eval_run_source(&c->run, &c->always);
+    c->cloud_right = calloc(n, 1);
     if (!c->cloud_right)
         return err_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0, next = 0; i < c->n; i++) {
-        struct asked asked;
+    for (size_t i = 0, next = 0; i < n; i++) {
+        struct calibrate_answer one;
         int rc = OK;
-        for (; rc == OK && next < c->n && asking_has_room(&c->asking); next++)
-            rc = asking_send(&c->asking, c->task, c->items[next], &always, err);
+        while (next < n && all.begin(all.arg, next, NAN, &rc, err))
+            next++;
         if (rc == OK)
-            rc = answer_item(&asked, c, i, err);
+            rc = all.answer(all.arg, i, NAN, &one, err);
         if (rc != OK)
             return rc;
-        c->cloud_right[i] = asked.right;
-        c->cloud_hits += asked.right;
-        c->cloud_answers += !asked.left_out;
+        c->cloud_right[i] = one.right;
+        c->cloud_hits += one.right;
+        c->cloud_answers += !one.left_out;
     }
     return OK;
 }
@@ -257,20 +203,29 @@ static int find_threshold(struct calibrating *c, struct err *err)
 {
     struct calibrate_result *r = &c->tested;
     int rc = isnan(risk) ? OK : ask_cloud_alone(c, err);
+    const struct calibrate_source source = eval_run_source(&c->run, &c->router);
+    if (rc == OK)
+        rc = calibrate_open(&c->run.calibration, &source, err);
     if (rc == OK && !isnan(target_routed))
-        rc = calibrate_share(r, c->calibration, (double)target_routed, err);
+        rc = calibrate_share(r, c->run.calibration, (double)target_routed, err);
     else if (rc == OK && !isnan(target_accuracy))
-        rc = calibrate_accuracy(r, c->calibration, (double)target_accuracy, err);
+        rc = calibrate_accuracy(r, c->run.calibration, (double)target_accuracy, err);
     else if (rc == OK)
-        rc = calibrate_risk(r, c->calibration, c->cloud_right, (double)risk, (double)confidence,
+        rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, (double)confidence,
                             err);
     if (rc == OK)
-        rc = calibrate_at(&c->edge, c->calibration, 0, err);
+        rc = calibrate_at(&c->edge, c->run.calibration, 0, err);
     if (rc == OK)
-        rc = calibrate_at(&c->found, c->calibration, r->threshold, err);
-    progress_end(c->progress);
-    c->progress = NULL;
-    return rc;
+        rc = calibrate_at(&c->found, c->run.calibration, r->threshold, err);
+    progress_end(c->run.progress);
+    c->run.progress = NULL;
+    if (rc != ERR_NET && rc != ERR_REMOTE)
+        return rc;
+    const struct err why = *err;
+    return err_set(err, rc,
+                   "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
+                   "command begins again, and with --cloud-store FILE asks for nothing twice",
+                   why.msg, c->run.answered, c->plan.calibration.n);
 }
 
 /* Say why the target cannot be met, and what can. */
@@ -314,7 +269,7 @@ static int save_router(const struct calibrating *c, struct err *err)
     form.threshold = c->found.threshold;
     form.about.share = (float)c->found.share;
     engine_sign(&form.about, e);
-    snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->task));
+    snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->plan.calibration.task));
     rc = router_form_save(out_path ? out_path : route_options.router, &form, err);
     router_form_close(&form);
     return rc;
@@ -333,8 +288,9 @@ static void print_accuracy(const char *name, size_t right, size_t answers)
 static void print_found(const struct calibrating *c)
 {
     const struct calibrate_result *r = &c->found, *t = &c->tested;
-    printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on", task_name(c->task),
-           r->answers, c->n - r->answers, r->tokens);
+    printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on",
+           task_name(c->plan.calibration.task), r->answers, c->plan.calibration.n - r->answers,
+           r->tokens);
     printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name,
            kvcache_name(c->asking.kv));
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
@@ -377,7 +333,7 @@ static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct e
 static int cmd_router_calibrate_main(int argc, char **argv)
 {
     struct err err = { "" };
-    struct calibrating c = { .task = NULL };
+    struct calibrating c = { .tested = { 0 } };
     int nargs = 0, status = options_parse(&cmd_router_calibrate, argc, argv, &nargs);
     if (status >= 0)
         return status;

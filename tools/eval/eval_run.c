@@ -5,7 +5,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "router/learn/calibrate.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/shared_options.h"
 
@@ -19,18 +18,6 @@ static void run_show(const struct eval_run *run, const struct eval_result *r, si
     err_set(&line, OK, "%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s", run->number,
             run->all, r->entry->label, done, n, 100 * eval_result_accuracy(r),
             100 * eval_result_share(r), left);
-    progress_say(run->progress, line.msg);
-}
-
-/* Say the same while a threshold is looked for, which takes a few passes. */
-static void run_show_calibration(struct eval_run *run, size_t i)
-{
-    struct err line;
-    char left[48];
-    size_t n = run->plan->calibration.n;
-    progress_left(left, run->since, i + 1, n);
-    err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
-            run->all, run->calibrated->label, run->passes, i + 1, n, left);
     progress_say(run->progress, line.msg);
 }
 
@@ -144,12 +131,14 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
 {
     struct eval_run *run = arg;
     struct asked one;
+    struct err line;
+    char left[48];
     (void)threshold;
-    if (i <= run->last) { /* calibration goes through the items in order */
+    if (!run->passes || i < run->answered) { /* a pass goes through the items in order */
         run->passes++;
         run->since = os_now_ns();
     }
-    run->last = i;
+    run->answered = i;
     int rc = asking_take(&one, run->asking, err);
     if (rc != OK)
         return rc;
@@ -160,23 +149,33 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .cost = asked_cost(&one.work,
                                                          &run->asking->routing.caps.limits.price),
                                       .left_out = one.left_out };
-    run_show_calibration(run, i);
+    progress_left(left, run->since, ++run->answered, run->plan->calibration.n);
+    err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
+            run->all, run->calibrated->label, run->passes, run->answered, run->plan->calibration.n,
+            left);
+    progress_say(run->progress, line.msg);
     return OK;
+}
+
+struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_entry *e)
+{
+    run->calibrated = e;
+    run->passes = 0;
+    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
+    return (struct calibrate_source){ .answer = run_calibrate_answer,
+                                      .arg = run,
+                                      .n = run->plan->calibration.n,
+                                      .begin = run_calibrate_begin };
 }
 
 /* Begin with another policy, unless it is the same again. */
 static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
 {
-    const struct calibrate_source source = { .answer = run_calibrate_answer,
-                                             .arg = run,
-                                             .n = run->plan->calibration.n,
-                                             .begin = run_calibrate_begin,
-                                             .tie = &run->how.tie };
     if (run->calibrated == e && run->how.router == e->router && run->calibration)
         return OK;
     eval_run_end(run);
-    run->calibrated = e;
-    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
+    struct calibrate_source source = eval_run_source(run, e);
+    source.tie = &run->how.tie;
     return calibrate_open(&run->calibration, &source, err);
 }
 
@@ -187,8 +186,7 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
     r->threshold = (float)share;
     if (r->entry->policy == POLICY_RANDOM && !run->plan->by_cost)
         return OK;
-    run->passes = run->before = 0;
-    run->last = SIZE_MAX;
+    run->passes = 0;
     int rc = run_calibration(run, r->entry, err);
     if (rc == OK)
         rc = (run->plan->by_cost ? calibrate_cost : calibrate_share)(&found, run->calibration,

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "router/learn/calibrate.h"
 #include "tools/eval/asking.h"
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_plan.h"
 #include "tools/eval/eval_result.h"
 
-struct calibration;
 struct progress;
 struct err;
 
@@ -25,7 +25,7 @@ struct eval_run {
     size_t number, all;           /* results so far, the current one included; of the whole run */
     uint64_t since;               /* when the current result, or pass of calibration, began */
     size_t done, before;          /* answers of it; of these, read from the journal */
-    size_t passes, last;          /* of the current calibration; the latest item of it */
+    size_t passes, answered;      /* of the current calibration; answers of its current pass */
     /* The answers of the policy that was calibrated last, for its next share. */
     struct calibration *calibration;
     const struct eval_entry *calibrated;
@@ -41,6 +41,8 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
  * One that is in the journal is read from it. */
 int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
                        struct err *err);
+/* Return what asks the items for calibration under the policy of an entry; both are borrowed. */
+struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_entry *e);
 /* Free what calibration has kept. */
 void eval_run_end(struct eval_run *run);
 
