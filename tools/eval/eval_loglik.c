@@ -1,5 +1,6 @@
 /* eval_loglik.c - the small model alone picks the likeliest choice, as lm-evaluation-harness does.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_origin.h"
 #include "tools/eval/eval_plan.h"
+#include "tools/eval/eval_result.h"
 #include "tools/eval/loglik.h"
-#include "tools/eval/statistics.h"
 
 struct choices_run {
     const struct eval_options *o;
@@ -21,7 +22,8 @@ struct choices_run {
     struct engine engine;
     struct session *session;
     enum kvcache kv;
-    size_t questions, left_out, right, right_norm, tokens;
+    struct eval_result result; /* by likelihood; without tokens and times */
+    size_t right_norm, tokens;
     double ms;
 };
 
@@ -54,8 +56,10 @@ static int choices_longest(size_t *longest, struct choices_run *m, struct err *e
 static int choices_score(struct choices_run *m, struct err *err)
 {
     const struct eval_items *items = &m->plan.asked;
+    static const struct eval_entry never = { .policy = POLICY_NEVER, .label = "never" };
     struct progress_count shown = { .what = "likelihoods", .since = os_now_ns() };
     int rc = OK;
+    eval_result_begin(&m->result, &never, (double)NAN);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         struct task_item item;
         struct loglik one = { 0 };
@@ -63,9 +67,9 @@ static int choices_score(struct choices_run *m, struct err *err)
         if (rc == OK)
             rc = loglik_item(&one, m->session, m->engine.tokenizer, items->task, &item,
                              &interrupted, err);
-        m->left_out += one.left_out;
-        m->questions += !one.left_out;
-        m->right += one.acc;
+        const struct asked asked = { .left_out = one.left_out, .right = one.acc };
+        if (rc == OK)
+            rc = eval_result_add(&m->result, &asked, items->subject[i], err);
         m->right_norm += one.acc_norm;
         m->tokens += one.tokens;
         if (!m->o->quiet)
@@ -73,7 +77,9 @@ static int choices_score(struct choices_run *m, struct err *err)
     }
     m->ms = (double)(os_now_ns() - shown.since) / 1e6;
     progress_wipe(&shown);
-    if (rc == OK && !m->questions)
+    if (rc == OK)
+        rc = eval_result_finish(&m->result, err);
+    if (rc == OK && !m->result.questions)
         rc = err_set(err, ERR_ARG, "all %zu items are longer than the context of the model",
                      items->n);
     return rc;
@@ -82,21 +88,22 @@ static int choices_score(struct choices_run *m, struct err *err)
 /* Print the result; nothing is routed. */
 static void choices_print(const struct choices_run *m)
 {
-    double n = (double)m->questions, acc = (double)m->right / n, norm = (double)m->right_norm / n;
-    struct statistics_interval i = statistics_wilson(m->right, m->questions);
+    const struct eval_result *r = &m->result;
+    double n = (double)r->questions, acc = (double)r->right / n, norm = (double)m->right_norm / n;
+    struct statistics_interval i = eval_result_interval(r);
     if (m->o->json) {
         printf("{\"task\":\"%s\",\"score\":\"loglik\",\"policy\":\"never\",\"threshold\":null,"
                "\"questions\":%zu,\"left_out\":%zu,\"right\":%zu,\"accuracy\":%.6f,"
                "\"accuracy_low\":%.6f,\"accuracy_high\":%.6f,\"acc_norm\":%.6f,\"routed\":0,"
                "\"tokens\":%zu,\"pgr\":null,\"ms\":%.3f,\"isa\":\"%s\"",
-               m->o->task, m->questions, m->left_out, m->right, acc, i.low, i.high, norm, m->tokens,
+               m->o->task, r->questions, r->left_out, r->right, acc, i.low, i.high, norm, m->tokens,
                m->ms / n, m->engine.kernels.isa);
         eval_origin_end(&m->engine, m->kv, NULL, task_form_name(m->plan.asked.task));
     } else
         printf("%s by likelihood: %zu questions, accuracy %.1f %% (%.1f - %.1f %%), by "
                "characters %.1f %%, %zu left out\n",
-               m->o->task, m->questions, 100 * acc, 100 * i.low, 100 * i.high, 100 * norm,
-               m->left_out);
+               m->o->task, r->questions, 100 * acc, 100 * i.low, 100 * i.high, 100 * norm,
+               r->left_out);
 }
 
 int eval_loglik(const struct eval_options *o, struct err *err)
@@ -123,6 +130,7 @@ int eval_loglik(const struct eval_options *o, struct err *err)
         rc = choices_score(&m, err);
     if (rc == OK)
         choices_print(&m);
+    eval_result_close(&m.result);
     session_close(m.session);
     engine_close(&m.engine);
     eval_plan_close(&m.plan);

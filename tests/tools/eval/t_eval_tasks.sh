@@ -192,6 +192,11 @@ run 2 $pair --task csqa --data "$dir/one" --policy never
 run 0 -m $edge $data --prompt lm-eval --score loglik --json -q
 is "$(field questions) == 40 && $(field accuracy) >= 0 && $(field routed) == 0"
 [ "$(field threshold)$(field pgr)" = nullnull ] || fail "$last"
+# Questions of one group count as fewer, here as a single one, of which nothing is known.
+is "$(field accuracy_low) > 0 && $(field accuracy_high) < 1"
+sed 's/"id":/"group":"the same",&/' "$dir/csqa" >"$dir/group"
+run 0 -m $edge --task csqa --data "$dir/group" --prompt lm-eval --score loglik --json -q
+is "$(field accuracy_low) == 0 && $(field accuracy_high) == 1"
 run 2 -m $edge $data --prompt lm-eval --score loglik --policy mlp
 for unread in '--target-routed 0.1' '--clock sundial' '--csv f' '--threshold 0.5' '--cloud-model f' '-n 9'; do
     run 2 -m $edge $data --prompt lm-eval --score loglik $unread
