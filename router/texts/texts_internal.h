@@ -20,7 +20,7 @@ struct private_filter;
 
 enum {
     TEXTS_HEADS = 32,   /* rows of which the head is read at once: each has logits in memory */
-    TEXTS_DRAFTED = 32, /* most ids of all drafts of a pass */
+    TEXTS_DRAFTED = 16, /* rows of a pass that drafts may fill up: beyond, each costs time */
     TEXTS_WORTH = 32,   /* ids that another text is reading and that are worth waiting for */
     TEXTS_ANSWERERS = 16,
     TEXTS_EVENTS = 1 << 16 /* most events of a text that are kept */

@@ -69,17 +69,18 @@ static void texts_share(struct text *const *list, size_t n, size_t room)
  * the oldest first, and then the readers. */
 static size_t texts_divide(const struct texts *e, struct text *const *list, size_t n)
 {
-    size_t drafted = TEXTS_DRAFTED, used = 0, piece = texts_piece_rows(e, list, n);
+    size_t used = 0, piece = texts_piece_rows(e, list, n);
     for (size_t i = 0; i < n; i++) {
-        struct text *t = list[i];
-        t->rows = 0;
-        if (t->want != STEP_ROWS || texts_reads(t))
+        list[i]->rows = list[i]->want == STEP_ROWS && !texts_reads(list[i]);
+        used += list[i]->rows;
+    }
+    for (size_t i = 0; i < n && used < TEXTS_DRAFTED; i++) {
+        if (!list[i]->rows)
             continue;
-        size_t more = texts_wants_rows(t) - 1;
-        more = more < drafted ? more : drafted;
-        drafted -= more;
-        t->rows = 1 + more;
-        used += t->rows;
+        size_t more = texts_wants_rows(list[i]) - 1, room = TEXTS_DRAFTED - used;
+        more = more < room ? more : room;
+        list[i]->rows += more;
+        used += more;
     }
     size_t room = BATCH_ROWS - used; /* at least one for each of the slots that are left */
     texts_share(list, n, piece < room ? piece : room);

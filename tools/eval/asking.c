@@ -15,7 +15,10 @@
 #include "tools/eval/asking_internal.h"
 #include "tools/stand_in/stand_in.h"
 
-enum { SAVED_EACH = 16 };
+enum {
+    SAVED_EACH = 16,
+    AHEAD = 4 /* answers in flight for each that is written, so that a long one holds up no other */
+};
 
 /* True if the options need a cloud: for a policy, for that of a router beside the model if none is
  * named, or for an audit. */
@@ -123,7 +126,8 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
     a->parallel = 1;
     if (!asking_alone(a))
         rc = setup_parallel(&a->parallel, &a->engine, context, a->kv, err);
-    a->sent = calloc(a->parallel, sizeof(*a->sent));
+    a->window = a->parallel > 1 ? AHEAD * a->parallel : 1;
+    a->sent = calloc(a->window, sizeof(*a->sent));
     if (rc == OK && !a->sent)
         rc = err_set(err, ERR_NOMEM, "eval: out of memory");
     if (rc != OK)
@@ -353,14 +357,14 @@ double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
 
 bool asking_has_room(const struct asking *a)
 {
-    return a->flying < a->parallel;
+    return a->flying < a->window;
 }
 
 int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
                 struct err *err)
 {
     struct task_item item;
-    struct asking_sent *s = &a->sent[(a->oldest + a->flying) % a->parallel];
+    struct asking_sent *s = &a->sent[(a->oldest + a->flying) % a->window];
     *s = (struct asking_sent){
         .a = a, .task = t, .item = i, .how = *how, .port = routing_port(&a->routing)
     };
@@ -411,7 +415,7 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
     if (rc == OK && !s->left_out)
         rc = asking_judge(out, s, err);
     free(s->ids);
-    a->oldest = (a->oldest + 1) % a->parallel;
+    a->oldest = (a->oldest + 1) % a->window;
     a->flying--;
     return rc;
 }

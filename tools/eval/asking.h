@@ -31,11 +31,11 @@ struct asking { /* must not move */
     struct routing routing;
     size_t learnt;            /* answers that routing.adapt has learnt from */
     struct stand_in *server;  /* the one this process started, or NULL */
-    size_t parallel;          /* most answers in flight; set by asking_prepare */
+    size_t parallel, window;  /* answers written at once; in flight; set by asking_prepare */
     size_t context;           /* of each text; 0 before asking_prepare */
     struct session *session;  /* of one text after the other; else NULL */
     struct texts *texts;      /* of several at once; else NULL */
-    struct asking_sent *sent; /* [parallel], a ring: `flying` from `oldest` on */
+    struct asking_sent *sent; /* [window], a ring: `flying` from `oldest` on */
     size_t oldest, flying;
     uint64_t taken_ns, busy_ns; /* when the latest answer was taken; busy_ns of texts then */
     struct sampler *sampler;    /* greedy */

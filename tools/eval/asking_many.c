@@ -40,7 +40,7 @@ int asking_many_open(struct asking *a, struct err *err)
     const struct texts_options o = { .engine = &a->engine,
                                      .routing = &a->routing,
                                      .slots = a->parallel,
-                                     .queue = a->parallel, /* memory may carry fewer slots */
+                                     .queue = a->window,
                                      .context = a->context,
                                      .kv = a->kv,
                                      .piece_ms = ASKING_PIECE_MS,
@@ -55,7 +55,7 @@ void asking_many_close(struct asking *a)
         struct asking_sent *s = &a->sent[a->oldest];
         text_drop(s->text);
         free(s->ids);
-        a->oldest = (a->oldest + 1) % a->parallel;
+        a->oldest = (a->oldest + 1) % a->window;
     }
     texts_close(a->texts);
     free(a->sent);
