@@ -17,7 +17,7 @@ enum {
     CONTEXT_MAX = 32768,
     USUAL = 2048,     /* positions of a text, by which the memory is shared out */
     QUEUE = 1 << 20,  /* those who ask are few */
-    KEEP = 32,        /* texts whose keys and values are kept for their next call */
+    KEEP = 48,        /* texts whose keys and values are kept for their next call */
     PIECE_MS = 60000, /* prompts are read in pieces as large as a pass allows */
 };
 

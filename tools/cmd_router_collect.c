@@ -41,7 +41,7 @@ static const struct option_group collect_opts = {
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
           "other tokens that would need it are left out (default: no limit)" },
         { "--calls", NULL, OPTION_SIZE, &options.calls, "N",
-          "Have up to N calls of the cloud in flight (default: 16)" },
+          "Have up to N calls of the cloud in flight (default: 32)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
         { "--round", NULL, OPTION_SIZE, &round_number, "N",

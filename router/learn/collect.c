@@ -90,16 +90,18 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
 {
     struct collect *c = r->c;
     const struct collect_text *t = w->text;
-    size_t at = t->prompt; /* the token whose hidden state comes next */
-    session_rewind(c->session, 0);
+    const uint32_t *held = session_ids(c->session);
+    size_t at = 0, n; /* ids that the session holds; the last of the text is not needed */
+    int rc = OK;
+    while (at < session_length(c->session) && at + 1 < t->prompt && held[at] == t->ids[at])
+        at++;
+    session_rewind(c->session, at);
     turn_take(c->o->turn);
-    int rc = at > 1 ? session_eval(c->session, t->ids, at - 1, c->o->stop, err) : OK;
-    while (rc == OK && at < t->n) {
-        size_t n = t->n - at < BATCH_ROWS ? t->n - at : BATCH_ROWS;
-        rc = session_eval(c->session, t->ids + at - 1, n, c->o->stop, err);
-        for (size_t j = 0; rc == OK && j < n; j++)
-            rc = collect_add(w, c, at + j, n - 1 - j, err);
-        at += n;
+    for (; rc == OK && at + 1 < t->n; at += n) {
+        n = t->n - 1 - at < BATCH_ROWS ? t->n - 1 - at : BATCH_ROWS;
+        rc = session_eval(c->session, t->ids + at, n, c->o->stop, err);
+        for (size_t j = at + 1 < t->prompt ? t->prompt - 1 - at : 0; rc == OK && j < n; j++)
+            rc = collect_add(w, c, at + 1 + j, n - 1 - j, err);
     }
     turn_give(c->o->turn);
     c->stats.tokens += t->n - t->prompt;
@@ -148,7 +150,7 @@ static void collect_take_tokens(struct collect_work *w, const struct collect *c)
 static bool collect_may_begin(const struct collect_run *r, size_t i)
 {
     const struct collect_text *t = r->works[i].text;
-    size_t most = r->c->o->labels == COLLECT_DIVERGENT ? r->calls / 2 + 1 : r->calls;
+    size_t most = r->c->o->labels == COLLECT_DIVERGENT ? r->calls / 4 + 1 : r->calls;
     size_t busy = 0;
     for (size_t k = r->head; k < i; k++) {
         const struct collect_text *o = r->works[k].text;

@@ -32,7 +32,7 @@ struct tokenizer;
 struct turn;
 
 enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT };
-enum { COLLECT_CALLS = 16 }; /* most calls in flight, unless the options say another */
+enum { COLLECT_CALLS = 32 }; /* most calls in flight, unless the options say another */
 
 /* What is known of a generated answer: whether it is right may still depend on what follows. */
 enum collect_verdict { COLLECT_OPEN, COLLECT_WRONG, COLLECT_RIGHT };

@@ -59,8 +59,8 @@ int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
     return rc;
 }
 
-/* Look for the token that follows a chain's ids in the text itself, in the chains before it, and in
- * memo and store. CLOUD_COMING: somebody else has asked for it. */
+/* Look for the token that follows a chain's ids in the text itself, in what the cloud has added to
+ * the chains before it, and in memo and store. CLOUD_COMING: such a chain may still get there. */
 static enum cloud_sight collect_foresee(const struct collect_run *r, const struct collect_work *w,
                                         const struct collect_chain *chain, uint32_t *id)
 {
@@ -75,9 +75,11 @@ static enum cloud_sight collect_foresee(const struct collect_run *r, const struc
         }
     }
     for (const struct collect_chain *o = w->chains + w->first; o < chain; o++) {
-        if (o->n < n || (o->n == n && o->ended) || memcmp(chain->ids, o->ids, bytes) != 0)
+        size_t same = o->n < n ? o->n : n;
+        if (n < o->begun || (same == o->n && o->ended) ||
+            memcmp(chain->ids, o->ids, same * sizeof(*o->ids)) != 0)
             continue;
-        if (o->n == n)
+        if (same == o->n)
             return CLOUD_COMING;
         *id = o->ids[n];
         return CLOUD_HERE;

@@ -134,7 +134,8 @@ int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err
 int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge, struct err *err)
 {
     int rc = OK;
-    for (size_t i = 0; rc == OK && i < w->read.n; i++) {
+    /* From the last to the first: a model in this process keeps the beginning that they share. */
+    for (size_t i = w->read.n; rc == OK && i-- > 0;) {
         const struct sample_row *row = &w->read.rows[i];
         uint32_t last = (uint32_t)(from_edge ? row->edge : row->cloud);
         if (row->way == SAMPLE_UNDECIDED)

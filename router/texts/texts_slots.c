@@ -2,7 +2,7 @@
 #include "kernels/sys/os.h"
 #include "router/texts/texts_internal.h"
 
-enum { LEAST = 512 /* positions of a session, if the context allows it */ };
+enum { LEAST = 256 /* positions of a session, if the context allows it */ };
 
 /* Return the length of the common beginning of a and b. */
 static size_t texts_common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
