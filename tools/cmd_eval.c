@@ -249,16 +249,14 @@ static int eval_task(struct err *err)
                        "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
                        options.task);
     const char *unread = eval_unread(runs);
-    if (unread)
-        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
-                       runs == MERGE      ? "--merge"
+    const char *what = runs == MERGE      ? "--merge"
                        : runs == EXTRACT  ? "--extract"
                        : runs == DESCRIBE ? "--describe"
-                       : runs == LOGLIK   ? "--score "
-                                          : "--task ",
-                       runs == MERGE || runs == EXTRACT || runs == DESCRIBE ? ""
-                       : runs == LOGLIK                                     ? score
-                                                                            : options.task);
+                       : runs == LOGLIK   ? "--score loglik"
+                                          : NULL;
+    if (unread)
+        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
+                       what ? "" : options.task);
     return runs == PPL        ? eval_ppl(&options, err)
            : runs == AGREE    ? eval_agree(&options, err)
            : runs == LOGLIK   ? eval_loglik(&options, err)

@@ -258,27 +258,25 @@ static void print_row(FILE *to, const struct eval_result *r, int width)
             eval_times_quantile(&r->tbt, 0.95));
 }
 
-/* Print for each row what else became of its answers. */
-static void print_scores(FILE *to, const struct eval_about *about, const struct eval_result *r,
-                         const bool *shown, size_t n, int width)
+/* Print for each row what else became of its answers, and what one of them took: a share also falls
+ * when the small model writes more. */
+static void print_answers(FILE *to, const struct eval_about *about, const struct eval_result *r,
+                          const bool *shown, size_t n, int width)
 {
-    bool first = true;
+    fprintf(to, "%-*s threshold  CITER's  no_answer  truncated   calls  cloud    edge\n", width,
+            "");
     for (size_t i = 0; i < n; i++) {
-        double citer = shown[i] ? print_citer(about, &r[i]) : (double)NAN;
-        if (isnan(citer))
-            continue;
-        if (first)
-            fprintf(to, "%-*s threshold accuracy  CITER's   no_answer  truncated\n", width, "");
-        first = false;
-        char threshold[16];
-        fprintf(to, "%-*s %9s  %5.1f %%  %5.1f %%  %10zu %10zu\n", width, r[i].entry->label,
-                print_cell(threshold, 4, (double)r[i].threshold), 100 * eval_result_accuracy(&r[i]),
-                100 * citer, r[i].no_answer, r[i].truncated);
+        char threshold[16], citer[16];
+        double answers = (double)(r[i].answers ? r[i].answers : 1);
+        if (shown[i])
+            fprintf(to, "%-*s %9s  %7s  %9zu  %9zu  %6.2f %6.2f  %6.1f\n", width, r[i].entry->label,
+                    print_cell(threshold, 4, (double)r[i].threshold),
+                    print_cell(citer, 1, 100 * print_citer(about, &r[i])), r[i].no_answer,
+                    r[i].truncated, (double)r[i].work.calls / answers, (double)r[i].cloud / answers,
+                    (double)(r[i].tokens - r[i].cloud) / answers);
     }
-    if (!first)
-        fprintf(to,
-                "CITER's: right by the rule of its published scores; truncated: at the limit of "
-                "-n\n");
+    fprintf(to, "CITER's: %% right by the rule of its published scores; truncated: at the limit of "
+                "-n;\ncalls, and tokens of cloud and edge: of an answer\n");
 }
 
 /* Print the interval of a difference, in points. */
@@ -297,19 +295,13 @@ static void print_average(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
-/* Print the beginning of a line about a result. */
-static void print_label(FILE *to, const struct eval_result *r)
-{
-    fputs(r->entry->label, to);
-    if (!isnan(r->target))
-        fprintf(to, r->by_cost ? ", at %g" : ", %.2f %%", (r->by_cost ? 1 : 100) * r->target);
-}
-
 /* Print how a result compares with the one of --against, and then at an equal share. */
 static void print_against(FILE *to, const struct eval_result *r)
 {
     double routed = eval_result_share(r), other = r->against_share;
-    print_label(to, r);
+    fputs(r->entry->label, to);
+    if (!isnan(r->target))
+        fprintf(to, r->by_cost ? ", at %g" : ", %.2f %%", (r->by_cost ? 1 : 100) * r->target);
     fprintf(to, ", against %s: accuracy %+.1f points", r->against->label, 100 * r->difference);
     print_points(to, &r->difference_interval);
     if (!isnan(r->apgr7_ratio))
@@ -323,15 +315,6 @@ static void print_against(FILE *to, const struct eval_result *r)
     } else if (eval_entry_scores(r->entry) && eval_entry_scores(r->against))
         fprintf(to, "; shares of %.2f and %.2f %%", 100 * routed, 100 * other);
     putc('\n', to);
-}
-
-/* Print what an answer takes: a share also falls when the small model writes more. */
-static void print_per_answer(FILE *to, const struct eval_result *r)
-{
-    double n = (double)(r->answers ? r->answers : 1);
-    print_label(to, r);
-    fprintf(to, ": an answer takes %.2f calls, %.2f tokens of the cloud and %.1f of the edge\n",
-            (double)r->work.calls / n, (double)r->cloud / n, (double)(r->tokens - r->cloud) / n);
 }
 
 /* Print what is amiss with a policy at its own threshold. */
@@ -365,8 +348,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     r[i].learnt, r[i].learnt == 1 ? "" : "s");
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
-        if (shown[i])
-            print_per_answer(to, &r[i]);
         if (shown[i] && !isnan(r[i].apgr7))
             print_average(to, &r[i]);
         if (shown[i] && r[i].against)
@@ -409,7 +390,7 @@ void eval_print_table(FILE *to, const struct eval_about *about, const struct eva
     for (size_t i = 0; i < n; i++)
         if (shown[i])
             print_row(to, &r[i], width);
-    print_scores(to, about, r, shown, n, width);
+    print_answers(to, about, r, shown, n, width);
     print_notes(to, r, shown, n);
 }
 

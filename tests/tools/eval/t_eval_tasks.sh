@@ -43,7 +43,8 @@ is "$(field tokens) > 40 * 5 && $(field left_out) == 0 && $(field decoded) == $(
 # CITER's rule finds the same letters; of the numbers, those that are written as in the key.
 is "$(field citer) == 0.9 && $(field no_answer) == 0 && $(field truncated) == 0"
 run 0 $pair --task csqa --data "$dir/csqa" --policy always --questions 4 -n 3
-awk '/no_answer  truncated$/ { row = NR + 1 } NR == row { fine = $1 $3 $5 $7 $8 == "always0.00.044" }
+awk '/no_answer  truncated / { row = NR + 1 }
+    NR == row { fine = $1 $3 $4 $5 $8 == "always0.0440.0" && $6 > 0 && $7 == 3 }
     length > 100 { print; fine = 0; exit } END { exit !fine }' "$dir/out" || fail "$(cat "$dir/out")"
 run 0 $pair --task gsm8k --data "$dir/gsm8k" --policy always --questions 6 --json
 is "$(field right) == 5 && $(field questions) == 6"
