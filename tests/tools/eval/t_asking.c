@@ -71,12 +71,13 @@ static void ask(struct kept *out, size_t n, enum policy p)
     const struct asking_how how = { .policy = p, .threshold = 0.4f };
     engine_options.parallel = n;
     open_asking(&a, &t, p);
-    CHECK(a.parallel == n && (n > 1) == (a.texts != NULL) && (n == 1) == (a.session != NULL));
+    CHECK(a.parallel == n && (n == 1) == (a.window == 1) && (n > 1) == (a.texts != NULL) &&
+          (n == 1) == (a.session != NULL));
     asking_begin(&a);
     for (size_t i = 0, next = 0; i < ITEMS; i++) {
         for (; next < ITEMS && asking_has_room(&a); next++)
             CHECK(asking_send(&a, t, next, &how, &err) == OK);
-        CHECK(next == ITEMS || next == i + n);
+        CHECK(next == ITEMS || next == i + a.window);
         take(&out[i], &a);
     }
     if (a.texts)
@@ -122,8 +123,7 @@ static void test_interrupt(void)
     engine_options.parallel = 8;
     open_asking(&a, &t, POLICY_NEVER);
     for (size_t i = 0; i < 8; i++)
-        CHECK(asking_send(&a, t, i, &how, &err) == OK);
-    CHECK(!asking_has_room(&a));
+        CHECK(asking_has_room(&a) && asking_send(&a, t, i, &how, &err) == OK);
     interrupted = 1;
     int rc = OK;
     for (size_t i = 0; i < 4 && rc == OK; i++)
