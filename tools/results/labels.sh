@@ -1,9 +1,12 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # labels - what a router is trained on, and which head it has: accuracy at 5 % from the cloud. Each
-# job compares its rows, question by question, with the row that `against` names.
+# job compares its rows, question by question, with the row that `against` names. Routers are trained
+# three times, so the intervals of the first three jobs are over trainings, too.
 HEADER=job,router,target,seed,questions,routed,accuracy,accuracy_low,accuracy_high
 HEADER=$HEADER,gain_low,gain_high,pgr,pgr_low,pgr_high,difference,difference_low,difference_high
 CHECKED=4
+
+labels_trainings=3
 
 labels_collect() { # NAME OPTIONS...: samples of the demo pair
     labels_to=$here/samples-$1
@@ -12,15 +15,16 @@ labels_collect() { # NAME OPTIONS...: samples of the demo pair
     mizzle router collect -q -t 1 $patient --questions "${SAMPLES:-1000}" -o "$labels_to" "$@" >/dev/null
 }
 
-labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
+labels_train() { # NAME SAMPLES OPTIONS...: write the routers $here/NAME.1 to .3
     labels_router=$here/$1 labels_samples=$here/samples-$2
     shift 2
-    mizzle router train -q -t 1 --samples "$labels_samples" -o "$labels_router" "$@" >/dev/null
+    mizzle router train -q -t 1 --samples "$labels_samples" -o "$labels_router" \
+        --repeats "$labels_trainings" "$@" >/dev/null
 }
 
 labels_rows() { # JOB POLICIES AGAINST
     evaluate "job=$1,${HEADER#job,}" --questions "${QUESTIONS:-400}" --target-routed 0.05 \
-        --policy "$2" --against "$3"
+        --repeats "$labels_trainings" --policy "$2" --against "$3"
 }
 
 labels_kinds() {
@@ -41,12 +45,13 @@ labels_heads() {
 labels_rounds() {
     labels_collect first --labels citer
     labels_train first first
-    labels_collect second --labels citer --round 2 --router "$here/first"
+    labels_collect second --labels citer --round 2 --router "$here/first.1"
     labels_train second second
     labels_rows rounds "mlp=$here/first,mlp=$here/second" mlp=first
 }
 
 labels_control() {
+    labels_trainings=1
     labels_collect citer --labels citer
     labels_train shuffled citer --shuffle-labels
     labels_rows control "mlp=$here/shuffled,random" random
