@@ -151,6 +151,8 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
  * of the options learns from it; what it has learnt is saved after every 16 answers and by
  * asking_close. Returns the errors of task and decode_run; ERR_STOP after an interrupt. */
 int asking_take(struct asked *out, struct asking *a, struct err *err);
+/* End what is in flight: from now on, asking_take fails for answers that are not complete. */
+void asking_stop(struct asking *a);
 /* Let limits and pace be as after this answer, which was asked before in the same way. False: they
  * are not known. */
 bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how);

@@ -63,6 +63,12 @@ void asking_many_close(struct asking *a)
     a->sent = NULL;
 }
 
+void asking_stop(struct asking *a)
+{
+    if (a->texts)
+        texts_stop(a->texts);
+}
+
 int asking_many_send(struct asking_sent *s, struct err *err)
 {
     const struct asking *a = s->a;

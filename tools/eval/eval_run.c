@@ -52,6 +52,34 @@ static int run_send(struct eval_run *run, const struct eval_result *r, size_t *n
     return rc;
 }
 
+/* Take the answer to the item at place `at`, which has been sent, and note it in the journal. */
+static int run_take(struct eval_run *run, const struct eval_result *r, size_t at, struct asked *one,
+                    struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    const struct eval_journal_key key = run_key(run, r, items->at[at]);
+    struct task_item item;
+    int rc = asking_take(one, run->asking, err);
+    if (rc == OK && run->journal)
+        rc = task_item(&item, items->task, key.item, err);
+    if (rc == OK && run->journal)
+        rc = eval_journal_write(run->journal, &key, item.id, items->subject[at], one, err);
+    return rc;
+}
+
+/* After an error: note what is complete of the answers to the items from `at` to `next`. */
+static void run_rescue(struct eval_run *run, const struct eval_result *r, size_t at, size_t next)
+{
+    struct asked one;
+    struct err err;
+    asking_stop(run->asking);
+    for (; at < next && run->asking->flying; at++) {
+        const struct eval_journal_key key = run_key(run, r, run->plan->asked.at[at]);
+        if (!eval_journal_has(run->journal, &key))
+            run_take(run, r, at, &one, &err);
+    }
+}
+
 /* Take the answer to the item at place `at`, which has been sent, or read it from the journal, and
  * add it to *r. */
 static int run_item(struct eval_run *run, struct eval_result *r, size_t at, struct err *err)
@@ -59,7 +87,6 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     const struct eval_items *items = &run->plan->asked;
     size_t i = items->at[at];
     struct asked one;
-    struct task_item item;
     const struct asking_how how = run_how(r);
     const struct eval_journal_key key = run_key(run, r, i);
     bool found = false;
@@ -69,13 +96,8 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
                        "--merge: policy %s: item %zu: expected an answer, found none: let its part "
                        "finish",
                        r->entry->label, i);
-    if (rc == OK && !found) {
-        rc = asking_take(&one, run->asking, err);
-        if (rc == OK && run->journal)
-            rc = task_item(&item, items->task, i, err);
-        if (rc == OK && run->journal)
-            rc = eval_journal_write(run->journal, &key, item.id, items->subject[at], &one, err);
-    }
+    if (rc == OK && !found)
+        rc = run_take(run, r, at, &one, err);
     if (rc == OK && found && !asking_resume(run->asking, &one, &how))
         rc = err_set(err, ERR_FORMAT,
                      "--jsonl: item %zu: expected counts of the limits, found none", i);
@@ -97,11 +119,14 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run_show(run, r, 0);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
         rc = run_send(run, r, &next, err);
+        size_t taken = i + (rc == OK);
         if (rc == OK)
             rc = run_item(run, r, i, err);
         run->done += rc == OK;
         if (rc == OK)
             run_show(run, r, i + 1);
+        else if (run->journal && (rc == ERR_STOP || rc == ERR_NET || rc == ERR_REMOTE))
+            run_rescue(run, r, taken, next);
     }
     progress_keep(run->progress);
     if (rc == OK)
