@@ -31,14 +31,14 @@ enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
 
 enum { CLOUD_MAX_TOKENS = 64 }; /* most tokens of one reply */
-/* The least deadline of a call unless the options say another. A slow server has more time: four
- * times what the call would take if each token asked for, and each part of the prefix as long as
- * the test text, took as long as the probe's slowest exchange. */
-enum { CLOUD_TIMEOUT_MS = 10000 };
+/* The deadline of a call unless the options say another. A slow server has more time than the
+ * first, but never more than the second: four times what the call would take if each token asked
+ * for, and each part of the prefix as long as the test text, took as long as the probe's slowest
+ * exchange. */
+enum { CLOUD_TIMEOUT_MS = 10000, CLOUD_TIMEOUT_MOST_MS = 600000 };
 
 /* A large model in this process, in place of a server: calls have no HTTP and no deadline, and move
- * no bytes; those that are counted are what the ids up and the ids down are as JSON. The functions
- * must not wait for the thread that calls news. */
+ * no bytes. ask and look must not wait for the thread that calls news. */
 struct cloud_local {
     void *arg;
     const char *name; /* of the model, as a server would give it; its ids are the caller's */
@@ -51,10 +51,7 @@ struct cloud_local {
     /* Copy the tokens from number *n on behind ids[*n], and add their count to *n. True: no more
      * will come; *rc is OK, or says with err why. */
     bool (*look)(void *text, uint32_t *ids, size_t *n, int *rc, struct err *err);
-    void (*cancel)(void *text); /* write no more, and say so with news */
-    /* Free it. Once this returns, news is not called. Waits for a call of it, so the lock that news
-     * takes must not be held. */
-    void (*drop)(void *text);
+    void (*drop)(void *text); /* write no more; may wait for a call of news, the last one */
 };
 
 struct cloud_options {
@@ -64,7 +61,7 @@ struct cloud_options {
     const char *model;       /* name for the requests; NULL: the first one that /v1/models lists */
     const char *key;         /* API key or NULL; never printed */
     const char *ca;          /* PEM file of the only CAs to trust; NULL: the system's */
-    unsigned timeout_ms;     /* deadline of one call; 0: CLOUD_TIMEOUT_MS or more, see there */
+    unsigned timeout_ms;     /* deadline of one call; 0: see CLOUD_TIMEOUT_MS */
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */

@@ -161,7 +161,8 @@ size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, siz
     size_t n = from < answer->reply.n ? answer->reply.n - from : 0;
     n = n < room ? n : room;
     memcpy(ids, answer->reply.ids + from, n * sizeof(*ids));
-    *ended = (answer->ended || given_up(call)) && from + n >= answer->reply.n;
+    bool over = answer->ended || answer->reply.ended || given_up(call);
+    *ended = over && from + n >= answer->reply.n;
     wire_unlock(call->cloud->wire);
     return n;
 }

@@ -7,8 +7,7 @@
 #include "net/cloud_internal.h"
 #include "net/http/gzip.h"
 
-enum { PATIENCE = 4 };                                   /* see CLOUD_TIMEOUT_MS */
-static const uint64_t MOST_NS = UINT64_C(3600000000000); /* an hour */
+enum { PATIENCE = 4 }; /* see CLOUD_TIMEOUT_MS */
 
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 {
@@ -60,11 +59,9 @@ struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_
 static uint64_t cloud_call_more_ns(const struct cloud *c, const struct ask *a)
 {
     size_t parts = 1 + a->want + (c->sample ? a->n / c->sample : 0);
-    uint64_t each = PATIENCE * c->trip_ns, all;
-    if (c->o.timeout_ms || !each)
-        return 0;
-    all = parts < MOST_NS / each ? parts * each : MOST_NS;
-    return all > c->timeout_ns ? all - c->timeout_ns : 0;
+    uint64_t ns = PATIENCE * parts * c->trip_ns, most = CLOUD_TIMEOUT_MOST_MS * UINT64_C(1000000);
+    ns = ns < most ? ns : most;
+    return c->o.timeout_ms || ns <= c->timeout_ns ? 0 : ns - c->timeout_ns;
 }
 
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)

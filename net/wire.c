@@ -126,11 +126,8 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
     struct wire *w = calloc(1, sizeof(*w));
     if (!w)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    if (!os_cond_open(&w->changed)) {
-        free(w);
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    }
     pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
     if (o->local)
         w->local = *o->local;
     w->queue_end = &w->queue;
@@ -144,9 +141,9 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
         rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
     else if (n)
         memcpy(w->key, o->http.key, n);
-    if (rc == OK && !o->local)
+    if (rc == OK)
         rc = http_open(&w->http, &o->http, err);
-    if (rc == OK && !o->local && !wire_start(w))
+    if (rc == OK && !wire_start(w))
         rc = err_set(err, ERR_NOMEM, "cloud: no thread can be started");
     if (rc) {
         wire_close(w);
@@ -158,16 +155,10 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
 
 void wire_stop(struct wire *w)
 {
-    if (!w || wire_forked(w) || !(w->running || w->local.ask))
+    if (!w || !w->running || wire_forked(w))
         return;
     wire_lock(w);
     w->closing = true;
-    if (w->local.ask) {
-        while (w->active)
-            wire_local_end(w, w->active);
-        wire_unlock(w);
-        return;
-    }
     http_wake(w->http);
     wire_unlock(w);
     pthread_join(w->thread, NULL);
@@ -179,8 +170,6 @@ void wire_close(struct wire *w)
     /* A forked child cannot know in which state the thread was copied. */
     if (!w || wire_forked(w))
         return;
-    wire_lock(w);
-    wire_unlock(w); /* frees what is left of a model of this process */
     http_close(w->http);
     wipe_text(w->key);
     pthread_cond_destroy(&w->changed);
@@ -196,10 +185,8 @@ void wire_submit(struct wire *w, struct wire_call *call)
         call->answer.done = call->answer.ended = true;
         return;
     }
-    if (w->local.ask) {
-        wire_local_begin(w, call);
+    if (w->local.ask && !wire_call_local(w, call))
         return;
-    }
     *w->queue_end = call;
     w->queue_end = &call->next;
     http_wake(w->http);
@@ -207,21 +194,12 @@ void wire_submit(struct wire *w, struct wire_call *call)
 
 void wire_drop(struct wire *w, struct wire_call *call)
 {
-    if (call->text) {
-        wire_local_end(w, call);
-        wire_free(call);
-        return;
-    }
     call->dropped = true;
     http_wake(w->http);
 }
 
 void wire_enough(struct wire *w, struct wire_call *call)
 {
-    if (call->text) {
-        wire_local_end(w, call);
-        return;
-    }
     call->enough = true;
     http_wake(w->http);
 }

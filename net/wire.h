@@ -73,7 +73,7 @@ struct wire_call {
 
 struct wire_options {
     struct http_options http;
-    const struct cloud_local *local; /* answers, without http and thread; or NULL; copied */
+    const struct cloud_local *local; /* answers, without http; or NULL; copied */
     const _Atomic int *stop;         /* may be NULL */
 };
 
@@ -97,8 +97,7 @@ void wire_submit(struct wire *w, struct wire_call *call);
 void wire_drop(struct wire *w, struct wire_call *call);
 /* End a submitted call soon with the tokens that have come, at least one. With the lock held. */
 void wire_enough(struct wire *w, struct wire_call *call);
-/* Free a call that was never submitted or has ended. NULL is fine. With the lock held if a model of
- * this process had it. */
+/* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 
 /* Add what the call has moved and will move to the tally. With the lock held. */

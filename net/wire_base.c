@@ -1,17 +1,14 @@
 /* wire_base.c - what the network thread and its callers share: the lock, freeing a question, and
  * error lines. */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sys/os.h"
 #include "net/http/json_input.h"
 #include "net/wire_internal.h"
 
 enum {
     MESSAGE = 300,
-    STOP_SLICE_NS = 20000000, /* how often to look for an interruption */
     /* This many characters of the key in a row are hidden; fewer at its beginning. */
     PART_OF_KEY = 8,
     BEGINNING_OF_KEY = 6,
@@ -22,31 +19,14 @@ void wire_lock(struct wire *w)
     pthread_mutex_lock(&w->lock);
 }
 
-/* A text of this process is dropped without the lock, as that waits for a thread that may be about
- * to take it. */
 void wire_unlock(struct wire *w)
 {
-    struct wire_call *gone = w->gone;
-    w->gone = NULL;
     pthread_mutex_unlock(&w->lock);
-    for (struct wire_call *next; gone; gone = next) {
-        next = gone->next;
-        w->local.drop(gone->text);
-        gone->text = NULL;
-        wire_free(gone);
-    }
 }
 
 void wire_wait(struct wire *w)
 {
-    if (!w->local.ask || !w->stop) {
-        pthread_cond_wait(&w->changed, &w->lock);
-        return;
-    }
-    /* No network thread looks for an interruption. */
-    os_cond_wait(&w->changed, &w->lock, os_now_ns() + STOP_SLICE_NS);
-    for (struct wire_call *c = atomic_load(w->stop) ? w->active : NULL; c; c = c->next)
-        w->local.cancel(c->text);
+    pthread_cond_wait(&w->changed, &w->lock);
 }
 
 void wire_tell(struct wire *w)
@@ -68,11 +48,6 @@ void wire_free(struct wire_call *call)
 {
     if (!call)
         return;
-    if (call->text) {
-        call->next = call->wire->gone;
-        call->wire->gone = call;
-        return;
-    }
     for (size_t i = 0; i < 2; i++)
         sse_free(&call->attempts[i].sse);
     json_decref(call->answer.root);

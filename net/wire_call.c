@@ -74,6 +74,8 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
     struct wire_answer *answer = &call->answer;
     for (size_t i = 0; i < 2; i++)
         release(w, &call->attempts[i]);
+    if (call->text)
+        w->local.drop(call->text);
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
@@ -162,12 +164,60 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
     }
 }
 
+/* Note how the model of this process failed. With the lock held. */
+static void wire_call_fail(struct wire *w, struct wire_call *call, int rc, const struct err *why)
+{
+    struct wire_answer *a = &call->answer;
+    a->rc = err_set(&a->err, rc, "cloud %s: %s", w->local.name, why->msg);
+    w->ledger.faults += rc != ERR_STOP;
+}
+
+/* Callback of the model of this process: copy what there is of its text. */
+static void wire_call_news(void *arg)
+{
+    struct wire_call *call = arg;
+    struct wire *w = call->wire;
+    struct wire_answer *a = &call->answer;
+    struct err why = { "" };
+    int rc = OK;
+    wire_lock(w);
+    size_t had = a->reply.n;
+    a->reply.ended = w->local.look(call->text, a->reply.ids, &a->reply.n, &rc, &why);
+    w->ledger.tokens += a->reply.n - had;
+    if (rc && !a->reply.n)
+        wire_call_fail(w, call, rc, &why);
+    a->done = a->reply.n || a->reply.ended;
+    if (a->reply.ended) { /* the text cannot be dropped from here */
+        call->enough = true;
+        http_wake(w->http);
+    }
+    wire_tell(w);
+    wire_unlock(w);
+}
+
+bool wire_call_local(struct wire *w, struct wire_call *call)
+{
+    struct err why = { "" };
+    call->wire = w;
+    call->deadline = UINT64_MAX;
+    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.want,
+                          wire_call_news, call, &why);
+    if (rc == OK)
+        return true;
+    wire_call_fail(w, call, rc, &why);
+    call->answer.done = call->answer.ended = true;
+    wire_tell(w);
+    return false;
+}
+
 void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
 {
     call->next = NULL;
     call->link = w->active_end;
     *w->active_end = call;
     w->active_end = &call->next;
+    if (call->text)
+        return;
     call->wire = w;
     call->hedge_at = call->hedge_ns ? now + call->hedge_ns : 0;
     wire_call_send(w, call, false);

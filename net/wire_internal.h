@@ -1,9 +1,8 @@
 /* wire_internal.h - struct wire, and one question in the network thread: its attempts, timers and
  * end. For wire*.c alone.
  *
- * From the bottom to the top: wire_base.c (lock, error lines), wire_call.c (one question),
- * wire_local.c (one that a model of this process answers), wire.c (the thread). None calls a
- * function of a file above it; tests/net/t_net_order.sh holds that. */
+ * From the bottom to the top: wire_base.c (lock, error lines), wire_call.c (one question), wire.c
+ * (the thread). None calls a function of a file above it; tests/net/t_net_order.sh holds that. */
 #ifndef NET_WIRE_INTERNAL_H
 #define NET_WIRE_INTERNAL_H
 
@@ -30,8 +29,7 @@ struct wire {
     bool multiplexes;          /* as http_multiplexes */
     void (*notify)(void *arg); /* or NULL */
     void *notify_arg;
-    struct wire_call *gone; /* local: those that wire_unlock is to free */
-    /* Owned by the network thread; local: guarded by the lock. */
+    /* Owned by the network thread. */
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
     size_t lingering;
 };
@@ -39,7 +37,10 @@ struct wire {
 /* Add to the traffic of the call, and to that of its tally. With the lock held. */
 void wire_moved(struct wire_call *call, const struct traffic *more);
 
-/* Add a call from the queue to w->active, and send it. */
+/* Let the model of this process begin to answer; false: it does not, and the call has ended. With
+ * the lock held. */
+bool wire_call_local(struct wire *w, struct wire_call *call);
+/* Add a call from the queue to w->active, and send it unless that model has it. */
 void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now);
 /* Do what is due by now, and lower *next to the time when something is due again. */
 void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
@@ -50,12 +51,5 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
 /* Drop the call. Over HTTP/1.1, aborting a transfer would close its connection, so a few short ones
  * are left to end by themselves. */
 void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now);
-
-/* wire_local.c; with the lock held */
-
-/* Hand the call to the model of this process. */
-void wire_local_begin(struct wire *w, struct wire_call *call);
-/* End it with the tokens that have come; the model writes no more for it. */
-void wire_local_end(struct wire *w, struct wire_call *call);
 
 #endif

@@ -78,11 +78,6 @@ static bool local_cloud_look(void *text, uint32_t *ids, size_t *n, int *rc, stru
     return v.finished;
 }
 
-static void local_cloud_cancel(void *text)
-{
-    text_cancel(text);
-}
-
 static void local_cloud_drop(void *text)
 {
     text_drop(text);
@@ -149,7 +144,7 @@ int local_cloud_open(struct local_cloud **out, const struct engine *edge,
     turn_open(&l->turn);
     local_cloud_name(l->name, o->cloud_model);
     l->calls = (struct cloud_local){
-        l, l->name, l->says, local_cloud_ask, local_cloud_look, local_cloud_cancel, local_cloud_drop
+        l, l->name, l->says, local_cloud_ask, local_cloud_look, local_cloud_drop
     };
     int rc = local_cloud_start(l, edge, o, err);
     if (rc != OK) {

@@ -122,7 +122,6 @@ static void both_ways(struct mizzle_options o, const char *url)
     CHECK(cloud_known_info(a.cloud)->tokenizer);
     CHECK(!strcmp(says + 33, ",\"kv\":\"f32\",\"weights\":\"Q8_0\"}"));
     CHECK(!strncmp(cloud_known_info(b.cloud)->says, says, 33));
-    const struct traffic probe = cloud_ledger(b.cloud)->traffic;
     for (size_t i = 0; i < n; i++) {
         write_text(&here[i], &a, i);
         write_text(&there[i], &b, i);
@@ -133,13 +132,10 @@ static void both_ways(struct mizzle_options o, const char *url)
                   b.port.bytes(b.port.arg, prompt[i], k, o.cloud_tokens));
     }
     const struct cloud_ledger *l = cloud_ledger(a.cloud);
-    uint64_t calls = l->calls, up = l->traffic.bytes_up;
-    CHECK(l->faults == 0 && l->traffic.header_bytes_up == 0 && up >= 100 * calls);
-    if (o.ahead < 2) { /* wasted calls depend on the clock */
-        l = cloud_ledger(b.cloud);
-        struct traffic moved = traffic_since(&l->traffic, &probe);
-        CHECK(calls == l->calls && up == moved.bytes_up - moved.header_bytes_up);
-    }
+    uint64_t calls = l->calls;
+    CHECK(l->faults == 0 && l->traffic.bytes_up == 0 && l->traffic.bytes_down == 0);
+    /* Wasted calls depend on the clock. */
+    CHECK(o.ahead > 1 || calls == cloud_ledger(b.cloud)->calls);
     CHECK(routing_close(&a, NULL) == OK && routing_close(&b, NULL) == OK);
 }
 
@@ -256,25 +252,27 @@ static void test_ends(void)
     struct turn *turn = local_cloud_turn(r.local);
     turn_take(turn); /* the large model waits */
     CHECK(p->ask(p->arg, prompt[0], prompt_n[0], 8, &tally, &call, NULL) == OK && !p->done(call));
-    CHECK(p->traffic(p->arg, &tally).bytes_up == p->bytes(p->arg, prompt[0], prompt_n[0], 8));
     p->drop(call);
-    CHECK(!tally.calls);
+    p->end_tally(p->arg, &tally);
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == OK);
     CHECK(pthread_create(&thread, NULL, interrupt, turn) == 0);
-    CHECK(p->take(call, &id, &err) == ERR_STOP && strstr(err.msg, "cloud cloud: "));
+    CHECK(p->take(call, &id, &err) == ERR_STOP && strstr(err.msg, "interrupted"));
     p->commit(call);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == ERR_STOP);
     atomic_store(&stop, 0);
+    while (local_cloud_count(r.local).stopped < 2)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     CHECK(local_cloud_count(r.local).tokens == 0 && local_cloud_count(r.local).stopped == 2);
     /* Looked at as it comes, and enough before its end. */
     bool ended = false;
     CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);
     CHECK(p->take(call, &id, NULL) == OK && p->look(call, ids, 0, 8, &ended) && ids[0] == id);
     p->enough(call);
-    CHECK(p->traffic(p->arg, &tally).bytes_down > 2 && !tally.calls);
-    size_t n = p->look(call, ids, 0, 8, &ended);
-    CHECK(n && ended);
+    size_t n = 0;
+    while (!ended)
+        n += p->look(call, ids + n, n, 8 - n, &ended);
+    CHECK(n && !p->traffic(p->arg, &tally).bytes_down && !tally.calls);
     p->commit(call);
     for (size_t i = 0; i < n; i++) /* what has come is known, and nothing else */
         CHECK(p->known(p->arg, prompt[2], prompt_n[2], &id) == ORIGIN_MEMO && id == ids[0]);

@@ -136,8 +136,8 @@ static const struct option cloud_rows[] = {
       "Trust only the certificate authorities in this PEM file (default: the system's)" },
     { "--cloud-timeout", NULL, OPTION_COUNT, &cloud_option_values.timeout_ms, "MS",
       "End a call that has no answer after MS milliseconds (default: 10000, and for a slow server "
-      "as much more as its first answers and the length of text and reply let expect; a model of "
-      "this process has no deadline)" },
+      "as much more as its first answers and the length of text and reply let expect, up to "
+      "600000; a model of this process has no deadline)" },
     { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
