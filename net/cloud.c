@@ -12,6 +12,15 @@
 
 enum { MAX_REPLY = 1 << 20 };
 
+/* Take it as known that the server speaks this dialect, and that it does what is asked. */
+static void cloud_know(struct cloud *c, enum cloud_api api)
+{
+    c->dialect = dialect_of(api);
+    c->gzip = c->o.compress;
+    c->info = (struct cloud_info){ .api = api, .model = c->model, .ids = true };
+    c->state = CLOUD_READY;
+}
+
 /* Take the server from the replay file, so that calls are as large as they were then. */
 static int open_replay(struct cloud *c, struct err *err)
 {
@@ -26,10 +35,7 @@ static int open_replay(struct cloud *c, struct err *err)
     bool named = strncmp(model, "http://", 7) != 0 && strncmp(model, "https://", 8) != 0;
     if (named && !c->model)
         rc = cloud_set_model(c, model, strlen(model), err);
-    c->dialect = dialect_of(of);
-    c->gzip = c->o.compress;
-    c->info = (struct cloud_info){ .api = of, .model = c->model, .ids = true };
-    c->state = CLOUD_READY;
+    cloud_know(c, of);
     return rc;
 }
 
@@ -38,22 +44,12 @@ static int open_replay(struct cloud *c, struct err *err)
 static int cloud_open_local(struct cloud *c, struct err *err)
 {
     const char *name = c->o.local->name;
-    size_t n = strlen(name);
-    enum cloud_api api = c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api;
-    int rc = cloud_set_model(c, name, n, err);
-    if (rc == OK && !(c->base = malloc(n + 1)))
-        rc = cloud_no_memory(err);
+    int rc = cloud_set_model(c, name, strlen(name), err);
     if (rc)
         return rc;
-    memcpy(c->base, name, n + 1);
-    c->o.api = api;
-    c->dialect = dialect_of(api);
-    c->gzip = c->o.compress;
-    c->info = (struct cloud_info){
-        .api = api, .model = c->model, .server = "mizzle", .tokenizer = "this process", .ids = true
-    };
+    cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
+    c->info.tokenizer = "this process";
     snprintf(c->info.says, sizeof(c->info.says), "%s", c->o.local->says);
-    c->state = CLOUD_READY;
     return cloud_prober_name(c, err);
 }
 
@@ -82,8 +78,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
     if (o->api != CLOUD_AUTO)
         c->dialect = dialect_of(o->api);
     if (!probe_needed(c)) {
-        c->info = (struct cloud_info){ .api = o->api, .ids = true };
-        c->state = CLOUD_READY;
+        cloud_know(c, o->api);
         return cloud_prober_name(c, err);
     }
     if (o->background) {
@@ -173,18 +168,6 @@ void cloud_forgive(struct cloud *c)
     wire_unlock(c->wire);
 }
 
-enum cloud_api cloud_dialect(struct cloud *c)
-{
-    if (c->o.api != CLOUD_AUTO && !c->replay)
-        return c->o.api;
-    return cloud_ready(c, NULL) == OK ? c->dialect->api : CLOUD_AUTO;
-}
-
-const char *cloud_model(struct cloud *c)
-{
-    return cloud_ready(c, NULL) == OK ? c->model : NULL;
-}
-
 const struct cloud_info *cloud_known_info(struct cloud *c)
 {
     return cloud_ready(c, NULL) == OK ? &c->info : NULL;
@@ -205,6 +188,6 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
 {
     int rc = cloud_ready(c, err);
     if (rc == OK && (c->replay || c->o.local))
-        rc = err_set(err, ERR_ARG, "cloud: a replay has no server to look at");
+        rc = err_set(err, ERR_ARG, "cloud: there is no server to look at");
     return rc == OK ? probe_inspect(c, out, err) : rc;
 }

@@ -152,11 +152,6 @@ void cloud_close(struct cloud *c);
 int cloud_ready(struct cloud *c, struct err *err);
 /* Let the next call ask a server that turned out to be unusable once more. */
 void cloud_forgive(struct cloud *c);
-/* Return the dialect; waits as cloud_ready does. CLOUD_AUTO when it is not known. */
-enum cloud_api cloud_dialect(struct cloud *c);
-/* Return the model's name as sent to the server, or NULL if none is sent; waits as cloud_ready
- * does. */
-const char *cloud_model(struct cloud *c);
 /* Return what is known of the server, or NULL if nothing is; waits as cloud_ready does. health and
  * version are not asked for. */
 const struct cloud_info *cloud_known_info(struct cloud *c);

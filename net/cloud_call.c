@@ -74,7 +74,7 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     w->gzip = c->gzip;
     w->hedge_ns = c->o.hedge_ms * UINT64_C(1000000);
     const struct buf *body = cloud_call_body(c, &w->ask);
-    if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base) ||
+    if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base ? c->base : "") ||
         !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {
         buf_free(&url);
         cloud_call_settle(call, ERR_NOMEM, &(struct err){ "cloud: out of memory" });

@@ -85,10 +85,11 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     return rc;
 }
 
-int engine_alone(struct engine *e, struct err *err)
+int engine_open_alone(struct engine *e, const struct mizzle_options *o, struct err *err)
 {
-    if (model_bytes(e->model) > LARGE)
-        return OK;
+    int rc = engine_open(e, o, true, err);
+    if (rc != OK || o->threads || model_bytes(e->model) > LARGE)
+        return rc;
     batch_close(e->batch);
     pool_close(e->pool);
     e->pool = NULL;

@@ -33,9 +33,9 @@ struct engine { /* must not move: the model borrows the kernels */
  * be used), ERR_NOMEM. */
 int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
                 struct err *err);
-/* Let the passes of a small model have one thread, as a token takes less time than several would
- * spin for the next one. A model that does not fit into a cache keeps its threads. ERR_NOMEM. */
-int engine_alone(struct engine *e, struct err *err);
+/* Open one that answers in place of a server, with tokenizer. Without o->threads, a model that fits
+ * into a cache has one: a token takes less time than several would spin for the next one. */
+int engine_open_alone(struct engine *e, const struct mizzle_options *o, struct err *err);
 /* Close all parts; an engine that is all zero is fine. */
 void engine_close(struct engine *e);
 

@@ -117,7 +117,7 @@ static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
     struct texts_options to = {
         .engine = &l->engine, .keep = KEEP, .queue = QUEUE, .turn = &l->turn, .piece_ms = PIECE_MS
     };
-    int rc = engine_open(&l->engine, &mo, true, err);
+    int rc = engine_open_alone(&l->engine, &mo, err);
     if (rc == OK)
         rc = local_cloud_check(l, edge, o->cloud_model, err);
     if (rc == OK)
@@ -127,8 +127,6 @@ static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
                  "{\"fingerprint\":\"%016" PRIx64 "\",\"kv\":\"%s\",\"weights\":\"%s\"}",
                  model_exact_fingerprint(l->engine.model, l->engine.pool), kvcache_name(to.kv),
                  l->engine.weights);
-    if (rc == OK && !o->threads)
-        rc = engine_alone(&l->engine, err);
     if (rc == OK)
         rc = local_cloud_size(&to, edge, err);
     return rc == OK ? texts_open(&l->texts, &to, err) : rc;

@@ -1,6 +1,8 @@
 /* local_cloud.h - a large model in this process as the cloud: no HTTP, no deadline. Its texts are
  * written together (texts.h), in turns with those of the small model, so that a pass of either has
- * all threads. */
+ * all threads. As many are kept as texts_fit says for 2,048 positions; one takes the memory of its
+ * own length, up to 32,768, so keys and values of longer ones may take more than an eighth of the
+ * machine's memory. */
 #ifndef ROUTER_LOCAL_CLOUD_H
 #define ROUTER_LOCAL_CLOUD_H
 

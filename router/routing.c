@@ -290,7 +290,8 @@ static int routing_reach_cloud(struct routing *r, const struct mizzle_options *o
         rc = OK;
     }
     if (rc == OK && by_model)
-        rc = caps_price_file(&r->caps.limits.price, o->cloud_price, cloud_model(r->cloud), err);
+        rc = caps_price_file(&r->caps.limits.price, o->cloud_price,
+                             cloud_known_info(r->cloud)->model, err);
     return rc;
 }
 

@@ -109,8 +109,9 @@ static int cmd_router_calibrate_check(struct err *err)
                        (double)risk, (double)confidence);
     if (!questions)
         return err_set(err, ERR_ARG, "--questions: expected at least 1");
-    if (!strcmp(cloud_option_values.mode, "off"))
-        return err_set(err, ERR_ARG, "--cloud off: calibration needs a cloud");
+    if (strcmp(cloud_option_values.mode, "required") != 0)
+        return err_set(err, ERR_ARG, "--cloud: expected required, found %s",
+                       cloud_option_values.mode);
     if (!out_path && pth_is(route_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
                        route_options.router);
@@ -147,7 +148,6 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
                                       .seed = task_options.seed };
     items->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(items->task);
     rc = choose_items(items, err);
-    cloud_option_values.mode = "required";
     if (rc == OK)
         rc = asking_open(&c->asking, &o, err);
     if (rc != OK)
@@ -334,6 +334,7 @@ static int cmd_router_calibrate_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct calibrating c = { .tested = { 0 } };
+    cloud_option_values.mode = "required";
     int nargs = 0, status = options_parse(&cmd_router_calibrate, argc, argv, &nargs);
     if (status >= 0)
         return status;

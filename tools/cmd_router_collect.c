@@ -95,8 +95,9 @@ static const char *cmd_router_collect_check(void)
         return "--threshold: expected only with --round 2";
     if (options.labels == COLLECT_MATCH && options.rollouts != SAMPLE_FILES_NO_LIMIT)
         return "--rollouts: expected --labels citer or divergent, as match writes no answers";
-    if (options.labels != COLLECT_MATCH && !strcmp(cloud_option_values.mode, "off"))
-        return "--cloud off: expected --labels match";
+    if (strcmp(cloud_option_values.mode, "required") != 0 &&
+        (strcmp(cloud_option_values.mode, "off") != 0 || options.labels != COLLECT_MATCH))
+        return "--cloud: expected required, or off with --labels match";
     return NULL;
 }
 
@@ -104,6 +105,7 @@ static int cmd_router_collect_main(int argc, char **argv)
 {
     struct err err = { "" };
     bool unwritten = false;
+    cloud_option_values.mode = "required";
     cloud_option_values.tokens = 0; /* not given */
     int nargs = 0, status = options_parse(&cmd_router_collect, argc, argv, &nargs);
     if (status >= 0)

@@ -388,7 +388,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */
-    rc = setup_large_model(server, &o, false, err);
+    rc = setup_large_model(server, &o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);

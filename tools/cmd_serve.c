@@ -135,10 +135,11 @@ static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct er
 {
     struct mizzle_options o;
     int rc = setup_check_price(err);
+    network_options.served = true;
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc == OK)
-        rc = setup_large_model(stand_in, &o, true, err);
+        rc = setup_large_model(stand_in, &o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);

@@ -410,8 +410,8 @@ static void test_probe(void)
             check_line("probe", &err, "cloud http://127.0.0.1:");
             continue;
         }
-        const char *model = cloud_model(c);
-        CHECK(cloud_dialect(c) == cases[i].api && !model == !cases[i].model);
+        const char *model = cloud_known_info(c)->model;
+        CHECK(cloud_known_info(c)->api == cases[i].api && !model == !cases[i].model);
         CHECK(!model || strcmp(model, cases[i].model) == 0);
         cloud_close(c);
     }

@@ -38,7 +38,7 @@ static void test_urls(void)
         uint32_t id = 77;
         CHECK(cloud_next(c, prompt, 0, &id, &err) == ERR_ARG);
         CHECK(cloud_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
-        CHECK(cloud_ledger(c)->calls == 0 && cloud_dialect(c) == CLOUD_LLAMACPP);
+        CHECK(cloud_ledger(c)->calls == 0 && cloud_known_info(c)->api == CLOUD_LLAMACPP);
         cloud_close(c);
     }
     o.key = "two\r\nlines: x";

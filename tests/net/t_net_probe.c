@@ -228,7 +228,7 @@ static void test_background(void)
         CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
         cloud_commit(calls[i]);
     }
-    CHECK(strcmp(cloud_model(c), "v") == 0);
+    CHECK(strcmp(cloud_known_info(c)->model, "v") == 0);
     cloud_close(c);
     CHECK(begin(&c, o, &err) == OK);
     CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[0], &err) == OK);

@@ -117,7 +117,8 @@ static void both_ways(struct mizzle_options o, const char *url)
     s.cloud_url = url;
     open_with(&a, &o);
     open_with(&b, &s);
-    CHECK(a.local && !b.local && !strcmp(cloud_model(a.cloud), cloud_model(b.cloud)));
+    CHECK(a.local && !b.local &&
+          !strcmp(cloud_known_info(a.cloud)->model, cloud_known_info(b.cloud)->model));
     const char *says = cloud_known_info(a.cloud)->says; /* {"fingerprint":"..",..} */
     CHECK(cloud_known_info(a.cloud)->tokenizer);
     CHECK(!strcmp(says + 33, ",\"kv\":\"f32\",\"weights\":\"Q8_0\"}"));
@@ -272,7 +273,7 @@ static void test_ends(void)
     size_t n = 0;
     while (!ended)
         n += p->look(call, ids + n, n, 8 - n, &ended);
-    CHECK(n && !p->traffic(p->arg, &tally).bytes_down && !tally.calls);
+    CHECK(n && !p->traffic(p->arg, &tally).bytes_down);
     p->commit(call);
     for (size_t i = 0; i < n; i++) /* what has come is known, and nothing else */
         CHECK(p->known(p->arg, prompt[2], prompt_n[2], &id) == ORIGIN_MEMO && id == ids[0]);

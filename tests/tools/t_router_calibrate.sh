@@ -47,7 +47,7 @@ expect 2 --router "$r" --target-routed 0.05 --risk 0.02
 says 'found several'
 for bad in '--target-routed 1.1' '--target-routed -0.1' '--target-accuracy 0' '--target-accuracy 1.5' \
     '--risk 0' '--risk 1' '--risk 0.1 --confidence 1' '--target-routed 0.1 --confidence 0.9' \
-    '--target-routed 0.1 --questions 0' '--target-routed 0.1 --cloud off' \
+    '--target-routed 0.1 --questions 0' '--target-routed 0.1 --cloud off' '--target-routed 0.1 --cloud auto' \
     '--target-routed 0.1 --task chess' '--target-routed 0.1 --prompt poem' \
     '--target-routed 0.1 --kind why' '--target-routed 0.1 --wording rude' \
     '--target-routed 0.1 --task csqa' '--target-routed 0.1 --max-cloud-tokens 3' '--target-routed 0.1 more'; do

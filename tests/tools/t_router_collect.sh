@@ -64,6 +64,8 @@ collect 2 -o "$dir/x" --round 2
 collect 2 -o "$dir/x" --round 3
 collect 2 -o "$dir/x" --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
+collect 2 -o "$dir/x" --labels match --cloud auto
+grep -q -e "--cloud: expected required, or off with --labels match" "$dir/err" || fail "$(cat "$dir/err")"
 collect 2 -o "$dir/x" --threshold 0.5
 collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa

@@ -227,7 +227,7 @@ static int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struc
     return OK;
 }
 
-int setup_large_model(struct stand_in **out, struct mizzle_options *o, bool served, struct err *err)
+int setup_large_model(struct stand_in **out, struct mizzle_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
@@ -250,7 +250,7 @@ int setup_large_model(struct stand_in **out, struct mizzle_options *o, bool serv
         return err_set(err, rc, "--cloud-model (without --cloud-url): %s", why.msg);
     if (!o->cloud_model && !(o->cloud_model = demo_files_path("cloud.gguf")))
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found (weights/milli)");
-    return served || simulated || n->counted ? setup_stand_in(out, o, err) : OK;
+    return simulated || n->served ? setup_stand_in(out, o, err) : OK;
 }
 
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
@@ -356,7 +356,7 @@ int setup_routing(struct routing *r, struct stand_in **server, const struct engi
     *server = NULL;
     int rc = setup_options(&o, err);
     if (rc == OK)
-        rc = setup_large_model(server, &o, false, err);
+        rc = setup_large_model(server, &o, err);
     struct progress *progress =
         o.cloud_model && !o.cloud_url ? progress_begin("loading", o.cloud_model) : NULL;
     if (rc == OK)

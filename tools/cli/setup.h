@@ -38,11 +38,10 @@ int setup_options(struct mizzle_options *o, struct err *err);
 /* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
 int setup_network(struct stand_in_options *o, struct err *err);
 /* Let a model of this process answer if no server is named and a cloud may be needed: the one that
- * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. If served,
- * or if a network is simulated, the stand-in server (*out, else NULL) answers with it over HTTP;
- * close that after everything that uses it. Errors of find_model and stand_in_open. */
-int setup_large_model(struct stand_in **out, struct mizzle_options *o, bool served,
-                      struct err *err);
+ * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. If
+ * network_options ask for a network, the stand-in server (*out, else NULL) answers with it over
+ * HTTP; close that after everything that uses it. Errors of find_model and stand_in_open. */
+int setup_large_model(struct stand_in **out, struct mizzle_options *o, struct err *err);
 
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the
  * demo's small one. While a long load lasts, a terminal shows progress. */

@@ -117,7 +117,7 @@ extern struct network_options { /* of the network that the stand-in server simul
     size_t latency;             /* ms of a round trip */
     const char *bandwidth;      /* "N" or "UP,DOWN", bytes per second; NULL: no limit */
     float loss;                 /* share of the packets */
-    bool counted; /* nothing need be simulated, but calls are to be as large as over HTTP */
+    bool served;                /* calls go over HTTP even if nothing is simulated */
 } network_options;
 
 extern struct cloud_limit_options {

@@ -54,7 +54,7 @@ static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
                                                                : CLOUD_TIMEOUT_MS),
         .net = { .latency_ms = s.latency_ms, .up = s.up, .down = s.down, .loss = s.loss },
     };
-    network_options = (struct network_options){ .counted = true };
+    network_options = (struct network_options){ .served = true };
     cloud_option_values.timeout_ms = PATIENCE_MS;
     return OK;
 }

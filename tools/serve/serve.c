@@ -122,12 +122,12 @@ static void serve_notes(struct serve *s)
 static int serve_know_cloud(struct serve *s, struct err *err)
 {
     struct cloud *c = s->routing.cloud;
-    const char *model = NULL;
     s->cloud_api = "auto";
     if (!c || !s->cloud_url || !cloud_settled(c))
         return OK;
-    s->cloud_api = cloud_api_name(cloud_dialect(c));
-    model = cloud_model(c);
+    const struct cloud_info *info = cloud_known_info(c);
+    const char *model = info ? info->model : NULL;
+    s->cloud_api = cloud_api_name(info ? info->api : CLOUD_AUTO);
     if (model && !(s->cloud_model = malloc(strlen(model) + 1)))
         return err_set(err, ERR_NOMEM, "serve: out of memory");
     if (model)

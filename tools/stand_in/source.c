@@ -7,7 +7,6 @@
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
-#include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "net/http/buf.h"
 #include "router/mizzle.h"
@@ -16,18 +15,7 @@
 #include "weights/find.h"
 #include "weights/weights.h"
 
-enum { CONTEXT_MAX = 4096, QUEUE = 256, SLOTS_MIN = 4 };
-
-static const size_t budget = (size_t)512 << 20; /* of all slots */
-
-/* Return the number of slots: n, or as many as fit into the budget. */
-static size_t stand_in_source_slots(size_t n, size_t session)
-{
-    size_t fit = session ? budget / session : (size_t)TEXTS_SLOTS;
-    if (!n)
-        n = fit < SLOTS_MIN ? (size_t)SLOTS_MIN : fit;
-    return n < TEXTS_SLOTS ? n : (size_t)TEXTS_SLOTS;
-}
+enum { CONTEXT_MAX = 4096, QUEUE = 256 };
 
 /* Open the model. */
 static int stand_in_source_open_model(struct stand_in_source *s, const char *path,
@@ -35,7 +23,7 @@ static int stand_in_source_open_model(struct stand_in_source *s, const char *pat
 {
     const struct mizzle_options mo = { .model = path, .isa = o->isa, .threads = o->threads };
     struct engine *e = &s->engine;
-    int rc = engine_open(e, &mo, true, err);
+    int rc = engine_open_alone(e, &mo, err);
     if (rc != OK)
         return rc;
     s->tokenizer = e->tokenizer;
@@ -43,7 +31,7 @@ static int stand_in_source_open_model(struct stand_in_source *s, const char *pat
     s->trained = model_config(e->model)->context;
     snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
              model_exact_fingerprint(e->model, e->pool));
-    return o->threads ? OK : engine_alone(e, err);
+    return OK;
 }
 
 /* Start to take questions. */
@@ -52,17 +40,17 @@ static int stand_in_source_start(struct stand_in_source *s, const struct stand_i
 {
     struct texts_options to = { .engine = s->engine.model ? &s->engine : NULL,
                                 .tokenizer = s->tokenizer,
+                                .slots = o->slots && o->slots < TEXTS_SLOTS ? o->slots
+                                                                            : (size_t)TEXTS_SLOTS,
                                 .queue = o->queue ? o->queue : (size_t)QUEUE };
-    size_t session = 0, cache;
     int rc = engine_kv(&to.kv, o->kv, KVCACHE_F32, err);
     s->trained = s->trained ? s->trained : o->context ? o->context : (size_t)CONTEXT_MAX;
     s->context = o->context                 ? o->context
                  : s->trained < CONTEXT_MAX ? s->trained
                                             : (size_t)CONTEXT_MAX;
     to.context = s->context;
-    if (rc == OK && s->engine.model)
-        rc = session_size(&session, &cache, model_config(s->engine.model), s->context, to.kv, err);
-    to.slots = stand_in_source_slots(o->slots, session);
+    if (rc == OK && to.engine && !o->slots)
+        rc = texts_fit(&to.slots, to.engine, s->context, to.kv, err);
     return rc == OK ? texts_open(&s->texts, &to, err) : rc;
 }
 

@@ -34,7 +34,7 @@ struct stand_in_options {
     const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
     enum stand_in_server server;    /* the server to imitate */
     size_t threads;                 /* of the engine; 0: all, or 1 for models up to 64 MiB */
-    size_t slots;                   /* texts kept; 0: as many as fit into 512 MiB, 4 to 64 */
+    size_t slots;                   /* texts kept; 0: as texts_fit (texts.h) says */
     size_t queue;                   /* requests that may wait for a slot; 0: 256 */
     unsigned port;                  /* 0: any free port */
     unsigned patience_ms;           /* time for a client to send a request; 0: 60,000 */

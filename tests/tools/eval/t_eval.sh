@@ -49,7 +49,7 @@ run 0 --questions 12 --policy never --json -q -t 1 --isa scalar
 [ "$(field right)/$(field tokens)" = "$edge" ] || fail "threads or instruction set change answers"
 
 run 0 --questions 8 --policy always --json -q
-is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) > 0"
+is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) == 0"
 
 run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
 [ "$(wc -l <"$tmp/out")" -eq 3 ] || fail "expected three lines"

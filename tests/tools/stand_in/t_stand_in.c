@@ -67,7 +67,7 @@ static void test_dialects(void)
             CHECK(ids[n] == truth(ids, n));
         }
         CHECK(cloud_ledger(c)->tokens == STEPS && cloud_ledger(c)->faults == 0);
-        CHECK(cloud_dialect(c) == (a == 2 ? CLOUD_LLAMACPP : CLOUD_OPENAI));
+        CHECK(cloud_known_info(c)->api == (a == 2 ? CLOUD_LLAMACPP : CLOUD_OPENAI));
         cloud_close(c);
     }
 }
