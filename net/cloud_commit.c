@@ -88,7 +88,8 @@ void cloud_drop(struct cloud_call *call)
 static bool may_come(const struct cloud_call *call, const uint32_t *ids, size_t n)
 {
     const struct ask *a = &call->wire->ask;
-    if (!call->committed || n <= a->n || n - a->n >= a->want || n < a->n + call->kept)
+    if (!call->committed || call->wire->answer.reply.ended || n <= a->n || n - a->n >= a->want ||
+        n < a->n + call->kept)
         return false;
     return memcmp(a->ids, ids, (a->n + call->kept) * sizeof(*ids)) == 0;
 }
@@ -117,7 +118,9 @@ static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *
         return CLOUD_UNKNOWN;
     if (i < r->n)
         *id = r->ids[i];
-    return i < r->n ? CLOUD_HERE : call->wire->answer.ended ? CLOUD_UNKNOWN : CLOUD_COMING;
+    if (i < r->n)
+        return CLOUD_HERE;
+    return r->ended || call->wire->answer.ended ? CLOUD_UNKNOWN : CLOUD_COMING;
 }
 
 enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id)

@@ -73,7 +73,7 @@ static void end_all(struct wire *w, int code, const char *why)
 /* Return how long the thread may sleep. */
 static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
 {
-    if (!w->active)
+    if (!w->active && !w->local.ask)
         return IDLE_MS;
     uint64_t wait = next > now ? (next - now) / 1000000 + 1 : 0;
     if (w->stop && wait > STOP_SLICE_MS)
@@ -189,13 +189,15 @@ void wire_submit(struct wire *w, struct wire_call *call)
         return;
     *w->queue_end = call;
     w->queue_end = &call->next;
-    http_wake(w->http);
+    if (!call->text) /* else there is nothing to send */
+        http_wake(w->http);
 }
 
 void wire_drop(struct wire *w, struct wire_call *call)
 {
     call->dropped = true;
-    http_wake(w->http);
+    if (!call->answer.reply.ended)
+        http_wake(w->http);
 }
 
 void wire_enough(struct wire *w, struct wire_call *call)

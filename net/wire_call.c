@@ -91,7 +91,8 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
     answer->done = answer->ended = true;
     wire_untally(call);
     bool dropped = call->dropped;
-    wire_tell(w);
+    if (!dropped)
+        wire_tell(w);
     wire_unlock(w);
     if (dropped)
         wire_free(call);
@@ -187,10 +188,7 @@ static void wire_call_news(void *arg)
     if (rc && !a->reply.n)
         wire_call_fail(w, call, rc, &why);
     a->done = a->reply.n || a->reply.ended;
-    if (a->reply.ended) { /* the text cannot be dropped from here */
-        call->enough = true;
-        http_wake(w->http);
-    }
+    call->enough |= a->reply.ended; /* the text cannot be dropped from here */
     wire_tell(w);
     wire_unlock(w);
 }

@@ -42,8 +42,8 @@ static const struct option_group server_opts = {
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_COUNT, &slots, "N",
-          "Keep N texts, in progress or cached, at most 64 (default: as many as fit into 512 "
-          "MB, at least 4)" },
+          "Keep N texts, in progress or cached, at most 64 (default: as many as an eighth of the "
+          "memory holds)" },
         { "--queue", NULL, OPTION_COUNT, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",

@@ -271,8 +271,9 @@ static void test_ends(void)
     CHECK(p->take(call, &id, NULL) == OK && p->look(call, ids, 0, 8, &ended) && ids[0] == id);
     p->enough(call);
     size_t n = 0;
-    while (!ended)
+    do
         n += p->look(call, ids + n, n, 8 - n, &ended);
+    while (!ended);
     CHECK(n && !p->traffic(p->arg, &tally).bytes_down);
     p->commit(call);
     for (size_t i = 0; i < n; i++) /* what has come is known, and nothing else */
