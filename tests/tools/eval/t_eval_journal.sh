@@ -132,8 +132,8 @@ grep -q 'there is no cloud' "$dir/err" || fail "$(cat "$dir/err")"
 # Parts, asked by two processes with the lines of the README, are the whole, whatever else is drawn
 # or calibrated; in any order.
 A="--policy never,mlp,max-prob,random --sweep 0:0.2:2 --against random --questions 11 -q"
-U="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f32"
-run 0 $U $A --json
+P="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f32"
+run 0 $P $A --json
 plain "$dir/out" >"$dir/whole"
 command -v parallel >/dev/null 2>&1 || parallel() { xargs -P 2 -I {} "$@"; }
 sed -n '/^    .* parallel /p; /^    .* --merge /p; /^    .*SLURM/p' tools/eval/README.md |
@@ -174,10 +174,10 @@ sed '$d' "$p-4.jsonl" >"$p-cut"
 merge 'policy random: item 7: expected an answer, found none' "$p-0.jsonl" "$p-cut" "$p-8.jsonl"
 merge 'expected without --merge' "$p-0.jsonl" --data x
 # What a part cannot know.
-run 2 $U --questions 8 --first 8 --policy mlp
+run 2 $P --questions 8 --first 8 --policy mlp
 grep -q -e '--first: expected less than the 8 questions, found 8' "$dir/err" || fail "$(cat "$dir/err")"
-run 2 $U --questions 8 --count 4 --policy mlp,random
+run 2 $P --questions 8 --count 4 --policy mlp,random
 grep -q -e 'policy random: expected --share or --target-routed' "$dir/err" || fail "$(cat "$dir/err")"
-run 2 $U --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
+run 2 $P --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
 grep -q -e '--first, --count: expected without limits' "$dir/err" || fail "$(cat "$dir/err")"
 exit 0
