@@ -127,30 +127,16 @@ static int list_open_router(struct router **out, const struct eval_entry *e, con
     return rc;
 }
 
-/* Write the path of training t of a router. */
-static int list_training(char out[ROUTING_PATH], const char *file, size_t t, struct err *err)
+/* Write the path of training t of n. */
+static int list_training(char out[ROUTING_PATH], const char *file, size_t t, size_t n,
+                         struct err *err)
 {
-    if ((size_t)snprintf(out, ROUTING_PATH, "%s.%zu", file, t + 1) < ROUTING_PATH)
+    char number[24] = "";
+    if (n > 1)
+        snprintf(number, sizeof(number), ".%zu", t + 1);
+    if ((size_t)snprintf(out, ROUTING_PATH, "%s%s", file, number) < ROUTING_PATH)
         return OK;
     return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
-}
-
-/* Open all trainings of an entry with a file. */
-static int list_open_each(struct eval_entry *e, size_t repeats, const struct engine *engine,
-                          const char *model, struct err *err)
-{
-    int rc = OK;
-    e->each = calloc(repeats, sizeof(struct router *));
-    if (!e->each)
-        return err_set(err, ERR_NOMEM, "--policy: out of memory");
-    while (rc == OK && e->trainings < repeats) {
-        char path[ROUTING_PATH];
-        rc = list_training(path, e->file, e->trainings, err);
-        if (rc == OK)
-            rc = list_open_router(&e->each[e->trainings++], e, path, engine, model, err);
-    }
-    eval_entry_train(e, 0);
-    return rc;
 }
 
 int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
@@ -161,10 +147,20 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const char 
         struct eval_entry *e = &l->at[i];
         bool same = e->policy == open || /* that of --router, or the one beside the model */
                     (policy_reads_network(e->policy) && policy_reads_network(open));
-        if (e->file && repeats > 1)
-            rc = list_open_each(e, repeats, engine, model, err);
-        else if (policy_reads_router(e->policy) && (e->file || !same))
-            rc = list_open_router(&e->router, e, e->file, engine, model, err);
+        size_t n = e->file ? repeats : 1;
+        if (!policy_reads_router(e->policy) || (!e->file && same))
+            continue;
+        e->each = calloc(n, sizeof(struct router *));
+        if (!e->each)
+            return err_set(err, ERR_NOMEM, "--policy: out of memory");
+        for (size_t t = 0; rc == OK && t < n; t++) {
+            char path[ROUTING_PATH];
+            rc = e->file ? list_training(path, e->file, t, n, err) : OK;
+            e->trainings = t + 1;
+            if (rc == OK)
+                rc = list_open_router(&e->each[t], e, e->file ? path : NULL, engine, model, err);
+        }
+        eval_entry_train(e, 0);
     }
     return rc;
 }
@@ -188,10 +184,11 @@ int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err
 static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *path)
 {
     char all[EVAL_TRAININGS][SHA256_HEX], training[ROUTING_PATH];
-    if (!e->each)
+    if (e->trainings < 2)
         return sha256_file(out, path);
     for (size_t t = 0; t < e->trainings; t++)
-        if (list_training(training, path, t, NULL) != OK || !sha256_file(all[t], training))
+        if (list_training(training, path, t, e->trainings, NULL) != OK ||
+            !sha256_file(all[t], training))
             return false;
     sha256_hex(out, all, e->trainings * SHA256_HEX);
     return true;
@@ -263,8 +260,6 @@ void eval_list_close(struct eval_list *l)
     for (size_t i = 0; i < l->n; i++) {
         for (size_t t = 0; l->at[i].each && t < l->at[i].trainings; t++)
             router_close(l->at[i].each[t]);
-        if (!l->at[i].each)
-            router_close(l->at[i].router);
         free(l->at[i].each);
         free(l->at[i].file);
     }

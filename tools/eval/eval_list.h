@@ -25,11 +25,9 @@ enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 
 struct eval_entry {
     enum policy policy;
-    char *file;            /* of NAME=FILE; NULL: the router of the options */
-    struct router *router; /* NULL: not named, or not open yet */
-    /* [trainings], of FILE.1, FILE.2, ...; router is the one in use. NULL: there is one training,
-     * or only the answers of several are known. */
-    struct router **each;
+    char *file;             /* of NAME=FILE; NULL: the router of the options */
+    struct router *router;  /* the one in use; NULL: that of the options, or not open yet */
+    struct router **each;   /* [trainings] of FILE.1, FILE.2, ... or of FILE; or NULL */
     size_t trainings;       /* 0: one */
     char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
                              * the second of that name ends with #2 */
