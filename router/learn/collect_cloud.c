@@ -17,8 +17,9 @@ static int collect_chain_see(struct collect_chain *chain, struct collect *c, siz
     uint32_t id = chain->ids[at];
     const char *text = tokenizer_is_control(tok, id) ? NULL : tokenizer_bytes(tok, id, &bytes);
     bool stopped = text && stops_feed(&chain->stops, text, bytes, &end, &length);
-    chain->ended = chain->ended || stopped || at + 1 == chain->most ||
-                   (at >= chain->given && tokenizer_is_eog(tok, id));
+    /* What stands in the reference answer ends nothing. */
+    chain->ended = chain->ended || at + 1 == chain->most ||
+                   (at >= chain->given && (stopped || tokenizer_is_eog(tok, id)));
     if (!chain->rolls || at < chain->given)
         return OK;
     int rc = c->o->judge(c->o->arg, &chain->verdict, number, chain->ids + prompt, at + 1 - prompt,

@@ -239,6 +239,31 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
     close_shards(s);
 }
 
+/* A stop string in the reference answer ends no call: the cloud is asked behind it. */
+static void check_stops(void)
+{
+    struct sample_shard s[2];
+    struct collect_options o = options(COLLECT_DIVERGENT, false);
+    const struct collect_text *t = &texts[0];
+    char stop[32];
+    const char *const stops[] = { stop, NULL };
+    size_t n, asked = 0;
+    const char *bytes = tokenizer_bytes(engine.tokenizer, t->ids[t->prompt], &n);
+    CHECK(n && snprintf(stop, sizeof(stop), "%.*s", (int)n, bytes) == (int)n);
+    o.stops = stops;
+    CHECK(run(s, &o, 3, 20, NULL) == OK);
+    for (size_t k = 0; k < s[0].n && s[0].rows[k].text == 0; k++) {
+        const struct sample_row *r = &s[0].rows[k];
+        if (r->way == SAMPLE_EDGE_RIGHT)
+            continue;
+        CHECK(r->cloud == (int32_t)cloud_says(t->ids, t->prompt + k));
+        asked++;
+    }
+    CHECK(asked);
+    close_shards(s);
+    bare_again();
+}
+
 /* Drawn rollouts are as many as asked for, spread over the texts, and labelled as without a
  * limit. */
 static void check_draw(enum collect_labels labels)
@@ -387,6 +412,7 @@ int main(void)
     check_labels(COLLECT_CITER, true, 1, 0);
     check_labels(COLLECT_DIVERGENT, false, 1, 0);
     check_labels(COLLECT_DIVERGENT, false, 4, 20);
+    check_stops();
     check_draw(COLLECT_CITER);
     check_draw(COLLECT_DIVERGENT);
     check_death(COLLECT_CITER);
