@@ -166,6 +166,13 @@ void texts_stop(struct texts *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+void texts_forget(struct texts *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->forgets = true; /* before the next text gets a slot */
+    pthread_mutex_unlock(&e->lock);
+}
+
 void texts_close(struct texts *e)
 {
     if (!e)

@@ -62,6 +62,9 @@ int texts_fit(size_t *out, const struct engine *e, size_t context, enum kvcache 
 int texts_open(struct texts **out, const struct texts_options *o, struct err *err);
 /* End every text, present or future, with ERR_STOP. */
 void texts_stop(struct texts *e);
+/* Forget what the slots hold, so that no later text finds its beginning there. No text is in
+ * flight. */
+void texts_forget(struct texts *e);
 /* Stop, and free everything; all texts must have been dropped. NULL is fine. */
 void texts_close(struct texts *e);
 

@@ -130,7 +130,7 @@ struct texts {
     struct texts_list queue, asking;
     size_t nasking; /* texts that ask, those that a thread has included */
     uint64_t clock, ages;
-    bool woken, stopped, closing;
+    bool woken, stopped, closing, forgets;
     const struct text *telling[1 + TEXTS_ANSWERERS]; /* whose news is being told, by which thread */
     struct text *single; /* the only text of the pass in progress, or NULL */
     struct texts_counts count;

@@ -119,6 +119,10 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
 
 void texts_admit(struct texts *e)
 {
+    for (size_t i = 0; e->forgets && i < TEXTS_SLOTS; i++)
+        if (e->slot[i].session && !texts_slot_taken(&e->slot[i]))
+            session_rewind(e->slot[i].session, 0);
+    e->forgets = false;
     for (struct text *t = e->queue.first, *next; t; t = next) {
         next = t->next;
         struct texts_slot *slot = texts_choose(e, t);

@@ -253,6 +253,10 @@ static void test_one_reads(void)
     struct text *again = ask_text(e, &w);
     CHECK(text_wait(again, SIZE_MAX).cached == SAME + 3);
     text_drop(again);
+    texts_forget(e);
+    again = ask_text(e, &w);
+    CHECK(text_wait(again, SIZE_MAX).cached == 0);
+    text_drop(again);
     texts_close(e);
 }
 

@@ -11,6 +11,8 @@
 #include "model/sample.h"
 #include "net/answers/answers.h"
 #include "router/adapt.h"
+#include "router/local_cloud.h"
+#include "router/texts/texts.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/asking_internal.h"
 #include "tools/stand_in/stand_in.h"
@@ -139,6 +141,10 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
 void asking_begin(struct asking *a)
 {
     answers_forget(a->routing.answers);
+    if (a->texts)
+        texts_forget(a->texts);
+    if (a->routing.local)
+        local_cloud_forget(a->routing.local);
     if (a->server)
         stand_in_forget(a->server);
 }
