@@ -147,6 +147,18 @@ static void journal_key(char out[KEY], bool threshold, const char *policy, size_
     snprintf(out, KEY, "%c %zu %zu %s", threshold ? 't' : 'a', point, item, policy);
 }
 
+/* True when two lines hold the same answer; it may have taken another time. */
+static bool journal_same(const json_t *a, const json_t *b)
+{
+    static const char *const fields[] = { "text", "trace", "right" };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+        const json_t *of = json_object_get(b, fields[i]);
+        if (of && !json_equal(json_object_get(a, fields[i]), of))
+            return false;
+    }
+    return true;
+}
+
 /* Keep all lines after the first one, but for answers that lack tokens. ordered: an answer depends
  * on those before it, so the file is cut before the first one of these. */
 static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *err)
@@ -172,8 +184,12 @@ static int journal_keep_lines(struct eval_journal *j, bool ordered, struct err *
             continue;
         json_t *threshold = json_object_get(j->json, "threshold");
         journal_key(key, calibrated, policy ? policy : calibrated, (size_t)point, (size_t)item);
-        const json_t *before = calibrated ? json_object_get(j->lines, key) : NULL;
-        if (before && !json_equal(json_object_get(before, "threshold"), threshold))
+        const json_t *before = json_object_get(j->lines, key);
+        if (before && policy && !journal_same(before, j->json))
+            return err_set(err, ERR_ARG, "%s: line %zu: item %lld: expected the answer of %s",
+                           j->path, j->line, (long long)item,
+                           json_string_value(json_object_get(before, "where")));
+        if (before && calibrated && !json_equal(json_object_get(before, "threshold"), threshold))
             return err_set(err, ERR_ARG,
                            "%s: line %zu: threshold of policy %s: expected %.9g, found %.9g",
                            j->path, j->line, calibrated,

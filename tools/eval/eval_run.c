@@ -125,7 +125,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
         run->done += rc == OK;
         if (rc == OK)
             run_show(run, r, i + 1);
-        else if (run->journal && (rc == ERR_STOP || rc == ERR_NET || rc == ERR_REMOTE))
+        else if (run->journal && rc != ERR_IO && rc != ERR_FORMAT)
             run_rescue(run, r, taken, next);
     }
     progress_keep(run->progress);

@@ -172,6 +172,8 @@ sed '/"calibrated":"max-prob"/s/"threshold":[^}]*/"threshold":0.5/' "$p-4.jsonl"
 merge 'part-low: line .*: threshold of policy max-prob: expected' "$p-0.jsonl" "$p-low" "$p-8.jsonl"
 sed '$d' "$p-4.jsonl" >"$p-cut"
 merge 'policy random: item 7: expected an answer, found none' "$p-0.jsonl" "$p-cut" "$p-8.jsonl"
+sed '$s/"right":[a-z]*/"right":null/' "$p-4.jsonl" >"$p-other"
+merge 'part-other: line .*: item 7: expected the answer of .*part-4.jsonl: line' "$p"-[048].jsonl "$p-other"
 merge 'expected without --merge' "$p-0.jsonl" --data x
 # What a part cannot know.
 run 2 $P --questions 8 --first 8 --policy mlp
