@@ -83,7 +83,7 @@ static size_t probe_number(const json_t *v)
 /* Keep what tells the weights apart: vLLM's path, llama.cpp's sizes, Mizzle's fingerprint. */
 static void read_weights(struct cloud *c, const json_t *entry)
 {
-    static const char *const names[] = { "fingerprint", "meta", "root" };
+    static const char *const names[] = { "fingerprint", "kv", "meta", "root" };
     json_t *says = json_object();
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (json_object_get(entry, names[i]))

@@ -42,8 +42,10 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
     json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", a->name, "object", "model", "created",
                               (json_int_t)a->created, "owned_by", owners[a->server]);
     (void)in, (void)no;
-    if (a->server == STAND_IN_ALL && a->source->fingerprint[0])
+    if (a->server == STAND_IN_ALL && a->source->fingerprint[0]) {
         json_object_set_new(model, "fingerprint", json_string(a->source->fingerprint));
+        json_object_set_new(model, "kv", json_string(kvcache_name(a->source->kv)));
+    }
     if (a->server != STAND_IN_LLAMACPP) {
         json_object_set_new(model, "root", json_string(a->name));
         json_object_set_new(model, "parent", json_null());

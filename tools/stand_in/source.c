@@ -44,6 +44,7 @@ static int stand_in_source_start(struct stand_in_source *s, const struct stand_i
                                                                             : (size_t)TEXTS_SLOTS,
                                 .queue = o->queue ? o->queue : (size_t)QUEUE };
     int rc = engine_kv(&to.kv, o->kv, KVCACHE_F32, err);
+    s->kv = to.kv;
     s->trained = s->trained ? s->trained : o->context ? o->context : (size_t)CONTEXT_MAX;
     s->context = o->context                 ? o->context
                  : s->trained < CONTEXT_MAX ? s->trained
