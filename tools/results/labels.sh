@@ -2,7 +2,7 @@
 # labels - what a router is trained on, and which head it has: accuracy at 5 % from the cloud. Each
 # job compares its rows, question by question, with the row that `against` names. Routers are trained
 # three times, so the intervals of the first three jobs are over trainings, too.
-HEADER=job,router,target,seed,questions,routed,accuracy,accuracy_low,accuracy_high
+HEADER=job,router,target,seed,questions,trainings,routed,accuracy,accuracy_low,accuracy_high
 HEADER=$HEADER,gain_low,gain_high,pgr,pgr_low,pgr_high,difference,difference_low,difference_high
 CHECKED=4
 
