@@ -228,7 +228,8 @@ bool extract_number(char out[EXTRACT_NUMBER], const char *text)
             at = s + 2;
             n = strcspn(at, "*:.\n");
             n += at[n] == '.' ? strcspn(at + n, "*:\n") : 0;
-            n = n < BOLD && at[n] == '*' && at[n + 2] != ':' && at[n - 1] != '.' ? n : 0;
+            if (n >= BOLD || strncmp(at + n, "**", 2) != 0 || at[n + 2] == ':' || at[n - 1] == '.')
+                n = 0;
         } else {
             continue;
         }

@@ -238,6 +238,7 @@ static const struct {
     /* Bold, or in the last sentence with a number. */
     { "She makes **$18** every day, and 3 on Sundays.", "18" },
     { "Total: **18 dollars**", "18" },
+    { "7 eggs. She has **18*", "18" },
     { "So she makes $18 every day for 3 days.", "18" },
     { "She has 9 * 2 = 18 eggs.", "18" },
     { "16 - 3 - 4 = 9\n9 * 2 = 18", "18" },
@@ -273,8 +274,10 @@ static void check_label(const char *text, char want, const struct extract_choice
 
 static void check_number(const char *text, const char *want)
 {
-    char found[EXTRACT_NUMBER] = "";
-    bool any = extract_number(found, text);
+    char found[EXTRACT_NUMBER] = "", *copy = strdup(text); /* whatever is read beyond it is seen */
+    CHECK(copy);
+    bool any = extract_number(found, copy);
+    free(copy);
     if (any != !!want || (any && strcmp(found, want) != 0))
         fprintf(stderr, "%s: expected %s, found %s\n", text, want ? want : "-", any ? found : "-");
     CHECK(any == !!want && (!any || !strcmp(found, want)));
