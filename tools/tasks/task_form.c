@@ -108,7 +108,7 @@ bool task_settle(struct task *t, const struct chat *chat, struct err *note)
 const char *const *task_stops(const struct task *t)
 {
     static const char *const run_on[] = { "\nQuestion:", NULL };
-    if (!t->kind->file || t->form == TASK_CHAT || t->own)
+    if (!t->kind->file || t->form == TASK_CHAT)
         return NULL;
     return t->form == TASK_LM_EVAL ? t->kind->stops : run_on;
 }
