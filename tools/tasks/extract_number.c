@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "tools/tasks/extract.h"
+#include "tools/tasks/reading.h"
 
-/* Bytes of a piece of text in which a number is looked for, of what bold letters may say, of the
- * end of an unfinished text, from "answer" to its verb, and of blanks behind that. */
-enum { PIECE = 240, BOLD = 40, AT_END = 12, VERB = 60, BLANKS = 8 };
+/* Bytes of a piece of text in which a number is looked for, of what bold letters may say, and of
+ * the end of an unfinished text. */
+enum { PIECE = 240, BOLD = 40, AT_END = 12 };
 
 /* Copy s[n] without LaTeX, and without what is before the last equals sign: of "x = \frac{70}{2}
  * \text{ eggs}", "  70/2   eggs" is left. Dollars stay. True when there was such a sign. */
@@ -134,65 +135,39 @@ static int number_stated(char out[EXTRACT_NUMBER], const char *s, size_t n)
     return best;
 }
 
-/* True when a sentence or a line ends at s. */
-static bool number_stops(const char *s, const char *end)
-{
-    return s >= end || *s == '\n' ||
-           (strchr(".!?", *s) && (s + 1 == end || strchr(" \n\\*\"'", s[1])));
-}
-
-/* Return how many bytes are in the box that begins at s, up to its brace or the end of the text. */
-static size_t number_box(const char *s, const char *end)
+/* Return how many bytes are in the box that begins at i, up to its brace or the end of the text. */
+static size_t number_box(const struct reading *r, size_t i)
 {
     size_t n = 0;
-    for (size_t open = 1; s + n < end && n < PIECE; n++) {
-        open += s[n] == '{';
-        open -= s[n] == '}';
+    for (size_t open = 1; i + n < r->n && n < PIECE; n++) {
+        open += r->s[i + n] == '{';
+        open -= r->s[i + n] == '}';
         if (!open)
             break;
     }
     return n;
 }
 
-/* Return where the answer begins behind "answer" at s: "answer is", "answer to this is", "Answer:",
- * or NULL. */
-static const char *number_cue(const char *s, const char *end)
-{
-    static const char word[] = "answer";
-    for (size_t i = 0; word[i]; i++)
-        if (tolower((unsigned char)s[i]) != word[i])
-            return NULL;
-    end = end - s > VERB ? s + VERB : end;
-    for (s += sizeof(word) - 1; s < end && (isalpha((unsigned char)*s) || strchr(" *", *s)); s++)
-        if (!strncmp(s, " is", 3) && !isalpha((unsigned char)s[3]))
-            return s + 3;
-    return s < end && strchr(":=", *s) ? s + 1 : NULL;
-}
-
 /* Find the number of the last sentence that has one. Of a text that is cut in the middle of a later
  * sentence, nobody knows the answer unless a number is right at its end. */
-static bool number_ending(char out[EXTRACT_NUMBER], const char *text, const char *end)
+static bool number_ending(char out[EXTRACT_NUMBER], const struct reading *r)
 {
-    while (end > text && strchr(" \n", end[-1]))
+    size_t end = r->n, from;
+    while (end && strchr(" \n", r->s[end - 1]))
         end--;
-    const char *from = end;
-    bool whole = end > text && strchr(".!?)]*", end[-1]);
-    if (end > text && strchr("=+-/({,", end[-1]))
+    if (end && strchr("=+-/({,", r->s[end - 1]))
         return false;
-    while (!whole && from > text && !number_stops(from - 1, end))
-        from--;
-    if (!whole && from > text) {
-        from = end - text > AT_END ? end - AT_END : text;
-        while (from > text && !strchr(" \n", from[-1]))
+    for (size_t to = end; to; to = from - (from > 0)) {
+        for (from = to; from && !reading_stops(r, from - 1);)
             from--;
-        return number_stated(out, from, (size_t)(end - from)) > LETTERS;
-    }
-    for (from = end; from > text; from -= from > text) {
-        const char *stop = from;
-        while (from > text && !number_stops(from - 1, end))
-            from--;
-        bool item = stop + 1 < end && *stop == '.' && from + strspn(from, " 0123456789") == stop;
-        if (!item && number_stated(out, from, (size_t)(stop - from))) /* an item is "3. " */
+        bool cut = to == end && from && !strchr(".!?)]*", r->s[end - 1]);
+        if (cut) {
+            for (from = end > AT_END ? end - AT_END : 0; from && !strchr(" \n", r->s[from - 1]);)
+                from--;
+            return number_stated(out, r->s + from, end - from) > LETTERS;
+        }
+        bool item = r->s[to] == '.' && from + strspn(r->s + from, " 0123456789") == to;
+        if (!(item && to + 1 < end) && number_stated(out, r->s + from, to - from)) /* "3. " */
             return true;
     }
     return false;
@@ -202,42 +177,42 @@ bool extract_number(char out[EXTRACT_NUMBER], const char *text)
 {
     enum { NOWHERE, BOLDLY, SAID, MARKED, BOXED } rank = NOWHERE, now; /* the highest counts */
     char value[EXTRACT_NUMBER];
-    size_t n;
-    text = extract_segment(&n, text);
-    const char *end = text + n, *box = NULL; /* end of the sentence's first box, which counts */
-    for (const char *s = text, *at; s < end; s++) {
-        box = number_stops(s, end) ? NULL : box;
-        at = s;
+    struct reading r;
+    r.s = extract_segment(&r.n, text);
+    bool boxed = false; /* the sentence has a box, the first of which counts */
+    for (size_t i = 0, at, n; i < r.n; i++) {
+        const char *s = r.s + i;
+        boxed = boxed && !reading_stops(&r, i);
         n = 0;
         if (!strncmp(s, "\\boxed{", 7)) {
             now = BOXED;
-            at = s + 7;
-            n = box ? 0 : number_box(at, end);
+            at = i + 7;
+            n = boxed ? 0 : number_box(&r, at);
         } else if (!strncmp(s, "####", 4)) {
             now = MARKED;
-            at = s + 4 + (s[4] == ' ');
-            n = *at && strchr("$-0123456789", *at) ? strcspn(at, "\n") : 0;
-        } else if ((at = number_cue(s, end)) != NULL) {
+            at = i + 4 + (s[4] == ' ');
+            n = strchr("$-0123456789", r.s[at]) ? strcspn(r.s + at, "\n") : 0;
+        } else if (reading_is(&r, i, " answer ") && (at = reading_verb(&r, i + 6)) > 0) {
             now = SAID;
-            for (size_t i = 0; i < BLANKS && strchr(" \n:*", *at) && *at; i++)
-                at++;
-            while (n < PIECE && !number_stops(at + n, end))
+            at += strspn(r.s + at, " \n:*");
+            while (n < PIECE && !reading_stops(&r, at + n))
                 n++;
         } else if (!strncmp(s, "**", 2) && s[2] && strchr("$-0123456789", s[2])) {
             now = BOLDLY;
-            at = s + 2;
-            n = strcspn(at, "*:.\n");
-            n += at[n] == '.' ? strcspn(at + n, "*:\n") : 0;
-            if (n >= BOLD || strncmp(at + n, "**", 2) != 0 || at[n + 2] == ':' || at[n - 1] == '.')
+            at = i + 2;
+            n = strcspn(r.s + at, "*:.\n");
+            n += r.s[at + n] == '.' ? strcspn(r.s + at + n, "*:\n") : 0;
+            if (n >= BOLD || strncmp(r.s + at + n, "**", 2) != 0 || r.s[at + n + 2] == ':' ||
+                r.s[at + n - 1] == '.')
                 n = 0;
         } else {
             continue;
         }
-        if (now < rank || at + n > end || number_stated(value, at, n) == NONE)
+        if (now < rank || at + n > r.n || number_stated(value, r.s + at, n) == NONE)
             continue;
         rank = now;
-        box = now == BOXED ? at : box;
+        boxed = boxed || now == BOXED;
         memcpy(out, value, sizeof(value));
     }
-    return rank || number_ending(out, text, end);
+    return rank || number_ending(out, &r);
 }
