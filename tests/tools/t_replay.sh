@@ -197,7 +197,7 @@ expect 0 run --question 8 --replay "$dir/audited" --json --ahead 0
 tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a recording with an audit replays otherwise"
 expect 0 run --question 8 --audit 1 --max-cloud-tokens 9
-says '^cloud: [0-9]* calls: [0-9]* answered.*, and [0-9]* of the audit; '
+says '^cloud: [0-9]* calls: [0-9]* answered.*, and [0-9]* of the audit$'
 says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of [0-9]* were not asked about$'
 expect 0 $audit --private-from Question
 [ "$(field drawn)" -gt 5 ] && [ "$(field kept)" -eq 0 ] || fail "a private text is audited"
@@ -326,7 +326,7 @@ printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"
 expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
 awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
 expect 0 run --question 1 --policy always --cloud-price 1,1,1
-says 'KB down, cost 0.00'
+says '; cost 0.00'
 for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x' \
     '--private-to x' '--private-from='; do
     # shellcheck disable=SC2086
