@@ -158,8 +158,6 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         .task = "csqa",
         .clock = "real",
         .origin = { .edge_model = "a \"b\", c", .kv = "q8", .isa = "isa" },
-        .seed = 3,
-        .parallel = 1
     };
     char *text = NULL;
     size_t n = 0;
