@@ -32,9 +32,10 @@ struct eval_journal_key { /* which answer it is */
  * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
                       bool ordered, struct err *err);
-/* Open the parts of one run as one journal, to read; of an answer in several parts, that of the
- * last counts. ERR_ARG names the field in which one differs: their settings must be the same but
- * for first and count, and so must thresholds. ERR_FORMAT, ERR_IO, ERR_NOMEM. */
+/* Open the parts of one run as one journal, to read. ERR_ARG names the field, threshold or item in
+ * which one differs: their settings must be the same but for first and count, and so must
+ * thresholds, and answers that several parts hold, which count once. ERR_FORMAT, ERR_IO, ERR_NOMEM.
+ */
 int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
                        struct err *err);
 /* Return the settings, which are the journal's; of parts, those of the first. Their `on` is what

@@ -19,7 +19,7 @@ struct stand_in_source { /* constant once open, so any thread may use it */
     const struct tokenizer *tokenizer;
     size_t vocab, context, trained; /* trained: context of the model */
     char fingerprint[17];           /* of the weights' bits, in hex; "": there are none */
-    enum kvcache kv;
+    enum kvcache kv;                /* of keys and values */
     /* For source.c alone. */
     struct engine engine;          /* all zero with an oracle or with a vocabulary alone */
     struct tokenizer *vocabulary;  /* of the latter; else NULL */
