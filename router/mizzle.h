@@ -82,9 +82,9 @@ struct mizzle_options {
                               "context" instead of "router" */
     const char *policy;    /* what scores a token: "mlp" (the router), "price" (the router, and what
                               a call costs; needs worth, see below), "context" (a table over the
-                              last two ids), "entropy", "max-prob", "margin", "random"; "always"
-                              and "never" need no score; NULL: the router's, if there is one, else
-                              "never" */
+                              last two ids), "entropy", "max-prob", "margin", "random",
+                              "position" (see place); "always" and "never" need no score; NULL:
+                              the router's, if there is one, else "never" */
     double threshold;      /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN,
                               the default: the router's own threshold, else 0.5; "price": 0.5 */
 
@@ -206,6 +206,11 @@ struct mizzle_options {
      * cannot be, with the answer complete. An answer that ends with an error teaches nothing. Needs
      * a cloud, and evaluates the small model's head for the cloud's tokens, too. */
     const char *adapt;
+
+    /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
+     * small model thinks of them: one token, by its number, 0 for the first, or each that follows
+     * this text, if it is no number. NULL: none */
+    const char *place;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

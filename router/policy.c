@@ -1,15 +1,17 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
 #include "kernels/math.h"
+#include "model/text/tokenizer.h"
 #include "router/policy.h"
 
 static const char *const names[] = {
-    [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
-    [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context", [POLICY_ORACLE] = "oracle",
-    [POLICY_PRICE] = "price",
+    [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob",
+    [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
+    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
+    [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position",
 };
 
 const char *policy_name(enum policy p)
@@ -81,6 +83,23 @@ float policy_score_random(uint64_t seed, size_t position)
 {
     /* Use another key than the sampler, which draws from (seed, position) as well. */
     return (float)rand_unit(rand_u64(seed, 0x706f6c696379), position);
+}
+
+float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
+                            size_t n)
+{
+    size_t left = strlen(place), size = 0;
+    if (left == strspn(place, "0123456789"))
+        return strtoull(place, NULL, 10) == n ? 0 : 1;
+    while (left && n--) {
+        const char *bytes =
+            tokenizer_is_control(tok, ids[n]) ? NULL : tokenizer_bytes(tok, ids[n], &size);
+        size_t same = !bytes ? 0 : size < left ? size : left;
+        if (same && memcmp(place + left - same, bytes + size - same, same) != 0)
+            return 1;
+        left -= same;
+    }
+    return left ? 1 : 0;
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

@@ -4,7 +4,8 @@
  * that plus what it is worth (price.h), so that it pays below 1/2. random: u(seed, position), so
  * that a threshold of 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees
  * with the local model, else p1. It asks the cloud for every token, so it saves nothing: it shows
- * the best that a router could do. */
+ * the best that a router could do. position: 0 at a place of the answer that is named beforehand,
+ * else 1. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 struct kernels;
+struct tokenizer;
 
 enum policy {
     POLICY_MLP,
@@ -24,7 +26,8 @@ enum policy {
     POLICY_RANDOM,
     POLICY_ALWAYS,
     POLICY_NEVER,
-    POLICY_ORACLE
+    POLICY_ORACLE,
+    POLICY_POSITION
 };
 
 const char *policy_name(enum policy p);
@@ -43,6 +46,10 @@ bool policy_reads_logits(enum policy p);
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
 /* Return the score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);
+/* Return the score of policy position for the token after ids[n] of the answer. place: a number,
+ * that of the token, 0 for the first, or else a text: 0 where what the ids say ends with it. */
+float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
+                            size_t n);
 /* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
 float policy_draw_tie(uint64_t seed, size_t position);
 

@@ -110,6 +110,16 @@ static int routing_set_span(struct routing *r, const struct mizzle_options *o, s
     return OK;
 }
 
+/* Keep the place of policy position; eval has that policy beside another one. */
+static int routing_set_place(struct routing *r, const char *place, struct err *err)
+{
+    if (place ? !*place : r->policy == POLICY_POSITION)
+        return err_set(err, ERR_ARG, "place: expected a number or a text, found none");
+    if (place && !(r->place = strdup(place)))
+        return err_set(err, ERR_NOMEM, "place: out of memory");
+    return OK;
+}
+
 int routing_check_span(enum policy p, float span, float threshold, struct err *err)
 {
     if (!(span > 0) || span > threshold || !policy_scores(p))
@@ -126,7 +136,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (o->policy && !policy_parse(&r->policy, o->policy))
         return err_set(err, ERR_ARG,
                        "policy: expected mlp, price, context, entropy, max-prob, margin, random, "
-                       "always or never, found %s",
+                       "position, always or never, found %s",
                        o->policy);
     if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
@@ -139,6 +149,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     int rc = routing_check_worth(o, err);
     if (rc == OK)
         rc = routing_set_span(r, o, err);
+    if (rc == OK)
+        rc = routing_set_place(r, o->place, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
@@ -424,6 +436,7 @@ int routing_close(struct routing *r, struct err *err)
     private_close(r->spans);
     caps_end(&r->caps);
     router_close(r->router);
+    free(r->place);
     memset(r, 0, sizeof(*r));
     return rc == OK ? saved : rc;
 }

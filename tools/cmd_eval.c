@@ -172,6 +172,7 @@ static const char *eval_unread_routing(unsigned runs)
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--span", route_options.span != 0, ANSWERS },
+        { "--place", route_options.place, ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
@@ -312,7 +313,8 @@ const struct command cmd_eval = {
         "model alone, always the "
         "cloud alone; several policies, separated by commas, run one after the other on the same "
         "questions. mlp=FILE and context=FILE name a router. oracle routes where the cloud "
-        "differs from the small model, which it learns by asking for every token.\n\n"
+        "differs from the small model, which it learns by asking for every token. position routes "
+        "a place that --place names beforehand, and has no threshold.\n\n"
         "Accuracy goes by the answer that a reader would take from the text. For csqa, arc and "
         "gsm8k "
         "lines below the table give the accuracy by CITER's own rule, which its published scores "

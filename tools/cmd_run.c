@@ -371,7 +371,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
-    int rc = setup_check_price(err);
+    int rc = setup_check_policy(err);
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc != OK)

@@ -134,7 +134,7 @@ static int cmd_serve_check(int nargs, char **argv, struct err *err)
 static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct err *err)
 {
     struct mizzle_options o;
-    int rc = setup_check_price(err);
+    int rc = setup_check_policy(err);
     network_options.served = true;
     if (rc == OK)
         rc = setup_options(&o, err);

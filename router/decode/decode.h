@@ -90,8 +90,9 @@ struct decode_options {
      * local model's own. Then reading is not called. */
     bool lazy;
     size_t max_tokens;
-    uint64_t seed;    /* seed of the random policy */
-    uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
+    const char *place; /* of policy position (policy.h) */
+    uint64_t seed;     /* seed of the random policy */
+    uint64_t step_ns;  /* least time of an evaluation, to simulate a slower machine; 0: none */
     /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
      * calls are the same for all of these. */
     enum draft_kind drafts;

@@ -87,6 +87,21 @@ static void step_want_again(struct step *s, size_t at)
     step_want_rows(s, at - 1, s->some, 1);
 }
 
+bool step_score_ids(const struct step *s, size_t at, float *score)
+{
+    const struct decode_options *o = s->o;
+    const uint32_t *ids = session_ids(s->text.session);
+    if (o->policy == POLICY_CONTEXT)
+        *score = router_score_ids(s->text.router, ids, at);
+    else if (o->policy == POLICY_RANDOM)
+        *score = policy_score_random(o->seed, at);
+    else if (o->policy == POLICY_POSITION)
+        *score = policy_score_position(o->place, s->text.tok, ids + s->text.n, at - s->text.n);
+    else
+        return false;
+    return true;
+}
+
 /* True when the head will probably be read for this prefix, which begins with the text and may end
  * with a draft. Without a score it is not known who writes the token. */
 static bool step_reads_head(struct step *s, size_t at)
@@ -95,17 +110,16 @@ static bool step_reads_head(struct step *s, size_t at)
     const struct view_row *row = view_row(&s->view, at);
     const uint32_t *ids = session_ids(s->text.session);
     uint32_t id;
+    float score;
     bool cloud = o->policy == POLICY_ALWAYS;
-    if (o->policy == POLICY_MLP)
+    if (step_score_ids(s, at, &score))
+        cloud = step_routes(s, score, at);
+    else if (o->policy == POLICY_MLP)
         cloud = row->scored && step_routes(s, row->score, at);
     else if (o->policy == POLICY_PRICE)
         cloud = row->scored &&
                 step_routes(
                     s, step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at), at);
-    else if (o->policy == POLICY_CONTEXT)
-        cloud = step_routes(s, router_score_ids(s->text.router, ids, at), at);
-    else if (o->policy == POLICY_RANDOM)
-        cloud = step_routes(s, policy_score_random(o->seed, at), at);
     if (!cloud || !s->cloud || s->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
@@ -391,6 +405,8 @@ static int step_begin(struct step *s)
         return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(o->policy),
                        policy_reads_network(o->policy) ? "network" : "table");
+    if (o->policy == POLICY_POSITION && !o->place)
+        return err_set(&s->err, ERR_ARG, "policy position needs a place");
     int rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);

@@ -90,6 +90,9 @@ void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, siz
 bool step_pick(struct step *s, size_t at, struct decode_token *t);
 /* Find what is known of the token there, its score among it. NULL: it is wanted. */
 const struct view_row *step_score(struct step *s, size_t at);
+/* Score the token after the first `at` ids, by a policy that reads nothing but ids. False: it is
+ * another one. */
+bool step_score_ids(const struct step *s, size_t at, float *score);
 /* Return the ids of the text, and those of a draft after them. */
 const uint32_t *step_text_ids(const struct step *s);
 /* Want the newest token to be evaluated, unless it has been. */

@@ -22,14 +22,12 @@ static bool step_route(struct step *s, struct ahead_token *e)
         e->routed = o->policy == POLICY_ALWAYS;
         return true;
     }
-    if (o->policy == POLICY_CONTEXT)
-        t->score = router_score_ids(s->text.router, session_ids(s->text.session), e->at);
-    else if (o->policy == POLICY_RANDOM)
-        t->score = policy_score_random(o->seed, e->at);
-    else if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
-        return false;
-    else if (!(row = step_score(s, e->at)))
-        return false;
+    if (!step_score_ids(s, e->at, &t->score)) {
+        if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
+            return false;
+        if (!(row = step_score(s, e->at)))
+            return false;
+    }
     if (row)
         t->score = row->score;
     if (row && o->policy == POLICY_PRICE) {

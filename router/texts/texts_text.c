@@ -320,6 +320,7 @@ static void texts_set_options(struct text *t)
                                           .tie = t->routing.tie,
                                           .price = r ? r->price : (struct price){ 0 },
                                           .span = span,
+                                          .place = r ? r->place : NULL,
                                           .ahead = t->routing.ahead,
                                           .gate = r ? &e->routing->gate : NULL,
                                           .cloud_required = r && r->required,

@@ -41,6 +41,11 @@ static inline void make_case(struct setup *c)
     if (c->policy < POLICY_ALWAYS)
         c->threshold =
             low[c->policy] + (high[c->policy] - low[c->policy]) * (float)(1 + pick(9)) / 10;
+    if (pick(8) == 0) {
+        c->policy = POLICY_POSITION;
+        c->threshold = 0.5f;
+        snprintf(c->place, sizeof(c->place), "%u", (unsigned)pick(12));
+    }
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
     c->max_wasted = pick(4) == 0 ? 1 + pick(6) : 0;
@@ -76,9 +81,22 @@ static inline void make_case(struct setup *c)
     }
 }
 
+/* Make a place that does occur, unless the number that it is instead comes before it: what the
+ * first two tokens say. */
+static inline void make_place(struct setup *c, const struct text *x)
+{
+    size_t sizes[2];
+    const char *one = tokenizer_bytes(engine.tokenizer, x->at[0].id, &sizes[0]);
+    const char *two = tokenizer_bytes(engine.tokenizer, x->at[1].id, &sizes[1]);
+    if (one && two && *one && sizes[0] + sizes[1] < sizeof(c->place))
+        snprintf(c->place, sizeof(c->place), "%.*s%.*s", (int)sizes[0], one, (int)sizes[1], two);
+}
+
 /* Make stop strings that do occur: bytes of the text without them. */
 static inline void make_stops(struct setup *c, const struct text *x)
 {
+    if (c->policy == POLICY_POSITION && x->n > 4)
+        make_place(c, x);
     for (size_t k = 0; k < 2 && x->n > 4; k++) {
         size_t from = 2 + pick(x->n - 4), length = 1 + pick(3);
         for (size_t i = 0; i < length && from + i < x->n; i++)

@@ -4,6 +4,7 @@
 #define TESTS_ROUTER_AHEAD_HELP_H
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ struct setup { /* one case */
     struct sample_params sample;
     enum policy policy;
     float threshold, span;
+    char place[8]; /* of policy position */
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     uint64_t pace; /* over so many answers; 0: none */
@@ -134,6 +136,29 @@ static inline void check_reach(const struct setup *c, const struct text *x, size
     }
 }
 
+static inline bool place_is_number(const char *place)
+{
+    return strspn(place, "0123456789") == strlen(place);
+}
+
+/* What is routed is what the place says, told from the bytes of the answer. */
+static inline void check_place(const char *place, const struct text *x)
+{
+    char bytes[TINY_CONTEXT * 8];
+    size_t n = 0, length = strlen(place), size;
+    for (size_t i = 0; i < x->n; i++) {
+        bool here = place_is_number(place)
+                        ? i == (size_t)atoi(place)
+                        : n >= length && !memcmp(bytes + n - length, place, length);
+        CHECK(x->at[i].score == (here ? 0.0f : 1.0f));
+        const char *more = tokenizer_bytes(engine.tokenizer, x->at[i].id, &size);
+        size = more && !tokenizer_is_control(engine.tokenizer, x->at[i].id) ? size : 0;
+        CHECK(n + size <= sizeof(bytes));
+        for (size_t k = 0; k < size; k++)
+            bytes[n++] = more[k];
+    }
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -178,6 +203,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .price = prices,
                                           .adapt = adapt,
                                           .span = { c->span, c->truth.tokens },
+                                          .place = c->place,
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
@@ -204,6 +230,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         x->reach = r->sim.reach;
         check_ledger(r, x);
         check_reach(c, x, c->nprompt[i]);
+        if (c->policy == POLICY_POSITION)
+            check_place(c->place, x);
     }
     r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
     r->answers = adapt ? adapt_form(adapt)->answers : 0;

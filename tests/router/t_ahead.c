@@ -10,7 +10,7 @@ enum { CASES = 400 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early,
-        learnt, heard;
+        learnt, heard, placed;
 } met;
 
 /* Compare window w with in step. */
@@ -68,6 +68,8 @@ static void count(const struct setup *c)
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
             for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+                met.placed += c->policy == POLICY_POSITION && !place_is_number(c->place) &&
+                              x->at[k].source == SOURCE_CLOUD;
                 met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
@@ -115,7 +117,7 @@ static void test_cases(void)
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500 && met.paced > 20);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
-    CHECK(met.learnt > 100 && met.heard > 100);
+    CHECK(met.learnt > 50 && met.heard > 100 && met.placed > 20);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

@@ -236,6 +236,8 @@ static void test_refused(void)
     BAD(policy, "mlp", ARG, "router");
     BAD(threshold, 2, ARG, "threshold");
     BAD(policy, "price", ARG, "worth");
+    BAD(policy, "position", ARG, "place: expected a number or a text, found none");
+    BAD(place, "", ARG, "place: expected a number or a text, found none");
     BAD(worth, -1, ARG, "worth");
     BAD(pace, 1, ARG, "pace: expected policy price, which needs worth");
     BAD(call_ms, (double)NAN, ARG, "call_ms");

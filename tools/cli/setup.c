@@ -87,6 +87,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
     o->span = (double)route_options.span;
+    o->place = route_options.place;
     o->worth = (double)route_options.worth;
     o->call_ms = (double)route_options.call_ms;
     o->wait_price = (double)route_options.wait_price;
@@ -134,22 +135,26 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
-/* True if policy price is in a list, in which it may have a router: "mlp,price=FILE". */
-static bool setup_has_price(const char *list)
+/* True if a policy is in a list, in which it may have a router: "mlp,price=FILE". */
+static bool setup_has(const char *list, const char *policy)
 {
     for (const char *p = list; p; p = strchr(p, ',')) {
         p += *p == ',';
         size_t n = strcspn(p, ",=");
-        if (n == 5 && !strncmp(p, "price", n))
+        if (n == strlen(policy) && !strncmp(p, policy, n))
             return true;
     }
     return false;
 }
 
-int setup_check_price(struct err *err)
+int setup_check_policy(struct err *err)
 {
     const char *policy = route_options.policy;
-    bool price = setup_has_price(policy);
+    bool price = setup_has(policy, "price"), placed = setup_has(policy, "position");
+    if (placed != (route_options.place != NULL))
+        return err_set(err, ERR_ARG, "--place: expected %s, found %s",
+                       placed ? "a number or a text with --policy position" : "--policy position",
+                       placed || !policy ? "none" : policy);
     if (route_options.pace && policy && !price)
         return err_set(err, ERR_ARG,
                        "--pace: expected policy price with --worth, found --policy %s", policy);

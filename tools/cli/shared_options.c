@@ -56,8 +56,11 @@ const struct option_group route_option_rows = {
           "of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
           "Score tokens by mlp, price, context, entropy, max-prob, margin or random, or route "
-          "always or never (default: if there is a router, mlp, or price with --worth; else "
-          "never)" },
+          "always, never or at a position (default: if there is a router, mlp, or price with "
+          "--worth; else never)" },
+        { "--place", NULL, OPTION_STR, &route_options.place, "N|TEXT",
+          "Policy position: route token N of each answer, 0 being the first, or, if it is no "
+          "number, each token that follows TEXT (default: none)" },
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5; price: 0.5)" },

@@ -166,6 +166,7 @@ static float agree_score(struct agree *a, const struct agree_how *how, size_t i,
     case POLICY_NEVER:
     case POLICY_ORACLE:
     case POLICY_PRICE:
+    case POLICY_POSITION:
         return NAN;
     case POLICY_ENTROPY:
     case POLICY_MAX_PROB:

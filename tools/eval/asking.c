@@ -291,6 +291,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                                       .price = a->routing.price,
                                       .adapt = adapt,
                                       .span = a->routing.span,
+                                      .place = a->routing.place,
                                       .ahead = asking_ahead(s),
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,

@@ -239,13 +239,16 @@ static int eval_agree_options(struct eval_list *l, struct eval_plan *p,
                               const struct eval_options *o, struct err *err)
 {
     static const char usual[] = "never,always,max-prob,entropy,margin,random";
+    static const enum policy others[] = { POLICY_ORACLE, POLICY_PRICE, POLICY_POSITION };
     if (!cloud_option_values.model)
         return err_set(err, ERR_ARG, "--task agree: expected --cloud-model FILE, found none");
     if (!o->data)
         return err_set(err, ERR_ARG, "--task agree: expected --data FILE, found none");
     int rc = eval_list_parse(l, o->policies ? o->policies : usual, err);
-    if (rc == OK && (eval_list_find(l, POLICY_ORACLE) || eval_list_find(l, POLICY_PRICE)))
-        rc = err_set(err, ERR_ARG, "--task agree: expected policies other than oracle and price");
+    for (size_t i = 0; rc == OK && i < sizeof(others) / sizeof(others[0]); i++)
+        if (eval_list_find(l, others[i]))
+            rc = err_set(err, ERR_ARG, "--task agree: expected policies other than %s",
+                         policy_name(others[i]));
     return rc ? rc : eval_plan_shares(p, o, NAN, err);
 }
 

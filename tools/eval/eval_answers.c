@@ -247,7 +247,8 @@ static void answers_next(struct answers_run *m, const struct eval_entry *e, size
 {
     struct eval_result *r = &m->results[m->next];
     m->shown[m->next++] = true;
-    eval_result_begin(r, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
+    bool aims = m->plan.ntargets && eval_entry_scores(e);
+    eval_result_begin(r, e, aims ? m->plan.targets[i] : (double)NAN);
     r->point = i;
     r->by_cost = m->plan.by_cost;
 }
@@ -264,7 +265,7 @@ static int answers_end(struct answers_run *m, size_t at, size_t i, double *first
 {
     struct eval_result *r = &m->results[at];
     int rc = OK;
-    if (isnan(*first))
+    if (isnan(*first) && eval_entry_scores(r->entry))
         *first = eval_result_share(r);
     if (r->trainings > 1)
         r->threshold = NAN; /* each has its own */
@@ -278,18 +279,21 @@ static int answers_end(struct answers_run *m, size_t at, size_t i, double *first
     return rc;
 }
 
-/* Run a policy that has a threshold, at all shares that are aimed at, with each of its routers. */
+/* Run a policy at all shares that are aimed at, or once if it has no threshold, with each of its
+ * routers. */
 static int answers_entry(struct answers_run *m, struct eval_entry *e, double *first,
                          struct err *err)
 {
-    size_t n = answers_points(m), from = m->next, trainings = eval_entry_trainings(e);
+    bool scores = eval_entry_scores(e);
+    size_t n = scores ? answers_points(m) : 1, from = m->next, trainings = eval_entry_trainings(e);
     int rc = OK;
     for (size_t i = 0; i < n; i++)
         answers_next(m, e, i);
     for (size_t k = 0; rc == OK && k < trainings * n; k++) {
         size_t i = k % n;
         eval_entry_train(e, k / n);
-        rc = answers_threshold(m, &m->results[from + i], i, *first, err);
+        if (scores)
+            rc = answers_threshold(m, &m->results[from + i], i, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, &m->results[from + i], err);
         if (rc == OK && k / n + 1 == trainings)
@@ -305,7 +309,7 @@ static int answers_all(struct answers_run *m, struct err *err)
     int rc = answers_baselines(m, err);
     for (size_t i = 0; rc == OK && i < m->list.n; i++) {
         struct eval_entry *e = &m->list.at[i];
-        if (eval_entry_scores(e)) {
+        if (!eval_entry_alone(e)) {
             rc = answers_entry(m, e, &first, err);
             continue;
         }
@@ -336,7 +340,7 @@ static int answers_all(struct answers_run *m, struct err *err)
 static int answers_check(struct answers_run *m, struct err *err)
 {
     const struct eval_options *o = m->o;
-    int rc = setup_check_price(err);
+    int rc = setup_check_policy(err);
     if (rc == OK && o->policies)
         rc = eval_list_parse(&m->list, o->policies, err);
     if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
@@ -369,7 +373,7 @@ static int answers_check(struct answers_run *m, struct err *err)
 static void answers_close_results(struct answers_run *m)
 {
     for (size_t i = 0; m->results && i < m->n; i++)
-        if (i < 2 || (m->results[i].entry && eval_entry_scores(m->results[i].entry)))
+        if (i < 2 || (m->results[i].entry && !eval_entry_alone(m->results[i].entry)))
             eval_result_close(&m->results[i]);
     free(m->results);
     free(m->shown);
@@ -394,7 +398,7 @@ static int answers_missing(const struct answers_run *m, struct err *err)
 {
     size_t missing = 0;
     for (size_t i = 0; i < m->next; i++)
-        if (i < 2 || eval_entry_scores(m->results[i].entry))
+        if (i < 2 || !eval_entry_alone(m->results[i].entry))
             missing += m->results[i].missing;
     return missing ? err_set(err, ERR_NET,
                              "%zu tokens were not given by the cloud, and are the small model's%s",

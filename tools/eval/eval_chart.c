@@ -22,9 +22,9 @@ static double eval_chart_share(const struct eval_result *r)
     return 100 * eval_result_share(r);
 }
 
-static bool eval_chart_scores(const struct eval_result *r, bool shown)
+static bool eval_chart_shows(const struct eval_result *r, bool shown)
 {
-    return shown && r->questions && eval_entry_scores(r->entry);
+    return shown && r->questions && !eval_entry_alone(r->entry);
 }
 
 /* Insert the point of a result among those of its series, in the order of shares. */
@@ -43,14 +43,14 @@ static void eval_chart_point(struct eval_picture *p, struct chart_series *s,
     p->widest = point.x > p->widest ? point.x : p->widest;
 }
 
-/* Add a series for every entry with a threshold. */
+/* Add a series for every entry but a model alone. */
 static void eval_chart_entries(struct eval_picture *p, const struct eval_result *r,
                                const bool *shown, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        bool first = eval_chart_scores(&r[i], shown[i]);
+        bool first = eval_chart_shows(&r[i], shown[i]);
         for (size_t k = 0; k < i && first; k++)
-            first = !(eval_chart_scores(&r[k], shown[k]) && r[k].entry == r[i].entry);
+            first = !(eval_chart_shows(&r[k], shown[k]) && r[k].entry == r[i].entry);
         if (!first)
             continue;
         struct chart_series *s = &p->series[p->nseries];
@@ -61,7 +61,7 @@ static void eval_chart_entries(struct eval_picture *p, const struct eval_result 
                                     .points_shown = true,
                                     .band = true };
         for (size_t k = i; k < n; k++)
-            if (eval_chart_scores(&r[k], shown[k]) && r[k].entry == r[i].entry)
+            if (eval_chart_shows(&r[k], shown[k]) && r[k].entry == r[i].entry)
                 eval_chart_point(p, s, &r[k]);
     }
 }
@@ -90,7 +90,7 @@ static void eval_chart_title(char out[TITLE], const struct eval_result *r, const
     const struct eval_result *best = NULL;
     char alone[48] = "", whole[48] = "";
     for (size_t i = 0; i < n; i++) {
-        if (!eval_chart_scores(&r[i], shown[i]))
+        if (!eval_chart_shows(&r[i], shown[i]))
             continue;
         double more = best ? eval_result_accuracy(&r[i]) - eval_result_accuracy(best) : 1;
         if (more > 0 || (!(more < 0) && eval_chart_share(&r[i]) < eval_chart_share(best)))

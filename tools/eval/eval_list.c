@@ -23,9 +23,14 @@ void eval_entry_train(struct eval_entry *e, size_t t)
         e->router = e->each[t];
 }
 
+bool eval_entry_alone(const struct eval_entry *e)
+{
+    return !policy_scores(e->policy);
+}
+
 bool eval_entry_scores(const struct eval_entry *e)
 {
-    return policy_scores(e->policy);
+    return !eval_entry_alone(e) && e->policy != POLICY_POSITION;
 }
 
 /* Return the name of a file without its folders. */
@@ -50,7 +55,7 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     if (!fits || !policy_parse(&e->policy, name))
         return err_set(err, ERR_ARG,
                        "--policy: expected mlp, price, context, entropy, max-prob, margin, random, "
-                       "oracle, always or never, found \"%.*s\"",
+                       "oracle, position, always or never, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)

@@ -67,7 +67,9 @@ int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err)
 size_t eval_entry_trainings(const struct eval_entry *e);
 /* Use the router of training t. */
 void eval_entry_train(struct eval_entry *e, size_t t);
-/* True for the policies that have a threshold: all but always and never. */
+/* True for a model alone: always and never. */
+bool eval_entry_alone(const struct eval_entry *e);
+/* True for the policies that have a threshold, which decides what share they route. */
 bool eval_entry_scores(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,
  * too: one that needs the router of the options (mlp rather than context), else one that needs the

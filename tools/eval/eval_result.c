@@ -207,15 +207,16 @@ void eval_result_equal(struct eval_result *r, const struct eval_result *below,
 }
 
 /* True when r may be compared with the result of another policy: one at the same point, or that of
- * a model alone, which has one for all points. A model alone is compared with a policy at its own
- * threshold. */
+ * one without a threshold, which has one for all points. A model alone is compared with a policy at
+ * its own threshold. */
 static bool result_comparable(const struct eval_result *r, const struct eval_result *other,
                               size_t points)
 {
     if (!eval_entry_scores(other->entry))
         return true;
-    return eval_entry_scores(r->entry) ? r->point == other->point
-                                       : points == 1 && isnan(other->target);
+    return eval_entry_scores(r->entry)
+               ? r->point == other->point
+               : points == 1 && (isnan(other->target) || !eval_entry_alone(r->entry));
 }
 
 /* Compare r with the other policy at an equal share, between the nearest ones that were measured;

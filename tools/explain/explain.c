@@ -119,7 +119,7 @@ static int explain_prepare(struct explain *x, struct err *err)
     int rc = setup_engine(&x->engine, NULL, true, err);
     if (rc != OK)
         return rc;
-    rc = setup_check_price(err);
+    rc = setup_check_policy(err);
     if (rc == OK)
         rc = setup_routing(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)

@@ -193,6 +193,9 @@ static void look_score(struct looking *l, size_t row, const float *last)
         at->score = router_score_ids(r->router, x->ids, pos + 1);
     } else if (r->policy == POLICY_RANDOM) {
         at->score = policy_score_random(x->o.seed, pos + 1);
+    } else if (r->policy == POLICY_POSITION && pos + 1 >= x->prompt) {
+        at->score = policy_score_position(r->place, x->engine.tokenizer, x->ids + x->prompt,
+                                          pos + 1 - x->prompt);
     } else if (policy_reads_logits(r->policy)) {
         at->score = policy_score_logits(r->policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);

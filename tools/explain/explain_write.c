@@ -95,6 +95,7 @@ int explain_write(struct explain *x, struct err *err)
                                       .threshold = r->threshold,
                                       .price = r->price,
                                       .span = r->span,
+                                      .place = r->place,
                                       .gate = &x->routing.gate,
                                       .cloud_required = r->required,
                                       .max_tokens = x->o.max_tokens,

@@ -205,7 +205,7 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     enum policy p;
     if (!v)
         return true;
-    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE)
+    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p > POLICY_NEVER)
         return serve_field_wrong(
             e, "mizzle.policy",
             "mlp, price, context, entropy, max-prob, margin, random, always or "

@@ -175,6 +175,8 @@ static const struct {
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"price\"}}", 400, "mizzle.policy",
       "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"position\"}}", 400, "mizzle.policy",
+      "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"threshold\":1.5}}", 400, "mizzle.threshold",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"span\":1.5}}", 400, "mizzle.span", "invalid_value" },
