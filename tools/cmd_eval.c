@@ -7,6 +7,7 @@
 #include "tools/command.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_clock.h"
+#include "tools/eval/items.h"
 #include "tools/tasks/extract.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
@@ -119,10 +120,15 @@ static const struct option_group output_opts = {
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
           "with the same settings, these are not asked again (default: none)" },
+        { "--items", NULL, OPTION_STR, &options.items, "FILE",
+          "Write what became of every answer, without its text, to FILE as comma-separated values. "
+          "The models are then asked alone only if --policy names never and always (default: "
+          "none)" },
         { "--merge", NULL, OPTION_FLAG, &merges, NULL,
           "Ask nothing: put the parts of a run together, finished journals of all of its "
           "questions, "
-          "which are named after the options, and print the results of the whole" },
+          "which are named after the options, and print the results of the whole. Or name files of "
+          "--items, and each policy is compared with others on its questions" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
         { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
@@ -221,6 +227,7 @@ static const char *eval_unread(unsigned runs)
         { "--calibration", o->calibrate, ANSWERS },
         { "--table", o->table, ANSWERS | MERGE },
         { "--jsonl", o->jsonl, ANSWERS },
+        { "--items", o->items, ANSWERS | MERGE },
         { "--first", o->first, ANSWERS },
         { "--count", o->count, ANSWERS },
         { "--csv", o->csv, ANSWERS | MERGE },
@@ -263,7 +270,8 @@ static int eval_task(struct err *err)
            : runs == LOGLIK   ? eval_loglik(&options, err)
            : runs == DESCRIBE ? eval_describe(&options, err)
            : runs == EXTRACT  ? extract_file(extract, options.json, err)
-                              : eval_answers(&options, err);
+           : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)
+                                                             : eval_answers(&options, err);
 }
 
 static int cmd_eval_main(int argc, char **argv)
@@ -286,7 +294,8 @@ static int cmd_eval_main(int argc, char **argv)
     if (nargs && !merges)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
     else if (merges && !nargs)
-        rc = err_set(&err, ERR_ARG, "--merge: expected journals after the options, found none");
+        rc = err_set(&err, ERR_ARG,
+                     "--merge: expected journals or items after the options, found none");
     else if (!questions)
         rc = err_set(&err, ERR_ARG, "--questions: expected at least 1");
     else if (!max_tokens)

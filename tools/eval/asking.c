@@ -216,6 +216,7 @@ bool asking_take_token(void *arg, const struct decode_token *t)
                                .source = t->source,
                                .has_edge = t->has_edge,
                                .agrees = t->has_edge && t->edge_id == t->id };
+    w->hash = rand_u64(rand_u64(w->hash, t->id), t->source);
     w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
     if (t->source == SOURCE_CLOUD)
         asking_count_work(w, w->prompt + t->pos);
@@ -348,6 +349,7 @@ static int asking_fill(struct asked *out, const struct asking_sent *s,
     out->edge_ms = stats->edge_ms + stats->router_ms;
     out->audit = stats->audit;
     out->learnt = stats->learnt;
+    out->hash = s->hash;
     out->trace = a->trace;
     out->scores = a->scores;
     out->text = a->text;
@@ -392,13 +394,16 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
     return OK;
 }
 
-/* Judge the answer. */
+/* Judge the answer, if there is one, and tell whose it is. */
 static int asking_judge(struct asked *out, const struct asking_sent *s, struct err *err)
 {
     struct task_item item;
     int rc = task_item(&item, s->task, s->item, err);
     if (rc != OK)
         return rc;
+    out->id = item.id;
+    if (s->left_out)
+        return OK;
     task_cut(s->task, s->a->text);
     task_extract(out->answer, s->task, &item, out->text);
     text_line(out->answer);
@@ -419,7 +424,7 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
                          : asking_write(&stats, s, err);
     if (rc == OK && !s->left_out)
         rc = asking_fill(out, s, &stats, err);
-    if (rc == OK && !s->left_out)
+    if (rc == OK)
         rc = asking_judge(out, s, err);
     free(s->ids);
     a->oldest = (a->oldest + 1) % a->window;

@@ -110,7 +110,7 @@ struct asked_work {
 };
 
 struct asked {         /* one answer */
-    bool left_out;     /* longer than the context; nothing else is set */
+    bool left_out;     /* longer than the context; but for id, nothing else is set */
     bool right, citer; /* by the task's rule, and by CITER's */
     bool truncated;    /* at the limit of tokens */
     enum finish finish;
@@ -128,6 +128,8 @@ struct asked {         /* one answer */
     double edge_ms; /* of ms, in the small model and the router */
     struct decode_audit audit;
     size_t learnt;            /* answers of the cloud that taught the router */
+    uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
+    const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* What the limits have counted so far, this answer included, and the prefix of the last call;
      * borrowed until the next asking_take. NULL: there are no limits. */

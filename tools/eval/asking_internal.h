@@ -22,6 +22,7 @@ struct asking_sent {
     size_t call;          /* prefix of the latest call, 0: none; `asks` tokens were asked for */
     size_t asks;
     bool unbroken; /* all tokens since that call are the cloud's */
+    uint64_t hash;
     struct asked_work work;
     bool full; /* an allocation failed */
 };

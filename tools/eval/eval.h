@@ -18,7 +18,7 @@ struct eval_options {
     size_t questions;         /* 0: the task's default */
     size_t repeats;           /* trainings of each router that is named */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
-    const char *const *parts; /* [nparts] journals to put together in place of asking */
+    const char *const *parts; /* [nparts] journals or items to put together in place of asking */
     size_t nparts;
     size_t max_tokens;          /* limit of one answer; 0: the task's default */
     size_t context;             /* ppl: window; 0: the task's default */
@@ -33,7 +33,7 @@ struct eval_options {
     const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
     const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
-    const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
+    const char *jsonl, *items, *csv, *svg; /* paths of outputs; NULL: none */
     bool required; /* answers: --cloud was not given, so that a fault ends the run */
     bool describe; /* milli: describe the world in place of asking */
     bool json, quiet;
@@ -45,6 +45,8 @@ struct eval_options {
 
 /* Ask the items of a task under each policy, and judge the answers. */
 int eval_answers(const struct eval_options *o, struct err *err);
+/* Compute the figures of answers that were kept by --items: the parts. */
+int eval_figures(const struct eval_options *o, struct err *err);
 /* Let the small model pick the likeliest of the choices. */
 int eval_loglik(const struct eval_options *o, struct err *err);
 /* Measure how well the small model predicts a text; accuracy is the share of tokens it foresees. */

@@ -31,6 +31,7 @@ struct answers_run {
     struct eval_list list;
     struct asking asking;
     struct eval_run run;
+    struct items_file items;
     json_t *settings;              /* what the answers depend on */
     struct eval_about about;       /* borrows from them */
     struct eval_entry edge, cloud; /* for baselines that are not in the list */
@@ -93,7 +94,7 @@ static int answers_journal(struct answers_run *m, struct err *err)
     }
     struct eval_origin origin;
     eval_origin_begin(&origin, a, m->plan.asked.task);
-    m->plan.baselines = answers_free(m);
+    m->plan.baselines = answers_free(m) && !m->o->items; /* they are items of another run */
     m->settings = eval_plan_settings(&m->plan, m->o, &m->list, a, &m->clock, &origin);
     if (!m->settings)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
@@ -162,7 +163,10 @@ static int answers_begin(struct answers_run *m, struct err *err)
                                     .parallel = (size_t)json_integer_value(
                                         json_object_get(on, "parallel")) };
     eval_origin_read(&m->about.origin, m->settings, on);
-    return OK;
+    if (!m->o->items)
+        return OK;
+    m->run.items = &m->items;
+    return items_open(&m->items, m->o->items, m->about.task, &m->about.origin, &m->list, err);
 }
 
 /* Ask all items with one model alone: results[at]. */
@@ -439,6 +443,10 @@ int eval_answers(const struct eval_options *o, struct err *err)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     m->o = o;
     int rc = o->nparts ? answers_merge(m, err) : answers_ask(m, err);
+    if (rc == OK && o->items && (m->plan.paper || m->plan.by_cost))
+        rc = err_set(err, ERR_ARG,
+                     "--items: expected without --table and --target-cost, as shares "
+                     "tell its rows apart");
     if (rc == OK)
         rc = answers_begin(m, err);
     if (rc == OK)
@@ -447,6 +455,8 @@ int eval_answers(const struct eval_options *o, struct err *err)
         rc = answers_stopped(m, rc, err);
     if (rc == OK)
         rc = answers_missing(m, err);
+    int kept = output_file_close(&m->items.out, rc == OK, rc == OK ? err : NULL);
+    rc = rc == OK ? kept : rc;
     eval_run_end(&m->run);
     progress_end(m->run.progress);
     eval_journal_close(m->run.journal);

@@ -1,5 +1,6 @@
 #include "tools/eval/eval_journal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err)
 {
-    const char *answer = "";
+    const char *answer = "", *hash = "";
     json_int_t n[13] = { 0 };
     int right = 0, left_out = 0, citer = 0, truncated = 0;
     *out = (struct asked){ 0 };
@@ -125,7 +126,9 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
                     "prompt", &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
         json_unpack(line, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled", &n[7],
                     "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down", &n[11],
-                    "wasted", &n[12]) == 0;
+                    "wasted", &n[12]) == 0 &&
+        json_unpack(line, "{s:s, s?s}", "id", &out->id, "hash", &hash) == 0;
+    out->hash = strtoull(hash, NULL, 16);
     out->right = right;
     out->citer = citer;
     out->truncated = truncated;
@@ -196,8 +199,8 @@ static json_t *journal_text(const char *text)
     return out;
 }
 
-int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
-                       uint64_t subject, const struct asked *one, struct err *err)
+int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
+                       const struct asked *one, struct err *err)
 {
     const struct asked_work *w = &one->work;
     json_t *line = json_pack(
@@ -205,7 +208,7 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         "s:I, "
         "s:I, s:I}",
         "policy", key->policy, "share", journal_real(key->share), "point", (json_int_t)key->point,
-        "item", (json_int_t)key->item, "id", id, "subject", (json_int_t)subject, "right",
+        "item", (json_int_t)key->item, "id", one->id, "subject", (json_int_t)subject, "right",
         one->right, "citer", one->citer, "truncated", one->truncated, "left_out", one->left_out,
         "answer", one->answer, "ms", one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms,
         "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
@@ -217,6 +220,8 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
                   "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
+    if (one->hash)
+        json_object_set_new(rest, "hash", json_sprintf("%016" PRIx64, one->hash));
     if (one->missing) /* it is asked again */
         json_object_set_new(rest, "missing", json_integer((json_int_t)one->missing));
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one) ||

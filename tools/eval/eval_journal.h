@@ -47,13 +47,13 @@ int eval_journal_items(struct eval_items *out, const struct eval_journal *j, str
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* Read the answer, if the file has it: *found. Its trace is valid
- * until the next call, and so are the counts of the limits; scores and text are not kept.
- * ERR_FORMAT. */
+ * until the next call, and so are the counts of the limits and the id; scores and text are not
+ * kept, and older files have no hash. ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);
-/* Append an answer. id is the item's, and subject as in struct eval_items. ERR_IO. */
-int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
-                       uint64_t subject, const struct asked *one, struct err *err);
+/* Append an answer. subject is as in struct eval_items. ERR_IO. */
+int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
+                       const struct asked *one, struct err *err);
 /* True if the file has this answer. */
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
 

@@ -78,7 +78,8 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
         return OK;
     }
     bool fits = result_add_answer(r, one, subject) && result_add_time(&r->ttft, one->ttft_ms);
-    for (size_t i = 1; fits && i < one->tokens; i++)
+    size_t traced = one->trace ? one->tokens : 0;
+    for (size_t i = 1; fits && i < traced; i++)
         fits = result_add_time(&r->tbt, one->trace[i].ms);
     if (!fits)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
@@ -103,7 +104,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     r->edge_ms += one->edge_ms;
     audit_add(&r->audit, &one->audit);
     r->learnt += one->learnt;
-    for (size_t i = 0; eval_entry_scores(r->entry) && i < one->tokens; i++)
+    for (size_t i = 0; eval_entry_scores(r->entry) && i < traced; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);
     r->signs.kept = r->audit.kept;

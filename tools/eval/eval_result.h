@@ -77,7 +77,8 @@ struct eval_result {
  * share that is aimed at, or NaN. What is computed from all answers is NaN so far. */
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
 void eval_result_close(struct eval_result *r); /* all zero is fine */
-/* Add one answer to a question about this subject. ERR_NOMEM. */
+/* Add one answer to a question about this subject; without its trace, no times between tokens and
+ * no signs. ERR_NOMEM. */
 int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
                     struct err *err);
 /* Sort the times and group the questions, once all are answered; with another training of the

@@ -58,12 +58,9 @@ static int run_take(struct eval_run *run, const struct eval_result *r, size_t at
 {
     const struct eval_items *items = &run->plan->asked;
     const struct eval_journal_key key = run_key(run, r, items->at[at]);
-    struct task_item item;
     int rc = asking_take(one, run->asking, err);
     if (rc == OK && run->journal)
-        rc = task_item(&item, items->task, key.item, err);
-    if (rc == OK && run->journal)
-        rc = eval_journal_write(run->journal, &key, item.id, items->subject[at], one, err);
+        rc = eval_journal_write(run->journal, &key, items->subject[at], one, err);
     return rc;
 }
 
@@ -102,6 +99,8 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
         rc = err_set(err, ERR_FORMAT,
                      "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;
+    if (rc == OK && run->items && !one.left_out)
+        items_write(run->items, r, i, items->subject[at], &one);
     return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
 }
 

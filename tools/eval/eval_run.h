@@ -11,6 +11,7 @@
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_plan.h"
 #include "tools/eval/eval_result.h"
+#include "tools/eval/items.h"
 
 struct progress;
 struct err;
@@ -20,6 +21,7 @@ struct eval_run {
     const struct eval_plan *plan; /* without a task: all answers are in the journal */
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
+    struct items_file *items;     /* gets all answers; or NULL */
     size_t points;                /* shares or thresholds of each policy */
     struct progress *progress;    /* or NULL */
     size_t number, all;           /* results so far, the current one included; of the whole run */

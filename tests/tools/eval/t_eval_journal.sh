@@ -136,7 +136,7 @@ P="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f3
 run 0 $P $A --json
 plain "$dir/out" >"$dir/whole"
 command -v parallel >/dev/null 2>&1 || parallel() { xargs -P 2 -I {} "$@"; }
-sed -n '/^    .* parallel /p; /^    .* --merge /p; /^    .*SLURM/p' tools/eval/README.md |
+sed -n '/^    .* parallel /p; /^    .* --merge .*part-/p; /^    .*SLURM/p' tools/eval/README.md |
     sed 's/^ *//; s,build/mizzle,"$MIZZLE",; s/ 199 / 10 /; s/50/4/g' >"$dir/lines"
 [ "$(wc -l <"$dir/lines")" -eq 3 ] || fail "the lines of the README: $(cat "$dir/lines")"
 (
@@ -165,7 +165,7 @@ merge() {
 }
 p=$dir/part
 merge 'questions: expected answers to 11, found 7: a part is missing' "$p-0.jsonl" "$p-8.jsonl"
-merge 'journals after the options' -q
+merge 'journals or items after the options' -q
 sed '1s/"seed":"1"/"seed":"2"/' "$p-4.jsonl" >"$p-seed"
 merge 'part-seed: its answers .*: seed: expected "1", found "2"' "$p-0.jsonl" "$p-seed" "$p-8.jsonl"
 sed '/"calibrated":"max-prob"/s/"threshold":[^}]*/"threshold":0.5/' "$p-4.jsonl" >"$p-low"

@@ -1,0 +1,60 @@
+/* items.h - the answers of `mizzle eval` as lines of comma-separated values, without their texts,
+ * from which eval_figures.c computes every figure again without a model.
+ *
+ * Of the columns, form and pair are cut short; a pair is the fingerprints of both models (of a
+ * server that says none, its model's name); an item without an id has its number; group is the hash
+ * of its subject; policy is its label without the ending of a file,
+ * and without a file that is named as the policy; share is the target, or empty; run is the
+ * number of the training from 1; hash is that of struct asked, or empty. */
+#ifndef TOOLS_EVAL_ITEMS_H
+#define TOOLS_EVAL_ITEMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/cli/output_file.h"
+#include "tools/eval/eval_result.h"
+
+struct err;
+struct eval_origin;
+
+enum { ITEMS_OF = 176, ITEMS_WORD = 64 }; /* bytes of task,form,pair and of other fields */
+
+struct items_file { /* that is written */
+    struct output_file out;
+    const struct eval_list *list; /* of the policies */
+    char of[ITEMS_OF];            /* task,form,pair */
+};
+
+/* Begin a file with what all answers of a run share; list is borrowed. The caller closes f->out.
+ * ERR_IO, ERR_NOMEM. */
+int items_open(struct items_file *f, const char *path, const char *task,
+               const struct eval_origin *origin, const struct eval_list *list, struct err *err);
+/* Add an answer to item number `item`, by the training of *r that is running. */
+void items_write(struct items_file *f, const struct eval_result *r, size_t item, uint64_t subject,
+                 const struct asked *one);
+
+struct items_line {                                    /* that was read */
+    const char *path;                                  /* borrowed */
+    size_t number;                                     /* in its file */
+    char of[ITEMS_OF], row[ITEMS_OF + 2 * ITEMS_WORD]; /* row: of,policy,share */
+    char id[ITEMS_WORD], policy[ITEMS_WORD], share[ITEMS_WORD];
+    size_t run;
+    struct items_answer {
+        uint64_t group, hash, right_citer, right_answer, tokens, cloud, calls;
+    } is;
+};
+
+struct items {
+    struct items_line *at; /* [n] sorted by row, run and id */
+    size_t n, room;
+};
+
+/* True if the file begins as such files do. */
+bool items_begins(const char *path);
+/* Read all files. An answer that several lines have counts once. ERR_FORMAT names file and line;
+ * ERR_ARG: two lines contradict each other; ERR_IO, ERR_NOMEM. Free out->at in any case. */
+int items_read(struct items *out, const char *const *paths, size_t n, struct err *err);
+
+#endif
