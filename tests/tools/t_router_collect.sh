@@ -56,7 +56,7 @@ is() {
 collect 2
 collect 2 -o "$dir/x" --labels other
 collect 2 -o "$dir/x" --prompt other
-grep -q "lm-eval, chat or @FILE, found other" "$dir/err" || fail "$(cat "$dir/err")"
+grep -q "chat, @FILE or plain@FILE, found other" "$dir/err" || fail "$(cat "$dir/err")"
 collect 2 -o "$dir/x" --tap other
 collect 2 -o "$dir/x" --questions 0
 collect 2 -o "$dir/x" --calls 0

@@ -45,13 +45,14 @@ extern struct engine_options {
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }
 /* The form of prompts, as task_form_parse reads it, and examples, as task.h has them. */
-#define OPTION_ROW_PROMPT(form)                                                                  \
-    {                                                                                            \
-        "--prompt", NULL, OPTION_STR, form, "FORM",                                              \
-            "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "       \
-            "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a " \
-            "text in which {question}, {choices} and {labels} are replaced, within the chat "    \
-            "template if it is known (default: chat if the template is known, else citer)"       \
+#define OPTION_ROW_PROMPT(form)                                                                    \
+    {                                                                                              \
+        "--prompt", NULL, OPTION_STR, form, "FORM",                                                \
+            "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "         \
+            "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a "   \
+            "text in which {question}, {choices} and {labels} are replaced, within the chat "      \
+            "template if it is known and not plain@FILE (default: chat if the template is known, " \
+            "else citer)"                                                                          \
     }
 #define OPTION_ROW_SHOTS(shots)                                                               \
     {                                                                                         \

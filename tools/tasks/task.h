@@ -14,16 +14,16 @@
  * A form of one's own is a text in which {question}, {choices} and {labels} are replaced: by the
  * question alone, a line for each choice as in form citer ("A. pond"), and "A, B, C, D or E". Other
  * braces stay, and a newline at the end of the file is not part of it. With a known chat template
- * it is the user's message, else the whole prompt.
+ * it is the user's message, else, and as plain@FILE, the whole prompt.
  *
  * Form lm-eval may have solved examples in front of the question: the first items of a file, but
  * not the question itself, as the harness's sampler of the first N takes them.
  *
  * An answer ends at a stop string, before which the text is cut: a small model goes on with a
  * question of its own. In a plain form, citer or one's own, that is a line that begins with
- * "Question:"; in form lm-eval it is what the harness stops at, its own default of an empty line
- * where it only compares likelihoods; in form chat there is none, as the end of the turn ends the
- * answer.
+ * "Question:", or, if the form has an empty line itself, as solved examples do, an empty line; in
+ * form lm-eval it is what the harness stops at, its own default of an empty line where it only
+ * compares likelihoods; in form chat there is none, as the end of the turn ends the answer.
  *
  * The final answer is taken from the generated text alone, never from the prompt:
  *   milli           the last X of "answer is (X)"
@@ -61,7 +61,8 @@ struct task_options {
     const char *name; /* "milli", "csqa", "arc", "gsm8k" */
     const char *data; /* path of the file; NULL for milli */
     enum task_form form;
-    const char *own;   /* path of a form of one's own, with TASK_DEFAULT; or NULL */
+    const char
+        *own; /* path of a form of one's own, with TASK_DEFAULT or, plain, TASK_CITER; or NULL */
     const char *shots; /* form lm-eval: N:FILE, N examples from this file; or NULL */
     enum task_stream stream;
     uint64_t seed, world;       /* milli: of the questions, and of the world */
@@ -88,8 +89,8 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
-/* Set the form to the one of this name, citer, lm-eval or chat, or to that of @FILE; NULL: the
- * default. ERR_ARG names --prompt. */
+/* Set the form to the one of this name, citer, lm-eval or chat, or to that of @FILE or plain@FILE;
+ * NULL: the default. ERR_ARG names --prompt. */
 int task_form_parse(struct task_options *o, const char *name, struct err *err);
 
 /* Open a task. The whole file, at most 64 MiB, is read and checked first, so task_item can only run

@@ -13,13 +13,16 @@ static const char *const forms[] = { "citer", "lm-eval", "chat" }; /* as in enum
 
 int task_form_parse(struct task_options *o, const char *name, struct err *err)
 {
-    o->form = TASK_DEFAULT;
-    o->own = name && name[0] == '@' && name[1] ? name + 1 : NULL;
+    const char *plain = name && !strncmp(name, "plain@", 6) ? name + 5 : NULL;
+    const char *own = plain ? plain : name;
+    o->form = plain ? TASK_CITER : TASK_DEFAULT;
+    o->own = own && own[0] == '@' && own[1] ? own + 1 : NULL;
     for (size_t i = 0; name && i < sizeof(forms) / sizeof(forms[0]); i++)
         if (strcmp(name, forms[i]) == 0)
             o->form = (enum task_form)i;
-    if (name && !o->own && o->form == TASK_DEFAULT)
-        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval, chat or @FILE, found %s",
+    if (name && !o->own && (plain || o->form == TASK_DEFAULT))
+        return err_set(err, ERR_ARG,
+                       "--prompt: expected citer, lm-eval, chat, @FILE or plain@FILE, found %s",
                        name);
     return OK;
 }
@@ -107,9 +110,11 @@ bool task_settle(struct task *t, const struct chat *chat, struct err *note)
 
 const char *const *task_stops(const struct task *t)
 {
-    static const char *const run_on[] = { "\nQuestion:", NULL };
+    static const char *const run_on[] = { "\nQuestion:", NULL }, *const block[] = { "\n\n", NULL };
     if (!t->kind->file || t->form == TASK_CHAT)
         return NULL;
+    if (t->own && strstr(t->own, "\n\n"))
+        return block;
     return t->form == TASK_LM_EVAL ? t->kind->stops : run_on;
 }
 

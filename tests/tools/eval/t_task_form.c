@@ -141,6 +141,33 @@ static void prompts(struct task *t, size_t i, const char *want)
     CHECK(!strcmp(item.prompt, want));
 }
 
+/* As plain@FILE it is the whole prompt, whatever template the model has; it ends at an empty line
+ * if the form has one. */
+static void plain_form(struct task_options *o, const struct tokenizer *tok)
+{
+    struct chat *c;
+    struct task_item item;
+    struct err err = { "" };
+    char text[] = "So.\n\nQ\nQuestion: R";
+    CHECK(chat_open(&c, tok, "chatml", NULL, &err) == OK);
+    CHECK(task_form_parse(o, "plain@build/t_task_form.txt", &err) == OK && !strcmp(o->own, own));
+    for (int lines = 0; lines < 2; lines++) {
+        uint32_t *ids;
+        size_t n;
+        write_file(own, lines ? "{question}\n\n{choices}" : "{question}\n{choices}");
+        struct task *t = open_with(o);
+        CHECK(task_settle(t, c, &err) && !strncmp(task_form_name(t), "plain @", 7));
+        CHECK(task_item(&item, t, 0, &err) == OK);
+        CHECK(task_encode(&ids, &n, t, &item, tok, c, &err) == OK && n == strlen(item.prompt));
+        task_cut(t, text);
+        CHECK(!strcmp(text, lines ? "So." : "So.\n\nQ"));
+        free(ids);
+        task_close(t);
+    }
+    chat_close(c);
+    o->form = TASK_DEFAULT;
+}
+
 /* A form of one's own is known by what is in it, and other braces are text. */
 static void own_form(void)
 {
@@ -175,6 +202,7 @@ static void own_form(void)
         t = open_with(&o);
     }
     task_close(t);
+    plain_form(&o, tok);
     tokenizer_close(tok);
     o.name = "gsm8k";
     write_file(path, gsm8k);
@@ -199,7 +227,8 @@ static void own_form(void)
     o.name = "milli";
     o.data = NULL;
     refused(&o, ERR_ARG, "expected --task csqa, arc or gsm8k, found milli");
-    CHECK(task_form_parse(&o, "@", &err) == ERR_ARG && strstr(err.msg, "or @FILE, found @"));
+    CHECK(task_form_parse(&o, "@", &err) == ERR_ARG && strstr(err.msg, "or plain@FILE, found @"));
+    CHECK(task_form_parse(&o, "plain@", &err) == ERR_ARG && strstr(err.msg, "found plain@"));
 }
 
 /* Write n items; the question of each is its number, after these letters. */
