@@ -43,11 +43,11 @@ struct adapt {
 /* Refuse a router that cannot learn. */
 static int adapt_check(const struct router_form *f, const char *path, struct err *err)
 {
-    if (f->ncontexts || !f->hurdle)
+    if (!f->dim || !f->hurdle)
         return err_set(err, ERR_FORMAT,
                        "%s: expected a network with two outputs, which can learn (`mizzle router "
                        "train --head hurdle`), found %s",
-                       path, f->ncontexts ? "a table" : "one output");
+                       path, !f->dim ? "a table" : "one output");
     return OK;
 }
 

@@ -7,11 +7,13 @@
 #include "model/text/tokenizer.h"
 #include "router/policy.h"
 
+static const float FAR = 1e4f; /* a difference of logits beyond which a probability is 0 */
+
 static const char *const names[] = {
     [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob",
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
     [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
-    [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position",
+    [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined",
 };
 
 const char *policy_name(enum policy p)
@@ -39,9 +41,16 @@ bool policy_reads_router(enum policy p)
     return policy_reads_network(p) || p == POLICY_CONTEXT;
 }
 
+const char *policy_router(enum policy p)
+{
+    return p == POLICY_CONTEXT    ? "table"
+           : p == POLICY_COMBINED ? "network without hidden states"
+                                  : "network";
+}
+
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_PRICE;
+    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED;
 }
 
 bool policy_reads_logits(enum policy p)
@@ -49,33 +58,48 @@ bool policy_reads_logits(enum policy p)
     return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN || p == POLICY_ORACLE;
 }
 
-/* Return the largest value except x[but]. */
-static float largest_but(const float *x, size_t n, size_t but)
+/* Return the largest value except x[but], of at least two. */
+static float largest_but(const float *x, size_t n, size_t but, const struct kernels *k)
 {
-    float second = -INFINITY;
-    for (size_t i = 0; i < n; i++)
-        if (i != but && x[i] > second)
-            second = x[i];
-    return second;
+    size_t left = but ? k->argmax_f32(x, but) : but, right = but + 1;
+    right = right < n ? right + k->argmax_f32(x + right, n - right) : but;
+    return left == but || (right != but && x[right] > x[left]) ? x[right] : x[left];
+}
+
+void policy_confidence(struct policy_confidence *out, const float *logits, size_t size,
+                       const struct kernels *k)
+{
+    float sum[2];
+    size_t best = k->argmax_f32(logits, size);
+    float max = logits[best], second = max;
+    *out = (struct policy_confidence){ .best = best };
+    if (!isfinite(max)) /* no token is certain */
+        return;
+    k->expsum_f32(sum, logits, size, max);
+    out->p1 = 1 / sum[0];
+    out->margin = out->p1;
+    if (size > 1) {
+        second = largest_but(logits, size, best, k);
+        second = isfinite(second) ? second : max - FAR; /* NaN, or all others are impossible */
+        out->p2 = exp_f32(second - max) / sum[0];
+        out->margin = (1 - exp_f32(second - max)) / sum[0];
+        out->gap = max - second;
+    }
+    /* H = -sum p ln p with p = e^d / S: ln S - (sum e^d d) / S */
+    out->entropy = log_f64((double)sum[0]) - (double)sum[1] / (double)sum[0];
 }
 
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k)
 {
-    float sum[2], score;
-    size_t best = k->argmax_f32(logits, size);
-    float max = logits[best];
-    if (!isfinite(max)) /* no token is certain */
+    struct policy_confidence c;
+    float score;
+    policy_confidence(&c, logits, size, k);
+    if (!(c.p1 > 0))
         return 0;
-    k->expsum_f32(sum, logits, size, max);
-    if (p == POLICY_MAX_PROB) {
-        score = 1 / sum[0];
-    } else if (p == POLICY_MARGIN) {
-        score = (1 - exp_f32(largest_but(logits, size, best) - max)) / sum[0];
-    } else {
-        /* H = -sum p ln p with p = e^d / S: ln S - (sum e^d d) / S */
-        double h = log_f64((double)sum[0]) - (double)sum[1] / (double)sum[0];
-        score = size > 1 ? (float)(1 - h / log_f64((double)size)) : 1;
-    }
+    if (p == POLICY_ENTROPY)
+        score = size > 1 ? (float)(1 - c.entropy / log_f64((double)size)) : 1;
+    else
+        score = p == POLICY_MARGIN ? c.margin : c.p1;
     return score > 1 ? 1 : score > 0 ? score : 0;
 }
 

@@ -1,11 +1,11 @@
 /* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
- * the router's sigmoid. context: the last two ids, looked up in a table. max-prob: p1. margin: p1 -
- * p2. entropy: 1 - H / ln V, where V is the number of ids in use. price: what a call costs over
- * that plus what it is worth (price.h), so that it pays below 1/2. random: u(seed, position), so
- * that a threshold of 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees
- * with the local model, else p1. It asks the cloud for every token, so it saves nothing: it shows
- * the best that a router could do. position: 0 at a place of the answer that is named beforehand,
- * else 1. */
+ * the router's sigmoid. combined: that of a router which never reads the hidden state (features.h).
+ * context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H /
+ * ln V, where V is the number of ids in use. price: what a call costs over that plus what it is
+ * worth (price.h), so that it pays below 1/2. random: u(seed, position), so that a threshold of
+ * 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees with the local
+ * model, else p1. It asks the cloud for every token, so it saves nothing: it shows the best that a
+ * router could do. position: 0 at a place of the answer that is named beforehand, else 1. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
@@ -18,6 +18,7 @@ struct tokenizer;
 
 enum policy {
     POLICY_MLP,
+    POLICY_COMBINED,
     POLICY_CONTEXT,
     POLICY_ENTROPY,
     POLICY_MAX_PROB,
@@ -35,12 +36,26 @@ const char *policy_name(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True unless all tokens are treated alike: always and never have no score. */
 bool policy_scores(enum policy p);
-/* True when the score comes from a router: a network for mlp and price, a table for context. */
+/* True when the score comes from a router: a network for mlp, combined and price, a table for
+ * context. */
 bool policy_reads_router(enum policy p);
+/* Return what router that must be, as router_kind says it. */
+const char *policy_router(enum policy p);
 /* True when that is a network. */
 bool policy_reads_network(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
+/* How sure the local model is of its next token. */
+struct policy_confidence {
+    size_t best;    /* the likeliest id */
+    float p1, p2;   /* probabilities of the two likeliest; of one id alone, p2 is 0 */
+    float margin;   /* p1 - p2 */
+    float gap;      /* difference of their logits; of one id alone, 0 */
+    double entropy; /* nats */
+};
+/* Measure it over logits[size], size >= 1; all but best is 0 when the largest is not finite. */
+void policy_confidence(struct policy_confidence *out, const float *logits, size_t size,
+                       const struct kernels *k);
 /* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not
  * finite. */
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);

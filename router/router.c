@@ -22,7 +22,7 @@ struct router {
     bool has_threshold;
     float threshold;
     struct router_about about;
-    struct router_context *contexts; /* [ncontexts] a table, or NULL */
+    struct router_context *contexts; /* [ncontexts] a table, alone or for the features; or NULL */
     size_t ncontexts;
 };
 
@@ -67,7 +67,8 @@ static bool router_copy(struct router *r, const struct router_form *f)
         if (r->contexts)
             memcpy(r->contexts, f->contexts, f->ncontexts * sizeof(*r->contexts));
         r->ncontexts = f->ncontexts;
-        return r->contexts;
+        if (!r->contexts || !f->dim)
+            return r->contexts;
     }
     r->b2 = f->b2;
     r->b2_differs = f->b2_differs;
@@ -123,12 +124,29 @@ void router_relearn(struct router *r, const struct router_form *f)
 
 bool router_is_table(const struct router *r)
 {
-    return r->contexts;
+    return !r->w1.cols;
 }
 
 size_t router_dim(const struct router *r)
 {
     return r->w1.cols;
+}
+
+bool router_reads_features(const struct router *r)
+{
+    return r->contexts && r->w1.cols;
+}
+
+bool router_is_combined(const struct router *r)
+{
+    return r->contexts && r->w1.cols == FEATURES;
+}
+
+const char *router_kind(const struct router *r)
+{
+    return router_is_table(r)      ? "table"
+           : router_is_combined(r) ? "network without hidden states"
+                                   : "network";
 }
 
 enum tap router_tap(const struct router *r)
@@ -150,7 +168,20 @@ bool router_threshold(const struct router *r, float *threshold)
 
 size_t router_scratch(const struct router *r)
 {
-    return (panels_count(r->w1.rows) + 1) * PANEL;
+    return (panels_count(r->w1.rows) + 1) * PANEL + (router_reads_features(r) ? r->w1.cols : 0);
+}
+
+const float *router_inputs(const struct router *r, const float *hidden,
+                           const float features[FEATURES], float *scratch)
+{
+    if (!router_reads_features(r))
+        return hidden;
+    size_t dim = r->w1.cols - FEATURES;
+    float *x = scratch + (panels_count(r->w1.rows) + 1) * PANEL;
+    if (dim)
+        memcpy(x, hidden, dim * sizeof(*x));
+    memcpy(x + dim, features, FEATURES * sizeof(*x));
+    return x;
 }
 
 void router_threads(struct router *r, struct pool *pool)
@@ -173,12 +204,12 @@ static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
     h->r->k->matmul_f32(h->y, panels_count(w->rows) * PANEL, w, h->x, w->cols, 1, first, last);
 }
 
-float router_score(const struct router *r, const float *hidden, float *scratch)
+float router_score(const struct router *r, const float *x, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
     size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
     float *z = scratch + room; /* the second matrix is one panel: 1 or 2 rows, then padding */
-    struct hidden_layer h = { r, hidden, scratch };
+    struct hidden_layer h = { r, x, scratch };
     pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
     for (size_t i = 0; i < width; i++) {
         float a = scratch[i] + r->b1[i];

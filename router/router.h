@@ -6,7 +6,9 @@
  * a second output on the same hidden layer and factors the chance of a wrong token: the cloud's
  * token must differ, and the local one be wrong where it does (a two-part, or hurdle, model: Cragg,
  * Econometrica 39, 1971). The table is the baseline that knows the place and nothing else: its
- * score depends on the last two ids. */
+ * score depends on the last two ids. A network may read the features of features.h behind the
+ * hidden state (a mixed one), or alone (combined, a baseline); the table that one of these is made
+ * from is then part of it. */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
 
@@ -15,6 +17,7 @@
 #include <stdint.h>
 
 #include "model/session.h"
+#include "router/features.h"
 
 struct err;
 struct pool;
@@ -42,12 +45,12 @@ struct router_context {
 };
 
 /* The numbers of a router, row-major, as a file holds them and training makes them: a network, or,
- * if ncontexts > 0, a table. */
+ * if dim is 0, a table. */
 struct router_form {
-    size_t dim, width;
-    float *w1; /* [width][dim] */
-    float *b1; /* [width] */
-    float *w2; /* [width]; hurdle: [2][width] */
+    size_t dim, width; /* dim: all inputs; with contexts, the last FEATURES are features.h's */
+    float *w1;         /* [width][dim] */
+    float *b1;         /* [width] */
+    float *w2;         /* [width]; hurdle: [2][width] */
     float b2;
     bool hurdle;      /* there is a second output: does the cloud's token differ? */
     float b2_differs; /* its bias */
@@ -59,8 +62,8 @@ struct router_form {
     bool learns;
     uint64_t began;   /* router_form_origin of the router from which it began */
     uint64_t answers; /* of the cloud that it has learnt from */
-    /* [ncontexts], ascending by before, then last. before -1: whatever it is; last -1 as well: the
-     * mean, which every table has. */
+    /* [ncontexts], for the features or alone, ascending by before, then last. before -1: whatever
+     * it is; last -1 as well: the mean, which every table has. */
     struct router_context *contexts;
     size_t ncontexts;
 };
@@ -100,7 +103,12 @@ size_t router_size(size_t dim, size_t width);
 
 /* True for a table, which router_score_ids reads; false for a network, for router_score. */
 bool router_is_table(const struct router *r);
-size_t router_dim(const struct router *r); /* 0 for a table */
+size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
+/* True for a network that reads features, and for one that reads nothing else. */
+bool router_reads_features(const struct router *r);
+bool router_is_combined(const struct router *r);
+/* Return what it is, for people: "network", "network without hidden states" or "table". */
+const char *router_kind(const struct router *r);
 enum tap router_tap(const struct router *r);
 const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
 const struct router_about *router_about(const struct router *r);
@@ -108,12 +116,16 @@ const struct router_about *router_about(const struct router *r);
 bool router_threshold(const struct router *r, float *threshold);
 
 /* Return the probability, 0 to 1, that the local model's next token is good enough: sigmoid(w2 .
- * relu(w1 . x + b1) + b2). hidden: [dim] f32. scratch: [router_scratch] floats. Of a hurdle
+ * relu(w1 . x + b1) + b2). x: [dim] f32. scratch: [router_scratch] floats. Of a hurdle
  * network, whose first output is the probability that it is good enough where the cloud's token
  * differs: 1 - (1 - that) x router_differs. It cannot fail: when a hidden state overflows so that a
  * sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
-float router_score(const struct router *r, const float *hidden, float *scratch);
+/* Return the inputs of router_score [router_dim] from a hidden state and the features, which it
+ * may not read; they are the hidden state itself, or put together in scratch. */
+const float *router_inputs(const struct router *r, const float *hidden,
+                           const float features[FEATURES], float *scratch);
+float router_score(const struct router *r, const float *x, float *scratch);
 /* After router_score with this scratch: return the probability, 0 to 1, that the cloud's token
  * differs from the local one and that from the reference's, as samples say it (learn/samples.h); 1
  * without a second output, or if its sum is NaN. */
@@ -126,8 +138,9 @@ size_t router_width(const struct router *r);
  * under the (first) sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
 float router_parts(const struct router *r, const float *scratch, float *parts);
 
-/* Return a table's score for the token after ids[n]: that of the last two ids; of the last one if
- * these are not in the table; the mean if that is not there either. n may be 0. */
+/* Return the score of a table, or of a network's own, for the token after ids[n]: that of the last
+ * two ids; of the last one if these are not in the table; the mean if that is not there either. n
+ * may be 0. */
 float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
 
 /* Share the work of each score among the threads of this pool from now on; the score stays the

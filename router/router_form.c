@@ -40,14 +40,21 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, bool hur
     return err_set(err, ERR_NOMEM, "router: out of memory");
 }
 
-int router_form_open_contexts(struct router_form *out, size_t n, struct err *err)
+/* Allocate a table of n rows. */
+static int contexts_open(struct router_form *f, size_t n, struct err *err)
 {
-    *out = (struct router_form){ .ncontexts = n };
     if (n < 1 || n > ROUTER_MAX_CONTEXTS)
         return err_set(err, ERR_ARG, "router: expected a table of 1 to %d rows, found %zu",
                        ROUTER_MAX_CONTEXTS, n);
-    out->contexts = calloc(n, sizeof(*out->contexts));
-    return out->contexts ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+    f->contexts = calloc(n, sizeof(*f->contexts));
+    f->ncontexts = f->contexts ? n : 0;
+    return f->contexts ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
+int router_form_open_contexts(struct router_form *out, size_t n, struct err *err)
+{
+    *out = (struct router_form){ 0 };
+    return contexts_open(out, n, err);
 }
 
 void router_form_close(struct router_form *f)
@@ -89,7 +96,8 @@ uint64_t router_form_origin(const struct router_form *f)
     const uint64_t words[] = { f->width, f->dim, f->hurdle, (uint64_t)f->tap };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
     h = fingerprint_floats(fingerprint_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
-    return fingerprint_floats(fingerprint_floats(h, f->w2, f->width << f->hurdle), b2, 2);
+    h = fingerprint_floats(fingerprint_floats(h, f->w2, f->width << f->hurdle), b2, 2);
+    return f->ncontexts ? fingerprint_floats(h, &f->contexts->before, 3 * f->ncontexts) : h;
 }
 
 uint64_t router_form_sum(const struct router_form *f)
@@ -130,15 +138,12 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
 {
     size_t w = f->width, d = f->dim, rows = 1 + f->hurdle, size = sizeof(float);
     const float b2[] = { f->b2, f->b2_differs };
-    const struct tensor network[] = {
+    const struct tensor tensors[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
         { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
         { "router.b2", W_F32, 1, { rows }, b2, rows * size },
-    };
-    const struct tensor table = {
-        "context.table",     W_F32,       2,
-        { f->ncontexts, 3 }, f->contexts, f->ncontexts * sizeof(*f->contexts)
+        { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
     };
     char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "", began[17] = "",
          answers[21] = "", sum[17] = "";
@@ -154,7 +159,7 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
         snprintf(answers, sizeof(answers), "%" PRIu64, f->answers);
         snprintf(sum, sizeof(sum), "%016" PRIx64, router_form_sum(f));
     }
-    router_form_entry(meta, &n, "tap", f->ncontexts ? "" : tap_names[f->tap]);
+    router_form_entry(meta, &n, "tap", !d ? "" : tap_names[f->tap]);
     router_form_entry(meta, &n, "threshold", threshold);
     router_form_entry(meta, &n, "share", share);
     router_form_entry(meta, &n, "model", model);
@@ -164,9 +169,9 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     router_form_entry(meta, &n, "began", began);
     router_form_entry(meta, &n, "answers", answers);
     router_form_entry(meta, &n, "sum", sum);
-    return f->ncontexts
-               ? safetensors_write(path, &table, 1, meta, err)
-               : safetensors_write(path, network, sizeof(network) / sizeof(network[0]), meta, err);
+    size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
+    ntensors -= first + !f->ncontexts;
+    return safetensors_write(path, tensors + first, ntensors, meta, err);
 }
 
 /* Read the tap from the metadata; final is the default. */
@@ -336,7 +341,7 @@ static int read_table(struct router_form *f, const struct weights *w, const stru
                        "dimensions [%zu,%zu]",
                        path, ROUTER_MAX_CONTEXTS, t->ndim, t->shape[0],
                        t->ndim > 1 ? t->shape[1] : 0);
-    int rc = router_form_open_contexts(f, t->shape[0], err);
+    int rc = contexts_open(f, t->shape[0], err);
     return rc == OK ? read_tensor(&f->contexts->before, w, "context.table", f->ncontexts, 3, err)
                     : rc;
 }
@@ -352,9 +357,9 @@ static int read_safetensors(struct router_form *f, const char *path, struct err 
     const struct tensor *table = weights_find(w, "context.table");
     if (network)
         rc = read_network(f, w, network, path, err);
-    else if (table)
+    if (rc == OK && table)
         rc = read_table(f, w, table, path, err);
-    else
+    if (!network && !table)
         rc = err_set(err, ERR_FORMAT, "%s: tensor router.w1: expected in a router, found none",
                      path);
     if (rc == OK)
@@ -417,9 +422,16 @@ static int check_table(const struct router_form *f, const char *file, struct err
 
 int router_form_check(const struct router_form *f, const char *file, struct err *err)
 {
-    if (f->ncontexts)
-        return check_table(f, file, err);
-    int rc = check_finite(f->w1, f->width * f->dim, file, "router.w1", err);
+    int rc = f->ncontexts ? check_table(f, file, err) : OK;
+    if (rc == OK && f->dim && f->ncontexts && f->dim < FEATURES)
+        rc =
+            err_set(err, ERR_FORMAT,
+                    "%s: tensor router.w1: expected at least %d inputs beside a table of contexts, "
+                    "found %zu",
+                    file, FEATURES, f->dim);
+    if (rc != OK || !f->dim)
+        return rc;
+    rc = check_finite(f->w1, f->width * f->dim, file, "router.w1", err);
     if (rc == OK)
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)

@@ -33,8 +33,7 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     char beside[ROUTING_PATH];
     struct err note;
     const char *path = o->router;
-    bool table = o->policy && r->policy == POLICY_CONTEXT;
-    if (!path && routing_find_router(beside, o->model, table))
+    if (!path && routing_find_router(beside, o->model, o->policy ? r->policy : POLICY_MLP))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
         bool learnt = o->adapt && access(o->adapt, F_OK) == 0;
@@ -47,12 +46,13 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         if (note.msg[0])
             routing_add_note(r, "", note.msg);
         if (!o->policy)
-            r->policy = router_is_table(r->router) ? POLICY_CONTEXT
-                        : o->worth > 0             ? POLICY_PRICE
-                                                   : POLICY_MLP;
-        else if (router_is_table(r->router) != table)
+            r->policy = router_is_table(r->router)      ? POLICY_CONTEXT
+                        : router_is_combined(r->router) ? POLICY_COMBINED
+                        : o->worth > 0                  ? POLICY_PRICE
+                                                        : POLICY_MLP;
+        else if (strcmp(router_kind(r->router), policy_router(r->policy)) != 0)
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
-                           path, table ? "table" : "network", table ? "network" : "table");
+                           path, policy_router(r->policy), router_kind(r->router));
     } else if (!o->policy) {
         r->policy = POLICY_NEVER;
     } else if (policy_reads_router(r->policy)) {
@@ -134,10 +134,11 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
     if (o->policy && !policy_parse(&r->policy, o->policy))
-        return err_set(err, ERR_ARG,
-                       "policy: expected mlp, price, context, entropy, max-prob, margin, random, "
-                       "position, always or never, found %s",
-                       o->policy);
+        return err_set(
+            err, ERR_ARG,
+            "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
+            "position, always or never, found %s",
+            o->policy);
     if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
     if (o->threshold < 0 || o->threshold > 1)

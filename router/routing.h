@@ -66,10 +66,10 @@ int routing_close(struct routing *r, struct err *err);
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
 /* Find the router that belongs to a model, which has any name that find_model takes: for a network
  * FILE.router.safetensors beside FILE.gguf or FILE-00001-of-0000N.gguf, or router.safetensors in a
- * folder; for a table "context" instead of "router". For a model in Hugging Face's cache also
- * models--ORG--NAME/router.safetensors, which outlives its snapshots and suits all its types. False
- * if there is none. */
-bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table);
+ * folder; for the policies context and combined their name instead of "router". For a model in
+ * Hugging Face's cache also models--ORG--NAME/router.safetensors, which outlives its snapshots and
+ * suits all its types. False if there is none. */
+bool routing_find_router(char out[ROUTING_PATH], const char *model, enum policy p);
 /* Open a router and check that it was made for this engine's model. If only the type of the
  * model's weights is another, *note is one line for the user, else empty. A router of another model
  * is ERR_FORMAT, which names both; one that names no model is accepted. */

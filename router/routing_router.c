@@ -20,12 +20,12 @@ static bool routing_beside(char out[ROUTING_PATH], const char *path, size_t n, c
     return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
 }
 
-bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table)
+bool routing_find_router(char out[ROUTING_PATH], const char *model, enum policy p)
 {
     char path[FIND_PATH], repository[FIND_PATH];
     struct stat st;
     unsigned number, count;
-    const char *what = table ? "context" : "router";
+    const char *what = p == POLICY_CONTEXT || p == POLICY_COMBINED ? policy_name(p) : "router";
     if (find_model(path, model, NULL) != OK)
         return false;
     size_t n = strlen(path);
@@ -50,10 +50,11 @@ int routing_fit_router(struct router *r, const struct engine *e, const char *pat
                        "%s: model: expected %s (%016" PRIx64 "), which runs here, found %s "
                        "(%016" PRIx64 ")",
                        path, e->name, model, a->name, a->model);
-    if (!router_is_table(r) && router_dim(r) != hidden)
+    size_t reads = router_dim(r) - (router_reads_features(r) ? FEATURES : 0);
+    if (reads && reads != hidden)
         return err_set(err, ERR_FORMAT,
                        "%s: hidden size: expected %zu, as the model has, found %zu", path, hidden,
-                       router_dim(r));
+                       reads);
     if (a->weights[0] && e->weights && strcmp(a->weights, e->weights) != 0)
         err_set(note, OK, "%s was calibrated with weights of type %s, and the model has %s", path,
                 a->weights, e->weights);

@@ -65,6 +65,12 @@ bool step_is_lazy(const struct step *s)
     return s->lazy != NULL;
 }
 
+/* True when a score needs what the head gives, beside the hidden state. */
+static bool step_reads_features(const struct step *s)
+{
+    return policy_reads_network(s->o->policy) && router_reads_features(s->text.router);
+}
+
 /* Return how many of the first `most` ids of the text the session has. */
 static size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
 {
@@ -114,7 +120,7 @@ static bool step_reads_head(struct step *s, size_t at)
     bool cloud = o->policy == POLICY_ALWAYS;
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
-    else if (o->policy == POLICY_MLP)
+    else if (o->policy == POLICY_MLP || o->policy == POLICY_COMBINED)
         cloud = row->scored && step_routes(s, row->score, at);
     else if (o->policy == POLICY_PRICE)
         cloud = row->scored &&
@@ -137,7 +143,8 @@ static void step_want_of(struct step *s, size_t at, enum step_want want)
     s->nrows = 0;
     for (size_t n = at; n < v->first + v->n; n++) {
         const struct view_row *row = view_row(v, n);
-        bool open = want == STEP_SCORE ? !row->scored : !row->picked;
+        bool open = want == STEP_HEAD ? !row->picked
+                                      : !row->scored && (row->picked || !step_reads_features(s));
         if (n == at || (open && (want == STEP_SCORE || step_reads_head(s, n))))
             s->rows[s->nrows++] = n - v->pass;
     }
@@ -161,7 +168,8 @@ const struct view_row *step_score(struct step *s, size_t at)
     const struct view_row *row = view_row(&s->view, at);
     if (row && row->scored)
         return row;
-    step_want_of(s, at, policy_reads_network(s->o->policy) ? STEP_SCORE : STEP_HEAD);
+    bool head = step_reads_features(s) ? !row || !row->picked : !policy_reads_network(s->o->policy);
+    step_want_of(s, at, head ? STEP_HEAD : STEP_SCORE);
     return NULL;
 }
 
@@ -280,6 +288,12 @@ void step_give_rows(struct step *s, size_t n)
     s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
 
+const float *step_features(struct step *s, size_t row)
+{
+    const struct view_row *r = view_row(&s->view, s->view.pass + row);
+    return r && step_reads_features(s) ? r->features : NULL;
+}
+
 void step_give_score(struct step *s, size_t row, float score, float differs)
 {
     struct view_row *r = view_row(&s->view, s->view.pass + row);
@@ -308,6 +322,10 @@ void step_give_head(struct step *s, size_t row, const float *logits)
         r->picked = true;
     }
     s->stats->edge_ms += step_lap(&s->since);
+    if (r && step_reads_features(s)) {
+        const struct features_text t = { s->text.tok, session_ids(s->text.session), n, s->text.n };
+        features_of(r->features, &t, logits, s->size, s->text.router, s->kernels);
+    }
     if (!r || !policy_reads_logits(p))
         return;
     p = p == POLICY_ORACLE ? POLICY_MAX_PROB : p;
@@ -401,10 +419,9 @@ static int step_begin(struct step *s)
     const struct decode_options *o = s->o;
     const struct router *router = s->text.router;
     if (policy_reads_router(o->policy) &&
-        (!router || router_is_table(router) != (o->policy == POLICY_CONTEXT)))
+        (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
         return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(o->policy),
-                       policy_reads_network(o->policy) ? "network" : "table");
+                       policy_name(o->policy), policy_router(o->policy));
     if (o->policy == POLICY_POSITION && !o->place)
         return err_set(&s->err, ERR_ARG, "policy position needs a place");
     int rc = stops_begin(&s->stops, o->stops, &s->err);

@@ -25,7 +25,7 @@ struct step;
 
 enum step_want {
     STEP_ROWS = 1,
-    STEP_SCORE, /* the router's, of the policies mlp and price */
+    STEP_SCORE, /* the router's, of the policies that read a network */
     STEP_HEAD,
     STEP_CLOUD, /* there is nothing to do but to wait: for an answer, or a moment for a draft */
     STEP_DONE   /* the text has ended, or an error has ended it */
@@ -58,6 +58,9 @@ const size_t *step_rows(const struct step *s, size_t *n);
 
 /* Say that the session has the first n ids, after an evaluation of these alone. */
 void step_give_rows(struct step *s, size_t n);
+/* Return the features of a row whose score is wanted, for router_inputs; NULL if the router reads
+ * none. */
+const float *step_features(struct step *s, size_t row);
 /* Give router_score and router_differs of a row. */
 void step_give_score(struct step *s, size_t row, float score, float differs);
 /* With decode_options.adapt: give the hidden units that router_score has left for this row. */

@@ -70,18 +70,21 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     uint32_t gold = text->ids[at];
     bool right = collect_same(c, (uint32_t)edge, gold);
     bool decided = right || c->o->labels == COLLECT_MATCH;
-    const struct sample_row row = { .edge = (int32_t)edge,
-                                    .cloud = SAMPLE_NOT_ASKED,
-                                    .gold = (int32_t)gold,
-                                    .before = { at > 1 ? (int32_t)text->ids[at - 2]
-                                                       : SAMPLE_NOT_ASKED,
-                                                (int32_t)text->ids[at - 1] },
-                                    .text = (int32_t)w->number,
-                                    .subject = text->subject,
-                                    .label = right,
-                                    .way = (uint8_t)(right     ? SAMPLE_EDGE_RIGHT
-                                                     : decided ? SAMPLE_EDGE_WRONG
-                                                               : SAMPLE_UNDECIDED) };
+    struct sample_row row = { .edge = (int32_t)edge,
+                              .cloud = SAMPLE_NOT_ASKED,
+                              .gold = (int32_t)gold,
+                              .before = { at > 1 ? (int32_t)text->ids[at - 2] : SAMPLE_NOT_ASKED,
+                                          (int32_t)text->ids[at - 1] },
+                              .text = (int32_t)w->number,
+                              .subject = text->subject,
+                              .label = right,
+                              .way = (uint8_t)(right     ? SAMPLE_EDGE_RIGHT
+                                               : decided ? SAMPLE_EDGE_WRONG
+                                                         : SAMPLE_UNDECIDED) };
+    float features[FEATURES];
+    const struct features_text t = { c->tok, text->ids, at, text->prompt };
+    features_of(features, &t, session_logits(c->session, back), tokenizer_size(c->tok), NULL, k);
+    memcpy(row.features, features, sizeof(row.features));
     return sample_shard_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
 }
 

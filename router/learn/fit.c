@@ -12,7 +12,8 @@ enum { SPLIT = 5, MAX_BATCH = 4096 }; /* SPLIT: one subject in five is held out 
 
 static const char *const heads[] = {
     [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",   [FIT_LINEAR] = "linear",
-    [FIT_CONTEXT] = "context", [FIT_HURDLE] = "hurdle",
+    [FIT_CONTEXT] = "context", [FIT_HURDLE] = "hurdle", [FIT_COMBINED] = "combined",
+    [FIT_MIX] = "mix",
 };
 
 const char *fit_head_name(enum fit_head h)
@@ -419,11 +420,11 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err)
 {
-    static const struct fit_ops *const ops[] = { [FIT_MLP] = &fit_ops_mlp,
-                                                 [FIT_CITER] = &fit_ops_citer,
-                                                 [FIT_LINEAR] = &fit_ops_linear,
-                                                 [FIT_CONTEXT] = NULL,
-                                                 [FIT_HURDLE] = &fit_ops_mlp };
+    static const struct fit_ops *const ops[] = {
+        [FIT_MLP] = &fit_ops_mlp, [FIT_CITER] = &fit_ops_citer, [FIT_LINEAR] = &fit_ops_linear,
+        [FIT_CONTEXT] = NULL,     [FIT_HURDLE] = &fit_ops_mlp,  [FIT_COMBINED] = &fit_ops_mlp,
+        [FIT_MIX] = &fit_ops_mlp
+    };
     struct fit t = { .s = s,
                      .o = o,
                      .k = k,
@@ -431,6 +432,9 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                      .dim = s->dim,
                      .ops = ops[o->head],
                      .hurdle = o->head == FIT_HURDLE };
+    struct samples with = { 0 };
+    struct router_form table = { 0 };
+    bool features = o->head == FIT_COMBINED || o->head == FIT_MIX;
     *out = (struct router_form){ 0 };
     *report = (struct fit_report){ 0 };
     if (t.ops)
@@ -438,12 +442,26 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     int rc = fit_check(&t, err);
     if (rc == OK)
         rc = fit_split(&t, report, err);
+    if (rc == OK && features)
+        rc = fit_inputs(&with, &table, &t, o->head == FIT_MIX, err);
+    if (rc == OK && features) {
+        t.s = &with;
+        t.dim = with.dim;
+        t.ops->size(&t);
+    }
     if (rc == OK)
         rc = t.ops ? fit_network(out, report, &t, err) : fit_contexts(out, &t, err);
+    if (rc == OK && features) {
+        out->contexts = table.contexts;
+        out->ncontexts = table.ncontexts;
+        table = (struct router_form){ 0 };
+    }
     if (rc == OK)
         rc = fit_finish(report, &t, out, err);
     if (rc != OK)
         router_form_close(out);
+    router_form_close(&table);
+    fit_inputs_close(&with);
     os_free(t.arena, t.arena_bytes);
     free(t.times);
     free(t.train);

@@ -12,6 +12,9 @@
  * from all tokens whether the cloud's differs; the first mostly from those where it does. Wrong
  * tokens are not weighted up, so scores are near probabilities, though cautious ones: tokens where
  * both models agree draw the first output towards right. Labels match cannot tell the two apart.
+ * combined: mlp on the features of features.h alone. mix: mlp on the hidden state and these. Their
+ * table is counted as for context; a training sample is scored by one that was counted without its
+ * subject, since otherwise the table would have seen the label.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
@@ -24,7 +27,7 @@
 
 struct pool;
 
-enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_HURDLE };
+enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_HURDLE, FIT_COMBINED, FIT_MIX };
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */

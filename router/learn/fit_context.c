@@ -79,7 +79,7 @@ static bool fit_context_ids(const uint32_t before[2])
 
 int fit_contexts(struct router_form *out, const struct fit *t, struct err *err)
 {
-    struct counted *c = calloc(t->ntrain, sizeof(*c));
+    struct counted *c = calloc(t->ntrain + 1, sizeof(*c));
     int rc = c ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < t->ntrain; i++) {
         const uint32_t *before = t->s->before[t->train[i]];

@@ -12,7 +12,14 @@ struct pool;
 struct fit;
 
 /* Keys of the kinds of random draws. */
-enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS, FIT_KEY_RESAMPLE };
+enum fit_key {
+    FIT_KEY_SPLIT = 1,
+    FIT_KEY_INIT,
+    FIT_KEY_ORDER,
+    FIT_KEY_LABELS,
+    FIT_KEY_RESAMPLE,
+    FIT_KEY_FOLD
+};
 
 /* A head that is trained in batches. */
 struct fit_ops {
@@ -117,5 +124,12 @@ void fit_adam_panel(struct fit *t, size_t at, const float *g, size_t cols, size_
 
 /* Count a table over the last two ids in the training part. */
 int fit_contexts(struct router_form *out, const struct fit *t, struct err *err);
+
+/* Make *with the samples of t->s whose inputs are those of head combined or, with the hidden
+ * states, mix. Only x and dim are its own, which fit_inputs_close frees. The table of *table, which
+ * is empty, is counted in the training part. ERR_NOMEM, errors of fit_contexts. */
+int fit_inputs(struct samples *with, struct router_form *table, const struct fit *t, bool hidden,
+               struct err *err);
+void fit_inputs_close(struct samples *with);
 
 #endif

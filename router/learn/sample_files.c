@@ -73,6 +73,7 @@ int sample_files_append(struct samples *out, const struct sample_shard *s, uint3
     for (size_t i = 0; rc == OK && i < s->n; i++) {
         const struct sample_row *r = &s->rows[i];
         const struct sample one = { .x = s->hidden + i * s->dim,
+                                    .features = r->features,
                                     .label = r->label,
                                     .differs = sample_files_differs(r),
                                     .group = r->subject,

@@ -39,6 +39,8 @@ static const struct column {
     { "before", W_I32, 2, offsetof(struct sample_row, before), 8 },
     { "text", W_I32, 0, offsetof(struct sample_row, text), 4 },
     { "subject", W_U32, 0, offsetof(struct sample_row, subject), 4 },
+    { "features", W_F32, FEATURE_CONTEXT, offsetof(struct sample_row, features),
+      FEATURE_CONTEXT * sizeof(float) },
 };
 enum { COLUMNS = sizeof(columns) / sizeof(*columns) };
 
@@ -242,6 +244,18 @@ static int sample_shard_range(const char *path, const char *tensor, size_t row, 
                    path, tensor, row, low, high, found);
 }
 
+/* Refuse values of a row that are not finite. */
+static int sample_shard_finite(const char *path, const char *tensor, size_t row, const float *x,
+                               size_t n, struct err *err)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(x[k]))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: row %zu: expected finite values, found %g at %zu", path,
+                           tensor, row, (double)x[k], k);
+    return OK;
+}
+
 /* Check each number of a row. */
 static int sample_shard_check_row(const struct sample_shard *s, size_t i, const char *path,
                                   size_t vocab, struct err *err)
@@ -266,11 +280,10 @@ static int sample_shard_check_row(const struct sample_shard *s, size_t i, const 
     for (size_t c = 0; rc == OK && c < sizeof(checks) / sizeof(*checks); c++)
         rc = sample_shard_range(path, checks[c].tensor, i, checks[c].low, checks[c].high,
                                 checks[c].found, err);
-    for (size_t k = 0; rc == OK && k < s->dim; k++)
-        if (!isfinite(s->hidden[i * s->dim + k]))
-            rc = err_set(err, ERR_FORMAT,
-                         "%s: tensor hidden: row %zu: expected finite values, found %g at %zu",
-                         path, i, (double)s->hidden[i * s->dim + k], k);
+    if (rc == OK)
+        rc = sample_shard_finite(path, "hidden", i, s->hidden + i * s->dim, s->dim, err);
+    if (rc == OK)
+        rc = sample_shard_finite(path, "features", i, r->features, FEATURE_CONTEXT, err);
     return rc;
 }
 

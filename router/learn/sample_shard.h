@@ -1,7 +1,8 @@
 /* sample_shard.h - one file of a collection: the samples of a fixed range of texts.
  *
  * A shard is a safetensors file. Its tensors are hidden F32 [n][dim]; label and way U8 [n]; edge,
- * cloud, gold and text I32 [n]; before I32 [n][2]; subject U32 [n]. Its metadata holds the range
+ * cloud, gold and text I32 [n]; before I32 [n][2]; subject U32 [n]; features F32 [n][8], in the
+ * order of features.h. Its metadata holds the range
  * of texts, the counts, and the checksum of the collection that it belongs to. */
 #ifndef ROUTER_LEARN_SAMPLE_SHARD_H
 #define ROUTER_LEARN_SAMPLE_SHARD_H
@@ -9,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "router/features.h"
 
 struct err;
 
@@ -25,10 +28,11 @@ enum sample_way {
 enum { SAMPLE_NOT_ASKED = -1 }; /* the cloud's token; also an id before the text's first */
 
 struct sample_row {
-    int32_t edge, cloud, gold; /* ids */
-    int32_t before[2];         /* the id before the last one, the last one */
-    int32_t text;              /* number of the text in its task */
-    uint32_t subject;          /* hash of what the text asks about */
+    int32_t edge, cloud, gold;       /* ids */
+    int32_t before[2];               /* the id before the last one, the last one */
+    int32_t text;                    /* number of the text in its task */
+    uint32_t subject;                /* hash of what the text asks about */
+    float features[FEATURE_CONTEXT]; /* all but that of the table, which training makes */
     uint8_t label, way;
 };
 

@@ -27,9 +27,11 @@ static bool samples_resize(struct samples *s, size_t room)
     s->group = group ? group : s->group;
     uint32_t *text = realloc(s->text, room * sizeof(*text));
     s->text = text ? text : s->text;
+    float(*features)[FEATURES] = realloc(s->features, room * sizeof(*features));
+    s->features = features ? features : s->features;
     uint32_t(*before)[2] = realloc(s->before, room * sizeof(*before));
     s->before = before ? before : s->before;
-    if (!x || !label || !differs || !group || !text || !before)
+    if (!x || !label || !differs || !group || !text || !features || !before)
         return false;
     s->room = room;
     return true;
@@ -52,6 +54,9 @@ int samples_add(struct samples *s, const struct sample *one, struct err *err)
     s->differs[s->n] = one->differs;
     s->group[s->n] = one->group;
     s->text[s->n] = one->text;
+    memset(s->features[s->n], 0, sizeof(*s->features));
+    if (one->features)
+        memcpy(s->features[s->n], one->features, FEATURE_CONTEXT * sizeof(*one->features));
     memcpy(s->before[s->n++], one->before, sizeof(one->before));
     return OK;
 }
@@ -63,6 +68,7 @@ void samples_close(struct samples *s)
     free(s->differs);
     free(s->group);
     free(s->text);
+    free(s->features);
     free(s->before);
     *s = (struct samples){ 0 };
 }

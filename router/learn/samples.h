@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "router/features.h"
+
 struct err;
 struct router;
 
@@ -18,16 +20,18 @@ struct samples { /* all zero with dim set is an empty one */
                              * the reference's, so that nothing can be gained */
     uint32_t *group;        /* [n] hash of the subject; a subject is never split */
     uint32_t *text;         /* [n] number of the text */
-    uint32_t (*before)[2];  /* [n] the ids before the token: the one before the last, the last;
-                             * SAMPLES_NONE where the text has no such token */
+    float (*features)[FEATURES]; /* [n] as features.h has them; the context's is 0 */
+    uint32_t (*before)[2];       /* [n] the ids before the token: the one before the last, the last;
+                                  * SAMPLES_NONE where the text has no such token */
 };
 
 #define SAMPLES_NONE UINT32_MAX
 
-struct sample { /* one row of the above */
+struct sample {                /* one row of the above */
     const float *x;
     bool label, differs;
     uint32_t group, text, before[2];
+    const float *features; /* [FEATURE_CONTEXT]; NULL: all 0 */
 };
 
 /* Make room for n more samples, so that the arrays can be filled beyond s->n. ERR_NOMEM. */
@@ -36,8 +40,8 @@ int samples_reserve(struct samples *s, size_t n, struct err *err);
 int samples_add(struct samples *s, const struct sample *one, struct err *err);
 void samples_close(struct samples *s);
 
-/* Return a router's score of sample i: a network reads its state, which must have the router's dim,
- * a table the ids before. scratch: [router_scratch] floats. */
+/* Return a router's score of sample i: a network reads x, which must have the router's dim, a table
+ * the ids before. scratch: [router_scratch] floats. */
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch);
 
 /* Compute the area under the ROC curve: the chance that a right token scores above a wrong one

@@ -49,10 +49,9 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
             return err_set(err, ERR_ARG, "token id %lu: expected below %zu",
                            (unsigned long)w->prompt[i], e->vocab);
     if (w->model == TEXT_ROUTED && w->routing && policy_reads_router(w->routing->policy) &&
-        (!router || router_is_table(router) != (w->routing->policy == POLICY_CONTEXT)))
+        (!router || strcmp(router_kind(router), policy_router(w->routing->policy)) != 0))
         return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(w->routing->policy),
-                       policy_reads_network(w->routing->policy) ? "network" : "table");
+                       policy_name(w->routing->policy), policy_router(w->routing->policy));
     if (w->model == TEXT_ROUTED && w->routing && w->routing->policy == POLICY_PRICE &&
         !(e->routing->price.worth > 0))
         return err_set(err, ERR_ARG, "policy price needs worth, which was not given");

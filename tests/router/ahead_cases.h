@@ -68,7 +68,7 @@ static inline void make_case(struct setup *c)
     c->audit = pick(2) ? (double)pick(5) / 4 : 0;
     c->truth.flip = (unsigned)pick(3) * 20;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
-    c->adapts = policy_reads_network(c->policy) && pick(3) == 0;
+    c->adapts = policy_reads_network(c->policy) && c->policy != POLICY_COMBINED && pick(3) == 0;
     if (c->policy < POLICY_ALWAYS && pick(2)) {
         c->truth.tokens += c->truth.tokens == 1 ? 1 + pick(6) : 0;
         c->span = c->threshold + (high[c->policy] - c->threshold) * (float)(1 + pick(10)) / 9;
@@ -124,8 +124,8 @@ static inline void look_at_scores(void)
                                           .emit = on_token,
                                           .arg = &x };
         x.n = 0;
-        CHECK(decode_run(&stats, session, engine.tokenizer, s, p == POLICY_CONTEXT ? table : router,
-                         NULL, &prompt, 1, &o, &err) == OK);
+        CHECK(decode_run(&stats, session, engine.tokenizer, s, router_for((enum policy)p, 0), NULL,
+                         &prompt, 1, &o, &err) == OK);
         low[p] = 1;
         for (size_t i = 0; i < x.n; i++) {
             low[p] = x.at[i].score < low[p] ? x.at[i].score : low[p];

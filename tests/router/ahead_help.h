@@ -28,7 +28,17 @@ static const size_t windows[WINDOWS] = { 0, 1, 2, 4, 8 };
 static struct engine engine;
 static struct batch *others; /* of `other`, which computes between the passes of the loop */
 static struct session *session, *other;
-static struct router *router, *table; /* for mlp and for context */
+static struct router *router, *table;   /* for mlp and for context */
+static struct router *combined, *mixed; /* with features */
+
+/* Return the router of a policy; every other text of mlp has the mixed one. */
+static inline const struct router *router_for(enum policy p, uint64_t seed)
+{
+    return p == POLICY_CONTEXT           ? table
+           : p == POLICY_COMBINED        ? combined
+           : p == POLICY_MLP && seed % 2 ? mixed
+                                         : router;
+}
 
 struct setup { /* one case */
     struct sim_truth truth;
@@ -185,8 +195,9 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .window = window,
                            .session = session,
                            .drafts = c->drafts || c->guess,
-                           .late_head = calm && !policy_reads_logits(c->policy) && !c->guess &&
-                                        !c->drafts && !c->adapts,
+                           .late_head = calm && !policy_reads_logits(c->policy) &&
+                                        !router_reads_features(router_for(c->policy, c->seed)) &&
+                                        !c->guess && !c->drafts && !c->adapts,
                            .edge = other,
                            .sampler = its,
                            .size = size };
@@ -223,10 +234,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         r->sim.stop = &x->stop;
         sim_text(&r->sim);
         x->rc = decode_run(&x->stats, session, engine.tokenizer, mine,
-                           c->policy == POLICY_CONTEXT ? table
-                           : learns                    ? learns
-                                                       : router,
-                           &port, c->prompt[i], c->nprompt[i], &o, &x->err);
+                           learns ? learns : router_for(c->policy, c->seed), &port, c->prompt[i],
+                           c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
         check_reach(c, x, c->nprompt[i]);
@@ -289,6 +298,8 @@ static inline void open_all(void)
     router = network_open(&engine);
     learner = learner_make(&engine);
     table = table_open(&engine.kernels);
+    combined = featured_open(&engine, 0);
+    mixed = featured_open(&engine, model_config(engine.model)->hidden);
 }
 
 static inline void close_all(void)
@@ -296,6 +307,8 @@ static inline void close_all(void)
     unlink(learner);
     router_close(router);
     router_close(table);
+    router_close(combined);
+    router_close(mixed);
     session_close(session);
     session_close(other);
     batch_close(others);

@@ -84,4 +84,23 @@ static inline struct router *table_open(const struct kernels *k)
     return r;
 }
 
+/* Open a network of random weights that reads features, behind `dim` values of a hidden state. */
+static inline struct router *featured_open(const struct engine *e, size_t dim)
+{
+    struct router_form form, contexts;
+    struct router *r;
+    CHECK(router_form_open(&form, dim + FEATURES, 40, false, NULL) == OK);
+    CHECK(router_form_open_contexts(&contexts, 1, NULL) == OK);
+    contexts.contexts[0] = (struct router_context){ -1, -1, 0.5f };
+    form.contexts = contexts.contexts;
+    form.ncontexts = 1;
+    for (size_t i = 0; i < form.width * form.dim; i++)
+        form.w1[i] = (float)rand_unit(21, i) - 0.5f;
+    for (size_t i = 0; i < form.width; i++)
+        form.w2[i] = (float)rand_unit(22, i) - 0.5f;
+    CHECK(router_make(&r, &form, "network with features", &e->kernels, NULL) == OK);
+    router_form_close(&form);
+    return r;
+}
+
 #endif

@@ -3,6 +3,7 @@
  * asked no more than needed, that rollouts are drawn evenly, and what happens when it fails. */
 #include "router/learn/collect.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -158,7 +159,8 @@ static bool same_row(const struct sample_row *a, const struct sample_row *b)
 {
     return a->edge == b->edge && a->cloud == b->cloud && a->gold == b->gold &&
            a->before[0] == b->before[0] && a->before[1] == b->before[1] && a->text == b->text &&
-           a->subject == b->subject && a->label == b->label && a->way == b->way;
+           a->subject == b->subject && a->label == b->label && a->way == b->way &&
+           !memcmp(a->features, b->features, sizeof(a->features));
 }
 
 /* With any number of calls in flight and tokens that come at any time: the same rows, the same
@@ -214,6 +216,13 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
             reach(t->ids, at);
             CHECK(!memcmp(in->hidden + row * in->dim, session_hidden(plain, TAP_POST_ATTN, 0),
                           in->dim * sizeof(float)));
+            float features[FEATURES];
+            features_of(
+                features, &(struct features_text){ engine.tokenizer, t->ids, at, t->prompt },
+                session_logits(plain, 0), tokenizer_size(engine.tokenizer), NULL, &engine.kernels);
+            CHECK(!memcmp(r->features, features, sizeof(r->features)));
+            CHECK(features[FEATURE_P1] >= features[FEATURE_P2] && features[FEATURE_P2] > 0);
+            CHECK(fabsf(expf(features[FEATURE_POSITION]) - (float)(1 + at - t->prompt)) < 1e-3f);
             wrong += !same((uint32_t)want.edge, t->ids[at]);
             ways[want.way][want.label]++;
         }

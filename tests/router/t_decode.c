@@ -29,7 +29,7 @@ enum { LENGTH = 24, PROMPT = 3 };
 
 static const uint32_t prompt[PROMPT] = { 72, 105, 33 };
 static struct engine engine;
-static struct router *table; /* for policy context */
+static struct router *table, *combined; /* for policies context and combined */
 static struct session *session;
 static struct sampler *sampler;
 static struct stand_in *stand_in;
@@ -77,8 +77,10 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     if (cloud)
         cloud_port_cloud(&port, cloud);
     int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler,
-                        o.policy == POLICY_CONTEXT ? table : router, cloud ? &port : NULL, ids, n,
-                        &o, err);
+                        o.policy == POLICY_CONTEXT    ? table
+                        : o.policy == POLICY_COMBINED ? combined
+                                                      : router,
+                        cloud ? &port : NULL, ids, n, &o, err);
     size_t sources[3] = { 0 };
     for (size_t i = 0; i < seen.n; i++)
         sources[seen.at[i].source]++;
@@ -194,7 +196,7 @@ static void test_policies(const struct router *router)
             bool routed = p == POLICY_ALWAYS || (p != POLICY_NEVER && t->score < threshold);
             CHECK(t->source == (routed ? SOURCE_CLOUD : SOURCE_EDGE));
             CHECK(t->has_edge == (!routed || policy_reads_logits(o.policy)));
-            CHECK(seen.read[i] == t->has_edge);
+            CHECK(seen.read[i] == (t->has_edge || p == POLICY_COMBINED));
             CHECK(!t->has_edge || t->edge_id == edge[i]);
         }
         if (p == POLICY_ALWAYS)
@@ -475,6 +477,7 @@ int main(void)
     rude = rude_open();
     struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
+    combined = featured_open(&engine, 0);
 
     test_stops();
     test_edge();
@@ -490,6 +493,7 @@ int main(void)
           !strcmp(finish_name(FINISH_EOS), "eos"));
 
     router_close(table);
+    router_close(combined);
     router_close(router);
     rude_close(rude);
     sampler_close(sampler);

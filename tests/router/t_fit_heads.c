@@ -18,24 +18,28 @@ static struct kernels kernels, scalar;
 static struct pool *pool;
 
 /* What a token's label depends on. */
-enum rule { RULE_LINE, RULE_BAND, RULE_CONTEXT };
+enum rule { RULE_LINE, RULE_BAND, RULE_CONTEXT, RULE_FEATURE, RULES };
 
 static void make(struct samples *s, size_t n, enum rule rule)
 {
     *s = (struct samples){ .dim = DIM };
     for (uint32_t i = 0; i < n; i++) {
-        float x[DIM];
+        float x[DIM], features[FEATURE_CONTEXT];
         uint32_t a = (uint32_t)rand_below(3, i, 6), b = (uint32_t)rand_below(4, i, 5);
         for (size_t k = 0; k < DIM; k++)
             x[k] = (float)(rand_unit(1, i * DIM + k) * 2 - 1) * (k % 4 ? 1 : 2);
-        bool wrong = rule == RULE_LINE   ? x[1] + x[2] - x[3] > 0.8f
-                     : rule == RULE_BAND ? x[1] * x[1] > 0.5f
-                                         : (a == 2 && b == 3) || b == 4;
+        for (size_t k = 0; k < FEATURE_CONTEXT; k++)
+            features[k] = (float)rand_unit(5, i * FEATURE_CONTEXT + k);
+        bool wrong = rule == RULE_LINE      ? x[1] + x[2] - x[3] > 0.8f
+                     : rule == RULE_BAND    ? x[1] * x[1] > 0.5f
+                     : rule == RULE_CONTEXT ? (a == 2 && b == 3) || b == 4
+                                            : features[2] + features[5] > 1.4f;
         const struct sample one = { .x = x,
                                     .label = !wrong,
                                     .differs = wrong || x[5] > 0.2f,
                                     .group = i / PER_TEXT,
-                                    .before = { a, b } };
+                                    .before = { a, b },
+                                    .features = features };
         CHECK(samples_add(s, &one, NULL) == OK);
     }
 }
@@ -51,19 +55,22 @@ static double auc(const struct samples *s, const struct fit_options *o)
     return r.measures.auc;
 }
 
-/* A line is seen by the linear head, a band by the networks alone, a pair of ids by the table. */
+/* A line is seen by the linear head, a band by the networks alone, a pair of ids by the table and
+ * by the heads that have it among their features, and a feature by these alone. */
 static void check_learns(void)
 {
-    static const enum fit_head heads[] = { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT };
-    double found[3][4];
+    static const enum fit_head heads[] = { FIT_MLP,     FIT_CITER,    FIT_LINEAR,
+                                           FIT_CONTEXT, FIT_COMBINED, FIT_MIX };
+    enum { HEADS = sizeof(heads) / sizeof(heads[0]) };
+    double found[RULES][HEADS];
     struct fit_options o;
     fit_defaults(&o);
     o.batch = 64;
     o.epochs = 20;
-    for (int rule = 0; rule < 3; rule++) {
+    for (int rule = 0; rule < RULES; rule++) {
         struct samples s;
         make(&s, 4000, (enum rule)rule);
-        for (size_t h = 0; h < 4; h++) {
+        for (size_t h = 0; h < HEADS; h++) {
             o.head = heads[h];
             found[rule][h] = auc(&s, &o);
             printf("rule %d, %s: AUC %.4f\n", rule, fit_head_name(o.head), found[rule][h]);
@@ -74,16 +81,20 @@ static void check_learns(void)
     CHECK(found[RULE_BAND][0] > 0.97 && found[RULE_BAND][1] > 0.97);
     CHECK(fabs(found[RULE_BAND][2] - 0.5) < 0.1 && found[RULE_CONTEXT][3] > 0.999);
     CHECK(fabs(found[RULE_LINE][3] - 0.5) < 0.1 && fabs(found[RULE_CONTEXT][0] - 0.5) < 0.1);
+    CHECK(found[RULE_FEATURE][4] > 0.98 && found[RULE_FEATURE][5] > 0.98);
+    CHECK(found[RULE_CONTEXT][4] > 0.98 && found[RULE_CONTEXT][5] > 0.98);
+    CHECK(found[RULE_LINE][5] > 0.97 && fabs(found[RULE_LINE][4] - 0.5) < 0.1);
+    CHECK(fabs(found[RULE_FEATURE][0] - 0.5) < 0.1 && fabs(found[RULE_FEATURE][3] - 0.5) < 0.1);
 }
 
 static void same_bits(const struct router_form *a, const struct router_form *b)
 {
     CHECK(a->dim == b->dim && a->width == b->width && a->ncontexts == b->ncontexts);
     CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
-    CHECK(a->ncontexts || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
-    CHECK(a->ncontexts || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
+    CHECK(!a->dim || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
+    CHECK(!a->dim || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
     CHECK(a->hurdle == b->hurdle && !memcmp(&a->b2_differs, &b->b2_differs, sizeof(a->b2)));
-    CHECK(a->ncontexts || !memcmp(a->w2, b->w2, (a->width << a->hurdle) * sizeof(*a->w2)));
+    CHECK(!a->dim || !memcmp(a->w2, b->w2, (a->width << a->hurdle) * sizeof(*a->w2)));
     CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
@@ -94,7 +105,7 @@ static void check_bits(void)
     struct err err = { "" };
     make(&s, 1001, RULE_BAND); /* the last batch is short */
     for (int recipe = 0; recipe < 2; recipe++)
-        for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
+        for (int h = FIT_MLP; h <= FIT_MIX; h++) {
             struct router_form a, b;
             struct fit_report ra, rb;
             struct fit_options o;
@@ -165,7 +176,7 @@ static void check_shuffled(void)
     fit_defaults(&o);
     o.epochs = 2;
     o.shuffle_labels = true;
-    for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
+    for (int h = FIT_MLP; h <= FIT_MIX; h++) {
         o.head = (enum fit_head)h;
         double a = auc(&s, &o);
         printf("shuffled labels, %s: AUC %.4f\n", fit_head_name(o.head), a);
@@ -207,9 +218,9 @@ static void check_table(void)
         const float x = 0;
         struct sample one = { .x = &x, .label = i == 8, .group = out };
         if (i < 8)
-            one = (struct sample){ &x,    rows[i].right,
-                                   false, in,
-                                   0,     { rows[i].before[0], rows[i].before[1] } };
+            one = (struct sample){
+                &x, rows[i].right, false, in, 0, { rows[i].before[0], rows[i].before[1] }, NULL
+            };
         CHECK(samples_add(&s, &one, &err) == OK);
     }
     CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
@@ -243,7 +254,7 @@ static void check_fails(void)
     struct router_form f;
     struct err err = { "" };
     make(&s, 300, RULE_LINE);
-    for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
+    for (int h = FIT_MLP; h <= FIT_MIX; h++) {
         fit_defaults(&o);
         o.head = (enum fit_head)h;
         o.epochs = 1;

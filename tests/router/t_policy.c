@@ -51,6 +51,24 @@ static void check_scores(const struct kernels *k)
         }
 }
 
+/* By hand: logits ln 4, 0, ln 3 have the probabilities 1/2, 1/8, 3/8. */
+static void check_confidence(const struct kernels *k)
+{
+    const float x[] = { 1.3862944f, 0, 1.0986123f }, none[] = { NAN, NAN },
+                far[] = { 1, -INFINITY };
+    struct policy_confidence c;
+    policy_confidence(&c, x, 3, k);
+    CHECK(c.best == 0 && fabsf(c.p1 - 0.5f) < 1e-6f && fabsf(c.p2 - 0.375f) < 1e-6f);
+    CHECK(fabsf(c.margin - 0.125f) < 1e-6f && fabsf(c.gap - 0.2876821f) < 1e-6f);
+    CHECK(fabs(c.entropy - (0.5 * log(2) + 0.125 * log(8) + 0.375 * log(8.0 / 3))) < 1e-6);
+    policy_confidence(&c, x, 1, k);
+    CHECK(c.p1 == 1 && c.p2 == 0 && c.margin == 1 && c.gap == 0);
+    policy_confidence(&c, far, 2, k);
+    CHECK(c.p1 == 1 && c.p2 == 0 && isfinite(c.gap));
+    policy_confidence(&c, none, 2, k);
+    CHECK(c.p1 == 0 && c.p2 == 0 && c.entropy == 0 && c.gap == 0);
+}
+
 static void check_limits(const struct kernels *k)
 {
     float x[4] = { 1, 1, 1, 1 };
@@ -76,7 +94,8 @@ int main(void)
     for (enum policy p = POLICY_MLP; p <= POLICY_NEVER; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
-        CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_PRICE));
+        CHECK(policy_reads_network(p) ==
+              (p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
         CHECK(policy_reads_logits(p) == (strchr("em", policy_name(p)[0]) && p != POLICY_MLP));
     }
@@ -89,6 +108,7 @@ int main(void)
             continue;
         CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
         check_scores(&k);
+        check_confidence(&k);
         check_limits(&k);
     }
 

@@ -112,6 +112,42 @@ static void check_hurdle(void)
           strstr(err.msg, "router.b2"));
 }
 
+/* A network with features reads them behind the hidden state, or alone, and keeps its table. */
+static void check_features(void)
+{
+    float first[FEATURES + 2] = { [0] = 2, [2] = 3, [FEATURES + 1] = 5 }, zero = 0, one = 1,
+                           scratch[80];
+    float hidden[2] = { 7, 11 }, features[FEATURES] = { 0.5f, [FEATURE_CONTEXT] = 0.25f };
+    struct router_context rows[] = { { -1, -1, 0.5f }, { -1, 3, 0.25f } };
+    struct router_form f = {
+        .dim = FEATURES + 2, .width = 1, .w1 = first, .b1 = &zero, .w2 = &one
+    };
+    struct router_form again;
+    struct router *r;
+    struct err err;
+    f.contexts = rows;
+    f.ncontexts = 2;
+    for (int alone = 0; alone < 2; alone++) {
+        first[FEATURES - 1] = alone ? 5 : 0; /* the context's, if there is no hidden state */
+        f.dim = FEATURES + (alone ? 0 : 2);
+        CHECK(router_form_save(path, &f, &err) == OK &&
+              router_open(&r, path, &kernels, &err) == OK);
+        CHECK(router_form_read(&again, path, &err) == OK);
+        CHECK(router_form_origin(&again) == router_form_origin(&f));
+        again.contexts[1].score = 0.75f;
+        CHECK(router_form_origin(&again) != router_form_origin(&f));
+        router_form_close(&again);
+        CHECK(router_reads_features(r) && router_is_combined(r) == alone && !router_is_table(r));
+        CHECK(router_score_ids(r, (const uint32_t[]){ 9, 3 }, 2) == 0.25f);
+        const float *x = router_inputs(r, alone ? NULL : hidden, features, scratch);
+        float sum = alone ? 2 * 0.5f + 5 * 0.25f : 2 * 7 + 3 * 0.5f + 5 * 0.25f;
+        CHECK(x != hidden && router_score(r, x, scratch) == sigmoid_f32(sum));
+        router_close(r);
+    }
+    f.dim = FEATURES - 1;
+    CHECK(router_make(&r, &f, "form", &kernels, &err) == ERR_FORMAT && strstr(err.msg, "inputs"));
+}
+
 /* A file with these tensors is refused with these words. */
 static void refuse(struct tensor *tensors, size_t n, const char *const *meta, const char *said)
 {
@@ -330,6 +366,7 @@ int main(void)
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_by_hand();
     check_hurdle();
+    check_features();
     threads_share();
     check_refused_tensors();
     check_refused();

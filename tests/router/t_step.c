@@ -28,7 +28,7 @@ enum { TEXTS = 4, LENGTH = 30, PROMPT = 4 };
 static struct engine engine;
 static struct session *sessions[TEXTS];
 static struct sampler *sampler;
-static struct router *router, *table; /* for mlp and for context */
+static struct router *router, *table, *combined; /* for mlp, context and combined */
 static float *scratch;
 static struct answers *memo;
 static size_t most_rows; /* texts in one pass */
@@ -97,8 +97,11 @@ static void give_rows_results(struct text *x, size_t n)
         for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
             const float *hidden =
                 batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
-            float score = router_score(router, hidden, scratch);
-            step_give_score(x[i].step, rows[k], score, router_differs(router, scratch));
+            const float *features = step_features(x[i].step, rows[k]);
+            const struct router *r = x[i].of.router;
+            float score = router_score(r, router_inputs(r, hidden, features, scratch), scratch);
+            CHECK(!features == (r == router));
+            step_give_score(x[i].step, rows[k], score, router_differs(r, scratch));
         }
     }
     CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);
@@ -184,7 +187,9 @@ static void make_texts(struct text *x, const struct decode_options *o,
         x[i].of = (struct step_text){ .session = sessions[i],
                                       .tok = engine.tokenizer,
                                       .sampler = sampler,
-                                      .router = o->policy == POLICY_CONTEXT ? table : router,
+                                      .router = o->policy == POLICY_CONTEXT    ? table
+                                                : o->policy == POLICY_COMBINED ? combined
+                                                                               : router,
                                       .cloud = port,
                                       .prompt = x[i].prompt,
                                       .n = PROMPT };
@@ -408,7 +413,8 @@ int main(void)
                        &err) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
-    scratch = malloc(router_scratch(router) * sizeof(float));
+    combined = featured_open(&engine, 0);
+    scratch = malloc((router_scratch(router) + router_scratch(combined)) * sizeof(float));
     CHECK(scratch);
 
     test_policies(stand_in_url(stand_in));
@@ -420,6 +426,7 @@ int main(void)
 
     free(scratch);
     router_close(table);
+    router_close(combined);
     router_close(router);
     sampler_close(sampler);
     for (size_t i = 0; i < TEXTS; i++)

@@ -52,12 +52,12 @@ const struct option_group route_option_rows = {
         { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
           "Load this router, safetensors or .pth (default: the one beside the model, "
           "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
-          "models--ORG--NAME/router.safetensors; for policy context the same with context instead "
-          "of router)" },
+          "models--ORG--NAME/router.safetensors; for policies context and combined the same with "
+          "their name instead of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
-          "Score tokens by mlp, price, context, entropy, max-prob, margin or random, or route "
-          "always, never or at a position (default: if there is a router, mlp, or price with "
-          "--worth; else never)" },
+          "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
+          "entropy, max-prob, margin or random, or route always, never or at a position (default: "
+          "if there is a router, mlp, or price with --worth; else never)" },
         { "--place", NULL, OPTION_STR, &route_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT (default: none)" },

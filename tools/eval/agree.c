@@ -101,6 +101,8 @@ static int agree_deal(struct agree *a, size_t n, struct err *err)
 int agree_prepare(struct agree *a, const struct router *r, struct err *err)
 {
     size_t room = router_is_table(r) ? 0 : router_scratch(r);
+    if (router_reads_features(r))
+        return err_set(err, ERR_ARG, "agree: expected a router that reads hidden states alone");
     if (room <= a->room)
         return OK;
     free(a->scratch);
@@ -167,6 +169,7 @@ static float agree_score(struct agree *a, const struct agree_how *how, size_t i,
     case POLICY_ORACLE:
     case POLICY_PRICE:
     case POLICY_POSITION:
+    case POLICY_COMBINED:
         return NAN;
     case POLICY_ENTROPY:
     case POLICY_MAX_PROB:

@@ -34,7 +34,7 @@ static bool asking_needs_cloud(const struct asking_options *o)
     if (o->policy || route_options.policy)
         return strcmp(o->policy ? o->policy : route_options.policy, "never") != 0;
     return setup_options(&all, &err) == OK &&
-           (all.router || routing_find_router(beside, all.model, false));
+           (all.router || routing_find_router(beside, all.model, POLICY_MLP));
 }
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)

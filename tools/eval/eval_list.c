@@ -54,8 +54,8 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     *e = (struct eval_entry){ 0 };
     if (!fits || !policy_parse(&e->policy, name))
         return err_set(err, ERR_ARG,
-                       "--policy: expected mlp, price, context, entropy, max-prob, margin, random, "
-                       "oracle, position, always or never, found \"%.*s\"",
+                       "--policy: expected mlp, price, combined, context, entropy, max-prob, "
+                       "margin, random, oracle, position, always or never, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)
@@ -117,8 +117,7 @@ static int list_open_router(struct router **out, const struct eval_entry *e, con
 {
     char beside[ROUTING_PATH];
     struct err note = { "" };
-    bool table = e->policy == POLICY_CONTEXT;
-    if (!path && routing_find_router(beside, model, table))
+    if (!path && routing_find_router(beside, model, e->policy))
         path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
@@ -126,9 +125,9 @@ static int list_open_router(struct router **out, const struct eval_entry *e, con
     int rc = routing_router(out, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK && router_is_table(*out) != table)
+    if (rc == OK && strcmp(router_kind(*out), policy_router(e->policy)) != 0)
         return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
-                       table ? "table" : "network", table ? "network" : "table");
+                       policy_router(e->policy), router_kind(*out));
     return rc;
 }
 
@@ -150,8 +149,8 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const char 
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
-        bool same = e->policy == open || /* that of --router, or the one beside the model */
-                    (policy_reads_network(e->policy) && policy_reads_network(open));
+        bool same = policy_reads_router(open) && /* that of --router, or the one beside the model */
+                    !strcmp(policy_router(e->policy), policy_router(open));
         size_t n = e->file ? repeats : 1;
         if (!policy_reads_router(e->policy) || (!e->file && same))
             continue;
@@ -209,7 +208,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const char *m
         const char *path = e->file ? e->file : learnt ? route_options.adapt : route_options.router;
         if (!policy_reads_router(e->policy) || !router)
             continue;
-        if (!path && routing_find_router(beside, model, e->policy == POLICY_CONTEXT))
+        if (!path && routing_find_router(beside, model, e->policy))
             path = beside;
         if (!path)
             continue;

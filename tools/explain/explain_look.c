@@ -184,8 +184,13 @@ static void look_score(struct looking *l, size_t row, const float *last)
     struct explain_position *at = &x->at[pos];
     at->score = NAN;
     if (policy_reads_network(r->policy)) {
-        at->score = router_score(
-            r->router, batch_hidden(x->engine.batch, router_tap(r->router), row), l->scratch);
+        float f[FEATURES];
+        const struct features_text t = { x->engine.tokenizer, x->ids, pos + 1, x->prompt };
+        if (router_reads_features(r->router))
+            features_of(f, &t, last, tokenizer_size(t.tok), r->router, &x->engine.kernels);
+        const float *hidden = batch_hidden(x->engine.batch, router_tap(r->router), row);
+        at->score =
+            router_score(r->router, router_inputs(r->router, hidden, f, l->scratch), l->scratch);
         if (r->policy == POLICY_PRICE)
             at->score = look_price(x, pos, at->score, router_differs(r->router, l->scratch));
         look_units(l, at);

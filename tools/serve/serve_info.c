@@ -133,7 +133,7 @@ static json_t *serve_info_policies(const struct serve *s)
     json_t *list = json_array();
     for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
         if ((!policy_reads_router((enum policy)p) ||
-             (router && router_is_table(router) == (p == POLICY_CONTEXT))) &&
+             (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
             (p != POLICY_PRICE || s->routing.price.worth > 0))
             json_array_append_new(list, json_string(policy_name((enum policy)p)));
     return list;

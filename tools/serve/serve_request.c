@@ -208,13 +208,13 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p > POLICY_NEVER)
         return serve_field_wrong(
             e, "mizzle.policy",
-            "mlp, price, context, entropy, max-prob, margin, random, always or "
+            "mlp, price, combined, context, entropy, max-prob, margin, random, always or "
             "never",
             v);
-    if (policy_reads_router(p) && (!router || router_is_table(router) != (p == POLICY_CONTEXT)))
+    if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
-                               policy_reads_network(p) ? "network" : "table");
+                               policy_router(p));
     if (p == POLICY_PRICE && !(s->routing.price.worth > 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: price needs a server that was started with --worth");

@@ -1,0 +1,42 @@
+/* features.h - what can be known of the next token without the hidden state: how sure the local
+ * model is, and where in the answer it stands.
+ *
+ * A router that reads these alone is the baseline `combined`, and one that reads them beside the
+ * hidden state is a mixed one (router.h). Both need the head for every token that they score. */
+#ifndef ROUTER_FEATURES_H
+#define ROUTER_FEATURES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct kernels;
+struct router;
+struct tokenizer;
+
+/* In this order in samples and routers. */
+enum feature {
+    FEATURE_P1,       /* probability of the likeliest token */
+    FEATURE_P2,       /* and of the second */
+    FEATURE_MARGIN,   /* their difference */
+    FEATURE_ENTROPY,  /* of the distribution, in nats */
+    FEATURE_GAP,      /* difference of the two largest logits */
+    FEATURE_POSITION, /* ln(1 + tokens of the answer before it) */
+    FEATURE_WORD,     /* 1: the last token ended a word, as the likeliest does not continue it */
+    FEATURE_SENTENCE, /* 1: the last token ends in . ! ? or a newline */
+    FEATURE_CONTEXT,  /* score of a table of the last two ids, which the router holds */
+    FEATURES
+};
+
+struct features_text { /* where the token stands: after ids[n], n >= 1 */
+    const struct tokenizer *tok;
+    const uint32_t *ids;
+    size_t n, prompt; /* the first `prompt` ids are the prompt */
+};
+
+/* Set the features of a token from its logits[size], as the local model gives them; if the largest
+ * is not finite, nothing is known, and the first five are 0. FEATURE_CONTEXT is the score of
+ * table's contexts; 0 if table is NULL. The same bits on every machine. */
+void features_of(float out[FEATURES], const struct features_text *t, const float *logits,
+                 size_t size, const struct router *table, const struct kernels *k);
+
+#endif
