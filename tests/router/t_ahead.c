@@ -5,7 +5,7 @@
 
 #include "tests/router/ahead_cases.h"
 
-enum { CASES = 400 };
+enum { CASES = 500 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
