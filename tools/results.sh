@@ -2,10 +2,14 @@
 # Make the tables and pictures of router/results, or make a tenth of them again and compare.
 #
 # Usage: sh tools/results.sh [--check] [NAME...]
+#        sh tools/results.sh NAME --steps|--dry-run|--rerun [ARGS...]
+#
+# The second form makes what an experiment is computed from, where that takes hours: NAME/steps.sh.
 #
 # An experiment is a file tools/results/NAME.sh (no hyphen); without NAME, all are run. It defines
 #
 #   HEADER     the first line of NAME.csv
+#   TABLE      another place of that table, without .csv; optional
 #   jobs       a function that calls `job COMMAND ARGS...` once for each group of rows, in the order
 #              of the table. COMMAND prints its rows and needs no other job.
 #   CHECKED    the numbers of the jobs that --check makes again (default: 1, 11, 21, ...)
@@ -20,12 +24,19 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 LC_ALL=C
 export LC_ALL
+case ${2:-} in
+--steps | --dry-run | --rerun)
+    name=$1
+    shift
+    exec sh "${EXPERIMENTS:-tools/results}/$name/steps.sh" "$@"
+    ;;
+esac
 mizzle=${MIZZLE:-build/mizzle}
 results=${RESULTS:-router/results}
 experiments=${EXPERIMENTS:-tools/results}
 unset MIZZLE_CLOUD_URL
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir" "$results"/*.csv.new' EXIT
+trap 'rm -rf "$dir" "$results"/*.csv.new "$results"/*/*.csv.new' EXIT
 trap 'stop; exit 130' HUP INT TERM
 case $dir in
 *[[:blank:],]*) echo "results: TMPDIR: expected neither blanks nor commas: $dir" >&2 && exit 2 ;;
@@ -141,8 +152,8 @@ whole() { # FILE: true if it has rows, each with the columns of the header
 
 same() { # FILE: when checking, true if the table has its rows, with no other between them
     [ -n "$checking" ] || return 0
-    [ -f "$results/$name.csv" ] || { echo "no $results/$name.csv" >&2 && return 1; }
-    awk -v table="$results/$name.csv" -v is_first=$((number == 1)) '
+    [ -f "$results/$TABLE.csv" ] || { echo "no $results/$TABLE.csv" >&2 && return 1; }
+    awk -v table="$results/$TABLE.csv" -v is_first=$((number == 1)) '
         NR == FNR { row[++n] = $0 "" }
         NR != FNR && FNR > 1 { line[++lines] = $0 ""; known[$0] }
         END {
@@ -154,12 +165,12 @@ same() { # FILE: when checking, true if the table has its rows, with no other be
             }
             print "in " table ", but with others before or between them: " row[1] ", ..."
             exit 1
-        }' "$1" "$results/$name.csv" >&2
+        }' "$1" "$results/$TABLE.csv" >&2
 }
 
 experiment() { # COMMAND...: run a command in a shell that has read the experiment
     (
-        HEADER='' MEASURED='' CHECKED=''
+        HEADER='' MEASURED='' CHECKED='' TABLE=$name
         jobs() { :; }
         measures() { :; }
         draws() { :; }
@@ -197,12 +208,14 @@ gather() { # add the rows of the job to those that are gathered
 
 assemble() { # JOBS: put the rows of one table together, if all these jobs have succeeded
     number=0 lost=''
-    gathered=$results/$name$part.csv.new
+    table=$results/$TABLE$part.csv gathered=$results/$TABLE$part.csv.new
+    mkdir -p "${table%/*}"
     echo "$header" >"$gathered"
     "$1"
-    [ "$(wc -l <"$gathered")" -gt 1 ] || { echo "$name$part: no rows" && lost=1; }
+    [ "$(wc -l <"$gathered")" -gt 1 ] || cmp -s "$gathered" "$table" || # it has not had any
+        { echo "$name$part: no rows" && lost=1; }
     [ -z "$lost" ]
-    mv "$gathered" "$results/$name$part.csv"
+    mv "$gathered" "$table"
 }
 
 tables() {
@@ -220,8 +233,8 @@ compare() { # check that jobs were run, and the header and pictures of the exper
     lost='' gathered=$dir/gathered
     jobs
     [ "$jobs_chosen" -gt 0 ] || { echo "$name: none of its $number jobs is checked" && lost=1; }
-    [ "$(head -n 1 "$results/$name.csv")" = "$HEADER" ] ||
-        { echo "$name: $results/$name.csv has not the header $HEADER" && lost=1; }
+    [ "$(head -n 1 "$results/$TABLE.csv")" = "$HEADER" ] ||
+        { echo "$name: $results/$TABLE.csv has not the header $HEADER" && lost=1; }
     [ -z "$lost" ]
     plots=$dir/$name.pictures
     mkdir "$plots"

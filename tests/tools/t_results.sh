@@ -297,6 +297,33 @@ echo '--risk 0.02: with 2.00 % of the tokens routed, 9 of 99 answers are lost, w
 run 0 risk
 [ "$(tail -n 1 "$tmp/results/risk.csv")" = 7,,,,,,0 ] || fail "$(cat "$tmp/results/risk.csv")"
 
+# Real: every row is computed from the answers that are kept, and one that is changed is noticed.
+real real
+mkdir -p "$tmp/results/real"
+sed -n 's/^HEADER=//p' tools/results/real.sh >"$tmp/results/real/figures.csv"
+run 1 real # nothing is done, but nothing fails
+says 'SKIP: no answers'
+run 1 --check real
+says '0 jobs done, 0 failed, 2 skipped'
+{
+    echo task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,hash
+    for row in never,,1,0,1,8,0 mlp,0.05,1,1,1,9,1 mlp,0.05,2,1,0,9,2 context,0.05,1,1,0,9,1 always,,1,1,1,10,10; do
+        echo "csqa,chat,edge+cloud,a,00000000000000aa,$row,1,00000000000000ff"
+        echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,00000000000000ff"
+    done
+} >"$tmp/results/real/items-a.csv"
+run 0 real
+grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,1.000000,' \
+    "$tmp/results/real/figures.csv" || fail "$(cat "$tmp/results/real/figures.csv")"
+grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.500000,' "$tmp/results/real/figures.csv" ||
+    fail "no difference: $(cat "$tmp/results/real/figures.csv")"
+run 0 --check real
+sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$tmp/results/real/items-a.csv" >"$tmp/new"
+mv "$tmp/new" "$tmp/results/real/items-a.csv"
+run 1 --check real
+says 'not in '
+rm -r "$tmp/results/real"
+
 # Goals: a figure is rounded after it was held against the goal; the other tables must be there.
 cat >"$tmp/data" <<'END'
 never,,1,1000,0.0,0.400000,0.4,0.4,,,,,,,,,,,

@@ -72,7 +72,7 @@ serve() {
 # Leave out this job, aloud: its rows in the table stay. They are those with VALUE in column COL.
 skip() { # COL=VALUE REASON
     echo "$2" >&2
-    skip_from=${results:?}/${name:?}${part?}.csv
+    skip_from=${results:?}/${TABLE:?}${part?}.csv
     [ ! -f "$skip_from" ] ||
         awk -F, -v header="${header:?}" -v column="${1%%=*}" -v kept="${1#*=}" '
             NR == 1 {
