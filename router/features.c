@@ -16,6 +16,34 @@ static bool features_in_word(char c)
     return b >= 0x80 || (b >= '0' && b <= '9') || ((b | 32) >= 'a' && (b | 32) <= 'z');
 }
 
+/* Find the row of (before, last) in a table, by halves. */
+static const struct router_context *find_context(const struct router_context *rows, size_t n,
+                                                 float before, float last)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct router_context *c = &rows[mid];
+        if (c->before < before || (c->before == before && c->last < last))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    const struct router_context *c = &rows[low];
+    return low < n && c->before == before && c->last == last ? c : NULL;
+}
+
+float features_context(const struct router_context *rows, size_t nrows, const uint32_t *ids,
+                       size_t n)
+{
+    const struct router_context *c = NULL;
+    if (n > 1)
+        c = find_context(rows, nrows, (float)ids[n - 2], (float)ids[n - 1]);
+    if (!c && n)
+        c = find_context(rows, nrows, -1, (float)ids[n - 1]);
+    return (c ? c : rows)->score; /* the mean is the first row */
+}
+
 void features_of(float out[FEATURES], const struct features_text *t, const float *logits,
                  size_t size, const struct router *table, const struct kernels *k)
 {

@@ -11,6 +11,7 @@
 
 struct kernels;
 struct router;
+struct router_context;
 struct tokenizer;
 
 /* In this order in samples and routers. */
@@ -38,5 +39,11 @@ struct features_text { /* where the token stands: after ids[n], n >= 1 */
  * table's contexts; 0 if table is NULL. The same bits on every machine. */
 void features_of(float out[FEATURES], const struct features_text *t, const float *logits,
                  size_t size, const struct router *table, const struct kernels *k);
+
+/* Return the score of a table for the token after ids[n]: that of the last two ids; of the last one
+ * if these are not in rows[nrows], which are as router_form has them; the mean if that is not there
+ * either. n may be 0. */
+float features_context(const struct router_context *rows, size_t nrows, const uint32_t *ids,
+                       size_t n);
 
 #endif

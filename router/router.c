@@ -1,6 +1,5 @@
 /* router.c - a router at work: the numbers of a file (struct router_form), packed for the kernels,
- * and the score that they give. Begin at router_score, two products and a sigmoid; router_make
- * shows where its matrices come from. router_score_ids is for a router that is a table. */
+ * and the score that they give. Begin at router_score, two products and a sigmoid. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,16 +136,10 @@ bool router_reads_features(const struct router *r)
     return r->contexts && r->w1.cols;
 }
 
-bool router_is_combined(const struct router *r)
-{
-    return r->contexts && r->w1.cols == FEATURES;
-}
-
 const char *router_kind(const struct router *r)
 {
-    return router_is_table(r)      ? "table"
-           : router_is_combined(r) ? "network without hidden states"
-                                   : "network";
+    bool blind = router_reads_features(r) && r->w1.cols == FEATURES;
+    return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
 }
 
 enum tap router_tap(const struct router *r)
@@ -178,8 +171,7 @@ const float *router_inputs(const struct router *r, const float *hidden,
         return hidden;
     size_t dim = r->w1.cols - FEATURES;
     float *x = scratch + (panels_count(r->w1.rows) + 1) * PANEL;
-    if (dim)
-        memcpy(x, hidden, dim * sizeof(*x));
+    memcpy(x, hidden, dim * sizeof(*x));
     memcpy(x + dim, features, FEATURES * sizeof(*x));
     return x;
 }
@@ -247,28 +239,7 @@ float router_parts(const struct router *r, const float *scratch, float *parts)
     return r->b2;
 }
 
-/* Find the score of (before, last) in a table, by halves. */
-static const struct router_context *find_context(const struct router *r, float before, float last)
-{
-    size_t low = 0, high = r->ncontexts;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct router_context *c = &r->contexts[mid];
-        if (c->before < before || (c->before == before && c->last < last))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    const struct router_context *c = &r->contexts[low];
-    return low < r->ncontexts && c->before == before && c->last == last ? c : NULL;
-}
-
 float router_score_ids(const struct router *r, const uint32_t *ids, size_t n)
 {
-    const struct router_context *c = NULL;
-    if (n > 1)
-        c = find_context(r, (float)ids[n - 2], (float)ids[n - 1]);
-    if (!c && n)
-        c = find_context(r, -1, (float)ids[n - 1]);
-    return (c ? c : r->contexts)->score; /* the mean is the first row */
+    return features_context(r->contexts, r->ncontexts, ids, n);
 }

@@ -104,9 +104,8 @@ size_t router_size(size_t dim, size_t width);
 /* True for a table, which router_score_ids reads; false for a network, for router_score. */
 bool router_is_table(const struct router *r);
 size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
-/* True for a network that reads features, and for one that reads nothing else. */
+/* True for a network that reads features. */
 bool router_reads_features(const struct router *r);
-bool router_is_combined(const struct router *r);
 /* Return what it is, for people: "network", "network without hidden states" or "table". */
 const char *router_kind(const struct router *r);
 enum tap router_tap(const struct router *r);
@@ -138,9 +137,8 @@ size_t router_width(const struct router *r);
  * under the (first) sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
 float router_parts(const struct router *r, const float *scratch, float *parts);
 
-/* Return the score of a table, or of a network's own, for the token after ids[n]: that of the last
- * two ids; of the last one if these are not in the table; the mean if that is not there either. n
- * may be 0. */
+/* Return the score of a table, or of a network's own, for the token after ids[n], as
+ * features_context has it. n may be 0. */
 float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
 
 /* Share the work of each score among the threads of this pool from now on; the score stays the

@@ -45,14 +45,15 @@ static int routing_open_router(struct routing *r, const struct engine *e,
             return rc;
         if (note.msg[0])
             routing_add_note(r, "", note.msg);
+        const char *kind = router_kind(r->router);
         if (!o->policy)
-            r->policy = router_is_table(r->router)      ? POLICY_CONTEXT
-                        : router_is_combined(r->router) ? POLICY_COMBINED
-                        : o->worth > 0                  ? POLICY_PRICE
-                                                        : POLICY_MLP;
-        else if (strcmp(router_kind(r->router), policy_router(r->policy)) != 0)
+            r->policy = router_is_table(r->router)                      ? POLICY_CONTEXT
+                        : !strcmp(kind, policy_router(POLICY_COMBINED)) ? POLICY_COMBINED
+                        : o->worth > 0                                  ? POLICY_PRICE
+                                                                        : POLICY_MLP;
+        else if (strcmp(kind, policy_router(r->policy)) != 0)
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
-                           path, policy_router(r->policy), router_kind(r->router));
+                           path, policy_router(r->policy), kind);
     } else if (!o->policy) {
         r->policy = POLICY_NEVER;
     } else if (policy_reads_router(r->policy)) {

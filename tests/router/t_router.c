@@ -137,9 +137,10 @@ static void check_features(void)
         again.contexts[1].score = 0.75f;
         CHECK(router_form_origin(&again) != router_form_origin(&f));
         router_form_close(&again);
-        CHECK(router_reads_features(r) && router_is_combined(r) == alone && !router_is_table(r));
+        CHECK(router_reads_features(r) && !strcmp(router_kind(r), "network") == !alone &&
+              !router_is_table(r));
         CHECK(router_score_ids(r, (const uint32_t[]){ 9, 3 }, 2) == 0.25f);
-        const float *x = router_inputs(r, alone ? NULL : hidden, features, scratch);
+        const float *x = router_inputs(r, hidden, features, scratch);
         float sum = alone ? 2 * 0.5f + 5 * 0.25f : 2 * 7 + 3 * 0.5f + 5 * 0.25f;
         CHECK(x != hidden && router_score(r, x, scratch) == sigmoid_f32(sum));
         router_close(r);
