@@ -83,9 +83,9 @@ struct mizzle_options {
     const char *policy;    /* what scores a token: "mlp" (the router), "price" (the router, and what
                               a call costs; needs worth, see below), "combined" (a router that sees
                               no hidden state), "context" (a table over the last two ids), "entropy",
-                              "max-prob", "margin", "random",      "position" (see place); "always" and
-                              "never"      need no score; NULL:      the router's, if there is one,
-                              else "never" */
+                              "max-prob", "margin", "random", "query" (the router, once for the whole
+                              answer), "position" (see place); "always" and "never" need no score;
+                              NULL: the router's, if there is one, else "never" */
     double threshold;      /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN,
                               the default: the router's own threshold, else 0.5; "price": 0.5 */
 

@@ -14,6 +14,7 @@ static const char *const names[] = {
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
     [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
     [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined",
+    [POLICY_QUERY] = "query",
 };
 
 const char *policy_name(enum policy p)
@@ -50,7 +51,7 @@ const char *policy_router(enum policy p)
 
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED;
+    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY;
 }
 
 bool policy_reads_logits(enum policy p)

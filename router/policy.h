@@ -5,7 +5,9 @@
  * worth (price.h), so that it pays below 1/2. random: u(seed, position), so that a threshold of
  * 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees with the local
  * model, else p1. It asks the cloud for every token, so it saves nothing: it shows the best that a
- * router could do. position: 0 at a place of the answer that is named beforehand, else 1. */
+ * router could do. position: 0 at a place of the answer that is named beforehand, else 1. query:
+ * the router's sigmoid at the first token of the answer, for all of them, so that the cloud writes
+ * the whole answer or nothing of it. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
@@ -28,7 +30,8 @@ enum policy {
     POLICY_ALWAYS,
     POLICY_NEVER,
     POLICY_ORACLE,
-    POLICY_POSITION
+    POLICY_POSITION,
+    POLICY_QUERY
 };
 
 const char *policy_name(enum policy p);
@@ -36,8 +39,8 @@ const char *policy_name(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True unless all tokens are treated alike: always and never have no score. */
 bool policy_scores(enum policy p);
-/* True when the score comes from a router: a network for mlp, combined and price, a table for
- * context. */
+/* True when the score comes from a router: a network for mlp, combined, price and query, a table
+ * for context. */
 bool policy_reads_router(enum policy p);
 /* Return what router that must be, as router_kind says it. */
 const char *policy_router(enum policy p);

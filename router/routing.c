@@ -138,7 +138,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
-            "position, always or never, found %s",
+            "query, position, always or never, found %s",
             o->policy);
     if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
@@ -158,7 +158,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
                      o->model, r->router ? "a table" : "none");
-    if (rc == OK && o->adapt && !r->adapt)
+    if (rc == OK && o->adapt && (!r->adapt || r->policy == POLICY_QUERY))
         rc = err_set(err, ERR_ARG, "adapt: expected a router and policy mlp or price");
     if (rc != OK)
         return rc;

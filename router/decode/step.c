@@ -93,21 +93,6 @@ static void step_want_again(struct step *s, size_t at)
     step_want_rows(s, at - 1, s->some, 1);
 }
 
-bool step_score_ids(const struct step *s, size_t at, float *score)
-{
-    const struct decode_options *o = s->o;
-    const uint32_t *ids = session_ids(s->text.session);
-    if (o->policy == POLICY_CONTEXT)
-        *score = router_score_ids(s->text.router, ids, at);
-    else if (o->policy == POLICY_RANDOM)
-        *score = policy_score_random(o->seed, at);
-    else if (o->policy == POLICY_POSITION)
-        *score = policy_score_position(o->place, s->text.tok, ids + s->text.n, at - s->text.n);
-    else
-        return false;
-    return true;
-}
-
 /* True when the head will probably be read for this prefix, which begins with the text and may end
  * with a draft. Without a score it is not known who writes the token. */
 static bool step_reads_head(struct step *s, size_t at)
@@ -120,12 +105,12 @@ static bool step_reads_head(struct step *s, size_t at)
     bool cloud = o->policy == POLICY_ALWAYS;
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
-    else if (o->policy == POLICY_MLP || o->policy == POLICY_COMBINED)
-        cloud = row->scored && step_routes(s, row->score, at);
     else if (o->policy == POLICY_PRICE)
         cloud = row->scored &&
                 step_routes(
                     s, step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at), at);
+    else if (policy_reads_network(o->policy))
+        cloud = row->scored && step_routes(s, row->score, at);
     if (!cloud || !s->cloud || s->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
@@ -302,6 +287,7 @@ void step_give_score(struct step *s, size_t row, float score, float differs)
         r->score = score;
         r->differs = differs;
     }
+    s->first = s->view.pass + row == s->text.n ? score : s->first;
     s->stats->router_ms += step_lap(&s->since);
 }
 

@@ -61,6 +61,7 @@ struct step {
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
+    float first;             /* score of the first token, once it has one */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
     size_t
         reach; /* policy.h: length of the prefix at which the decided text's reply ends; 0: none */
@@ -90,9 +91,6 @@ void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, siz
 bool step_pick(struct step *s, size_t at, struct decode_token *t);
 /* Find what is known of the token there, its score among it. NULL: it is wanted. */
 const struct view_row *step_score(struct step *s, size_t at);
-/* Score the token after the first `at` ids, by a policy that reads nothing but ids. False: it is
- * another one. */
-bool step_score_ids(const struct step *s, size_t at, float *score);
 /* Return the ids of the text, and those of a draft after them. */
 const uint32_t *step_text_ids(const struct step *s);
 /* Want the newest token to be evaluated, unless it has been. */
@@ -116,6 +114,8 @@ int step_score_next(struct step *s, bool wait);
 
 /* step_verdict.c */
 
+/* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
+bool step_score_ids(const struct step *s, size_t at, float *score);
 /* With policy price: return the score of the token after the first `at` ids, if the calls for all
  * tokens before it are answered. */
 float step_price(const struct step *s, const struct price_odds *odds, size_t at);

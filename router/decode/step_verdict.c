@@ -1,10 +1,28 @@
-/* step_verdict.c - what a verdict depends on beside the token's own score: what was decided before
+/* step_verdict.c - what a verdict depends on beside the token's own row: what was decided before
  * it. Ahead of the cloud that is not known yet, so a verdict is tentative until the token's turn.
  */
 #include <math.h>
 
 #include "router/adapt.h"
 #include "router/decode/step_internal.h"
+#include "router/router.h"
+
+bool step_score_ids(const struct step *s, size_t at, float *score)
+{
+    const struct decode_options *o = s->o;
+    const uint32_t *ids = session_ids(s->text.session);
+    if (o->policy == POLICY_CONTEXT)
+        *score = router_score_ids(s->text.router, ids, at);
+    else if (o->policy == POLICY_RANDOM)
+        *score = policy_score_random(o->seed, at);
+    else if (o->policy == POLICY_POSITION)
+        *score = policy_score_position(o->place, s->text.tok, ids + s->text.n, at - s->text.n);
+    else if (o->policy == POLICY_QUERY && at > s->text.n)
+        *score = s->first;
+    else
+        return false;
+    return true;
+}
 
 float step_price(const struct step *s, const struct price_odds *odds, size_t at)
 {
@@ -55,7 +73,7 @@ bool step_routes(const struct step *s, float score, size_t at)
     if (score < step_threshold(s, at))
         return true;
     return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
-           policy_draw_tie(o->seed, at) < o->tie;
+           policy_draw_tie(o->seed, o->policy == POLICY_QUERY ? s->text.n : at) < o->tie;
 }
 
 bool step_stands(const struct step *s, struct ahead_token *e)

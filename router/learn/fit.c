@@ -13,7 +13,7 @@ enum { SPLIT = 5, MAX_BATCH = 4096 }; /* SPLIT: one subject in five is held out 
 static const char *const heads[] = {
     [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",   [FIT_LINEAR] = "linear",
     [FIT_CONTEXT] = "context", [FIT_HURDLE] = "hurdle", [FIT_COMBINED] = "combined",
-    [FIT_MIX] = "mix",
+    [FIT_MIX] = "mix",         [FIT_QUERY] = "query",
 };
 
 const char *fit_head_name(enum fit_head h)
@@ -423,9 +423,10 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     static const struct fit_ops *const ops[] = {
         [FIT_MLP] = &fit_ops_mlp, [FIT_CITER] = &fit_ops_citer, [FIT_LINEAR] = &fit_ops_linear,
         [FIT_CONTEXT] = NULL,     [FIT_HURDLE] = &fit_ops_mlp,  [FIT_COMBINED] = &fit_ops_mlp,
-        [FIT_MIX] = &fit_ops_mlp
+        [FIT_MIX] = &fit_ops_mlp, [FIT_QUERY] = &fit_ops_mlp
     };
-    struct fit t = { .s = s,
+    struct samples texts = { 0 };
+    struct fit t = { .s = o->head == FIT_QUERY ? &texts : s,
                      .o = o,
                      .k = k,
                      .pool = pool,
@@ -439,7 +440,9 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     *report = (struct fit_report){ 0 };
     if (t.ops)
         t.ops->size(&t);
-    int rc = fit_check(&t, err);
+    int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;
+    if (rc == OK)
+        rc = fit_check(&t, err);
     if (rc == OK)
         rc = fit_split(&t, report, err);
     if (rc == OK && features)
@@ -468,5 +471,6 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     free(t.held);
     free(t.label);
     free(t.differs);
+    samples_close(&texts);
     return rc;
 }

@@ -14,7 +14,8 @@
  * both models agree draw the first output towards right. Labels match cannot tell the two apart.
  * combined: mlp on the features of features.h alone. mix: mlp on the hidden state and these. Their
  * table is counted as for context; a training sample is scored by one that was counted without its
- * subject, since otherwise the table would have seen the label.
+ * subject, since otherwise the table would have seen the label. query: mlp on one sample of each
+ * text, its first, which is right if all of them are; for the policy of that name.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
@@ -27,7 +28,16 @@
 
 struct pool;
 
-enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_HURDLE, FIT_COMBINED, FIT_MIX };
+enum fit_head {
+    FIT_MLP,
+    FIT_CITER,
+    FIT_LINEAR,
+    FIT_CONTEXT,
+    FIT_HURDLE,
+    FIT_COMBINED,
+    FIT_MIX,
+    FIT_QUERY
+};
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */
@@ -41,7 +51,7 @@ struct fit_epoch {
 
 struct fit_options {
     enum fit_head head;
-    size_t width; /* units of the first layer of mlp and citer; 0: twice the dim */
+    size_t width; /* units of the first layer of mlp, query, hurdle and citer; 0: twice the dim */
     size_t epochs, patience, batch;
     float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
     bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */

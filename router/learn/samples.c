@@ -73,6 +73,22 @@ void samples_close(struct samples *s)
     *s = (struct samples){ 0 };
 }
 
+int samples_of_texts(struct samples *out, const struct samples *s, struct err *err)
+{
+    out->dim = s->dim;
+    for (size_t i = 0; i < s->n; i++) {
+        struct sample one = {
+            .x = s->x + i * s->dim, .label = true, .group = s->group[i], .text = s->text[i]
+        };
+        memcpy(one.before, s->before[i], sizeof(one.before));
+        if ((!i || s->text[i] != s->text[i - 1]) && samples_add(out, &one, err) != OK)
+            return ERR_NOMEM;
+        out->label[out->n - 1] &= s->label[i];
+        out->differs[out->n - 1] |= s->differs[i];
+    }
+    return OK;
+}
+
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch)
 {
     /* An id that the text does not have is in no table. */

@@ -45,6 +45,10 @@ static inline void make_case(struct setup *c)
         c->policy = POLICY_POSITION;
         c->threshold = 0.5f;
         snprintf(c->place, sizeof(c->place), "%u", (unsigned)pick(12));
+    } else if (pick(8) == 0) {
+        float part = (float)(1 + pick(9)) / 10;
+        c->policy = POLICY_QUERY;
+        c->threshold = low[POLICY_MLP] + part * (high[POLICY_MLP] - low[POLICY_MLP]);
     }
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
@@ -68,7 +72,8 @@ static inline void make_case(struct setup *c)
     c->audit = pick(2) ? (double)pick(5) / 4 : 0;
     c->truth.flip = (unsigned)pick(3) * 20;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
-    c->adapts = policy_reads_network(c->policy) && c->policy != POLICY_COMBINED && pick(3) == 0;
+    c->adapts = policy_reads_network(c->policy) && c->policy != POLICY_COMBINED &&
+                c->policy != POLICY_QUERY && pick(3) == 0;
     if (c->policy < POLICY_ALWAYS && pick(2)) {
         c->truth.tokens += c->truth.tokens == 1 ? 1 + pick(6) : 0;
         c->span = c->threshold + (high[c->policy] - c->threshold) * (float)(1 + pick(10)) / 9;

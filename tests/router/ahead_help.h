@@ -169,6 +169,13 @@ static inline void check_place(const char *place, const struct text *x)
     }
 }
 
+/* All tokens have the score of the first one. */
+static inline void check_query(const struct text *x)
+{
+    for (size_t i = 1; i < x->n; i++)
+        CHECK(x->at[i].score == x->at[0].score);
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -241,6 +248,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         check_reach(c, x, c->nprompt[i]);
         if (c->policy == POLICY_POSITION)
             check_place(c->place, x);
+        if (c->policy == POLICY_QUERY)
+            check_query(x);
     }
     r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
     r->answers = adapt ? adapt_form(adapt)->answers : 0;

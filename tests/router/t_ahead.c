@@ -10,7 +10,7 @@ enum { CASES = 600 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early,
-        learnt, heard, placed;
+        learnt, heard, placed, queried[3];
 } met;
 
 /* Compare window w with in step. */
@@ -68,6 +68,8 @@ static void count(const struct setup *c)
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
             for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+                if (c->policy == POLICY_QUERY)
+                    met.queried[x->at[k].source]++;
                 met.placed += c->policy == POLICY_POSITION && !place_is_number(c->place) &&
                               x->at[k].source == SOURCE_CLOUD;
                 met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
@@ -115,9 +117,10 @@ static void test_cases(void)
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.comes > 500 && met.unread > 150 && met.spanned > 500 && met.paced > 20);
+    CHECK(met.comes > 500 && met.unread > 100 && met.spanned > 500 && met.paced > 20);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
-    CHECK(met.learnt > 50 && met.heard > 100 && met.placed > 20);
+    CHECK(met.learnt > 100 && met.heard > 100 && met.placed > 20);
+    CHECK(met.queried[SOURCE_EDGE] > 500 && met.queried[SOURCE_CLOUD] > 200);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

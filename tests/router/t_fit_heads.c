@@ -167,6 +167,45 @@ static void check_hurdle(void)
     samples_close(&s);
 }
 
+/* Head query is head mlp on the first token of each text, which is wrong if any of the text is;
+ * every allocation fails once. */
+static void check_query(void)
+{
+    struct samples s, texts = { .dim = DIM };
+    struct router_form a, b;
+    struct fit_report ra, rb;
+    struct fit_options o;
+    struct err err;
+    make(&s, 2000, RULE_LINE);
+    for (size_t i = 0; i < s.n; i++) {
+        struct sample one = { .x = s.x + i * DIM, .label = true, .group = s.group[i] };
+        s.text[i] = (uint32_t)(i / 4);
+        for (size_t k = i; k < i + 4 && k < s.n; k++)
+            one.label = one.label && s.label[k];
+        memcpy(one.before, s.before[i], sizeof(one.before));
+        CHECK(i % 4 || samples_add(&texts, &one, NULL) == OK);
+    }
+    fit_defaults(&o);
+    o.epochs = 3;
+    CHECK(fit_router(&a, &ra, &texts, &o, &kernels, NULL, NULL) == OK);
+    o.head = FIT_QUERY;
+    for (long n = 1, reached = 1; reached; n++) {
+        torture_begin(n);
+        int rc = fit_router(&b, &rb, &s, &o, &kernels, NULL, &err);
+        CHECK(rc == OK || (rc == ERR_NOMEM && !b.w1));
+        if (rc == OK)
+            same_bits(&a, &b);
+        router_form_close(&b);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && (reached || rc == OK));
+    }
+    CHECK(rb.trained + rb.held == 500 && rb.trained_wrong > 100 && rb.held_wrong > 10);
+    CHECK(!memcmp(&ra.measures, &rb.measures, sizeof(ra.measures)));
+    router_form_close(&a);
+    samples_close(&texts);
+    samples_close(&s);
+}
+
 /* With shuffled labels nothing can be learnt. */
 static void check_shuffled(void)
 {
@@ -292,6 +331,7 @@ int main(void)
     check_learns();
     check_bits();
     check_hurdle();
+    check_query();
     check_shuffled();
     check_table();
     check_fails();

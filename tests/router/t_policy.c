@@ -91,13 +91,14 @@ static void check_limits(const struct kernels *k)
 
 int main(void)
 {
-    for (enum policy p = POLICY_MLP; p <= POLICY_NEVER; p++) {
+    for (enum policy p = POLICY_MLP; p <= POLICY_QUERY; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
         CHECK(policy_reads_network(p) ==
-              (p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED));
+              (p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
-        CHECK(policy_reads_logits(p) == (strchr("em", policy_name(p)[0]) && p != POLICY_MLP));
+        bool logits = strchr("em", policy_name(p)[0]) && p != POLICY_MLP;
+        CHECK(policy_reads_logits(p) == (logits || p == POLICY_ORACLE));
     }
     enum policy none;
     CHECK(!policy_parse(&none, "MLP") && !policy_parse(&none, "") && !policy_parse(&none, "ml"));

@@ -56,8 +56,9 @@ const struct option_group route_option_rows = {
           "their name instead of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
           "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
-          "entropy, max-prob, margin or random, or route always, never or at a position (default: "
-          "if there is a router, mlp, or price with --worth; else never)" },
+          "entropy, max-prob, margin or random, or answers as a whole by query; or route always, "
+          "never or at a position (default: if there is a router, mlp, or price with --worth; else "
+          "never)" },
         { "--place", NULL, OPTION_STR, &route_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT (default: none)" },

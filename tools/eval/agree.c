@@ -170,6 +170,7 @@ static float agree_score(struct agree *a, const struct agree_how *how, size_t i,
     case POLICY_PRICE:
     case POLICY_POSITION:
     case POLICY_COMBINED:
+    case POLICY_QUERY:
         return NAN;
     case POLICY_ENTROPY:
     case POLICY_MAX_PROB:

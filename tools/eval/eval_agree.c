@@ -239,7 +239,8 @@ static int eval_agree_options(struct eval_list *l, struct eval_plan *p,
                               const struct eval_options *o, struct err *err)
 {
     static const char usual[] = "never,always,max-prob,entropy,margin,random";
-    static const enum policy others[] = { POLICY_ORACLE, POLICY_PRICE, POLICY_POSITION };
+    static const enum policy others[] = { POLICY_ORACLE, POLICY_PRICE, POLICY_COMBINED,
+                                          POLICY_POSITION, POLICY_QUERY };
     if (!cloud_option_values.model)
         return err_set(err, ERR_ARG, "--task agree: expected --cloud-model FILE, found none");
     if (!o->data)

@@ -193,6 +193,8 @@ static void look_score(struct looking *l, size_t row, const float *last)
             router_score(r->router, router_inputs(r->router, hidden, f, l->scratch), l->scratch);
         if (r->policy == POLICY_PRICE)
             at->score = look_price(x, pos, at->score, router_differs(r->router, l->scratch));
+        if (r->policy == POLICY_QUERY && pos >= x->prompt)
+            at->score = x->at[x->prompt - 1].score;
         look_units(l, at);
     } else if (r->policy == POLICY_CONTEXT) {
         at->score = router_score_ids(r->router, x->ids, pos + 1);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle eval with policies that ask at a place which is fixed beforehand, whatever the small model
-# thinks: position, by the token's number and after a text.
+# mizzle eval with policies that do not choose token by token: position, at a place that is fixed
+# beforehand, by its number or after a text; query, once for the whole answer.
 . tests/tools/eval/eval.sh
 always="-q --questions 12"
 
@@ -34,6 +34,24 @@ run 0 --policy position --place 'The answer is (' --json --jsonl "$dir/journal"
 [ "$(routed | grep -c '^[^=#?]*[=#?][^=#?]*$')" -eq 12 ] || fail "after a text: $(routed)"
 run 0 --policy position,random --place 4 --share 0.1 --against position
 grep -q '^random, against position' "$dir/out" || fail "$(cat "$dir/out")"
+
+# query: the score of the first token decides for the whole answer; thresholds are found as usual.
+"$MIZZLE" router collect -q -o "$dir/samples" --questions 100 --labels match >/dev/null &&
+    "$MIZZLE" router train -q --samples "$dir/samples" --head query --width 16 -o "$dir/q" >"$dir/out" ||
+    fail "no router: $(cat "$dir/out")"
+grep -q '^head  *query' "$dir/out" || fail "$(cat "$dir/out")"
+rm -f "$dir/first"
+for more in '' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
+    rm -f "$dir/journal"
+    # shellcheck disable=SC2086
+    run 0 --questions 40 --policy "query=$dir/q" --target-routed 0.3 --json --jsonl "$dir/journal" $more
+    sed -n 's/.*"policy":"query=q".*"trace":"\([^"]*\)".*/\1/p' "$dir/journal" >"$dir/traces"
+    [ "$(grep -c '^\.*$' "$dir/traces")" -gt 9 ] && [ "$(grep -c '^[=#?]*$' "$dir/traces")" -gt 4 ] &&
+        [ "$(grep -c '^\.*$\|^[=#?]*$' "$dir/traces")" -eq 40 ] || fail "$more: $(cat "$dir/traces")"
+    sed -n 's/.*"policy":"query=q".*"text":\("[^"]*"\).*/\1/p' "$dir/journal" >"$dir/now"
+    [ ! -f "$dir/first" ] || cmp -s "$dir/first" "$dir/now" || fail "query $more: another text"
+    cp "$dir/now" "$dir/first"
+done
 
 # What is refused.
 refuse() {
