@@ -1,0 +1,48 @@
+#!/bin/sh
+# tools/results/real/split.sh: the parts hold what they should, stay what they are, and share no
+# concept with each other or with the questions of the measurement; and the solved
+# questions of reason.txt are in neither of the authors' files.
+data=${MIZZLE_TESTDATA:-../shared/data}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "t_split: $*" >&2
+    exit 1
+}
+split() { sh tools/results/real/split.sh "$@" 2>"$dir/err"; }
+
+# Too few questions, and a line without a concept.
+for concept in a b b c d; do
+    echo "{\"question\": {\"question_concept\": \"$concept\"}}"
+done >"$dir/few"
+echo '{"question":{"stem":"?","question_concept":"C"}}' >"$dir/dev"
+split csqa "$dir/few" "$dir/dev" "$dir/csqa" && fail "four of five questions are enough"
+[ "$(cat "$dir/csqa/train.jsonl" "$dir/csqa/form.jsonl" "$dir/csqa/calibration.jsonl" | wc -l)" \
+    -eq 4 ] || fail "a concept is not measured because of its capitals"
+grep -q '"c"' "$dir"/csqa/*.jsonl && fail "a concept that is measured is in a part"
+split arc "$dir/few" "$dir/dev" "$dir/arc" && fail "a line without a question is read"
+grep -q 'few:1: expected "stem"' "$dir/err" || fail "the line without a question is not named"
+[ -e "$data/csqa" ] || { echo "SKIP: no test data in $data" && exit 77; }
+
+check() { # TASK TRAIN MEASURED FIELD SIZES: of calibration, form and train
+    split "$1" "$data/$2" "$data/$3" "$dir/$1" || fail "$1: $(cat "$dir/err")"
+    sizes=
+    for part in "$dir/$1"/*.jsonl "$data/$3"; do
+        [ "$part" = "$data/$3" ] || sizes="$sizes $(wc -l <"$part" | tr -d ' ')"
+        grep -o "\"$4\": *\"[^\"]*" "$part" | sort -u
+    done >"$dir/shared"
+    [ "$sizes" = " $5" ] || fail "$1: expected $5 questions, found$sizes"
+    [ "$(sort "$dir/shared" | uniq | wc -l)" -eq "$(wc -l <"$dir/shared")" ] ||
+        fail "$1: parts share $(sort "$dir/shared" | uniq -d | head -n 1)"
+    [ "$(sort "$data/$2" "$dir/$1"/*.jsonl | uniq -d | wc -l)" -eq \
+        "$(cat "$dir/$1"/*.jsonl | wc -l)" ] || fail "$1: a part has other lines than $2"
+}
+rm -r "$dir/csqa" "$dir/arc"
+check csqa csqa/train_rand_split.jsonl csqa/dev_rand_split.jsonl question_concept '200 200 800'
+check arc arc/ARC-Challenge-Dev.jsonl arc/ARC-Challenge-Test.jsonl stem '99 193'
+check gsm8k gsm8k/train_mlp.json gsm8k/test.json prompt '100 60 300'
+
+sed -n 's/^Question: //p' tools/results/real/reason.txt | grep -v '^{question}$' >"$dir/solved"
+[ "$(wc -l <"$dir/solved")" -eq 5 ] || fail "reason.txt: expected 5 solved questions"
+cat "$data"/csqa/*.jsonl | grep -Ff "$dir/solved" && fail "reason.txt: this question is the authors'"
+exit 0
