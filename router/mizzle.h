@@ -212,6 +212,12 @@ struct mizzle_options {
      * small model thinks of them: one token, by its number, 0 for the first, or each that follows
      * this text, if it is no number. NULL: none */
     const char *place;
+
+    /* Most tokens of an answer that the cloud may write: this share of them, and two more; decided
+     * as they come. Where a router asks for more it is away from its task, and the small model's
+     * stand as "capped". 0, the default: three times the share for which a router was calibrated,
+     * if its own threshold is used, else no limit; 1: none. */
+    double max_routed;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

@@ -19,6 +19,11 @@
 
 enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
 
+/* A router that asks for this many times the share that it was calibrated for is away from its
+ * task.
+ */
+static const float WILD = 3;
+
 /* Add a line for routing_note. */
 static void routing_add_note(struct routing *r, const char *what, const char *why)
 {
@@ -146,6 +151,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
+    if (!(o->max_routed >= 0 && o->max_routed <= 1))
+        return err_set(err, ERR_ARG, "max_routed: expected 0 to 1, found %g", o->max_routed);
     if (!(o->audit >= 0 && o->audit <= 1))
         return err_set(err, ERR_ARG, "audit: expected 0 to 1, found %g", o->audit);
     int rc = routing_check_worth(o, err);
@@ -167,8 +174,12 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
-    if (isnan(r->threshold) && !(own && router_threshold(r->router, &r->threshold)))
+    bool calibrated = isnan(r->threshold) && own && router_threshold(r->router, &r->threshold);
+    if (isnan(r->threshold))
         r->threshold = 0.5f;
+    r->max_routed = (float)o->max_routed;
+    if (!(o->max_routed > 0) && calibrated && router_about(r->router)->has_share)
+        r->max_routed = WILD * router_about(r->router)->share;
     return OK;
 }
 

@@ -91,8 +91,11 @@ struct decode_options {
     bool lazy;
     size_t max_tokens;
     const char *place; /* of policy position (policy.h) */
-    uint64_t seed;     /* seed of the random policy */
-    uint64_t step_ns;  /* least time of an evaluation, to simulate a slower machine; 0: none */
+    /* Most tokens of the text that may be the cloud's, counted as they are decided: this times all,
+     * and two more. Others are held back as if a limit were reached. 0: all may. */
+    float max_routed;
+    uint64_t seed;    /* seed of the random policy */
+    uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
     /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
      * calls are the same for all of these. */
     enum draft_kind drafts;

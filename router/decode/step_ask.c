@@ -49,11 +49,23 @@ int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     return OK;
 }
 
-/* Decide whether the text's own patterns or its limit keep the cloud's token out. They come before
+/* True when the token after the first `at` ids may be the cloud's, with so many before it. */
+static bool step_may_route(const struct step *s, size_t cloud, size_t at)
+{
+    const double spare = 2, share = (double)s->o->max_routed;
+    return !(share > 0) || (double)(cloud + 1) <= share * (double)(at - s->text.n + 1) + spare;
+}
+
+/* Decide whether the text's own patterns or limits keep the cloud's token out. They come before
  * what is known without a call, which depends on what other texts have asked. */
 static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
 {
     uint64_t limit = s->o->cloud_limit;
+    if (!step_may_route(s, s->stats->cloud, e->at)) {
+        err_set(&s->fault, OK, "more than %.3g %% of this text would be the cloud's (max_routed)",
+                100 * (double)s->o->max_routed);
+        return GATE_CAPPED;
+    }
     if (e->own) {
         err_set(&s->fault, OK, "the text holds a private span");
         return GATE_PRIVATE;
@@ -184,13 +196,16 @@ bool step_has_room(const struct step *s)
 bool step_expects(const struct step *s, struct ahead_token *e)
 {
     struct gate_ahead a;
+    size_t cloud = s->stats->cloud;
     gate_ahead_begin(&a, s->gate, &s->its);
     for (size_t i = 0; i < s->ahead.n; i++) {
         const struct ahead_token *b = ahead_at(&s->ahead, i);
+        cloud += b->routed;
         if (b->routed && !b->known && !b->covered)
             gate_ahead_add(&a, s->gate, b->call ? &b->ways[b->way] : NULL);
     }
-    return gate_expects(s->gate, &s->its, e->ways, e->held, &a, &e->way);
+    return step_may_route(s, cloud, e->at) &&
+           gate_expects(s->gate, &s->its, e->ways, e->held, &a, &e->way);
 }
 
 /* True when a call in flight for an earlier token also requests this one. */

@@ -21,6 +21,7 @@ struct text_routing texts_routing(const struct texts *e)
         out.policy = r->policy;
         out.threshold = r->threshold;
         out.span = r->span.threshold;
+        out.max_routed = r->max_routed;
         out.ahead = r->ahead;
     }
     return out;
@@ -320,6 +321,7 @@ static void texts_set_options(struct text *t)
                                           .price = r ? r->price : (struct price){ 0 },
                                           .span = span,
                                           .place = r ? r->place : NULL,
+                                          .max_routed = t->routing.max_routed,
                                           .ahead = t->routing.ahead,
                                           .gate = r ? &e->routing->gate : NULL,
                                           .cloud_required = r && r->required,

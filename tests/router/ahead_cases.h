@@ -71,6 +71,7 @@ static inline void make_case(struct setup *c)
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
     c->audit = pick(2) ? (double)pick(5) / 4 : 0;
     c->truth.flip = (unsigned)pick(3) * 20;
+    c->max_routed = pick(4) == 0 ? (float)(1 + pick(9)) / 10 : 0;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
     c->adapts = policy_reads_network(c->policy) && c->policy != POLICY_COMBINED &&
                 c->policy != POLICY_QUERY && pick(3) == 0;

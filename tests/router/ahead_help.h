@@ -52,6 +52,7 @@ struct setup { /* one case */
     bool private, required;
     bool adapts; /* the router learns */
     double audit;
+    float max_routed;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
     const char *stops[3];
@@ -146,6 +147,22 @@ static inline void check_reach(const struct setup *c, const struct text *x, size
     }
 }
 
+/* Every beginning of a text keeps to its share of the cloud's tokens, and two more. Return how many
+ * tokens that has held back. */
+static inline size_t check_share(const struct setup *c, const struct text *x)
+{
+    size_t cloud = 0, held = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        double most = (double)c->max_routed * (double)(i + 1) + 2;
+        bool says = strstr(x->fault[i], "max_routed");
+        CHECK(!says || (double)(cloud + 1) > most);
+        held += says;
+        cloud += x->at[i].source == SOURCE_CLOUD;
+        CHECK(!(c->max_routed > 0) || (double)cloud <= most);
+    }
+    return held;
+}
+
 static inline bool place_is_number(const char *place)
 {
     return strspn(place, "0123456789") == strlen(place);
@@ -222,6 +239,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .adapt = adapt,
                                           .span = { c->span, c->truth.tokens },
                                           .place = c->place,
+                                          .max_routed = c->max_routed,
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,

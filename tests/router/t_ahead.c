@@ -10,7 +10,7 @@ enum { CASES = 600 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early,
-        learnt, heard, placed, queried[3];
+        learnt, heard, placed, queried[3], held;
 } met;
 
 /* Compare window w with in step. */
@@ -56,6 +56,7 @@ static void count(const struct setup *c)
             const struct decode_audit *d = &x->stats.audit;
             answers += x->rc == OK ? x->stats.cloud + d->kept : 0;
             met.heard += c->adapts && x->rc == OK ? d->kept : 0;
+            met.held += check_share(c, x);
             met.missed += d->missed;
             met.flipped += d->flipped;
             met.idle += d->drawn - d->kept - d->routed - d->failed;
@@ -119,7 +120,7 @@ static void test_cases(void)
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 100 && met.spanned > 500 && met.paced > 20);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
-    CHECK(met.learnt > 100 && met.heard > 100 && met.placed > 20);
+    CHECK(met.learnt > 100 && met.heard > 100 && met.placed > 20 && met.held > 500);
     CHECK(met.queried[SOURCE_EDGE] > 500 && met.queried[SOURCE_CLOUD] > 200);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);

@@ -235,6 +235,7 @@ static void test_refused(void)
     BAD(policy, "maybe", ARG, "maybe");
     BAD(policy, "mlp", ARG, "router");
     BAD(threshold, 2, ARG, "threshold");
+    BAD(max_routed, 1.5, ARG, "max_routed: expected 0 to 1, found 1.5");
     BAD(policy, "price", ARG, "worth");
     BAD(policy, "position", ARG, "place: expected a number or a text, found none");
     BAD(place, "", ARG, "place: expected a number or a text, found none");

@@ -88,6 +88,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->threshold = (double)route_options.threshold;
     o->span = (double)route_options.span;
     o->place = route_options.place;
+    o->max_routed = (double)route_options.max_routed;
     o->worth = (double)route_options.worth;
     o->call_ms = (double)route_options.call_ms;
     o->wait_price = (double)route_options.wait_price;

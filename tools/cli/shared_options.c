@@ -62,6 +62,10 @@ const struct option_group route_option_rows = {
         { "--place", NULL, OPTION_STR, &route_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT (default: none)" },
+        { "--max-routed", NULL, OPTION_FLOAT, &route_options.max_routed, "S",
+          "Hold each answer to the share S of tokens from the cloud, and two more; the small "
+          "model's own stand for the rest (default: three times the share for which a router was "
+          "calibrated, with its own threshold; eval: 1, which is off)" },
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5; price: 0.5)" },

@@ -93,6 +93,7 @@ extern struct route_options {
     float threshold;    /* NaN: the router's own, else 0.5 */
     float span;         /* 0: none */
     const char *place;  /* of policy position; NULL: none */
+    float max_routed;   /* as in struct mizzle_options */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
     const char *adapt;                /* file; NULL: the router does not learn */
     size_t pace;                      /* answers that share the caps; 0: first come, first served */

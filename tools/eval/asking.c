@@ -279,6 +279,11 @@ size_t asking_ahead(const struct asking_sent *s)
     return s->how.policy == POLICY_ALWAYS && ahead == 1 ? 0 : ahead;
 }
 
+float asking_max_routed(const struct asking_sent *s)
+{
+    return policy_scores(s->how.policy) ? route_options.max_routed : 0;
+}
+
 /* Write the answer, alone. */
 static int asking_write(struct decode_stats *stats, struct asking_sent *s, struct err *err)
 {
@@ -292,6 +297,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                                       .price = a->routing.price,
                                       .adapt = adapt,
                                       .span = a->routing.span,
+                                      .max_routed = asking_max_routed(s),
                                       .place = a->routing.place,
                                       .ahead = asking_ahead(s),
                                       .gate = &a->routing.gate,

@@ -78,6 +78,7 @@ int asking_many_send(struct asking_sent *s, struct err *err)
                                           isnan(s->how.threshold) ? 0.5f : s->how.threshold,
                                       .tie = s->how.tie,
                                       .span = a->routing.span.threshold,
+                                      .max_routed = asking_max_routed(s),
                                       .ahead = asking_ahead(s),
                                       .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = {

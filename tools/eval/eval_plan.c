@@ -310,7 +310,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     eval_origin_json(all, on, origin);
     json_t *rest = json_pack(
         "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
-        "s:s, s:s, s:s, s:s, s:b, s:f, s:s, s:[I, I, I], s:b}",
+        "s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:[I, I, I], s:b}",
         "on", on, "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
         "cloud_tokens", (json_int_t)cloud_option_values.tokens, "questions", (json_int_t)p->whole,
         "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
@@ -319,9 +319,9 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
         o->wording ? o->wording : "all", "place", route_options.place ? route_options.place : "",
         "span", span, "price", price, "by_cost", p->by_cost, "audit", (double)route_options.audit,
-        "limits", limits, "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
-        (json_int_t)most->price.down, "baselines",
-        p->baselines);                              /* last, as it follows from others */
+        "max_routed", (double)route_options.max_routed, "limits", limits, "prices",
+        (json_int_t)most->price.up, (json_int_t)most->price.cached, (json_int_t)most->price.down,
+        "baselines", p->baselines);                 /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
     if (fine)

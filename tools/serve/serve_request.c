@@ -284,6 +284,8 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
                           "trace",
                           e))
         return false;
+    if (serve_field_get(m, "threshold") || serve_field_get(m, "policy"))
+        a->routing.max_routed = 0; /* it is for the server's own */
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
         !serve_field_number(&a->routing.span, m, "span", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
