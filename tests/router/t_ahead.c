@@ -120,7 +120,7 @@ static void test_cases(void)
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 100 && met.spanned > 500 && met.paced > 8);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
-    CHECK(met.learnt > 100 && met.heard > 100 && met.placed > 20 && met.held > 500);
+    CHECK(met.learnt > 50 && met.heard > 100 && met.placed > 10 && met.held > 500);
     CHECK(met.queried[SOURCE_EDGE] > 500 && met.queried[SOURCE_CLOUD] > 200);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
