@@ -212,7 +212,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     CHECK(!c->adapts ||
           adapt_open(&adapt, &learns, "tests/none", learner, &engine.kernels, NULL) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
-                unlimited(&c->limits);
+                unlimited(&c->limits) && !(c->max_routed > 0);
     r->sim = (struct sim){ .truth = c->truth,
                            .trace = trace,
                            .delay = c->delay,
