@@ -478,7 +478,6 @@ int main(void)
     struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0);
-
     test_stops();
     test_edge();
     test_policies(router);
@@ -489,9 +488,6 @@ int main(void)
     test_cloud_tokens();
     test_ends();
     test_no_memory();
-    CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback") &&
-          !strcmp(finish_name(FINISH_EOS), "eos"));
-
     router_close(table);
     router_close(combined);
     router_close(router);

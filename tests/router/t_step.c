@@ -433,5 +433,7 @@ int main(void)
         session_close(sessions[i]);
     stand_in_close(stand_in);
     engine_close(&engine);
+    CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback") &&
+          !strcmp(finish_name(FINISH_EOS), "eos"));
     return 0;
 }

@@ -151,11 +151,18 @@ static bool setup_has(const char *list, const char *policy)
 int setup_check_policy(struct err *err)
 {
     const char *policy = route_options.policy;
-    bool price = setup_has(policy, "price"), placed = setup_has(policy, "position");
-    if (placed != (route_options.place != NULL))
+    const char *place = route_options.place;
+    bool price = setup_has(policy, "price"), slot = setup_has(policy, "slot");
+    bool placed = slot || setup_has(policy, "position");
+    bool number = place && place[strspn(place, "0123456789")] == 0;
+    if (placed != (place != NULL))
         return err_set(err, ERR_ARG, "--place: expected %s, found %s",
-                       placed ? "a number or a text with --policy position" : "--policy position",
+                       placed ? "a number or a text with --policy position, a text with slot"
+                              : "--policy position, or slot of eval",
                        placed || !policy ? "none" : policy);
+    if (slot && number)
+        return err_set(err, ERR_ARG, "--place: expected a text with --policy slot, found %s",
+                       *place ? place : "none");
     if (route_options.pace && policy && !price)
         return err_set(err, ERR_ARG,
                        "--pace: expected policy price with --worth, found --policy %s", policy);

@@ -92,7 +92,7 @@ extern struct route_options {
     const char *policy; /* NULL: if there is a router, mlp, or price with worth; else never */
     float threshold;    /* NaN: the router's own, else 0.5 */
     float span;         /* 0: none */
-    const char *place;  /* of policy position; NULL: none */
+    const char *place;  /* of policies position and slot; NULL: none */
     float max_routed;   /* as in struct mizzle_options */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
     const char *adapt;                /* file; NULL: the router does not learn */

@@ -117,7 +117,9 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
         rc = asking_longest(&longest, a, t, items, n, err);
     if (rc != OK)
         return rc;
-    if (!size_add(&context, longest, a->max_tokens) || context > most)
+    size_t slot = route_options.place ? strlen(route_options.place) : 0; /* no fewer than its ids */
+    if (!size_add(&context, longest, a->max_tokens) || !size_add(&context, context, slot) ||
+        context > most)
         context = most;
     if (a->context >= context)
         return OK;
@@ -199,14 +201,18 @@ bool asking_take_token(void *arg, const struct decode_token *t)
     struct asking_sent *w = arg;
     struct asking *a = w->a;
     size_t n = 0;
+    const char *slot = w->how.slot && !w->tokens ? w->how.slot : ""; /* the answer begins with it */
+    size_t before = strlen(slot);
     const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
     n = bytes ? n : 0;
-    w->full = !asking_grow((void **)&a->text, &a->text_room, w->bytes + n + 1, 1) ||
+    w->full = !asking_grow((void **)&a->text, &a->text_room, w->bytes + before + n + 1, 1) ||
               !asking_grow((void **)&a->trace, &a->trace_room, w->tokens + 1, sizeof(*a->trace)) ||
               !asking_grow((void **)&a->times, &a->times_room, w->tokens + 1, sizeof(*a->times)) ||
               !asking_grow((void **)&a->scores, &a->scores_room, w->tokens + 1, sizeof(*a->scores));
     if (w->full)
         return false;
+    memcpy(a->text + w->bytes, slot, before);
+    w->bytes += before;
     if (n)
         memcpy(a->text + w->bytes, bytes, n);
     w->bytes += n;
@@ -305,7 +311,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                                       .audit = adapt ? a->routing.audit : how->audit,
                                       .edges = a->is_virtual,
                                       .lazy = true,
-                                      .max_tokens = a->max_tokens,
+                                      .max_tokens = how->slot ? 1 : a->max_tokens,
                                       .stops = task_stops(s->task),
                                       .seed = rand_u64(a->seed, s->item),
                                       .step_ns = a->step_ns,
@@ -375,6 +381,25 @@ bool asking_has_room(const struct asking *a)
     return a->flying < a->window;
 }
 
+/* Put the text of a slot behind the prompt. What a model writes never changes the ids before it, so
+ * the text is encoded by itself. */
+static int asking_put_slot(struct asking_sent *s, struct err *err)
+{
+    const char *text = s->how.slot;
+    uint32_t *ids = NULL, *all = NULL;
+    size_t n;
+    int rc = tokenizer_encode(s->a->engine.tokenizer, &ids, &n, text, strlen(text), false, err);
+    if (rc == OK && !(all = realloc(s->ids, (s->prompt + n) * sizeof(*all))))
+        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
+    if (rc == OK) {
+        memcpy(all + s->prompt, ids, n * sizeof(*all));
+        s->ids = all;
+        s->prompt += n;
+    }
+    free(ids);
+    return rc;
+}
+
 int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
                 struct err *err)
 {
@@ -386,6 +411,8 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
     int rc = task_item(&item, t, i, err);
     if (rc == OK)
         rc = task_encode(&s->ids, &s->prompt, t, &item, a->engine.tokenizer, a->engine.chat, err);
+    if (rc == OK && how->slot)
+        rc = asking_put_slot(s, err);
     s->left_out = s->prompt > a->context;
     if (rc == OK && !s->left_out && s->port)
         rc = asking_share(s, err);
@@ -415,7 +442,7 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     text_line(out->answer);
     out->right = task_right(s->task, &item, out->text);
     out->citer = task_right_citer(s->task, &item, out->text);
-    out->truncated = out->finish == FINISH_LENGTH;
+    out->truncated = out->finish == FINISH_LENGTH && !s->how.slot;
     return OK;
 }
 

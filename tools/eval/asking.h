@@ -92,6 +92,9 @@ struct asking_how { /* what decides about one token */
     const struct router *router; /* borrowed; NULL: routing.router */
     float threshold, tie;        /* as in decode_options; NaN for policies that have none */
     double audit;                /* as in decode_options */
+    /* With policy always: this text stands behind the prompt as if the small model had written it,
+     * and the answer is the text and one more token. NULL: none. Borrowed. */
+    const char *slot;
 };
 
 struct asked_token { /* one token of an answer */
@@ -117,7 +120,7 @@ struct asked {         /* one answer */
     size_t tokens, cloud, fallback; /* generated; of these, from the cloud, and not from it */
     size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span
                        and no deadline of the virtual clock kept them from it */
-    size_t prompt_tokens;
+    size_t prompt_tokens;         /* with those of slot */
     size_t memo_hits, store_hits; /* of the cloud's tokens, those that needed no call */
     size_t wasted;                /* calls that were made ahead and not needed */
     struct asked_work work;

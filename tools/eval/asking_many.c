@@ -84,7 +84,7 @@ int asking_many_send(struct asking_sent *s, struct err *err)
     const struct text_wish wish = {
         .prompt = s->ids,
         .n = s->prompt,
-        .max = a->max_tokens,
+        .max = s->how.slot ? 1 : a->max_tokens,
         .sample = { .top_p = 1, .repeat_penalty = 1, .seed = rand_u64(a->seed, s->item) },
         .stops = task_stops(s->task),
         .apart = true,

@@ -250,6 +250,8 @@ static int eval_agree_options(struct eval_list *l, struct eval_plan *p,
         if (eval_list_find(l, others[i]))
             rc = err_set(err, ERR_ARG, "--task agree: expected policies other than %s",
                          policy_name(others[i]));
+    if (rc == OK && eval_list_has(l, "slot"))
+        rc = err_set(err, ERR_ARG, "--task agree: expected policies other than slot");
     return rc ? rc : eval_plan_shares(p, o, NAN, err);
 }
 

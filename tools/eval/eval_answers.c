@@ -352,6 +352,10 @@ static int answers_check(struct answers_run *m, struct err *err)
                      o->against);
     if (rc == OK)
         rc = eval_clock_read(&m->clock, err);
+    if (rc == OK && m->clock.is_virtual && eval_list_has(&m->list, "slot"))
+        rc = err_set(err, ERR_ARG,
+                     "--clock virtual: expected without policy slot, which waits for "
+                     "no small model");
     if (rc == OK)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
     if (rc == OK)

@@ -115,7 +115,7 @@ static const struct eval_result *eval_chart_find(const struct eval_result *r, si
                                                  enum policy policy)
 {
     for (size_t i = 0; i < n; i++)
-        if (r[i].entry && r[i].entry->policy == policy && r[i].questions)
+        if (r[i].entry && r[i].entry->policy == policy && !r[i].entry->slot && r[i].questions)
             return &r[i];
     return NULL;
 }

@@ -23,14 +23,19 @@ void eval_entry_train(struct eval_entry *e, size_t t)
         e->router = e->each[t];
 }
 
+const char *eval_entry_policy(const struct eval_entry *e)
+{
+    return e->slot ? "slot" : policy_name(e->policy);
+}
+
 bool eval_entry_alone(const struct eval_entry *e)
 {
-    return !policy_scores(e->policy);
+    return !policy_scores(e->policy) && !e->slot;
 }
 
 bool eval_entry_scores(const struct eval_entry *e)
 {
-    return !eval_entry_alone(e) && e->policy != POLICY_POSITION;
+    return policy_scores(e->policy) && e->policy != POLICY_POSITION;
 }
 
 /* Return the name of a file without its folders. */
@@ -52,11 +57,13 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
         name[len] = 0;
     }
     *e = (struct eval_entry){ 0 };
-    if (!fits || !policy_parse(&e->policy, name))
-        return err_set(err, ERR_ARG,
-                       "--policy: expected mlp, price, combined, context, entropy, max-prob, "
-                       "margin, random, oracle, query, position, always or never, found \"%.*s\"",
-                       n < 64 ? (int)n : 64, text);
+    e->slot = fits && !strcmp(name, "slot");
+    if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
+        return err_set(
+            err, ERR_ARG,
+            "--policy: expected mlp, price, combined, context, entropy, max-prob, "
+            "margin, random, oracle, query, position, slot, always or never, found \"%.*s\"",
+            n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)
         return OK;
@@ -292,7 +299,7 @@ const char *eval_list_demanding(const struct eval_list *l)
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].policy == p)
+        if (l->at[i].policy == p && !l->at[i].slot)
             return &l->at[i];
     return NULL;
 }

@@ -25,6 +25,7 @@ enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 
 struct eval_entry {
     enum policy policy;
+    bool slot;              /* policy slot: always, after the text of --place (asking.h) */
     char *file;             /* of NAME=FILE; NULL: the router of the options */
     struct router *router;  /* the one in use; NULL: that of the options, or not open yet */
     struct router **each;   /* [trainings] of FILE.1, FILE.2, ... or of FILE; or NULL */
@@ -67,6 +68,8 @@ int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err)
 size_t eval_entry_trainings(const struct eval_entry *e);
 /* Use the router of training t. */
 void eval_entry_train(struct eval_entry *e, size_t t);
+/* Return the name of its policy. */
+const char *eval_entry_policy(const struct eval_entry *e);
 /* True for a model alone: always and never. */
 bool eval_entry_alone(const struct eval_entry *e);
 /* True for the policies that have a threshold, which decides what share they route. */
@@ -75,7 +78,7 @@ bool eval_entry_scores(const struct eval_entry *e);
  * too: one that needs the router of the options (mlp rather than context), else one that needs the
  * cloud, else never. */
 const char *eval_list_demanding(const struct eval_list *l);
-/* Return the first entry of this policy, or NULL. */
+/* Return the first entry of this policy, which slot is not, or NULL. */
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
 /* True when an entry has this label. */
 bool eval_list_has(const struct eval_list *l, const char *label);

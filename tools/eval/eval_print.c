@@ -72,7 +72,7 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
 {
     const struct statistics_interval accuracy = eval_result_interval(r);
     print_text(f, "task", about->task);
-    print_text(f, "policy", policy_name(r->entry->policy));
+    print_text(f, "policy", eval_entry_policy(r->entry));
 #define X(name, bytes) print_known(f, #name, r->entry->known.name);
     EVAL_ROUTER(X)
 #undef X

@@ -24,8 +24,12 @@ static void run_show(const struct eval_run *run, const struct eval_result *r, si
 /* Return how tokens are decided under this result's policy. */
 static struct asking_how run_how(const struct eval_result *r)
 {
-    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold, r->tie,
-                                (double)route_options.audit };
+    return (struct asking_how){ .policy = r->entry->policy,
+                                .router = r->entry->router,
+                                .threshold = r->threshold,
+                                .tie = r->tie,
+                                .audit = (double)route_options.audit,
+                                .slot = r->entry->slot ? route_options.place : NULL };
 }
 
 /* Return which answer it is. */

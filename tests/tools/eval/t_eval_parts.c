@@ -34,12 +34,21 @@ static void test_list(void)
         { "always,context", "context" },
         { "context,always,mlp", "mlp" },
         { "mlp=a", "random" },
+        { "never,position", "random" },
+        { "slot", "always" },
+        { "query,always", "query" },
     };
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         CHECK(eval_list_parse(&l, needs[i][0], &err) == OK);
         CHECK(!strcmp(eval_list_demanding(&l), needs[i][1]));
         eval_list_close(&l);
     }
+    CHECK(eval_list_parse(&l, "slot,position,always", &err) == OK);
+    CHECK(eval_list_find(&l, POLICY_ALWAYS) == &l.at[2] && eval_entry_alone(&l.at[2]));
+    for (size_t i = 0; i < 2; i++)
+        CHECK(!eval_entry_alone(&l.at[i]) && !eval_entry_scores(&l.at[i]));
+    CHECK(!strcmp(eval_entry_policy(&l.at[0]), "slot"));
+    eval_list_close(&l);
     static const char *const bad[] = {
         "",
         ",",

@@ -1,6 +1,7 @@
 #!/bin/sh
 # mizzle eval with policies that do not choose token by token: position, at a place that is fixed
-# beforehand, by its number or after a text; query, once for the whole answer.
+# beforehand, by its number or after a text; query, once for the whole answer; slot, one token after
+# a fixed text.
 . tests/tools/eval/eval.sh
 always="-q --questions 12"
 
@@ -53,6 +54,28 @@ for more in '' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
     cp "$dir/now" "$dir/first"
 done
 
+# slot: the text, and one token of the cloud after it, which reads what always reads; no small model.
+rm -f "$dir/journal"
+run 0 --policy slot,position,always --place ' The answer is (' --json --jsonl "$dir/journal"
+grep '"policy":"slot"' "$dir/out" >"$dir/row"
+last=$(cat "$dir/row")
+[ "$(field tokens)" -eq 12 ] && [ "$(field cloud)" -eq 12 ] && [ "$(field calls)" -eq 12 ] &&
+    [ "$(field decoded)" -eq 12 ] && [ "$(field threshold)" = null ] || fail "$last"
+[ "$(field routed)" = 1.000000 ] && [ "$(field truncated)" -eq 0 ] || fail "$last"
+cost=$(field prefilled)
+last=$(grep '"policy":"always"' "$dir/out" | tail -n 1)
+[ "$(field tokens)" -gt 200 ] && [ "$cost" -lt "$(field prefilled)" ] || fail "$last"
+[ "$(grep '"policy":"slot"' "$dir/journal" | grep -c '"text":" The answer is ([A-Za-z]*","calls":1,')" -eq 12 ] ||
+    fail "slot: $(tail -n 1 "$dir/journal")"
+cp "$dir/journal" "$dir/whole"
+rm -f "$dir/journal"
+run 0 --policy slot --place ' The answer is (' --parallel 1 --ahead 0 --jsonl "$dir/journal" -n 1
+slots() { sed -n 's/.*"policy":"slot".*"text":\("[^"]*"\).*"trace":\("[^"]*"\).*/\1\2/p' "$1"; }
+slots "$dir/whole" >"$dir/first"
+slots "$dir/journal" | cmp -s - "$dir/first" || fail "slot: another text with --parallel 1"
+always=-q run 0 --merge --json "$dir/whole"
+grep -q '"policy":"slot".*"tokens":12,' "$dir/out" || fail "$(cat "$dir/out")"
+
 # What is refused.
 refuse() {
     says=$1
@@ -64,5 +87,8 @@ refuse() {
 refuse 'place: expected a number or a text' --policy never,position
 refuse 'place: expected a number or a text' --policy position --place ''
 refuse 'place: expected --policy position' --policy never,mlp --place 3
+refuse 'place: expected a text with --policy slot, found 3' --policy slot,position --place 3
+refuse 'place: expected a number or a text' --policy slot
+refuse '--clock virtual: expected without policy slot' --policy slot --place a --clock virtual --edge-ms 9
 refuse '--place: expected without' --task ppl --place 3
 exit 0
