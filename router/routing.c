@@ -178,6 +178,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (isnan(r->threshold))
         r->threshold = 0.5f;
     r->max_routed = (float)o->max_routed;
+    calibrated = calibrated && r->policy != POLICY_QUERY; /* which takes whole answers */
     if (!(o->max_routed > 0) && calibrated && router_about(r->router)->has_share)
         r->max_routed = WILD * router_about(r->router)->share;
     return OK;

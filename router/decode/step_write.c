@@ -6,7 +6,6 @@
 #include "kernels/sys/os.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
-#include "router/router.h"
 
 /* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
  * head read it. For the oracle, the score is p1 until the cloud has answered. False: something is
