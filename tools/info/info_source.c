@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "router/features.h"
 #include "weights/pth.h"
 
 size_t info_count(const struct info_source *s)
@@ -94,7 +95,8 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
     if (!f->tap.n)
         f->tap = (struct str){ "final", 5 };
     if (t && t->ndim == 2 && (s->w || pth_find(s->p, "mlp.4.weight"))) {
-        f->hidden = t->shape[1];
+        f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
+        f->hidden = t->shape[1] - f->features;
         f->width = t->shape[0];
         t = s->w ? weights_find(s->w, "router.w2") : NULL;
         f->outputs = t && t->ndim == 2 ? t->shape[0] : 1;

@@ -70,6 +70,8 @@ static void print_router(const struct info_source *s)
         printf("%-14s%zu wide, %zu output%s, reads %zu values of tap ", "router", f.width,
                f.outputs, f.outputs == 1 ? "" : "s", f.hidden);
         escaped_put(f.tap.p, f.tap.n);
+        if (f.features)
+            printf(" and %zu features", f.features);
     }
     fputs(threshold.n ? ", threshold " : ", no threshold", stdout);
     escaped_put(threshold.p, threshold.n);
