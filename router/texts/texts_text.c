@@ -345,8 +345,10 @@ static void texts_set_options(struct text *t)
         t->gate.fault = r->gate.fault;
         t->options.gate = &t->gate;
     }
-    if (w->model == TEXT_CLOUD)
+    if (w->model == TEXT_CLOUD) {
         t->options.policy = POLICY_ALWAYS;
+        t->options.max_routed = 0;
+    }
     if (w->model == TEXT_EDGE || w->score)
         t->options.policy = POLICY_NEVER;
 }

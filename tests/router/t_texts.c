@@ -62,6 +62,7 @@ static void draw_routing(struct plan *p)
                                             POLICY_NEVER,  POLICY_ORACLE,  POLICY_PRICE };
     p->routing = (struct text_routing){ .policy = policies[draw(9)],
                                         .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
+                                        .max_routed = once_in(5) ? 0.2f : 0,
                                         .ahead = draw(4),
                                         .max_cloud_tokens = once_in(4) ? draw(5) : UINT64_MAX };
     if (script.tokens > 1) { /* what is known of a reply counts less than a call in such a limit */
@@ -141,6 +142,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                 .threshold = p->routing.threshold,
                                 .price = prices,
                                 .span = { p->routing.span, r->span.tokens },
+                                .max_routed = w->model == TEXT_CLOUD ? 0 : p->routing.max_routed,
                                 .ahead = p->routing.ahead,
                                 .gate = &gate,
                                 .edges = w->edges || w->logprobs,
