@@ -34,13 +34,15 @@ check() { # TASK TRAIN MEASURED FIELD SIZES: of calibration, form and train
     [ "$sizes" = " $5" ] || fail "$1: expected $5 questions, found$sizes"
     [ "$(sort "$dir/shared" | uniq | wc -l)" -eq "$(wc -l <"$dir/shared")" ] ||
         fail "$1: parts share $(sort "$dir/shared" | uniq -d | head -n 1)"
-    [ "$(sort "$data/$2" "$dir/$1"/*.jsonl | uniq -d | wc -l)" -eq \
+    [ "$1" = gsm8k ] || [ "$(sort "$data/$2" "$dir/$1"/*.jsonl | uniq -d | wc -l)" -eq \
         "$(cat "$dir/$1"/*.jsonl | wc -l)" ] || fail "$1: a part has other lines than $2"
 }
 rm -r "$dir/csqa" "$dir/arc"
 check csqa csqa/train_rand_split.jsonl csqa/dev_rand_split.jsonl question_concept '200 200 800'
 check arc arc/ARC-Challenge-Dev.jsonl arc/ARC-Challenge-Test.jsonl stem '99 193'
-check gsm8k gsm8k/train_mlp.json gsm8k/test.json prompt '100 60 300'
+check gsm8k gsm8k/train_mlp.json gsm8k/test.json problem '100 60 300'
+grep -hvE '^\{"problem": "([^"\\]|\\.)*", "answerKey": "[^"]*"\}$' "$dir"/gsm8k/*.jsonl &&
+    fail "gsm8k: a line has more than a problem and its answer"
 
 sed -n 's/^Question: //p' tools/results/real/reason.txt | grep -v '^{question}$' >"$dir/solved"
 [ "$(wc -l <"$dir/solved")" -eq 5 ] || fail "reason.txt: expected 5 solved questions"

@@ -8,8 +8,10 @@
 #
 # Writes DIR/train.jsonl, DIR/calibration.jsonl and, where questions are left for choosing a form,
 # DIR/form.jsonl, and prints how many questions each has. Lines stay as they are, in the file's
-# order. A concept is question_concept in csqa; arc and gsm8k name none, so each question is its own:
-# two of the 294 questions of ARC-Challenge-Dev are in ARC-Challenge-Test as well.
+# order; but of the prompts of gsm8k the problems are left, as the test file has them, and the large
+# model writes its own answers, not the authors'. A concept is question_concept in csqa; arc and
+# gsm8k name none, so each question is its own: two of the 294 questions of ARC-Challenge-Dev are in
+# ARC-Challenge-Test as well.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -61,6 +63,14 @@ TASK=$1 DIR=$4 PARTS=$parts awk '
         return tolower(line)
     }
 
+    function question(line) { # gsm8k as it is measured: a problem, without an answer in prose
+        if (task == "gsm8k") {
+            sub(/"prompt": "[^"]*nQuestion: /, "\"problem\": \"", line)
+            sub(/\\nSolution: *", "cot": "([^"\\]|\\.)*"/, "\"", line)
+        }
+        return line
+    }
+
     function choose(group,    i, best) { # the part for a concept, or 0
         for (i = 1; i <= n; i++)
             if (held[i] + count[group] <= size[i] && (!best || held[i] / size[i] < least)) {
@@ -78,7 +88,7 @@ TASK=$1 DIR=$4 PARTS=$parts awk '
     about in measured { next }
     pass == 2 { count[about]++; free++; next }
     !(about in at) { at[about] = choose(about) }
-    at[about] { print >file[at[about]] }
+    at[about] { print question($0) >file[at[about]] }
 
     END {
         if (failed)
