@@ -1,0 +1,403 @@
+#!/bin/sh
+# Make the answers of a real pair that router/results/real keeps, step by step, or make some again.
+#
+# Usage: sh tools/results.sh real --steps [NAME...]    make the steps that are not done, in order
+#        sh tools/results.sh real --dry-run [NAME...]  say what they need and how long they take
+#        sh tools/results.sh real --rerun N            make N answers again, and compare them
+#
+# A NAME may be a pattern ("dev-chat-*"). A step ends with what is kept: answers in
+# $RESULTS/real/items-*.csv, with the settings and thresholds that they were made with in thresholds/;
+# routers in $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too.
+# One that is interrupted, or takes longer than $LIMIT minutes, goes on when it is called again:
+# samples and journals are in $REAL until then.
+#
+# $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
+# takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS replace what
+# stands below, to try it.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+LC_ALL=C
+export LC_ALL
+unset MIZZLE_CLOUD_URL
+mizzle=${MIZZLE:-build/mizzle}
+results=${RESULTS:-router/results}
+work=${REAL:-build/real}
+data=${DATA:-../shared/data}
+weights=${WEIGHTS:-weights/qwen2.5-coder}
+edge=${EDGE:-Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q4_K_M}
+large=${CLOUD:-Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF:Q4_K_M}
+limit=${LIMIT:-40}
+kept=$results/real
+here=$work
+. tools/results/lib.sh
+
+# The router that is measured at several shares, and another one; the width of each head; which
+# heads are kept beside the answers.
+primary=${PRIMARY:-mix}
+second=mlp
+width_mlp=64
+width_mix=64
+width_combined=32
+kept_heads="$primary combined"
+kept_sets='chat reason gsm8k' # 4 MB in all
+part_minutes=30
+
+# What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
+# answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
+read_set() { # SET
+    set=$1 form='' max=96 rollouts='' trainings=${REPEATS:-5} texts=${TEXTS:-800} whole=1221
+    target=0.05 calibration=${CALIBRATION:-200} slot='' position=''
+    seconds_never=0.2 seconds_always=1 seconds=1 collect_minutes=40
+    task=csqa test=$data/csqa/dev_rand_split.jsonl source=$data/csqa/train_rand_split.jsonl
+    heads='mlp mix combined context query'
+    case $set in
+    chat)
+        target=0.06 position='answer is answer ('
+        slot='[Explanation]. Therefore, the answer is answer ('
+        ;;
+    reason)
+        form='--prompt plain@tools/results/real/reason.txt'
+        position=' Therefore, the answer is (' slot=$position
+        seconds_never=0.3 seconds=1.1 collect_minutes=45
+        ;;
+    arc)
+        task=arc test=$data/arc/ARC-Challenge-Test.jsonl source=$data/arc/ARC-Challenge-Dev.jsonl
+        texts=${TEXTS:-193} whole=400 heads="combined $primary" calibration=${CALIBRATION:-99}
+        collect_minutes=15
+        ;;
+    gsm8k)
+        task=gsm8k test=$data/gsm8k/test.json source=$data/gsm8k/train_mlp.json max=700
+        rollouts="--rollouts ${ROLLOUTS:-2000}" trainings=${REPEATS:-3} texts=${TEXTS:-300} whole=300
+        heads="context combined $primary" calibration=${CALIBRATION:-100}
+        seconds_never=3 seconds_always=8 seconds=6 collect_minutes=120
+        ;;
+    esac
+    heads=${HEADS:-$heads} split=$work/split/$task
+}
+
+# All steps, in order.
+plan() {
+    for task_set in chat arc gsm8k; do
+        read_set $task_set
+        step "split-$task" 1 '' "$split/calibration.jsonl" \
+            sh tools/results/real/split.sh $task "$source" "$test" "$split"
+    done
+    for task_set in chat reason arc gsm8k; do
+        read_set $task_set
+        collects
+        trains
+        measure ends $whole '' never always
+        case $set in
+        chat | reason)
+            for name in context combined primary; do measure $name $whole $target $name; done
+            for name in slot position; do measure $name $whole '' $name; done
+            measure 400 400 $target entropy max-prob margin random
+            measure query 400 $target query
+            measure oracle 400 $target oracle
+            for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
+            ;;
+        arc) for name in combined primary; do measure $name $whole $target $name; done ;;
+        gsm8k)
+            for name in context random combined primary; do measure $name $whole $target $name; done
+            for share in 02 10; do measure primary-$share 100 0.$share primary.1; done
+            measure oracle 100 $target oracle
+            ;;
+        esac
+    done
+}
+
+collects() {
+    samples=$work/$set/samples/meta.json
+    ! has_routers || samples='' # which have served them
+    step "collect-$set" $collect_minutes "split-$task" "$samples" collect
+}
+
+trains() {
+    routers=''
+    has_routers || routers=$work/$set/none
+    step "train-$set" 5 "collect-$set" "$routers" train
+}
+
+collect() {
+    mkdir -p "$work/$set" || return
+    # shellcheck disable=SC2086
+    run router collect -q -m "$edge" --cloud-model "$large" --task $task $form -n $max \
+        --data "$split/train.jsonl" --questions $texts --labels ${LABELS:-divergent} $rollouts \
+        -o "$work/$set/samples"
+}
+
+train() {
+    for head in $heads; do
+        width=''
+        case $head in
+        mlp) width="--width $width_mlp" ;;
+        mix) width="--width $width_mix" ;;
+        combined) width="--width $width_combined" ;;
+        esac
+        # shellcheck disable=SC2086
+        run router train -q --samples "$work/$set/samples" --head $head $width \
+            --repeats $trainings -o "$work/$set/$head.safetensors" >"$work/$set/$head.txt" || return
+        case "$kept_sets / $kept_heads " in
+        *"$set "*"/"*" $head "*)
+            mkdir -p "$weights/$set" && cp "$work/$set/$head.safetensors"* "$weights/$set" || return
+            ;;
+        esac
+    done
+}
+
+has_routers() { # true if all trainings of the set are here
+    for head in $heads; do
+        router=$(router_file $head)
+        [ -e "$router" ] || [ -e "$router.$trainings" ] || return 1
+    done
+}
+
+router_file() { # HEAD: print the path of its trainings, without the number
+    for router_at in "$work/$set" "$weights/$set"; do
+        ! [ -e "$router_at/$1.safetensors" ] && ! [ -e "$router_at/$1.safetensors.1" ] || break
+    done
+    echo "$router_at/$1.safetensors"
+}
+
+# Print names of policies as --policy takes them: a head with the file of its router; HEAD.1 is the
+# first training alone.
+policies() { # NAME...
+    for policy; do
+        case $policy in
+        primary*) policy=$primary${policy#primary} ;;
+        second*) policy=$second${policy#second} ;;
+        esac
+        head=${policy%.1} file=''
+        [ "$policy" = "$head" ] || [ "${REPEATS:-2}" -eq 1 ] || file=.1
+        case $head in
+        mix) echo "mlp=$(router_file mix)$file" ;;
+        mlp | combined | context | query) echo "$head=$(router_file $head)$file" ;;
+        *) echo "$policy" ;;
+        esac
+    done | paste -s -d , -
+}
+
+# Plan the answers of some policies to the first questions of the set at one share: a step that finds
+# the thresholds, if there are any, and one for each part of the questions.
+measure() { # NAME QUESTIONS SHARE POLICY...
+    name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$task" repeats=''
+    [ "$asked" -le "$2" ] || asked=$2
+    shift 3
+    each=0 runs=0
+    for policy; do
+        case $policy in
+        never) each="$each + $seconds_never" ;;
+        always) each="$each + $seconds_always" ;;
+        slot | position | random) each="$each + $seconds" ;;
+        entropy | max-prob | margin) each="$each + $seconds" runs=$((runs + 1)) ;;
+        oracle) each="$each + $seconds_always" runs=$((runs + 1)) ;;
+        *.1) each="$each + $seconds" runs=$((runs + 1)) needs="split-$task train-$set" ;;
+        *)
+            each="$each + $trainings * $seconds" runs=$((runs + trainings)) repeats=$trainings
+            needs="split-$task train-$set"
+            ;;
+        esac
+    done
+    minutes=$(figure '%d' "0.99 + $asked * ($each) / 60")
+    parts=${PARTS:-$(((minutes + part_minutes - 1) / part_minutes))}
+    if [ $runs -gt 0 ]; then # a search writes each of its answers about four times
+        step "thresholds-$set-$name" "$(figure '%d' "0.99 + $runs * $calibration * 4 * $seconds / 60")" \
+            "$needs" '' answers 0 $parts "$@"
+        needs="$needs thresholds-$set-$name"
+    fi
+    part=0
+    while [ $part -lt $parts ]; do
+        part=$((part + 1))
+        step "dev-$set-$name$([ $parts -eq 1 ] || echo .$part)" $(((minutes + parts - 1) / parts)) \
+            "$needs" '' answers $part $parts "$@"
+    done
+}
+
+# Write the answers of a part, or, of part 0, find the thresholds. Each part begins with a journal
+# that has the settings and the thresholds alone.
+answers() { # PART PARTS POLICY...
+    part=$1 parts=$2
+    shift 2
+    count=$(((asked + parts - 1) / parts))
+    first=$(((part - 1) * count))
+    [ "$part" -gt 0 ] || first=0 count=1
+    mkdir -p "$work/$set/$name" "$kept/thresholds" || return
+    journal=$work/$set/$name/part-$part.jsonl
+    known=$kept/thresholds/$set-$name.jsonl
+    [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal $first $count <"$known" >"$journal"
+    ask $first $count "$journal" "$work/$set/$name/items.csv" "$@" || return
+    sed -n '1p; /^{"calibrated"/p' "$journal" >"$known.new" && mv "$known.new" "$known" || return
+    [ "$part" -gt 0 ] || return 0
+    items=$kept/items-$set-$name.csv
+    { [ ! -e "$items" ] || cat "$items"; cat "$work/$set/$name/items.csv"; } |
+        awk '!known[$0]++' >"$items.new" && mv "$items.new" "$items"
+}
+
+# What another place, version or machine has other names for is no other setting: the fingerprints
+# and digests decide.
+begin_journal() { # FIRST COUNT
+    version=$("$mizzle" --version)
+    cloud_name=${large##*/}
+    sed "1s/\"first\":[0-9]*,\"count\":[0-9]*/\"first\":$1,\"count\":$2/
+        1s/\"version\":\"[^\"]*\"/\"version\":\"${version#* }\"/
+        1s/\"cloud_model\":\"[^\"]*\"/\"cloud_model\":\"${cloud_name%.gguf}\"/"
+}
+
+ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
+    ask_first=$1 ask_count=$2 ask_journal=$3 ask_items=$4
+    shift 4
+    list=$(policies "$@")
+    head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
+    set -- eval -q -m "$edge" --cloud-model "$large" --task "$task" -n "$max" --data "$test" \
+        --questions "$asked" --first "$ask_first" --count "$ask_count" --policy "$list" \
+        --jsonl "$ask_journal" --items "$ask_items"
+    [ -z "$share" ] || set -- "$@" --target-routed "$share" --calibration "$split/calibrated.jsonl"
+    [ -z "$repeats" ] || set -- "$@" --repeats "$repeats"
+    case $list in
+    slot) set -- "$@" --place "$slot" ;;
+    position) set -- "$@" --place "$position" ;;
+    esac
+    # shellcheck disable=SC2086
+    run "$@" $form
+}
+
+# Run the program for as long as the step may take, and note the command.
+run() { # ARGS...
+    echo "mizzle $*" >>"$work/commands"
+    left=$((begun + 60 * limit - $(date +%s)))
+    [ $left -gt 0 ] || left=1
+    if command -v timeout >/dev/null; then
+        timeout --foreground -s INT $left "$mizzle" "$@"
+    else
+        "$mizzle" "$@"
+    fi
+}
+
+is_logged() { grep -qs "^[^,]*,$1," "$kept/log.csv"; } # STEP
+chosen() { # STEP: true if it is one of those that are named
+    [ -n "$names" ] || return 0
+    for pattern in $names; do
+        # shellcheck disable=SC2254
+        case $1 in $pattern) return 0 ;; esac
+    done
+    return 1
+}
+
+# Each step goes through here, in what is being done: $mode.
+step() { # NAME MINUTES NEEDS FILE COMMAND...: FILE, if any, must be there for it to be done
+    step=$1 step_minutes=$2 step_needs=$3 step_file=$4
+    shift 4
+    missing=''
+    for need in $step_needs; do
+        case " $done_steps " in *" $need "*) ;; *) missing="$missing $need" ;; esac
+    done
+    if is_logged "$step" && { [ -z "$step_file" ] || [ -e "$step_file" ] || [ -e "$step_file.1" ]; }; then
+        done_steps="$done_steps $step" state="done"
+    else
+        state=${missing:+needs$missing}
+    fi
+    "$mode" "$@"
+}
+
+say() { # for --dry-run
+    chosen "$step" || return 0
+    printf '%-28s %4d min  %s\n' "$step" "$step_minutes" "${state:-ready}"
+    [ "$state" = "done" ] || total=$((total + step_minutes))
+}
+
+make_step() { # COMMAND...
+    chosen "$step" && [ "$state" != "done" ] || return 0
+    [ -z "$missing" ] || { echo "real: $step needs$missing" >&2 && exit 1; }
+    begun=$(date +%s)
+    echo "real: $step, about $step_minutes minutes"
+    mkdir -p "$work" "$kept" && : >"$work/commands" || exit 1
+    "$@"
+    status=$?
+    [ -s "$work/commands" ] || echo "$*" >"$work/commands"
+    spent=$(($(date +%s) - begun + $(cat "$work/$step.seconds" 2>/dev/null || echo 0)))
+    if [ $status -ne 0 ]; then
+        echo $spent >"$work/$step.seconds"
+        echo "real: $step: status $status after $spent s; the same command continues" >&2
+        exit $status
+    fi
+    rm -f "$work/$step.seconds"
+    [ -e "$kept/log.csv" ] || echo date,step,version,processor,seconds,command >"$kept/log.csv"
+    command=$(paste -s -d ';' "$work/commands" | sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g" | tr '"' "'")
+    echo "$(today),$step,$("$mizzle" --version),$(processor),$spent,\"$command\"" >>"$kept/log.csv"
+    done_steps="$done_steps $step"
+}
+
+# For --rerun: note where the answers are that can be made again here.
+note_answers() { # answers PART PARTS POLICY...
+    [ "$1" = answers ] && [ "$2" -eq 1 ] || return 0
+    shift 3
+    items=$kept/items-$set-$name.csv
+    [ -e "$items" ] && [ -e "$kept/thresholds/$set-$name.jsonl" ] && [ -e "$test" ] &&
+        [ -e "$split/calibration.jsonl" ] || return 0
+    for file in $(policies "$@" | tr , '\n' | sed -n 's/.*=//p'); do
+        [ -e "$file" ] || [ -e "$file.1" ] || return 0
+    done
+    sed "1d; s/^/$set-$name /" "$items" >>"$work/remakable"
+}
+
+# Make the answers of a policy to a drawn question again, as its step has made them, and look for
+# the drawn line among them.
+make_again() { # answers PART PARTS POLICY...
+    [ "$1" = answers ] && [ "$2" -eq 1 ] || return 0
+    shift 3
+    sed -n "s/^$set-$name //p" "$work/drawn" >"$work/drawn.here"
+    while read -r line; do
+        id=$(echo "$line" | cut -d , -f 4)
+        case $id in
+        *[!0-9]*) at=$(grep -nF "\"$id\"" "$test" | cut -d : -f 1) ;;
+        *) at=$((id + 1)) ;; # the number of an item without a name
+        esac
+        rm -f "$work/again.csv"
+        begun=$(date +%s)
+        begin_journal $((at - 1)) 1 <"$kept/thresholds/$set-$name.jsonl" >"$work/again.jsonl"
+        ask $((at - 1)) 1 "$work/again.jsonl" "$work/again.csv" "$@" >/dev/null </dev/null || exit
+        if grep -qxF "$line" "$work/again.csv"; then
+            echo "same     $set-$name: $line"
+        else
+            echo "DIFFERS  $set-$name: $line, found $(grep ",$id," "$work/again.csv" | tr '\n' ' ')"
+            : >"$work/differs"
+        fi
+    done <"$work/drawn.here"
+}
+
+rerun() { # N
+    case $1 in *[!0-9]*) echo "real: --rerun: expected a number, found $1" >&2 && exit 2 ;; esac
+    for model in "$edge" "$large"; do
+        "$mizzle" tokenize -m "$model" </dev/null >/dev/null || { echo "SKIP: no $model" && exit 77; }
+    done
+    mkdir -p "$work" && : >"$work/remakable" && rm -f "$work/differs" || exit 1
+    for mode in split_again note_answers; do plan; done
+    seed=${SEED:-$(date +%s)}
+    awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand(), $0 }' "$work/remakable" | sort -n |
+        head -n "$1" | cut -d ' ' -f 2- >"$work/drawn"
+    [ -s "$work/drawn" ] || { echo "SKIP: no answers whose routers and data are here" && exit 77; }
+    echo "drawn with SEED=$seed: $(wc -l <"$work/drawn") of $(wc -l <"$work/remakable") answers"
+    mode=make_again
+    plan
+    [ ! -e "$work/differs" ]
+}
+
+split_again() { # COMMAND...: for --rerun, if the splits are not here
+    case $step in split-*) [ -e "$step_file" ] || [ ! -e "$test" ] || "$@" ;; esac
+}
+
+names='' done_steps=''
+case ${1:-} in
+--steps) mode=make_step ;;
+--dry-run) mode=say ;;
+--rerun)
+    rerun "${2:-10}"
+    exit
+    ;;
+*) sed -n '4,6s/^#//p' "$0" >&2 && exit 2 ;;
+esac
+shift
+names=$*
+total=0
+plan
+[ $mode != say ] || echo "$(figure %.1f "$total / 60") hours in all of what is not done"
