@@ -121,14 +121,12 @@ static const struct option_group output_opts = {
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
           "with the same settings, these are not asked again (default: none)" },
         { "--items", NULL, OPTION_STR, &options.items, "FILE",
-          "Write what became of every answer, without its text, to FILE as comma-separated values. "
-          "The models are then asked alone only if --policy names never and always (default: "
-          "none)" },
+          "Write each answer, without its text, to FILE as comma-separated values; the models are "
+          "then asked alone only if --policy names never and always (default: none)" },
         { "--merge", NULL, OPTION_FLAG, &merges, NULL,
-          "Ask nothing: put the parts of a run together, finished journals of all of its "
-          "questions, "
-          "which are named after the options, and print the results of the whole. Or name files of "
-          "--items, and each policy is compared with others on its questions" },
+          "Ask nothing: put the parts of a run together, finished journals of all its questions, "
+          "which are named after the options, and print the results of the whole. Of files of "
+          "--items, print the figures of each policy on its questions" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
         { "--svg", NULL, OPTION_STR, &options.svg, "FILE",

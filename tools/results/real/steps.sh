@@ -5,7 +5,7 @@
 #        sh tools/results.sh real --dry-run [NAME...]  say what they need and how long they take
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
-# A NAME may be a pattern ("dev-chat-*"). A step ends with what is kept: answers in
+# A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is kept: answers in
 # $RESULTS/real/items-*.csv, with the settings and thresholds that they were made with in thresholds/;
 # routers in $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too.
 # One that is interrupted, or takes longer than $LIMIT minutes, goes on when it is called again:
@@ -40,13 +40,12 @@ width_mix=64
 width_combined=32
 kept_heads="$primary combined"
 kept_sets='chat reason gsm8k' # 4 MB in all
-part_minutes=30
 
 # What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
 read_set() { # SET
     set=$1 form='' max=96 rollouts='' trainings=${REPEATS:-5} texts=${TEXTS:-800} whole=1221
-    target=0.05 calibration=${CALIBRATION:-200} slot='' position=''
+    part_answers=1600 target=0.05 calibration=${CALIBRATION:-200} slot='' position=''
     seconds_never=0.2 seconds_always=1 seconds=1 collect_minutes=40
     task=csqa test=$data/csqa/dev_rand_split.jsonl source=$data/csqa/train_rand_split.jsonl
     heads='mlp mix combined context query'
@@ -67,9 +66,9 @@ read_set() { # SET
         ;;
     gsm8k)
         task=gsm8k test=$data/gsm8k/test.json source=$data/gsm8k/train_mlp.json max=700
-        rollouts="--rollouts ${ROLLOUTS:-2000}" trainings=${REPEATS:-3} texts=${TEXTS:-300} whole=300
+        rollouts="--rollouts ${ROLLOUTS:-1200}" trainings=${REPEATS:-3} texts=${TEXTS:-300} whole=300
         heads="context combined $primary" calibration=${CALIBRATION:-100}
-        seconds_never=3 seconds_always=8 seconds=6 collect_minutes=120
+        seconds_never=2 seconds_always=5 seconds=4 collect_minutes=125 part_answers=300
         ;;
     esac
     heads=${HEADS:-$heads} split=$work/split/$task
@@ -183,26 +182,28 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$task" repeats=''
     [ "$asked" -le "$2" ] || asked=$2
     shift 3
-    each=0 runs=0
+    each=0 answers=0 searches=0 # of one question: seconds, answers; thresholds to find
     for policy; do
+        runs=1 searched=0 time=$seconds
         case $policy in
-        never) each="$each + $seconds_never" ;;
-        always) each="$each + $seconds_always" ;;
-        slot | position | random) each="$each + $seconds" ;;
-        entropy | max-prob | margin) each="$each + $seconds" runs=$((runs + 1)) ;;
-        oracle) each="$each + $seconds_always" runs=$((runs + 1)) ;;
-        *.1) each="$each + $seconds" runs=$((runs + 1)) needs="split-$task train-$set" ;;
+        never) time=$seconds_never ;;
+        always) time=$seconds_always ;;
+        slot | position | random) ;;
+        oracle) searched=1 time=$seconds_always ;;
+        entropy | max-prob | margin) searched=1 ;;
+        *.1) searched=1 needs="split-$task train-$set" ;;
         *)
-            each="$each + $trainings * $seconds" runs=$((runs + trainings)) repeats=$trainings
+            runs=$trainings searched=$trainings repeats=$trainings
             needs="split-$task train-$set"
             ;;
         esac
+        each="$each + $runs * $time" answers=$((answers + runs)) searches=$((searches + searched))
     done
     minutes=$(figure '%d' "0.99 + $asked * ($each) / 60")
-    parts=${PARTS:-$(((minutes + part_minutes - 1) / part_minutes))}
-    if [ $runs -gt 0 ]; then # a search writes each of its answers about four times
-        step "thresholds-$set-$name" "$(figure '%d' "0.99 + $runs * $calibration * 4 * $seconds / 60")" \
-            "$needs" '' answers 0 $parts "$@"
+    parts=${PARTS:-$(((asked * answers + part_answers - 1) / part_answers))}
+    if [ $searches -gt 0 ]; then # a search writes an answer again only where it would be another
+        search=$(figure '%d' "0.99 + $searches * $calibration * 1.5 * $seconds / 60")
+        step "thresholds-$set-$name" "$search" "$needs" '' answers 0 $parts "$@"
         needs="$needs thresholds-$set-$name"
     fi
     part=0
@@ -278,7 +279,7 @@ chosen() { # STEP: true if it is one of those that are named
     [ -n "$names" ] || return 0
     for pattern in $names; do
         # shellcheck disable=SC2254
-        case $1 in $pattern) return 0 ;; esac
+        case $1 in $pattern | $pattern.[0-9]*) return 0 ;; esac
     done
     return 1
 }
@@ -291,6 +292,9 @@ step() { # NAME MINUTES NEEDS FILE COMMAND...: FILE, if any, must be there for i
     for need in $step_needs; do
         case " $done_steps " in *" $need "*) ;; *) missing="$missing $need" ;; esac
     done
+    case $step in
+    split-*) [ -e "$source" ] && [ -e "$test" ] || missing="$missing $source $test" ;;
+    esac
     if is_logged "$step" && { [ -z "$step_file" ] || [ -e "$step_file" ] || [ -e "$step_file.1" ]; }; then
         done_steps="$done_steps $step" state="done"
     else
