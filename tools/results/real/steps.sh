@@ -5,15 +5,15 @@
 #        sh tools/results.sh real --dry-run [NAME...]  say what they need and how long they take
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
-# A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is kept: answers in
-# $RESULTS/real/items-*.csv, with the settings and thresholds that they were made with in thresholds/;
-# routers in $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too.
-# One that is interrupted, or takes longer than $LIMIT minutes, goes on when it is called again:
-# samples and journals are in $REAL until then.
+# A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
+# kept: answers in $RESULTS/real/items-*.csv, with the settings and thresholds that they were made
+# with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known to be done, on
+# another machine, too. One that is interrupted, or takes longer than $LIMIT minutes, goes on when it
+# is called again: samples and journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
-# takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS replace what
-# stands below, to try it.
+# takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
+# replace what stands below, to try it.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 LC_ALL=C
