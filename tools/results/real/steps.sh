@@ -45,8 +45,8 @@ kept_sets='chat reason gsm8k' # 4 MB in all
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
 read_set() { # SET
     set=$1 form='' max=96 rollouts='' trainings=${REPEATS:-5} texts=${TEXTS:-800} whole=1221
-    part_answers=1600 target=0.05 calibration=${CALIBRATION:-200} slot='' position=''
-    seconds_never=0.2 seconds_always=1 seconds=1 collect_minutes=40
+    part_answers=1600 target=0.05 calibration=${CALIBRATION:-100} slot='' position=''
+    seconds_never=0.2 seconds_always=0.7 seconds=0.5 collect_minutes=40
     task=csqa test=$data/csqa/dev_rand_split.jsonl source=$data/csqa/train_rand_split.jsonl
     heads='mlp mix combined context query'
     case $set in
@@ -57,17 +57,17 @@ read_set() { # SET
     reason)
         form='--prompt plain@tools/results/real/reason.txt'
         position=' Therefore, the answer is (' slot=$position
-        seconds_never=0.3 seconds=1.1 collect_minutes=45
+        seconds_never=0.3 seconds_always=1 seconds=0.7 collect_minutes=45
         ;;
     arc)
         task=arc test=$data/arc/ARC-Challenge-Test.jsonl source=$data/arc/ARC-Challenge-Dev.jsonl
-        texts=${TEXTS:-193} whole=400 heads="combined $primary" calibration=${CALIBRATION:-99}
+        texts=${TEXTS:-193} whole=400 heads="combined $primary" calibration=${CALIBRATION:-50}
         collect_minutes=15
         ;;
     gsm8k)
         task=gsm8k test=$data/gsm8k/test.json source=$data/gsm8k/train_mlp.json max=700
         rollouts="--rollouts ${ROLLOUTS:-1200}" trainings=${REPEATS:-3} texts=${TEXTS:-300} whole=300
-        heads="context combined $primary" calibration=${CALIBRATION:-100}
+        heads="context combined $primary" calibration=${CALIBRATION:-40}
         seconds_never=2 seconds_always=5 seconds=4 collect_minutes=125 part_answers=300
         ;;
     esac
