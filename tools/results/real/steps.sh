@@ -7,9 +7,9 @@
 #
 # A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
 # kept: answers in $RESULTS/real/items-*.csv, with the settings and thresholds that they were made
-# with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known to be done, on
-# another machine, too. One that is interrupted, or takes longer than $LIMIT minutes, goes on when it
-# is called again: samples and journals are in $REAL until then.
+# with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known to be done,
+# on another machine, too. One that is interrupted, or takes longer than $LIMIT minutes, goes on when
+# it is called again: samples and journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
 # takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
@@ -66,7 +66,8 @@ read_set() { # SET
         ;;
     gsm8k)
         task=gsm8k test=$data/gsm8k/test.json source=$data/gsm8k/train_mlp.json max=700
-        rollouts="--rollouts ${ROLLOUTS:-1200}" trainings=${REPEATS:-3} texts=${TEXTS:-300} whole=300
+        rollouts="--rollouts ${ROLLOUTS:-1200}" trainings=${REPEATS:-3} texts=${TEXTS:-300}
+        whole=300
         heads="context combined $primary" calibration=${CALIBRATION:-40}
         seconds_never=2 seconds_always=5 seconds=4 collect_minutes=125 part_answers=300
         ;;
@@ -176,8 +177,8 @@ policies() { # NAME...
     done | paste -s -d , -
 }
 
-# Plan the answers of some policies to the first questions of the set at one share: a step that finds
-# the thresholds, if there are any, and one for each part of the questions.
+# Plan the answers of some policies to the first questions of the set at one share: a step that
+# finds the thresholds, if there are any, and one for each part of the questions.
 measure() { # NAME QUESTIONS SHARE POLICY...
     name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$task" repeats=''
     [ "$asked" -le "$2" ] || asked=$2
@@ -295,7 +296,7 @@ step() { # NAME MINUTES NEEDS FILE COMMAND...: FILE, if any, must be there for i
     case $step in
     split-*) [ -e "$source" ] && [ -e "$test" ] || missing="$missing $source $test" ;;
     esac
-    if is_logged "$step" && { [ -z "$step_file" ] || [ -e "$step_file" ] || [ -e "$step_file.1" ]; }; then
+    if is_logged "$step" && { [ -z "$step_file" ] || [ -e "$step_file" ]; }; then
         done_steps="$done_steps $step" state="done"
     else
         state=${missing:+needs$missing}
@@ -326,7 +327,8 @@ make_step() { # COMMAND...
     fi
     rm -f "$work/$step.seconds"
     [ -e "$kept/log.csv" ] || echo date,step,version,processor,seconds,command >"$kept/log.csv"
-    command=$(paste -s -d ';' "$work/commands" | sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g" | tr '"' "'")
+    command=$(paste -s -d ';' "$work/commands" | tr '"' "'" |
+        sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g")
     echo "$(today),$step,$("$mizzle" --version),$(processor),$spent,\"$command\"" >>"$kept/log.csv"
     done_steps="$done_steps $step"
 }
@@ -372,7 +374,8 @@ make_again() { # answers PART PARTS POLICY...
 rerun() { # N
     case $1 in *[!0-9]*) echo "real: --rerun: expected a number, found $1" >&2 && exit 2 ;; esac
     for model in "$edge" "$large"; do
-        "$mizzle" tokenize -m "$model" </dev/null >/dev/null || { echo "SKIP: no $model" && exit 77; }
+        "$mizzle" tokenize -m "$model" </dev/null >/dev/null ||
+            { echo "SKIP: no $model" && exit 77; }
     done
     mkdir -p "$work" && : >"$work/remakable" && rm -f "$work/differs" || exit 1
     for mode in split_again note_answers; do plan; done
