@@ -26,7 +26,9 @@ real_differences() {
         real_merge --against "$policy"
         columns "$HEADER" <"$here/rows.csv" |
             awk -F, -v policy="$policy" '$23 == policy && $4 ~ /^(mlp|combined)/'
-    done <"$here/policies"
+    done <"$here/policies" >"$here/differences"
+    [ -s "$here/differences" ] || { echo "no answers with a router yet" >&2 && exit 77; }
+    cat "$here/differences"
 }
 
 jobs() {

@@ -6,10 +6,10 @@
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
 # A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
-# kept: answers in $RESULTS/real/items-*.csv, with the settings and thresholds that they were made
-# with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known to be done,
-# on another machine, too. One that is interrupted, or takes longer than $LIMIT minutes, goes on when
-# it is called again: samples and journals are in $REAL until then.
+# kept: answers in $RESULTS/real/items-*.csv and their figures, with the settings and thresholds that
+# they were made with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known
+# to be done, on another machine, too. One that is interrupted, or takes longer than $LIMIT minutes,
+# goes on when it is called again: samples and journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
 # takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
@@ -331,6 +331,7 @@ make_step() { # COMMAND...
         sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g")
     echo "$(today),$step,$("$mizzle" --version),$(processor),$spent,\"$command\"" >>"$kept/log.csv"
     done_steps="$done_steps $step"
+    case $step in dev-*) sh tools/results.sh real >"$work/figures.log" || exit ;; esac
 }
 
 # For --rerun: note where the answers are that can be made again here.
