@@ -6,7 +6,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export MIZZLE="${MIZZLE:-build/mizzle}" REAL="$tmp/work" RESULTS="$tmp/results" WEIGHTS="$tmp/weights"
 export DATA="$tmp/data" EDGE=weights/milli/edge-0.5.gguf CLOUD=weights/milli/cloud.gguf
-export TEXTS=90 QUESTIONS=6 CALIBRATION=4 REPEATS=2 HEADS='combined mix' LABELS=match
+export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='combined mix' LABELS=match
 if [ ! -f "$EDGE" ]; then
     echo "SKIP: no demo pair in weights/milli"
     exit 77
@@ -66,13 +66,13 @@ says '^dev-chat-primary.2 .* done$'
 kept=$RESULTS/real
 [ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/items-chat-primary.csv")"
 PARTS=2 run 0 --steps dev-chat-primary.1
-[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 12 ] || fail "both parts: $(cat "$kept/items-chat-primary.csv")"
+[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/items-chat-primary.csv")"
 [ "$(grep -c task, "$kept/items-chat-primary.csv")" -eq 1 ] || fail "two headers"
 [ -e "$WEIGHTS/chat/mix.safetensors.2" ] || fail "no routers kept"
 grep -q '^2.*,train-chat,mizzle .*,[0-9]*,"mizzle router train .*;.* --head mix .*"$' "$kept/log.csv" ||
     fail "$(cat "$kept/log.csv")"
 ! grep -q "$tmp" "$kept/log.csv" "$kept/thresholds"/* || fail "names of folders are kept"
-grep -q ',mlp=mix,0.06,citer,6,2,.*,never,' "$kept/figures.csv" || fail "$(cat "$kept/figures.csv")"
+grep -q ',mlp=mix,0.06,citer,7,2,.*,never,' "$kept/figures.csv" || fail "$(cat "$kept/figures.csv")"
 
 # A step that fails says so, and is not done.
 CLOUD=$tmp/none run 3 --steps dev-chat-position

@@ -222,6 +222,7 @@ answers() { # PART PARTS POLICY...
     shift 2
     count=$(((asked + parts - 1) / parts))
     first=$(((part - 1) * count))
+    [ $((first + count)) -le "$asked" ] || count=$((asked - first))
     [ "$part" -gt 0 ] || first=0 count=1
     mkdir -p "$work/$set/$name" "$kept/thresholds" || return
     journal=$work/$set/$name/part-$part.jsonl
