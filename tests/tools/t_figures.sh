@@ -40,4 +40,29 @@ for row in never: mlp:3 context:3 entropy: random: always:; do
     esac
     says results "| $policy |${trainings:+ $trainings} | $right | $low to $high | $citer | $routed | $calls |"
 done
+
+real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
+    form=chat
+    [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
+    awk -F, -v OFS=, -v form="$form" 'NR > 1 && $2 == form { $2 = "this" } { print }' \
+        "$results/real/figures.csv" >"$dir/real.csv"
+    right=$(results=$dir percent '%.1f %%' real accuracy form=this policy="$2" score=citer)
+    low=$(results=$dir percent '%.1f' real accuracy_low form=this policy="$2" score=citer)
+    high=$(results=$dir percent '%.1f' real accuracy_high form=this policy="$2" score=citer)
+    routed=$(results=$dir percent '%.2f %%' real routed form=this policy="$2" score=citer)
+    says results "| $1 | $2 | $right | $low to $high | ${3:-$routed} |"
+}
+
+real reason never 0
+real reason position ''
+real reason slot '1 token an answer'
+real reason always '100 %'
+real chat slot '1 token an answer'
+real reason position ""
+gap=$(results=$dir percent '%.1f' real gain form=this policy=always score=citer)
+closed=$(results=$dir percent '%.0f' real pgr form=this policy=position score=citer)
+low=$(results=$dir percent '%.0f' real pgr_low form=this policy=position score=citer)
+high=$(results=$dir percent '%.0f' real pgr_high form=this policy=position score=citer)
+says results "The gap between the models is $gap points"
+says results "closes $closed % of the gap ($low to $high)"
 [ -e "$dir/fine" ]
