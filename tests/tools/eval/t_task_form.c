@@ -168,6 +168,38 @@ static void plain_form(struct task_options *o, const struct tokenizer *tok)
     o->form = TASK_DEFAULT;
 }
 
+/* What cannot be a form of one's own. */
+static void bad_forms(void)
+{
+    struct task_options o = { .data = path, .own = own, .form = TASK_DEFAULT };
+    struct err err = { "" };
+    o.name = "gsm8k";
+    write_file(path, gsm8k);
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected none in a form for gsm8k");
+    write_file(own, "Q: {question}\r\n");
+    struct task *t = open_with(&o);
+    prompts(t, 0, "Q: P?");
+    task_close(t);
+    write_file(path, "{\"prompt\":\"p\",\"answerKey\":\"1\"}");
+    refused(&o, ERR_FORMAT, "jsonl: line 1: problem: expected a string");
+    o.name = "csqa";
+    write_file(path, csqa);
+    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected it in a form for csqa");
+    write_file(own, "{Question} {choices}");
+    refused(&o, ERR_FORMAT, "form.txt: {question}: expected it in a form for csqa");
+    write_file(own, "");
+    refused(&o, ERR_FORMAT, "form.txt: {question}: expected");
+    write_file(own, "\xff{question}{choices}");
+    refused(&o, ERR_FORMAT, "form.txt: expected a text in UTF-8");
+    unlink(own);
+    refused(&o, ERR_IO, "form.txt: No such file");
+    o.name = "milli";
+    o.data = NULL;
+    refused(&o, ERR_ARG, "expected --task csqa, arc or gsm8k, found milli");
+    CHECK(task_form_parse(&o, "@", &err) == ERR_ARG && strstr(err.msg, "or plain@FILE, found @"));
+    CHECK(task_form_parse(&o, "plain@", &err) == ERR_ARG && strstr(err.msg, "found plain@"));
+}
+
 /* A form of one's own is known by what is in it, and other braces are text. */
 static void own_form(void)
 {
@@ -204,31 +236,6 @@ static void own_form(void)
     task_close(t);
     plain_form(&o, tok);
     tokenizer_close(tok);
-    o.name = "gsm8k";
-    write_file(path, gsm8k);
-    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected none in a form for gsm8k");
-    write_file(own, "Q: {question}\r\n");
-    t = open_with(&o);
-    prompts(t, 0, "Q: P?");
-    task_close(t);
-    write_file(path, "{\"prompt\":\"p\",\"answerKey\":\"1\"}");
-    refused(&o, ERR_FORMAT, "jsonl: line 1: problem: expected a string");
-    o.name = "csqa";
-    write_file(path, csqa);
-    refused(&o, ERR_FORMAT, "form.txt: {choices}: expected it in a form for csqa");
-    write_file(own, "{Question} {choices}");
-    refused(&o, ERR_FORMAT, "form.txt: {question}: expected it in a form for csqa");
-    write_file(own, "");
-    refused(&o, ERR_FORMAT, "form.txt: {question}: expected");
-    write_file(own, "\xff{question}{choices}");
-    refused(&o, ERR_FORMAT, "form.txt: expected a text in UTF-8");
-    unlink(own);
-    refused(&o, ERR_IO, "form.txt: No such file");
-    o.name = "milli";
-    o.data = NULL;
-    refused(&o, ERR_ARG, "expected --task csqa, arc or gsm8k, found milli");
-    CHECK(task_form_parse(&o, "@", &err) == ERR_ARG && strstr(err.msg, "or plain@FILE, found @"));
-    CHECK(task_form_parse(&o, "plain@", &err) == ERR_ARG && strstr(err.msg, "found plain@"));
 }
 
 /* Write n items; the question of each is its number, after these letters. */
@@ -346,6 +353,7 @@ int main(void)
     settling();
     stopping();
     own_form();
+    bad_forms();
     shots();
     shots_of();
     memory();
