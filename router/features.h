@@ -21,7 +21,7 @@ enum feature {
     FEATURE_MARGIN,   /* their difference */
     FEATURE_ENTROPY,  /* of the distribution, in nats */
     FEATURE_GAP,      /* difference of the two largest logits */
-    FEATURE_POSITION, /* ln(1 + tokens of the answer before it) */
+    FEATURE_POSITION, /* ln(1 + tokens of the answer before it); 0 in the prompt */
     FEATURE_WORD,     /* 1: the last token ended a word, as the likeliest does not continue it */
     FEATURE_SENTENCE, /* 1: the last token ends in . ! ? or a newline */
     FEATURE_CONTEXT,  /* score of a table of the last two ids, which the router holds */

@@ -96,6 +96,7 @@ int explain_write(struct explain *x, struct err *err)
                                       .price = r->price,
                                       .span = r->span,
                                       .place = r->place,
+                                      .max_routed = r->max_routed,
                                       .gate = &x->routing.gate,
                                       .cloud_required = r->required,
                                       .max_tokens = x->o.max_tokens,
