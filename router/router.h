@@ -114,16 +114,16 @@ const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
+/* Return the inputs of router_score [router_dim], of which the hidden state, f32, is the first
+ * part: itself, or, of a network that reads features, a copy with these behind it, in scratch. */
+const float *router_inputs(const struct router *r, const float *hidden,
+                           const float features[FEATURES], float *scratch);
 /* Return the probability, 0 to 1, that the local model's next token is good enough: sigmoid(w2 .
  * relu(w1 . x + b1) + b2). x: [dim] f32. scratch: [router_scratch] floats. Of a hurdle
  * network, whose first output is the probability that it is good enough where the cloud's token
  * differs: 1 - (1 - that) x router_differs. It cannot fail: when a hidden state overflows so that a
  * sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
-/* Return the inputs of router_score [router_dim] from a hidden state and the features, which it
- * may not read; they are the hidden state itself, or put together in scratch. */
-const float *router_inputs(const struct router *r, const float *hidden,
-                           const float features[FEATURES], float *scratch);
 float router_score(const struct router *r, const float *x, float *scratch);
 /* After router_score with this scratch: return the probability, 0 to 1, that the cloud's token
  * differs from the local one and that from the reference's, as samples say it (learn/samples.h); 1

@@ -164,7 +164,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         rc = routing_open_router(r, e, o, err);
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
-                     o->model, r->router ? "a table" : "none");
+                     o->model, r->router ? router_kind(r->router) : "none");
     if (rc == OK && o->adapt && (!r->adapt || r->policy == POLICY_QUERY))
         rc = err_set(err, ERR_ARG, "adapt: expected a router and policy mlp or price");
     if (rc != OK)
@@ -179,7 +179,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         r->threshold = 0.5f;
     r->max_routed = (float)o->max_routed;
     calibrated = calibrated && r->policy != POLICY_QUERY; /* which takes whole answers */
-    if (!(o->max_routed > 0) && calibrated && router_about(r->router)->has_share)
+    r->holds_router = !(o->max_routed > 0) && calibrated && router_about(r->router)->has_share;
+    if (r->holds_router)
         r->max_routed = WILD * router_about(r->router)->share;
     return OK;
 }

@@ -35,7 +35,8 @@ struct routing {           /* must not move: the parts point to each other */
     struct adapt *adapt;       /* teaches router; NULL: it does not learn */
     struct span span;          /* threshold 0: none was given */
     char *place;               /* of policy position; or NULL */
-    float max_routed;          /* as in decode_options, for this policy and threshold */
+    float max_routed;          /* as in decode_options */
+    bool holds_router;         /* it follows from the router's share, at its own threshold */
     struct cloud *cloud;       /* NULL: off */
     struct local_cloud *local; /* its model is in this process; or NULL */
     struct turn *turn;         /* which it shares with the edge's texts (turn.h); or NULL */

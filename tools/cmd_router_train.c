@@ -38,14 +38,11 @@ static const struct option_group train_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, an mlp with a second output, which says where the cloud differs (hurdle), "
-          "CITER's network (citer), a linear score, a table over the last two ids (context), an "
-          "mlp "
-          "on that and on how sure the model is, without the hidden state (combined), one on all "
-          "of "
-          "these (mix), or an mlp that judges the whole answer at its first token (query) "
-          "(default: "
-          "mlp)" },
+          "Train an mlp, an mlp with a second output, which says where the cloud differs "
+          "(hurdle), CITER's network (citer), a linear score, a table over the last two ids "
+          "(context), an mlp on that and on how sure the model is, without the hidden state "
+          "(combined), one on all of these (mix), or an mlp that judges the whole answer at its "
+          "first token (query) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",

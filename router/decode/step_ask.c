@@ -62,7 +62,7 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
 {
     uint64_t limit = s->o->cloud_limit;
     if (!step_may_route(s, s->stats->cloud, e->at)) {
-        err_set(&s->fault, OK, "more than %.3g %% of this text would be the cloud's (max_routed)",
+        err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
                 100 * (double)s->o->max_routed);
         return GATE_CAPPED;
     }

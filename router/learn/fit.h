@@ -51,7 +51,7 @@ struct fit_epoch {
 
 struct fit_options {
     enum fit_head head;
-    size_t width; /* units of the first layer of mlp, query, hurdle and citer; 0: twice the dim */
+    size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
     float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
     bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */

@@ -20,7 +20,6 @@ static int fit_score_contexts(struct samples *with, struct router_form *table, c
                               size_t fold, struct err *err)
 {
     struct fit part = *t;
-    struct router *r = NULL;
     part.train = calloc(t->ntrain + 1, sizeof(*part.train));
     part.ntrain = 0;
     int rc = part.train ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
@@ -29,14 +28,11 @@ static int fit_score_contexts(struct samples *with, struct router_form *table, c
             part.train[part.ntrain++] = t->train[i];
     if (rc == OK)
         rc = fit_contexts(table, &part, err);
-    if (rc == OK)
-        rc = router_make(&r, table, "table of contexts", t->k, err);
     const size_t *index = fold == FOLDS ? t->held : t->train;
     for (size_t k = 0, n = fold == FOLDS ? t->nheld : t->ntrain; rc == OK && k < n; k++)
         if (fold == FOLDS || fit_fold(t, index[k]) == fold)
             with->x[(index[k] + 1) * with->dim - 1] =
-                router_score_ids(r, t->s->before[index[k]], 2);
-    router_close(r);
+                features_context(table->contexts, table->ncontexts, t->s->before[index[k]], 2);
     free(part.train);
     return rc;
 }

@@ -2,8 +2,8 @@
  *
  * A shard is a safetensors file. Its tensors are hidden F32 [n][dim]; label and way U8 [n]; edge,
  * cloud, gold and text I32 [n]; before I32 [n][2]; subject U32 [n]; features F32 [n][8], in the
- * order of features.h. Its metadata holds the range
- * of texts, the counts, and the checksum of the collection that it belongs to. */
+ * order of features.h. Its metadata holds the range of texts, the counts, and the checksum of the
+ * collection that it belongs to. */
 #ifndef ROUTER_LEARN_SAMPLE_SHARD_H
 #define ROUTER_LEARN_SAMPLE_SHARD_H
 

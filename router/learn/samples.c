@@ -75,16 +75,21 @@ void samples_close(struct samples *s)
 
 int samples_of_texts(struct samples *out, const struct samples *s, struct err *err)
 {
+    bool whole = false; /* the text's first token is there */
     out->dim = s->dim;
     for (size_t i = 0; i < s->n; i++) {
         struct sample one = {
             .x = s->x + i * s->dim, .label = true, .group = s->group[i], .text = s->text[i]
         };
         memcpy(one.before, s->before[i], sizeof(one.before));
-        if ((!i || s->text[i] != s->text[i - 1]) && samples_add(out, &one, err) != OK)
+        bool first = !i || s->text[i] != s->text[i - 1];
+        whole = first ? !(s->features[i][FEATURE_POSITION] > 0) : whole;
+        if (first && whole && samples_add(out, &one, err) != OK)
             return ERR_NOMEM;
-        out->label[out->n - 1] &= s->label[i];
-        out->differs[out->n - 1] |= s->differs[i];
+        if (whole) {
+            out->label[out->n - 1] &= s->label[i];
+            out->differs[out->n - 1] |= s->differs[i];
+        }
     }
     return OK;
 }

@@ -39,9 +39,9 @@ int samples_reserve(struct samples *s, size_t n, struct err *err);
 /* Append a sample; x is copied. ERR_NOMEM. */
 int samples_add(struct samples *s, const struct sample *one, struct err *err);
 void samples_close(struct samples *s);
-/* Make *out, which is all zero, the first sample of each text of s, right if all of its samples
- * are, and with `differs` if one of them has it. ERR_NOMEM; *out is the caller's to close then,
- * too. */
+/* Make *out, which is all zero, the sample of each text's first token, right if all of its samples
+ * are, and with `differs` if one of them has it. A text whose first token was left out is, too.
+ * ERR_NOMEM; *out is the caller's to close then, too. */
 int samples_of_texts(struct samples *out, const struct samples *s, struct err *err);
 
 /* Return a router's score of sample i: a network reads x, which must have the router's dim, a table

@@ -15,6 +15,7 @@
 #include "model/text/chat.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
+#include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
@@ -402,6 +403,9 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     int rc = collecting_open(c, err);
     if (rc != OK)
         return rc;
+    if (o->round == 2 && router_reads_features(c->routing.router)) /* position begins anew there */
+        return err_set(err, ERR_ARG,
+                       "--router: expected one that reads hidden states alone with --round 2");
     c->collect.session = c->session;
     c->collect.tok = c->engine.tokenizer;
     c->collect.sampler = c->sampler;

@@ -118,11 +118,12 @@ static json_t *serve_info_router(const struct serve *s)
     if (!r->router && r->policy == POLICY_NEVER)
         return json_null();
     return json_pack(
-        "{s:s?,s:s,s:o,s:f,s:i,s:s?}", "name",
+        "{s:s?,s:s,s:o,s:f,s:i,s:f,s:s?}", "name",
         r->router && router_about(r->router)->task[0] ? router_about(r->router)->task : NULL,
         "policy", policy_name(r->policy), "threshold",
         policy_scores(r->policy) ? json_real((double)r->threshold) : json_null(), "span",
-        (double)r->span.threshold, "cloud_tokens", (int)r->span.tokens, "tap",
+        (double)r->span.threshold, "cloud_tokens", (int)r->span.tokens, "max_routed",
+        (double)r->max_routed, "tap",
         r->router && !router_is_table(r->router) ? router_tap_name(router_tap(r->router)) : NULL);
 }
 

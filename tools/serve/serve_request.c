@@ -284,8 +284,6 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
                           "trace",
                           e))
         return false;
-    if (serve_field_get(m, "threshold") || serve_field_get(m, "policy"))
-        a->routing.max_routed = 0; /* it is for the server's own */
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
         !serve_field_number(&a->routing.span, m, "span", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
@@ -293,8 +291,14 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
         return serve_request_inside(e, "mizzle");
     a->routing.ahead = (size_t)ahead;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
-    return serve_request_trace(a, m, e) && serve_request_policy(a, s, m, e) &&
-           serve_request_cloud(a, m, e) && serve_request_span(a, s, m, e) &&
+    if (!serve_request_trace(a, m, e) || !serve_request_policy(a, s, m, e))
+        return false;
+    const struct routing *own = &s->routing;
+    bool other = a->routing.policy != own->policy || a->routing.threshold < own->threshold ||
+                 a->routing.threshold > own->threshold;
+    if (other && own->holds_router) /* the share is that of the server's threshold */
+        a->routing.max_routed = 0;
+    return serve_request_cloud(a, m, e) && serve_request_span(a, s, m, e) &&
            serve_request_private(a, m, e);
 }
 

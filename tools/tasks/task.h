@@ -21,8 +21,8 @@
  *
  * An answer ends at a stop string, before which the text is cut: a small model goes on with a
  * question of its own. In a plain form, citer or one's own, that is a line that begins with
- * "Question:", or, if the form has an empty line itself, as solved examples do, an empty line; in
- * form lm-eval it is what the harness stops at, its own default of an empty line where it only
+ * "Question:", or, if the form holds solved examples (its last line begins an earlier one, too),
+ * an empty line; in form lm-eval it is what the harness stops at, its own default of an empty line where it only
  * compares likelihoods; in form chat there is none, as the end of the turn ends the answer.
  *
  * The final answer is taken from the generated text alone, never from the prompt:
@@ -61,8 +61,7 @@ struct task_options {
     const char *name; /* "milli", "csqa", "arc", "gsm8k" */
     const char *data; /* path of the file; NULL for milli */
     enum task_form form;
-    const char
-        *own; /* path of a form of one's own, with TASK_DEFAULT or, plain, TASK_CITER; or NULL */
+    const char *own;   /* path of a form of one's own, form TASK_DEFAULT or, plain, TASK_CITER */
     const char *shots; /* form lm-eval: N:FILE, N examples from this file; or NULL */
     enum task_stream stream;
     uint64_t seed, world;       /* milli: of the questions, and of the world */

@@ -108,12 +108,20 @@ bool task_settle(struct task *t, const struct chat *chat, struct err *note)
     return false;
 }
 
+/* True for a form with solved examples: its last line begins an earlier one, too, behind which an
+ * answer stands, and an empty line ends each. */
+static bool own_has_examples(const char *own)
+{
+    const char *last = strrchr(own, '\n'), *first = last && last[1] ? strstr(own, last) : last;
+    return first < last && strstr(first, "\n\n");
+}
+
 const char *const *task_stops(const struct task *t)
 {
     static const char *const run_on[] = { "\nQuestion:", NULL }, *const block[] = { "\n\n", NULL };
     if (!t->kind->file || t->form == TASK_CHAT)
         return NULL;
-    if (t->own && strstr(t->own, "\n\n"))
+    if (t->own && own_has_examples(t->own))
         return block;
     return t->form == TASK_LM_EVAL ? t->kind->stops : run_on;
 }

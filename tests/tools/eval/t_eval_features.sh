@@ -31,6 +31,12 @@ grep -q 'expected a network, found a network without hidden states' "$dir/err" |
 "$mizzle" run --question 3 --policy combined --router "$dir/mix.safetensors" >/dev/null 2>"$dir/err" &&
     fail "combined takes a router of hidden states"
 
+"$mizzle" router collect -q --questions 8 --labels citer --round 2 --router "$dir/mix.safetensors" \
+    -o "$dir/samples" >/dev/null 2>"$dir/err" && fail "round 2 takes a router with features"
+grep -q 'reads hidden states alone with --round 2' "$dir/err" || fail "$(cat "$dir/err")"
+"$mizzle" eval --merge --max-routed 0.1 "$dir/none" >/dev/null 2>"$dir/err" && fail "a cap of no use"
+grep -q 'max-routed' "$dir/err" || fail "$(cat "$dir/err")"
+
 # One answer at a time or many, drafts or none, any number of calls ahead: the same answers.
 ask() {
     "$mizzle" eval -q -t 1 --questions 12 --threshold 0.6 --kv f32 \
@@ -39,8 +45,8 @@ ask() {
 }
 ask --parallel 6
 ask --ahead 0 --parallel 1 --draft off
-cut -d, -f1-12,14 "$dir/--parallel.csv" >"$dir/many"
-cut -d, -f1-12,14 "$dir/--ahead.csv" >"$dir/one"
+cut -d, -f1-12,15-16 "$dir/--parallel.csv" >"$dir/many"
+cut -d, -f1-12,15-16 "$dir/--ahead.csv" >"$dir/one"
 cmp "$dir/many" "$dir/one" || fail "answers depend on how they are written"
 awk -F, 'NR > 1 { cloud[$6] += $12; all[$6] += $11 }
     END { for (p in all) if (cloud[p] > 5 && cloud[p] < all[p] / 2) n++; exit n != 2 }' \

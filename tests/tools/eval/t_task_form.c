@@ -148,19 +148,26 @@ static void plain_form(struct task_options *o, const struct tokenizer *tok)
     struct chat *c;
     struct task_item item;
     struct err err = { "" };
-    char text[] = "So.\n\nQ\nQuestion: R";
+    static const struct {
+        const char *form, *want;
+    } forms[] = {
+        { "{question}\n{choices}", "So.\n\nQ" },
+        { "{question}\n\n{choices}\nA:", "So.\n\nQ" },
+        { "q\nA: a\n\n{question}\n{choices}\nA:", "So." },
+    };
     CHECK(chat_open(&c, tok, "chatml", NULL, &err) == OK);
     CHECK(task_form_parse(o, "plain@build/t_task_form.txt", &err) == OK && !strcmp(o->own, own));
-    for (int lines = 0; lines < 2; lines++) {
+    for (size_t i = 0; i < 3; i++) {
+        char text[] = "So.\n\nQ\nQuestion: R";
         uint32_t *ids;
         size_t n;
-        write_file(own, lines ? "{question}\n\n{choices}" : "{question}\n{choices}");
+        write_file(own, forms[i].form);
         struct task *t = open_with(o);
         CHECK(task_settle(t, c, &err) && !strncmp(task_form_name(t), "plain @", 7));
         CHECK(task_item(&item, t, 0, &err) == OK);
         CHECK(task_encode(&ids, &n, t, &item, tok, c, &err) == OK && n == strlen(item.prompt));
         task_cut(t, text);
-        CHECK(!strcmp(text, lines ? "So." : "So.\n\nQ"));
+        CHECK(!strcmp(text, forms[i].want));
         free(ids);
         task_close(t);
     }

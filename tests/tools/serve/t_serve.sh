@@ -195,6 +195,20 @@ for policy in always never; do
 done
 stop TERM 0
 
+# A cap of the router goes with its own threshold; one that was named holds every request.
+"$MIZZLE" router calibrate -q --router weights/milli/edge-0.5.router.safetensors --questions 40 --target-routed 0.02 -o "$dir/r.safetensors" >"$dir/out" 2>&1 ||
+    fail "$(cat "$dir/out")"
+for named in '' '--max-routed 0.05'; do
+    start --router "$dir/r.safetensors" $named
+    curl -s "$url/mizzle/info" | grep -qE "\"max_routed\":0.0${named:+5}[0-9]*" || fail "info $named"
+    curl -s "$url/v1/completions" --json \
+        '{"prompt":"Question: Where is the bell?\nAnswer:","max_tokens":16,"mizzle":{"trace":{},"threshold":1}}' \
+        >"$dir/out"
+    grep -q '"source":"fallback"' "$dir/out" && held=held || held=
+    [ "$held" = "${named:+held}" ] || fail "$named: $(cat "$dir/out")"
+    stop TERM 0
+done
+
 # TLS, from a certificate and its key.
 refused 3 --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
