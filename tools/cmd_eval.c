@@ -96,7 +96,8 @@ static const struct option_group share_opts = {
           "Compare all others with this one of the policies, question by question: accuracy at the "
           "same target or threshold of the paper; the same at the share that the other has in "
           "fact routed, on the line between the nearest shares of this one (never and always are "
-          "its ends); and the mean PGR of sweeps from 0 to 7 % (default: none)" },
+          "its ends); and the mean PGR of sweeps from 0 to 7 %. all, for --merge of items: compare "
+          "those with a router with each other one (default: none)" },
         { "--repeats", NULL, OPTION_SIZE, &options.repeats, "N",
           "Read N trainings of each router that --policy names, FILE.1 to FILE.N, as router train "
           "--repeats writes them; each answers all questions. A row has the mean, and its "
@@ -177,6 +178,7 @@ static const char *eval_unread_routing(unsigned runs)
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--span", route_options.span != 0, ANSWERS },
         { "--place", route_options.place, ANSWERS },
+        { "--max-routed", route_options.max_routed > 0, ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },

@@ -304,18 +304,18 @@ sed -n 's/^HEADER=//p' tools/results/real.sh >"$tmp/results/real/figures.csv"
 run 1 real # nothing is done, but nothing fails
 says 'SKIP: no answers'
 run 1 --check real
-says '0 jobs done, 0 failed, 2 skipped'
+says '0 jobs done, 0 failed, 1 skipped'
 {
-    echo task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,hash
+    echo task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,read,hash,settings
     for row in never,,1,0,1,8,0 mlp,0.05,1,1,1,9,1 mlp,0.05,2,1,0,9,2 context,0.05,1,1,0,9,1 always,,1,1,1,10,10; do
-        echo "csqa,chat,edge+cloud,a,00000000000000aa,$row,1,00000000000000ff"
-        echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,00000000000000ff"
+        echo "csqa,chat,edge+cloud,a,00000000000000aa,$row,1,7,00000000000000ff,0000000000000001"
+        echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,7,00000000000000ff,0000000000000001"
     done
 } >"$tmp/results/real/items-a.csv"
 run 0 real
-grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,1.000000,' \
+grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
     "$tmp/results/real/figures.csv" || fail "$(cat "$tmp/results/real/figures.csv")"
-grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.500000,' "$tmp/results/real/figures.csv" ||
+grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$tmp/results/real/figures.csv" ||
     fail "no difference: $(cat "$tmp/results/real/figures.csv")"
 run 0 --check real
 sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$tmp/results/real/items-a.csv" >"$tmp/new"

@@ -166,7 +166,7 @@ static int answers_begin(struct answers_run *m, struct err *err)
     if (!m->o->items)
         return OK;
     m->run.items = &m->items;
-    return items_open(&m->items, m->o->items, m->about.task, &m->about.origin, &m->list, err);
+    return items_open(&m->items, m->o->items, m->settings, &m->about.origin, &m->list, err);
 }
 
 /* Ask all items with one model alone: results[at]. */

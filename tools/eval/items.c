@@ -10,7 +10,12 @@
 #include "tools/eval/eval_origin.h"
 
 static const char HEADER[] = "task,form,pair,id,group,policy,share,run,right_citer,right_answer,"
-                             "tokens,cloud,calls,hash\n";
+                             "tokens,cloud,calls,read,hash,settings\n";
+
+/* What of a journal's settings does not change an answer. */
+static const char *const NO_SETTINGS[] = { "on",          "first",     "count",   "questions",
+                                           "policies",    "baselines", "version", "edge_model",
+                                           "cloud_model", "cloud_url" };
 
 /* Copy a text into a field, which a comma would end. */
 static const char *items_field(char out[ITEMS_WORD], size_t most, const char *text)
@@ -22,17 +27,35 @@ static const char *items_field(char out[ITEMS_WORD], size_t most, const char *te
     return out;
 }
 
-int items_open(struct items_file *f, const char *path, const char *task,
+/* Hash the settings. */
+static int items_settings(struct items_file *f, const json_t *settings, struct err *err)
+{
+    json_t *some = json_copy((json_t *)(size_t)settings);
+    for (size_t i = 0; i < sizeof(NO_SETTINGS) / sizeof(NO_SETTINGS[0]); i++)
+        json_object_del(some, NO_SETTINGS[i]);
+    char *text = json_dumps(some, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9));
+    if (text)
+        sha256_hex(f->settings, text, strlen(text));
+    free(text);
+    json_decref(some);
+    return text ? OK : err_set(err, ERR_NOMEM, "eval: out of memory");
+}
+
+int items_open(struct items_file *f, const char *path, const json_t *settings,
                const struct eval_origin *origin, const struct eval_list *list, struct err *err)
 {
+    const char *task = json_string_value(json_object_get(settings, "task"));
     char form[ITEMS_WORD], pair[ITEMS_WORD];
     json_t *says = json_loads(origin->cloud_says, 0, NULL);
     const char *large = json_string_value(json_object_get(says, "fingerprint"));
     *f = (struct items_file){ .list = list };
-    snprintf(f->of, sizeof(f->of), "%.15s,%s,%s+%s", task, items_field(form, 24, origin->form),
-             origin->edge_fingerprint, items_field(pair, 40, large ? large : origin->cloud_model));
+    snprintf(f->of, sizeof(f->of), "%.15s,%s,%s+%s", task ? task : "",
+             items_field(form, 24, origin->form), origin->edge_fingerprint,
+             items_field(pair, 40, large ? large : origin->cloud_model));
     json_decref(says);
-    int rc = output_file_open(&f->out, path, err);
+    int rc = items_settings(f, settings, err);
+    if (rc == OK)
+        rc = output_file_open(&f->out, path, err);
     if (rc == OK)
         fputs(HEADER, f->out.f);
     return rc;
@@ -54,15 +77,19 @@ void items_write(struct items_file *f, const struct eval_result *r, size_t item,
                  const struct asked *one)
 {
     char policy[ITEMS_WORD], id[ITEMS_WORD], share[32] = "", hash[17] = "";
+    char both[2 * SHA256_HEX], settings[SHA256_HEX];
+    int n = snprintf(both, sizeof(both), "%s %s", f->settings, r->entry->known.router_sha256);
+    sha256_hex(settings, both, (size_t)n);
     if (!*items_field(id, ITEMS_WORD, one->id))
         snprintf(id, sizeof(id), "%zu", item);
     if (!isnan(r->target))
         snprintf(share, sizeof(share), "%.6g", r->target);
     if (one->hash)
         snprintf(hash, sizeof(hash), "%016" PRIx64, one->hash);
-    fprintf(f->out.f, "%s,%s,%016" PRIx64 ",%s,%s,%zu,%d,%d,%zu,%zu,%zu,%s\n", f->of, id, subject,
-            items_policy(policy, f->list, r->entry->label), share, r->trainings + 1, one->citer,
-            one->right, one->tokens, one->cloud, one->work.calls, hash);
+    fprintf(f->out.f, "%s,%s,%016" PRIx64 ",%s,%s,%zu,%d,%d,%zu,%zu,%zu,%zu,%s,%.16s\n", f->of, id,
+            subject, items_policy(policy, f->list, r->entry->label), share, r->trainings + 1,
+            one->citer, one->right, one->tokens, one->cloud, one->work.calls, one->work.prefilled,
+            hash, settings);
 }
 
 bool items_begins(const char *path)
@@ -79,6 +106,7 @@ bool items_begins(const char *path)
 static bool items_split(struct items_line *l, const char *text)
 {
     struct items_answer *is = &l->is;
+    static const char hex[] = "0123456789abcdef";
     int of = 0, share = 0, hash = 0;
     char group[17] = "";
     if (sscanf(text, "%*[^,],%*[^,],%*[^,]%n,%63[^,],%16[0-9a-f],%63[^,],%n%63[^,]", &of, l->id,
@@ -90,14 +118,18 @@ static bool items_split(struct items_line *l, const char *text)
     memcpy(l->of, text, (size_t)of);
     snprintf(l->row, sizeof(l->row), "%s,%s,%s", l->of, l->policy, l->share);
     text += (size_t)share + strlen(l->share);
-    if (sscanf(text, ",%zu,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%n", &l->run,
-               &is->right_citer, &is->right_answer, &is->tokens, &is->cloud, &is->calls,
-               &hash) != 6)
+    if (sscanf(text,
+               ",%zu,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%n",
+               &l->run, &is->right_citer, &is->right_answer, &is->tokens, &is->cloud, &is->calls,
+               &is->read, &hash) != 7)
         return false;
-    size_t digits = strspn(text + hash, "0123456789abcdef");
+    size_t digits = strspn(text + hash, hex);
+    const char *settings = text + hash + digits + 1;
     is->group = strtoull(group, NULL, 16);
     is->hash = strtoull(text + hash, NULL, 16);
-    return hash && (!digits || digits == 16) && !strcmp(text + hash + digits, "\n") && l->run &&
+    is->settings = strtoull(settings, NULL, 16);
+    return hash && (!digits || digits == 16) && settings[-1] == ',' &&
+           strspn(settings, hex) == 16 && !strcmp(settings + 16, "\n") && l->run &&
            l->run <= STATISTICS_TRAININGS && is->right_citer <= 1 && is->right_answer <= 1 &&
            is->tokens <= UINT32_MAX && is->cloud <= is->tokens && is->calls <= is->tokens;
 }

@@ -50,15 +50,15 @@ real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share
     low=$(results=$dir percent '%.1f' real accuracy_low form=this policy="$2" score=citer)
     high=$(results=$dir percent '%.1f' real accuracy_high form=this policy="$2" score=citer)
     routed=$(results=$dir percent '%.2f %%' real routed form=this policy="$2" score=citer)
-    says results "| $1 | $2 | $right | $low to $high | ${3:-$routed} |"
+    read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer)")
+    says results "| $1 | $2 | $right | $low to $high | ${3:-$routed} | $read |"
 }
 
+real chat slot '1 token an answer'
 real reason never 0
 real reason position ''
 real reason slot '1 token an answer'
 real reason always '100 %'
-real chat slot '1 token an answer'
-real reason position ""
 gap=$(results=$dir percent '%.1f' real gain form=this policy=always score=citer)
 closed=$(results=$dir percent '%.0f' real pgr form=this policy=position score=citer)
 low=$(results=$dir percent '%.0f' real pgr_low form=this policy=position score=citer)

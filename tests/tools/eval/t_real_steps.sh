@@ -38,8 +38,8 @@ questions 1 9 >"$DATA/csqa/dev_rand_split.jsonl"
 questions 20 110 >"$REAL/split/csqa/train.jsonl"
 questions 120 130 >"$REAL/split/csqa/calibration.jsonl"
 {
-    echo date,step,version,processor,seconds,command
-    echo '2001-01-01,split-csqa,,,1,""'
+    echo date,step,sum,version,processor,seconds,command
+    echo "2001-01-01,split-csqa,$(cksum <tools/results/real/split.sh | cut -d " " -f 1),,,1,"
 } >"$RESULTS/real/log.csv"
 
 run 0 --dry-run
@@ -63,13 +63,15 @@ says '^real: dev-chat-primary.2'
 PARTS=2 run 0 --dry-run '*chat-primary*'
 says '^dev-chat-primary.1 .* ready$'
 says '^dev-chat-primary.2 .* done$'
+HEADS=combined run 0 --dry-run train-chat
+says '^train-chat .* ready$' # with other heads it is another step
 kept=$RESULTS/real
 [ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/items-chat-primary.csv")"
 PARTS=2 run 0 --steps dev-chat-primary.1
 [ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/items-chat-primary.csv")"
 [ "$(grep -c task, "$kept/items-chat-primary.csv")" -eq 1 ] || fail "two headers"
 [ -e "$WEIGHTS/chat/mix.safetensors.2" ] || fail "no routers kept"
-grep -q '^2.*,train-chat,mizzle .*,[0-9]*,"mizzle router train .*;.* --head mix .*"$' "$kept/log.csv" ||
+grep -q '^2.*,train-chat,[0-9]*,mizzle .*,[0-9]*,"mizzle router train .*;.* --head mix .*"$' "$kept/log.csv" ||
     fail "$(cat "$kept/log.csv")"
 ! grep -q "$tmp" "$kept/log.csv" "$kept/thresholds"/* || fail "names of folders are kept"
 grep -q ',mlp=mix,0.06,citer,7,2,.*,never,' "$kept/figures.csv" || fail "$(cat "$kept/figures.csv")"

@@ -8,7 +8,7 @@
 # A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
 # kept: answers in $RESULTS/real/items-*.csv and their figures, with the settings and thresholds that
 # they were made with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known
-# to be done, on another machine, too. One that is interrupted, or takes longer than $LIMIT minutes,
+# to be done, on another machine, too, unless its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT minutes,
 # goes on when it is called again: samples and journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
@@ -73,6 +73,20 @@ read_set() { # SET
         ;;
     esac
     heads=${HEADS:-$heads} split=$work/split/$task
+    file=${form##*@}
+    asks="$task $max $form $(cat ${file:+"$file"} /dev/null)"
+    gathers="$asks $texts ${LABELS:-divergent} $rollouts $(cat tools/results/real/split.sh)"
+    learns="$gathers $heads $trainings $width_mlp $width_mix $width_combined"
+}
+
+# Print a sum of all that a step depends on, by which it is done or not.
+sum_of_step() {
+    case $step in
+    split-*) cat tools/results/real/split.sh ;;
+    collect-*) echo "$gathers" ;;
+    train-*) echo "$learns" ;;
+    *) case $step_needs in *train*) echo "$learns $calibration" ;; *) echo "$asks" ;; esac ;;
+    esac | cksum | cut -d ' ' -f 1
 }
 
 # All steps, in order.
@@ -276,7 +290,7 @@ run() { # ARGS...
     fi
 }
 
-is_logged() { grep -qs "^[^,]*,$1," "$kept/log.csv"; } # STEP
+is_logged() { grep -qs "^[^,]*,$1,$(sum_of_step)," "$kept/log.csv"; } # STEP
 chosen() { # STEP: true if it is one of those that are named
     [ -n "$names" ] || return 0
     for pattern in $names; do
@@ -327,10 +341,11 @@ make_step() { # COMMAND...
         exit $status
     fi
     rm -f "$work/$step.seconds"
-    [ -e "$kept/log.csv" ] || echo date,step,version,processor,seconds,command >"$kept/log.csv"
+    [ -e "$kept/log.csv" ] || echo date,step,sum,version,processor,seconds,command >"$kept/log.csv"
     command=$(paste -s -d ';' "$work/commands" | tr '"' "'" |
         sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g")
-    echo "$(today),$step,$("$mizzle" --version),$(processor),$spent,\"$command\"" >>"$kept/log.csv"
+    version="$("$mizzle" --version) $(git rev-parse --short HEAD 2>/dev/null)"
+    echo "$(today),$step,$(sum_of_step),${version% },$(processor),$spent,\"$command\"" >>"$kept/log.csv"
     done_steps="$done_steps $step"
     case $step in dev-*) sh tools/results.sh real >"$work/figures.log" || exit ;; esac
 }
