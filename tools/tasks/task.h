@@ -22,8 +22,9 @@
  * An answer ends at a stop string, before which the text is cut: a small model goes on with a
  * question of its own. In a plain form, citer or one's own, that is a line that begins with
  * "Question:", or, if the form holds solved examples (its last line begins an earlier one, too),
- * an empty line; in form lm-eval it is what the harness stops at, its own default of an empty line where it only
- * compares likelihoods; in form chat there is none, as the end of the turn ends the answer.
+ * an empty line; in form lm-eval it is what the harness stops at, its own default of an empty line
+ * where it only compares likelihoods; in form chat there is none, as the end of the turn ends the
+ * answer.
  *
  * The final answer is taken from the generated text alone, never from the prompt:
  *   milli           the last X of "answer is (X)"
