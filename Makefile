@@ -309,7 +309,7 @@ $(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 
 install: all lib $(BUILD)/mizzle.pc
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \
-	    '$(INCLUDE)' '$(LIBDIR)/pkgconfig'
+	    '$(SHARE)/mizzle/routers' '$(INCLUDE)' '$(LIBDIR)/pkgconfig'
 	install -m 755 $(BUILD)/mizzle '$(DESTDIR)$(PREFIX)/bin/mizzle'
 	install -m 644 router/mizzle.h '$(INCLUDE)/mizzle.h'
 	install -m 644 $(BUILD)/libmizzle.a '$(LIBDIR)/libmizzle.a'
@@ -318,7 +318,9 @@ install: all lib $(BUILD)/mizzle.pc
 	install -m 644 $(BUILD)/mizzle.pc '$(LIBDIR)/pkgconfig/mizzle.pc'
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
 	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
-	for f in weights/milli/*; do [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
+	for f in weights/milli/* weights/routers/*; do \
+	    [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/'"$${f#weights/}" || exit; \
+	done
 	@# Let the loader find the new library; in a DESTDIR that is the packager's task.
 	[ -n '$(DESTDIR)' ] || ldconfig 2>/dev/null || true
 

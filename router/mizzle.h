@@ -218,6 +218,11 @@ struct mizzle_options {
      * stand as "capped". 0, the default: three times the share for which a router was calibrated,
      * if its own threshold is used, else no limit; 1: none. */
     double max_routed;
+
+    /* A folder of routers for models that are known by their fingerprint (`mizzle info` prints it):
+     * if router is NULL and none is beside the model, FINGERPRINT.router.safetensors in it, or with
+     * "context" or "combined" for "router". NULL: none. */
+    const char *routers;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

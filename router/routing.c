@@ -38,7 +38,7 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     char beside[ROUTING_PATH];
     struct err note;
     const char *path = o->router;
-    if (!path && routing_find_router(beside, o->model, o->policy ? r->policy : POLICY_MLP))
+    if (!path && routing_find_router(beside, o, e, o->policy ? r->policy : POLICY_MLP))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
         bool learnt = o->adapt && access(o->adapt, F_OK) == 0;
@@ -50,6 +50,11 @@ static int routing_open_router(struct routing *r, const struct engine *e,
             return rc;
         if (note.msg[0])
             routing_add_note(r, "", note.msg);
+        if (!o->router && o->routers && !strncmp(path, o->routers, strlen(o->routers))) {
+            err_set(&note, OK, "router %s, which this model's fingerprint names, learnt %s", path,
+                    router_about(r->router)->task);
+            routing_add_note(r, "", note.msg);
+        }
         const char *kind = router_kind(r->router);
         if (!o->policy)
             r->policy = router_is_table(r->router)                      ? POLICY_CONTEXT

@@ -51,7 +51,7 @@ struct routing {           /* must not move: the parts point to each other */
     struct private_filter *spans; /* NULL: none */
     struct caps caps;
     double start_ms;     /* time spent waiting for the cloud in routing_open */
-    struct err notes[3]; /* pending notes, [unsaid]: on router and API key, why the cloud is off */
+    struct err notes[4]; /* pending notes, [unsaid]: on router and API key, why the cloud is off */
     size_t unsaid;
 };
 
@@ -66,12 +66,14 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 int routing_close(struct routing *r, struct err *err);
 
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
-/* Find the router that belongs to a model, which has any name that find_model takes: for a network
+/* Find the router that belongs to a model, o->model, any name that find_model takes: for a network
  * FILE.router.safetensors beside FILE.gguf or FILE-00001-of-0000N.gguf, or router.safetensors in a
  * folder; for the policies context and combined their name instead of "router". For a model in
  * Hugging Face's cache also models--ORG--NAME/router.safetensors, which outlives its snapshots and
- * suits all its types. False if there is none. */
-bool routing_find_router(char out[ROUTING_PATH], const char *model, enum policy p);
+ * suits all its types. Last, FINGERPRINT.router.safetensors in o->routers, by the model that the
+ * engine has open; without an engine (NULL) it is not looked for. False if there is none. */
+bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
+                         const struct engine *e, enum policy p);
 /* Open a router and check that it was made for this engine's model. If only the type of the
  * model's weights is another, *note is one line for the user, else empty. A router of another model
  * is ERR_FORMAT, which names both; one that names no model is accepted. */

@@ -8,6 +8,7 @@
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "router/engine.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "weights/find.h"
@@ -20,13 +21,26 @@ static bool routing_beside(char out[ROUTING_PATH], const char *path, size_t n, c
     return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
 }
 
-bool routing_find_router(char out[ROUTING_PATH], const char *model, enum policy p)
+/* Find a router in the folder of those that are known by the model's fingerprint. */
+static bool routing_known(char out[ROUTING_PATH], const char *folder, const struct engine *e,
+                          const char *what)
+{
+    char name[ROUTING_PATH];
+    if (!folder || !e)
+        return false;
+    int len = snprintf(name, sizeof(name), "%s/%016" PRIx64, folder,
+                       model_fingerprint(e->model, e->tokenizer));
+    return len < ROUTING_PATH && routing_beside(out, name, (size_t)len, '.', what);
+}
+
+bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
+                         const struct engine *e, enum policy p)
 {
     char path[FIND_PATH], repository[FIND_PATH];
     struct stat st;
     unsigned number, count;
     const char *what = p == POLICY_CONTEXT || p == POLICY_COMBINED ? policy_name(p) : "router";
-    if (find_model(path, model, NULL) != OK)
+    if (find_model(path, o->model, NULL) != OK)
         return false;
     size_t n = strlen(path);
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -35,7 +49,8 @@ bool routing_find_router(char out[ROUTING_PATH], const char *model, enum policy 
         n -= 5;
     return routing_beside(out, path, n, folder ? '/' : '.', what) ||
            (find_repository(repository, path) &&
-            routing_beside(out, repository, strlen(repository), '/', what));
+            routing_beside(out, repository, strlen(repository), '/', what)) ||
+           routing_known(out, o->routers, e, what);
 }
 
 int routing_fit_router(struct router *r, const struct engine *e, const char *path, struct err *note,

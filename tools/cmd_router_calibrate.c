@@ -269,7 +269,9 @@ static int save_router(const struct calibrating *c, struct err *err)
     form.threshold = c->found.threshold;
     form.about.share = (float)c->found.share;
     engine_sign(&form.about, e);
-    snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->plan.calibration.task));
+    if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
+        snprintf(form.about.task, sizeof(form.about.task), "%s",
+                 task_name(c->plan.calibration.task));
     rc = router_form_save(out_path ? out_path : route_options.router, &form, err);
     router_form_close(&form);
     return rc;

@@ -115,6 +115,18 @@ static int sample_files_append_all(struct samples *out, const struct sample_meta
                    path, (size_t)sum.samples, (size_t)m->counts.samples);
 }
 
+/* Write the tasks of several folders, each once: "csqa+gsm8k". */
+static void sample_files_join_tasks(struct sample_meta *m, const struct sample_meta *before)
+{
+    char all[2 * sizeof(m->task)];
+    size_t n = strlen(m->task);
+    bool known = false;
+    for (const char *p = before->task; *p; p += strcspn(p, "+"), p += *p == '+')
+        known |= strcspn(p, "+") == n && !memcmp(p, m->task, n);
+    snprintf(all, sizeof(all), "%s%s%s", before->task, known ? "" : "+", known ? "" : m->task);
+    memcpy(m->task, all, sizeof(m->task) - 1);
+}
+
 int sample_files_read(struct samples *out, struct sample_meta *meta, const char *dir,
                       struct err *err)
 {
@@ -155,6 +167,8 @@ int sample_files_read(struct samples *out, struct sample_meta *meta, const char 
         return rc;
     }
     m.texts += first ? 0 : meta->texts;
+    if (!first)
+        sample_files_join_tasks(&m, meta);
     *meta = m;
     return OK;
 }

@@ -25,7 +25,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
 
 struct sample_meta {
     char dir[512];              /* the folder, for messages; not in meta.json */
-    char task[16];              /* "csqa" */
+    char task[32];              /* "csqa"; of several folders "csqa+gsm8k" */
     char data[65];              /* SHA-256 of the task's file, in hex; "" when it has none */
     char prompt[96];            /* form of the prompts: "citer" */
     char kind[16], wording[16]; /* of the milli task's questions: "all", "where"; else "" */
@@ -68,11 +68,11 @@ int sample_files_append(struct samples *out, const struct sample_shard *s, uint3
 
 /* Append all samples of a finished collection to *out, whose dim is set when it is empty. meta is
  * all zero at first and then describes the folder; if it describes another folder already, both
- * must agree in task, labels, tap, KV type, model and tokenizer (ERR_ARG names both folders), and
- * texts are numbered on. ERR_FORMAT names file, field, expected and found: no collection, or one
- * that is not finished; shards that are missing, cut or of another collection; and all that
- * sample_shard_read refuses. ERR_NOMEM. After an error the samples of earlier folders are as they
- * were. */
+ * must agree in labels, tap, KV type, model and tokenizer (ERR_ARG names both folders), texts are
+ * numbered on, and meta names the tasks of both. ERR_FORMAT names file, field, expected and found:
+ * no collection, or one that is not finished; shards that are missing, cut or of another
+ * collection; and all that sample_shard_read refuses. ERR_NOMEM. After an error the samples of
+ * earlier folders are as they were. */
 int sample_files_read(struct samples *out, struct sample_meta *meta, const char *dir,
                       struct err *err);
 

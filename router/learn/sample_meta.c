@@ -31,7 +31,7 @@ static const struct field {
 #name, kind, offsetof(struct sample_meta, name), sizeof(((struct sample_meta *)0)->name), \
             few                                                                                   \
     }
-    FIELD(task, TEXT, true),
+    FIELD(task, TEXT, false),
     FIELD(data, TEXT, false),
     FIELD(prompt, TEXT, false),
     FIELD(kind, TEXT, false),

@@ -152,7 +152,13 @@ static void check_read(void)
     /* The same folder again: its texts are numbered on. */
     CHECK(sample_files_read(&s, &meta, dir, &err) == OK && s.n == 4 * (TEXTS - 1));
     CHECK(s.text[s.n / 2] == TEXTS && s.group[s.n / 2] == 0xf0000000 && meta.texts == 2 * TEXTS);
+    /* Tasks that are read together are named together. */
     struct sample_meta other = meta;
+    snprintf(other.task, sizeof(other.task), "arc+csq");
+    CHECK(sample_files_read(&s, &other, dir, &err) == OK && !strcmp(other.task, "arc+csq+csqa"));
+    CHECK(sample_files_read(&s, &other, dir, &err) == OK && !strcmp(other.task, "arc+csq+csqa"));
+    s.n = 4 * (TEXTS - 1);
+    other = meta;
     other.tap = TAP_FINAL;
     CHECK(sample_files_read(&s, &other, dir, &err) == ERR_ARG && strstr(err.msg, "tap: expected"));
     CHECK(s.n == 4 * (TEXTS - 1));

@@ -44,6 +44,28 @@ cp Makefile "$repository/snapshots/$commit/demo-q4_k_m.router.safetensors"
 expect 3 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
 says demo-q4_k_m.router.safetensors
 
+# One that comes with the program is found by the model's fingerprint, after both, and is named.
+mkdir -p "$dir/come/milli" "$dir/come/routers"
+expect 0 info $edge
+fingerprint=$(sed -n 's/^fingerprint *//p' "$dir/out")
+cp weights/milli/edge-0.1.router.safetensors "$dir/come/routers/$fingerprint.router.safetensors"
+MIZZLE_DEMO=$dir/come/milli
+export MIZZLE_DEMO
+expect 3 run -m $edge -p x -n 2 --cloud-model $cloud
+rm "$repository/snapshots/$commit/demo-q4_k_m.router.safetensors"
+expect 0 run -m $edge -p x -n 2 --cloud-model $cloud
+! grep -q "routers/$fingerprint" "$dir/err" || fail "not the one beside it: $(cat "$dir/err")"
+rm "$repository/router.safetensors"
+for command in run eval; do
+    what='-p x -n 2'
+    [ $command = run ] || what='--questions 1'
+    # shellcheck disable=SC2086
+    expect 0 $command $what -m $edge --cloud-model $cloud
+    grep -q "routers/$fingerprint.router.safetensors, which this model's fingerprint names, learnt milli" "$dir/err" ||
+        fail "not named: $(cat "$dir/err")"
+done
+unset MIZZLE_DEMO
+
 # What is missing is said with the command that would fetch it.
 for command in "run -p x" "tokenize -p x" "info" "logits --ids 1 -o $dir/l" "serve --port 0" \
     "convert --type f16 $dir/y.gguf" "bench model -p 8" "cloud --port 0"; do

@@ -61,23 +61,35 @@ static bool demo_files_program_path(char out[PATH_SIZE])
     return false;
 }
 
+/* Return a copy that stays valid until four other paths were asked for. */
+static const char *demo_files_keep(const char *path)
+{
+    static char kept[4][PATH_SIZE];
+    static size_t turn;
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(kept[i], path) == 0)
+            return kept[i];
+    char *out = kept[turn++ % 4];
+    memcpy(out, path, strlen(path) + 1);
+    return out;
+}
+
 const char *demo_files_path(const char *file)
 {
     /* For programs in build/ARCH-MODE/, its exercises/ and tests/FOLDER/, and in PREFIX/bin/. */
     static const char *const beside[] = { "../../weights/milli", "../../../weights/milli",
                                           "../../../../weights/milli", "../share/mizzle/milli" };
-    static char found[4][PATH_SIZE]; /* four answers are valid at a time */
-    static size_t turn;
-    char program[PATH_SIZE], dir[PATH_SIZE], *out = found[turn++ % 4];
+    char program[PATH_SIZE], dir[PATH_SIZE], out[PATH_SIZE];
     const char *named = getenv("MIZZLE_DEMO");
     if (named && *named)
-        return demo_files_join(out, named, strlen(named), file) && access(out, R_OK) == 0 ? out
-                                                                                          : NULL;
+        return demo_files_join(out, named, strlen(named), file) && access(out, R_OK) == 0
+                   ? demo_files_keep(out)
+                   : NULL;
     if (!demo_files_program_path(program))
         return NULL;
     for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
         if (demo_files_join(dir, program, demo_files_dir_length(program), beside[i]) &&
             demo_files_join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
-            return out;
+            return demo_files_keep(out);
     return NULL;
 }

@@ -84,6 +84,7 @@ static void setup_machine(struct mizzle_options *o, const char *path)
 static void setup_cloud(struct mizzle_options *o)
 {
     o->router = route_options.router;
+    o->routers = demo_files_path("../routers");
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
     o->span = (double)route_options.span;

@@ -52,8 +52,10 @@ const struct option_group route_option_rows = {
         { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
           "Load this router, safetensors or .pth (default: the one beside the model, "
           "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
-          "models--ORG--NAME/router.safetensors; for policies context and combined the same with "
-          "their name instead of router)" },
+          "models--ORG--NAME/router.safetensors, or the one that comes with the program for a "
+          "model "
+          "of this fingerprint; for policies context and combined the same with their name instead "
+          "of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
           "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
           "entropy, max-prob, margin or random, or answers as a whole by query; or route always, "

@@ -24,7 +24,7 @@ enum {
 
 /* True if the options need a cloud: for a policy, for that of a router beside the model if none is
  * named, or for an audit. */
-static bool asking_needs_cloud(const struct asking_options *o)
+static bool asking_needs_cloud(const struct asking_options *o, const struct engine *e)
 {
     char beside[ROUTING_PATH];
     struct mizzle_options all;
@@ -34,7 +34,7 @@ static bool asking_needs_cloud(const struct asking_options *o)
     if (o->policy || route_options.policy)
         return strcmp(o->policy ? o->policy : route_options.policy, "never") != 0;
     return setup_options(&all, &err) == OK &&
-           (all.router || routing_find_router(beside, all.model, POLICY_MLP));
+           (all.router || routing_find_router(beside, &all, e, POLICY_MLP));
 }
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
@@ -46,7 +46,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     if (o->clock)
         a->clock = *o->clock;
     int rc = setup_engine(&a->engine, NULL, true, err);
-    if (o->required && asking_needs_cloud(o))
+    if (rc == OK && o->required && asking_needs_cloud(o, &a->engine))
         cloud_option_values.mode = "required";
     if (rc == OK && o->policy)
         route_options.policy = o->policy;

@@ -8,8 +8,9 @@
 
 #include "kernels/sys/base.h"
 #include "router/learn/calibrate.h"
+#include "router/mizzle.h"
 #include "router/router.h"
-#include "tools/cli/demo_files.h"
+#include "tools/cli/setup.h"
 #include "tools/cli/shared_options.h"
 #include "tools/eval/agree.h"
 #include "tools/eval/eval.h"
@@ -217,8 +218,7 @@ static int eval_agree_run(struct agree_run *r, const struct eval_list *l, struct
 /* Open the routers of the list; one without a file gets that of --router, if it was given. */
 static int eval_agree_routers(struct eval_list *l, struct agree *a, struct err *err)
 {
-    const char *model =
-        engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
+    struct mizzle_options options;
     for (size_t i = 0; i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         if (!policy_reads_router(e->policy) || e->file || !route_options.router)
@@ -227,7 +227,9 @@ static int eval_agree_routers(struct eval_list *l, struct agree *a, struct err *
         if (!e->file)
             return err_set(err, ERR_NOMEM, "agree: out of memory");
     }
-    int rc = eval_list_open(l, &a->edge, model, POLICY_NEVER, 1, err);
+    int rc = setup_options(&options, err);
+    if (rc == OK)
+        rc = eval_list_open(l, &a->edge, &options, POLICY_NEVER, 1, err);
     for (size_t i = 0; rc == OK && i < l->n; i++)
         if (l->at[i].router)
             rc = agree_prepare(a, l->at[i].router, err);

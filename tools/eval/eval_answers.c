@@ -25,7 +25,6 @@ enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };
 /* One run. The first two results are the baselines: each model alone. */
 struct answers_run {
     const struct eval_options *o;
-    const char *model; /* path of the small one */
     struct eval_clock clock;
     struct eval_plan plan;
     struct eval_list list;
@@ -59,16 +58,15 @@ static int answers_open(struct answers_run *m, struct err *err)
         rc = asking_open(&m->asking, &ask, err);
     if (rc != OK)
         return rc;
-    m->model = options.model;
     if (!m->list.n) {
         struct eval_entry *e = &m->list.at[m->list.n++];
         e->policy = m->asking.routing.policy;
         snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
     }
-    rc = eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy,
+    rc = eval_list_open(&m->list, &m->asking.engine, &options, m->asking.routing.policy,
                         m->o->repeats, err);
     if (rc == OK)
-        eval_list_note(&m->list, m->asking.routing.router, m->model);
+        eval_list_note(&m->list, m->asking.routing.router, &m->asking.engine, &options);
     return rc;
 }
 

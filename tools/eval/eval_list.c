@@ -8,6 +8,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "tools/cli/shared_options.h"
@@ -120,15 +121,16 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
 
 /* Open a router of one entry, from a file or, if path is NULL, from beside the model. */
 static int list_open_router(struct router **out, const struct eval_entry *e, const char *path,
-                            const struct engine *engine, const char *model, struct err *err)
+                            const struct engine *engine, const struct mizzle_options *o,
+                            struct err *err)
 {
     char beside[ROUTING_PATH];
     struct err note = { "" };
-    if (!path && routing_find_router(beside, model, e->policy))
+    if (!path && routing_find_router(beside, o, engine, e->policy))
         path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
-                       model);
+                       o->model);
     int rc = routing_router(out, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
@@ -150,7 +152,7 @@ static int list_training(char out[ROUTING_PATH], const char *file, size_t t, siz
     return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
 }
 
-int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
+int eval_list_open(struct eval_list *l, const struct engine *engine, const struct mizzle_options *o,
                    enum policy open, size_t repeats, struct err *err)
 {
     int rc = OK;
@@ -169,7 +171,7 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const char 
             rc = e->file ? list_training(path, e->file, t, n, err) : OK;
             e->trainings = t + 1;
             if (rc == OK)
-                rc = list_open_router(&e->each[t], e, e->file ? path : NULL, engine, model, err);
+                rc = list_open_router(&e->each[t], e, e->file ? path : NULL, engine, o, err);
         }
         eval_entry_train(e, 0);
     }
@@ -205,7 +207,8 @@ static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const 
     return true;
 }
 
-void eval_list_note(struct eval_list *l, const struct router *own, const char *model)
+void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
+                    const struct mizzle_options *o)
 {
     bool learnt = route_options.adapt && access(route_options.adapt, F_OK) == 0;
     for (size_t i = 0; i < l->n; i++) {
@@ -215,7 +218,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const char *m
         const char *path = e->file ? e->file : learnt ? route_options.adapt : route_options.router;
         if (!policy_reads_router(e->policy) || !router)
             continue;
-        if (!path && routing_find_router(beside, model, e->policy))
+        if (!path && routing_find_router(beside, o, engine, e->policy))
             path = beside;
         if (!path)
             continue;

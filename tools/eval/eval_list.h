@@ -11,6 +11,7 @@
 
 struct engine;
 struct err;
+struct mizzle_options;
 struct router;
 struct routing;
 
@@ -49,15 +50,16 @@ struct eval_list {
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
 /* Open the routers of all entries, of those with a file as many trainings as there are repeats, but
  * those without a file whose policy is `open`: theirs is open already. Those of another policy are
- * looked for beside the model, a path. Prints a note for each that was calibrated with other
+ * looked for as routing_find_router does. Prints a note for each that was calibrated with other
  * weights. ERR_ARG: none is there, or one of the other kind; the errors of routing_router. */
-int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
+int eval_list_open(struct eval_list *l, const struct engine *engine, const struct mizzle_options *o,
                    enum policy open, size_t repeats, struct err *err);
 /* Check the number of trainings: more than one are those of a router that is named. ERR_ARG. */
 int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err);
 /* Note what the routers of all entries are; own is that of the entries without one, open already;
  * with --adapt, what it has learnt before this run. */
-void eval_list_note(struct eval_list *l, const struct router *own, const char *model);
+void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
+                    const struct mizzle_options *o);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* Return the policies with what is known of their routers; NULL: out of memory. */
 json_t *eval_list_json(const struct eval_list *l);

@@ -77,7 +77,7 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
     char text[600], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
     struct sha256 h;
     if (s->routing.router) {
-        bool found = mo->router || routing_find_router(beside, mo->model,
+        bool found = mo->router || routing_find_router(beside, mo, e,
                                                        mo->policy ? s->routing.policy : POLICY_MLP);
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
