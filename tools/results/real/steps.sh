@@ -8,11 +8,12 @@
 # A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
 # kept: answers in $RESULTS/real/items-*.csv and their figures, with the settings and thresholds that
 # they were made with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known
-# to be done, on another machine, too, unless its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT minutes,
-# goes on when it is called again: samples and journals are in $REAL until then.
+# to be done, on another machine, too, unless its form, split, numbers or widths are others. One that
+# is interrupted, or takes longer than $LIMIT minutes, goes on when it is called again: samples and
+# journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
-# takes them. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
+# takes them; $CLOUD may be the URL of a server, too. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
 # replace what stands below, to try it.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
@@ -26,6 +27,7 @@ data=${DATA:-../shared/data}
 weights=${WEIGHTS:-weights/qwen2.5-coder}
 edge=${EDGE:-Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q4_K_M}
 large=${CLOUD:-Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF:Q4_K_M}
+case $large in http*) by=--cloud-url ;; *) by=--cloud-model ;; esac
 limit=${LIMIT:-40}
 kept=$results/real
 here=$work
@@ -40,6 +42,9 @@ width_mix=64
 width_combined=32
 kept_heads="$primary combined"
 kept_sets='chat reason gsm8k' # 4 MB in all
+# What choose-reason asks about the part for choosing, each head with each width: choice.csv is what
+# the widths above were read from.
+choices='mix-32 mix-64 mix-128 mix-256 combined-16 combined-32 combined-64 combined-128 mlp-64 mlp-128'
 
 # What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
@@ -85,6 +90,7 @@ sum_of_step() {
     split-*) cat tools/results/real/split.sh ;;
     collect-*) echo "$gathers" ;;
     train-*) echo "$learns" ;;
+    choose-*) echo "$gathers $choices $calibration" ;;
     *) case $step_needs in *train*) echo "$learns $calibration" ;; *) echo "$asks" ;; esac ;;
     esac | cksum | cut -d ' ' -f 1
 }
@@ -99,6 +105,7 @@ plan() {
     for task_set in chat reason arc gsm8k; do
         read_set $task_set
         collects
+        [ $set != reason ] || step choose-reason 40 collect-reason '' choose
         trains
         measure ends $whole '' never always
         case $set in
@@ -135,7 +142,7 @@ trains() {
 collect() {
     mkdir -p "$work/$set" || return
     # shellcheck disable=SC2086
-    run router collect -q -m "$edge" --cloud-model "$large" --task $task $form -n $max \
+    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max \
         --data "$split/train.jsonl" --questions $texts --labels ${LABELS:-divergent} $rollouts \
         -o "$work/$set/samples"
 }
@@ -157,6 +164,25 @@ train() {
             ;;
         esac
     done
+}
+
+# Train each head with each width three times, and ask about the part for choosing.
+choose() {
+    tried=$work/choice list=''
+    mkdir -p "$tried" || return
+    for choice in $choices; do
+        head=${choice%-*}
+        [ -e "$tried/$choice.3" ] || run router train -q --samples "$work/$set/samples" --head $head \
+            --width "${choice#*-}" --repeats 3 -o "$tried/$choice" >"$tried/$choice.txt" || return
+        [ $head = combined ] || head=mlp
+        list=${list:+$list,}$head=$tried/$choice
+    done
+    head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
+    # shellcheck disable=SC2086
+    run eval -q -m "$edge" $by "$large" --task $task $form -n $max --repeats 3 \
+        --data "$split/form.jsonl" --target-routed $target --calibration "$split/calibrated.jsonl" \
+        --policy "never,$list,always" --jsonl "$tried/journal.jsonl" --csv "$tried/choice.csv" || return
+    cp "$tried/choice.csv" "$kept/choice.csv"
 }
 
 has_routers() { # true if all trainings of the set are here
@@ -265,7 +291,7 @@ ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
     shift 4
     list=$(policies "$@")
     head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
-    set -- eval -q -m "$edge" --cloud-model "$large" --task "$task" -n "$max" --data "$test" \
+    set -- eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
         --questions "$asked" --first "$ask_first" --count "$ask_count" --policy "$list" \
         --jsonl "$ask_journal" --items "$ask_items"
     [ -z "$share" ] || set -- "$@" --target-routed "$share" --calibration "$split/calibrated.jsonl"
@@ -391,6 +417,7 @@ make_again() { # answers PART PARTS POLICY...
 rerun() { # N
     case $1 in *[!0-9]*) echo "real: --rerun: expected a number, found $1" >&2 && exit 2 ;; esac
     for model in "$edge" "$large"; do
+        case $model in http*) continue ;; esac
         "$mizzle" tokenize -m "$model" </dev/null >/dev/null ||
             { echo "SKIP: no $model" && exit 77; }
     done
