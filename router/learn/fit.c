@@ -450,6 +450,7 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     if (rc == OK && features) {
         t.s = &with;
         t.dim = with.dim;
+        t.decayed = o->head == FIT_MIX ? s->dim : 0;
         t.ops->size(&t);
     }
     if (rc == OK)

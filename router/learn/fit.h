@@ -12,7 +12,8 @@
  * from all tokens whether the cloud's differs; the first mostly from those where it does. Wrong
  * tokens are not weighted up, so scores are near probabilities, though cautious ones: tokens where
  * both models agree draw the first output towards right. Labels match cannot tell the two apart.
- * combined: mlp on the features of features.h alone. mix: mlp on the hidden state and these. Their
+ * combined: mlp on the features of features.h alone. mix: mlp on the hidden state, whose weights
+ * decay, and these. Their
  * table is counted as for context; a training sample is scored by one that was counted without its
  * subject, since otherwise the table would have seen the label. query: mlp on one sample of each
  * text, its first, which is right if all of them are; for the policy of that name.

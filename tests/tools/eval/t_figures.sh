@@ -41,6 +41,13 @@ for row in never: mlp:3 context:3 entropy: random: always:; do
     says results "| $policy |${trainings:+ $trainings} | $right | $low to $high | $citer | $routed | $calls |"
 done
 
+right() { # POLICY
+    value real/first accuracy task=csqa kv=f16 policy="$1"
+}
+says results "answers are $(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % better than without"
+letters=$(sed -n 2,101p $results/real/items-chat-slot.csv | awk -F, '{ n += $10 } END { print n }')
+says results "is right in $letters of the same 100 questions"
+
 real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
     form=chat
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"

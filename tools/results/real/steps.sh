@@ -42,9 +42,9 @@ width_mix=64
 width_combined=32
 kept_heads="$primary combined"
 kept_sets='chat reason gsm8k' # 4 MB in all
-# What choose-reason asks about the part for choosing, each head with each width: choice.csv is what
-# the widths above were read from.
-choices='mix-32 mix-64 mix-128 mix-256 combined-16 combined-32 combined-64 combined-128 mlp-64 mlp-128'
+# Heads and widths that are tried on the held-out questions of the samples: choice.csv.
+choices="mlp-16 mlp-32 mlp-64 mlp-128 mix-16 mix-32 mix-64 mix-128 mix-256
+    combined-16 combined-32 combined-64 combined-128"
 
 # What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
@@ -90,7 +90,7 @@ sum_of_step() {
     split-*) cat tools/results/real/split.sh ;;
     collect-*) echo "$gathers" ;;
     train-*) echo "$learns" ;;
-    choose-*) echo "$gathers $choices $calibration" ;;
+    choose-*) echo "$gathers $choices" ;;
     *) case $step_needs in *train*) echo "$learns $calibration" ;; *) echo "$asks" ;; esac ;;
     esac | cksum | cut -d ' ' -f 1
 }
@@ -105,7 +105,7 @@ plan() {
     for task_set in chat reason arc gsm8k; do
         read_set $task_set
         collects
-        [ $set != reason ] || step choose-reason 40 collect-reason '' choose
+        step "choose-$set" 1 "collect-$set" '' choose
         trains
         measure ends $whole '' never always
         case $set in
@@ -166,23 +166,21 @@ train() {
     done
 }
 
-# Train each head with each width three times, and ask about the part for choosing.
+# Train each head with each width five times, and say what they find in their held-out questions.
 choose() {
-    tried=$work/choice list=''
-    mkdir -p "$tried" || return
+    kept_choice=$kept/choice.csv
+    [ -e "$kept_choice" ] || echo form,head,width,trainings,auc,caught,context_auc >"$kept_choice"
     for choice in $choices; do
-        head=${choice%-*}
-        [ -e "$tried/$choice.3" ] || run router train -q --samples "$work/$set/samples" --head $head \
-            --width "${choice#*-}" --repeats 3 -o "$tried/$choice" >"$tried/$choice.txt" || return
-        [ $head = combined ] || head=mlp
-        list=${list:+$list,}$head=$tried/$choice
+        head=${choice%-*} width=${choice#*-}
+        run router train -q --json --samples "$work/$set/samples" --head "$head" --width "$width" \
+            --repeats 5 -o "$work/$set/choice" >"$work/$set/choice.json" || return
+        tr , '\n' <"$work/$set/choice.json" | awk -F: -v row="$set,$head,$width" '
+            { gsub(/[{}"]/, "", $1); sum[$1] += $2; n += $1 == "auc" }
+            END {
+                printf "%s,%d,%.4f,%.4f,%.4f\n", row, n, sum["auc"] / n, sum["caught"] / n,
+                    sum["context_auc"] / n
+            }' >>"$kept_choice"
     done
-    head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
-    # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" --task $task $form -n $max --repeats 3 \
-        --data "$split/form.jsonl" --target-routed $target --calibration "$split/calibrated.jsonl" \
-        --policy "never,$list,always" --jsonl "$tried/journal.jsonl" --csv "$tried/choice.csv" || return
-    cp "$tried/choice.csv" "$kept/choice.csv"
 }
 
 has_routers() { # true if all trainings of the set are here
