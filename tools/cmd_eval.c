@@ -123,7 +123,8 @@ static const struct option_group output_opts = {
           "with the same settings, these are not asked again (default: none)" },
         { "--items", NULL, OPTION_STR, &options.items, "FILE",
           "Write each answer, without its text, to FILE as comma-separated values; the models are "
-          "then asked alone only if --policy names never and always (default: none)" },
+          "then asked alone only if --policy names never and always, and keep what they have read "
+          "for the next policy, so that times say nothing (default: none)" },
         { "--merge", NULL, OPTION_FLAG, &merges, NULL,
           "Ask nothing: put the parts of a run together, finished journals of all its questions, "
           "which are named after the options, and print the results of the whole. Of files of "

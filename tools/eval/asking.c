@@ -140,12 +140,12 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
                            : session_open(&a->session, a->engine.batch, context, a->kv, err);
 }
 
-void asking_begin(struct asking *a)
+void asking_begin(struct asking *a, bool timed)
 {
     answers_forget(a->routing.answers);
-    if (a->texts)
+    if (a->texts && timed)
         texts_forget(a->texts);
-    if (a->routing.local)
+    if (a->routing.local && timed)
         local_cloud_forget(a->routing.local);
     if (a->server)
         stand_in_forget(a->server);

@@ -83,9 +83,10 @@ int asking_close(struct asking *a, struct err *err);
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
                    struct err *err);
 
-/* Begin another series of answers; none is in flight. Times must not depend on what was asked
- * before: the memo is emptied, and the stand-in server of this process draws losses anew. */
-void asking_begin(struct asking *a);
+/* Begin another series of answers; none is in flight. What it costs must not depend on what was
+ * asked before: the memo is emptied, and the stand-in server of this process draws losses anew.
+ * Unless times mean nothing, the models also forget what they have read. */
+void asking_begin(struct asking *a, bool timed);
 
 struct asking_how { /* what decides about one token */
     enum policy policy;

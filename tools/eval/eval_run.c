@@ -118,7 +118,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     r->closed = items->closed;
     r->signs.spans = run->asking->routing.span.threshold > 0;
     if (items->task)
-        asking_begin(run->asking);
+        asking_begin(run->asking, !run->items);
     run_show(run, r, 0);
     for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
         rc = run_send(run, r, &next, err);

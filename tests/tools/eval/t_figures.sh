@@ -45,6 +45,8 @@ right() { # POLICY
     value real/first accuracy task=csqa kv=f16 policy="$1"
 }
 says results "answers are $(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % better than without"
+exact=$(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=context)
+says results "gets $exact; \`mlp\` gets $(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=mlp)"
 letters=$(sed -n 2,101p $results/real/items-chat-slot.csv | awk -F, '{ n += $10 } END { print n }')
 says results "is right in $letters of the same 100 questions"
 

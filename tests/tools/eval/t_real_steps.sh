@@ -6,7 +6,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export MIZZLE="${MIZZLE:-build/mizzle}" REAL="$tmp/work" RESULTS="$tmp/results" WEIGHTS="$tmp/weights"
 export DATA="$tmp/data" EDGE=weights/milli/edge-0.5.gguf CLOUD=weights/milli/cloud.gguf
-export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='combined mix' LABELS=match
+export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='context combined mix' LABELS=match CHOICES='mix-8 combined-4' KEPT=chat
 if [ ! -f "$EDGE" ]; then
     echo "SKIP: no demo pair in weights/milli"
     exit 77
@@ -46,7 +46,7 @@ run 0 --dry-run
 says '^split-csqa .* done$'
 says '^collect-chat .* ready$'
 says '^train-chat .* needs collect-chat$'
-says '^dev-chat-primary .* needs train-chat thresholds-chat-primary$'
+says '^dev-chat-routers .* needs train-chat thresholds-chat-routers$'
 says 'hours in all'
 run 1 --steps train-chat
 says 'needs collect-chat'
@@ -55,21 +55,21 @@ says '^SKIP'
 run 2 --rerun nothing
 CLOUD=$tmp/none run 77 --rerun 3
 # What is done is not done again, and each step keeps what it has to.
-run 0 --steps '*-chat' dev-chat-ends 'thresholds-chat-primary'
+run 0 --steps '*-chat' dev-chat-ends 'thresholds-chat-routers'
 says '^real: dev-chat-ends'
-PARTS=2 run 0 --steps '*-chat' 'dev-chat-primary.2'
-says '^real: dev-chat-primary.2'
+PARTS=2 run 0 --steps '*-chat' 'dev-chat-routers.2'
+says '^real: dev-chat-routers.2'
 ! grep -q 'real: .*-chat,' "$tmp/out" || fail "again: $(cat "$tmp/out")"
-PARTS=2 run 0 --dry-run '*chat-primary*'
-says '^dev-chat-primary.1 .* ready$'
-says '^dev-chat-primary.2 .* done$'
+PARTS=2 run 0 --dry-run '*chat-routers*'
+says '^dev-chat-routers.1 .* ready$'
+says '^dev-chat-routers.2 .* done$'
 HEADS=combined run 0 --dry-run train-chat
 says '^train-chat .* ready$' # with other heads it is another step
 kept=$RESULTS/real
-[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/items-chat-primary.csv")"
-PARTS=2 run 0 --steps dev-chat-primary.1
-[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-primary.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/items-chat-primary.csv")"
-[ "$(grep -c task, "$kept/items-chat-primary.csv")" -eq 1 ] || fail "two headers"
+[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-routers.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/items-chat-routers.csv")"
+PARTS=2 run 0 --steps dev-chat-routers.1
+[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-routers.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/items-chat-routers.csv")"
+[ "$(grep -c task, "$kept/items-chat-routers.csv")" -eq 1 ] || fail "two headers"
 [ -e "$WEIGHTS/chat/mix.safetensors.2" ] || fail "no routers kept"
 grep -q '^2.*,train-chat,[0-9]*,mizzle .*,[0-9]*,"mizzle router train .*;.* --head mix .*"$' "$kept/log.csv" ||
     fail "$(cat "$kept/log.csv")"
@@ -86,8 +86,8 @@ says ' ready$'
 rm -r "$REAL/chat"
 run 0 --rerun 4
 [ "$(grep -c '^same ' "$tmp/out")" -eq 4 ] || fail "$(cat "$tmp/out")"
-sed 's/[0-9a-f]$/x/' "$kept/items-chat-primary.csv" >"$tmp/new"
-mv "$tmp/new" "$kept/items-chat-primary.csv"
+sed 's/[0-9a-f]$/x/' "$kept/items-chat-routers.csv" >"$tmp/new"
+mv "$tmp/new" "$kept/items-chat-routers.csv"
 rm "$kept/items-chat-ends.csv"
 run 1 --rerun 1
 says '^DIFFERS .*x, found '

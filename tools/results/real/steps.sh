@@ -13,8 +13,8 @@
 # journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
-# takes them; $CLOUD may be the URL of a server, too. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION, $ROLLOUTS, $HEADS, $LABELS and $PARTS
-# replace what stands below, to try it.
+# takes them; $CLOUD may be the URL of a server, too. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION,
+# $ROLLOUTS, $HEADS, $CHOICES, $LABELS, $KEPT and $PARTS replace what stands below, to try it.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 LC_ALL=C
@@ -40,11 +40,12 @@ second=mlp
 width_mlp=64
 width_mix=64
 width_combined=32
-kept_heads="$primary combined"
-kept_sets='chat reason gsm8k' # 4 MB in all
+kept_heads="context combined $primary"
+block=16 # questions; as many answers as two threads write at once
+kept_sets=${KEPT:-reason gsm8k} # 4 MB in all
 # Heads and widths that are tried on the held-out questions of the samples: choice.csv.
-choices="mlp-16 mlp-32 mlp-64 mlp-128 mix-16 mix-32 mix-64 mix-128 mix-256
-    combined-16 combined-32 combined-64 combined-128"
+choices=${CHOICES:-mlp-16 mlp-32 mlp-64 mlp-128 mix-16 mix-32 mix-64 mix-128 mix-256
+    combined-16 combined-32 combined-64 combined-128}
 
 # What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
@@ -110,16 +111,16 @@ plan() {
         measure ends $whole '' never always
         case $set in
         chat | reason)
-            for name in context combined primary; do measure $name $whole $target $name; done
+            measure routers $whole $target context combined primary
             for name in slot position; do measure $name $whole '' $name; done
             measure 400 400 $target entropy max-prob margin random
             measure query 400 $target query
             measure oracle 400 $target oracle
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
             ;;
-        arc) for name in combined primary; do measure $name $whole $target $name; done ;;
+        arc) measure routers $whole $target combined primary ;;
         gsm8k)
-            for name in context random combined primary; do measure $name $whole $target $name; done
+            measure routers $whole $target context random combined primary
             for share in 02 10; do measure primary-$share 100 0.$share primary.1; done
             measure oracle 100 $target oracle
             ;;
@@ -253,24 +254,36 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     done
 }
 
-# Write the answers of a part, or, of part 0, find the thresholds. Each part begins with a journal
-# that has the settings and the thresholds alone.
+# Write the answers of a part, or, of part 0, find the thresholds. A part is asked in blocks of
+# questions, all policies after each other, so that the models read a question once. Each block
+# begins with a journal that has the settings and the thresholds alone.
 answers() { # PART PARTS POLICY...
     part=$1 parts=$2
     shift 2
     count=$(((asked + parts - 1) / parts))
     first=$(((part - 1) * count))
-    [ $((first + count)) -le "$asked" ] || count=$((asked - first))
-    [ "$part" -gt 0 ] || first=0 count=1
+    last=$((first + count))
+    [ $last -le "$asked" ] || last=$asked
+    [ "$part" -gt 0 ] || first=0 last=1
     mkdir -p "$work/$set/$name" "$kept/thresholds" || return
-    journal=$work/$set/$name/part-$part.jsonl
     known=$kept/thresholds/$set-$name.jsonl
-    [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal $first $count <"$known" >"$journal"
-    ask $first $count "$journal" "$work/$set/$name/items.csv" "$@" || return
-    sed -n '1p; /^{"calibrated"/p' "$journal" >"$known.new" && mv "$known.new" "$known" || return
-    [ "$part" -gt 0 ] || return 0
+    while [ $first -lt $last ]; do
+        count=$((last - first < block ? last - first : block))
+        done=$work/$set/$name/$first-$count journal=$work/$set/$name/$first-$count.jsonl
+        if ! [ -e "$done.csv" ]; then
+            [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal $first $count <"$known" >"$journal"
+            ask $first $count "$journal" "$done.new" "$@" || return
+            sed -n '1p; /^{"calibrated"/p' "$journal" >"$known.new" && mv "$known.new" "$known" || return
+            mv "$done.new" "$done.csv"
+        fi
+        [ "$part" -eq 0 ] || keep_items "$done.csv" || return
+        first=$((first + count))
+    done
+}
+
+keep_items() { # FILE
     items=$kept/items-$set-$name.csv
-    { [ ! -e "$items" ] || cat "$items"; cat "$work/$set/$name/items.csv"; } |
+    { [ ! -e "$items" ] || cat "$items"; cat "$1"; } |
         awk '!known[$0]++' >"$items.new" && mv "$items.new" "$items"
 }
 
