@@ -136,7 +136,7 @@ collect 2 -o "$dir/match" --questions 40 --kv f32 --labels match -m $demo/edge-1
 says 'edge-1'
 
 # Killed anywhere and run again, it ends with the same bytes.
-divergent="--questions 80 --labels divergent"
+divergent="--questions 48 --labels divergent"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
 # With any number of calls in flight: the same bytes, and the same recording.
@@ -197,7 +197,7 @@ stop_cloud
 wait $pid
 got=$?
 [ $got -eq 4 ] || fail "status $got after the cloud died: $(cat "$dir/err")"
-says 'of 80 texts; the same command continues'
+says 'of 48 texts; the same command continues'
 start_cloud -m $demo/cloud.gguf --latency 1000
 # shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
