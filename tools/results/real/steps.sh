@@ -32,6 +32,7 @@ limit=${LIMIT:-40}
 kept=$results/real
 here=$work
 . tools/results/lib.sh
+. tools/results/real/joint.sh
 
 # The router that is measured at several shares, and another one; the width of each head; which
 # heads are kept beside the answers.
@@ -77,8 +78,12 @@ read_set() { # SET
         heads="context combined $primary" calibration=${CALIBRATION:-40}
         seconds_never=2 seconds_always=5 seconds=4 collect_minutes=125 part_answers=300
         ;;
+    open)
+        task=gsm8k test=$open form='--prompt @tools/results/real/open-form.txt' max=256 whole=50
+        ;;
     esac
-    heads=${HEADS:-$heads} split=$work/split/$task
+    heads=${HEADS:-$heads} split=$work/split/$task part_of=$task
+    [ $set != open ] || part_of=open
     file=${form##*@}
     asks="$task $max $form $(cat ${file:+"$file"} /dev/null)"
     gathers="$asks $texts ${LABELS:-divergent} $rollouts $(cat tools/results/real/split.sh)"
@@ -90,9 +95,16 @@ sum_of_step() {
     case $step in
     split-*) cat tools/results/real/split.sh ;;
     collect-*) echo "$gathers" ;;
+    train-joint) echo "$joins" ;;
     train-*) echo "$learns" ;;
     choose-*) echo "$gathers $choices" ;;
-    *) case $step_needs in *train*) echo "$learns $calibration" ;; *) echo "$asks" ;; esac ;;
+    *)
+        case $step_needs in
+        *train-joint*) echo "$asks $joins" ;;
+        *train*) echo "$learns $calibration" ;;
+        *) echo "$asks" ;;
+        esac
+        ;;
     esac | cksum | cut -d ' ' -f 1
 }
 
@@ -126,6 +138,7 @@ plan() {
             ;;
         esac
     done
+    plan_joint
 }
 
 collects() {
@@ -210,6 +223,8 @@ policies() { # NAME...
         [ "$policy" = "$head" ] || [ "${REPEATS:-2}" -eq 1 ] || file=.1
         case $head in
         mix) echo "mlp=$(router_file mix)$file" ;;
+        joint) echo "mlp=$(joint_file)" ;;
+        unseen) echo "mlp=$work/joint/without-$task.safetensors" ;;
         mlp | combined | context | query) echo "$head=$(router_file $head)$file" ;;
         *) echo "$policy" ;;
         esac
@@ -219,7 +234,7 @@ policies() { # NAME...
 # Plan the answers of some policies to the first questions of the set at one share: a step that
 # finds the thresholds, if there are any, and one for each part of the questions.
 measure() { # NAME QUESTIONS SHARE POLICY...
-    name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$task" repeats=''
+    name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$part_of" repeats=''
     [ "$asked" -le "$2" ] || asked=$2
     shift 3
     each=0 answers=0 searches=0 # of one question: seconds, answers; thresholds to find
@@ -229,6 +244,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         never) time=$seconds_never ;;
         always) time=$seconds_always ;;
         slot | position | random) ;;
+        joint | unseen) needs="split-$part_of train-joint" ;;
         oracle) searched=1 time=$seconds_always ;;
         entropy | max-prob | margin) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
@@ -301,7 +317,8 @@ ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
     ask_first=$1 ask_count=$2 ask_journal=$3 ask_items=$4
     shift 4
     list=$(policies "$@")
-    head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
+    [ -z "$share" ] || head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" ||
+        return
     set -- eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
         --questions "$asked" --first "$ask_first" --count "$ask_count" --policy "$list" \
         --jsonl "$ask_journal" --items "$ask_items"
@@ -346,6 +363,7 @@ step() { # NAME MINUTES NEEDS FILE COMMAND...: FILE, if any, must be there for i
         case " $done_steps " in *" $need "*) ;; *) missing="$missing $need" ;; esac
     done
     case $step in
+    split-open) ;;
     split-*) [ -e "$source" ] && [ -e "$test" ] || missing="$missing $source $test" ;;
     esac
     if is_logged "$step" && { [ -z "$step_file" ] || [ -e "$step_file" ]; }; then

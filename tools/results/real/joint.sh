@@ -1,0 +1,49 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# joint.sh - steps of the real pair: one router for all tasks, which is found by the small model's
+# fingerprint, on these tasks, on one that it has not seen, and on open questions.
+joint_sets=${SETS:-chat reason arc gsm8k}
+joint=${JOINT:-weights/routers}
+open=$work/split/open.jsonl
+
+plan_joint() {
+    joins="$width_mix $joint_sets" # all that the joint router depends on
+    step split-open 1 '' "$open" open_questions
+    for task_set in $joint_sets; do
+        read_set $task_set
+        joins="$joins $gathers"
+    done
+    step train-joint 5 "$(echo " $joint_sets" | sed 's/ / collect-/g')" "$(joint_file)" train_joint
+    for task_set in $joint_sets; do
+        read_set $task_set
+        measure joint 400 '' joint unseen
+    done
+    read_set open
+    measure joint 50 '' joint
+}
+
+# Write the open questions as items of gsm8k, whose answers nobody looks at.
+open_questions() {
+    sed 's/.*/{"question": "&", "answer": "#### 0"}/' tools/results/real/open.txt >"$open"
+}
+
+joint_file() { # print the path of the joint router
+    fingerprint=$("$mizzle" info "$edge" 2>/dev/null | sed -n 's/^fingerprint *//p')
+    echo "$joint/${fingerprint:-none}.router.safetensors"
+}
+
+# Train a router on the samples of all sets, and one without those of each task.
+train_joint() {
+    mkdir -p "$work/joint" "$joint" || return
+    for without in none csqa arc gsm8k; do
+        list=''
+        for task_set in $joint_sets; do
+            read_set $task_set
+            [ $task = $without ] || list="$list --samples $work/$set/samples"
+        done
+        [ -n "$list" ] || continue
+        # shellcheck disable=SC2086
+        run router train -q --head mix --width $width_mix $list \
+            -o "$work/joint/without-$without.safetensors" >"$work/joint/without-$without.txt" || return
+    done
+    cp "$work/joint/without-none.safetensors" "$(joint_file)"
+}
