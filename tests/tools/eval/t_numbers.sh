@@ -13,7 +13,6 @@ trap 'rm -rf "$dir"' EXIT
 # SECTION|NUMBER|WHAT: what is computed by t_figures.sh, or from two numbers, or is no result.
 cat >"$dir/others" <<'LIST'
 results|160|things in the demo world, of all seeds (tools/demo/world.h)
-A real pair|256|texts of its collection (tools/eval/README.md)
 A real pair|8,398|samples of the run of its commands
 Span|0.99|a bound that was read off scores
 Pace|1.40|36.7 / 26.2
@@ -40,6 +39,7 @@ sources() {
             for file in $results/$name.csv $results/drawn/$name.csv tools/results/$name.sh; do
                 [ ! -e "$file" ] || echo "$file"
             done
+            case $name in real/*) echo tools/results/real/steps.sh ;; esac
         done
 }
 
