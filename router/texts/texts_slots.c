@@ -88,7 +88,8 @@ static bool texts_slot_taken(const struct texts_slot *slot)
 }
 
 /* Return a free slot for the text, or NULL. That which shares the longest beginning is preferred,
- * unless more than half of what it holds would be lost to another text that merely begins alike.
+ * unless what it holds beyond would be lost to another text that merely begins alike, as all do that
+ * have the same examples or system message in front; such a text gets a copy of the beginning.
  * Otherwise it is one that was never used, of the first `keep` alone unless these are busy, as each
  * takes memory; else the least recently used one. */
 static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
@@ -104,7 +105,8 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
         if (oldest && i >= e->keep && !slot->used) /* so are all after it */
             break;
         size_t same = t->wish.score ? 0 : texts_kept(slot, t);
-        if (same > most && same * 2 >= session_length(slot->session)) {
+        size_t has = same ? session_length(slot->session) : 0;
+        if (same > most && same * 2 >= has && has - same < TEXTS_WORTH) {
             best = slot;
             most = same;
         }

@@ -260,6 +260,25 @@ static void test_one_reads(void)
     texts_close(e);
 }
 
+/* A text that merely begins like another one, though with most of it, does not take its slot. */
+static void test_both_stay(void)
+{
+    enum { N = 2, SAME = 150, OWN = 60 };
+    struct texts *e = texts_with(NULL, N, N, TINY_CONTEXT);
+    uint32_t own[N][SAME + OWN];
+    for (size_t turn = 0; turn < 2 * N; turn++) {
+        size_t i = turn % N;
+        struct text_wish w = wish_of(prompt, SAME + OWN, 1);
+        memcpy(own[i], prompt, sizeof(own[i]));
+        own[i][SAME] = (uint32_t)(i + 1);
+        w.prompt = own[i];
+        struct text *t = ask_text(e, &w);
+        CHECK(text_wait(t, SIZE_MAX).cached == (turn >= N ? SAME + OWN - 1 : i * SAME));
+        text_drop(t);
+    }
+    texts_close(e);
+}
+
 /* A text that waits for another's reading goes on by itself when that one is cancelled. */
 static void test_reader_leaves(void)
 {
@@ -343,6 +362,7 @@ int main(void)
     test_cancel_held();
     test_order();
     test_one_reads();
+    test_both_stay();
     test_reader_leaves();
     test_pieces();
     test_last_token();
