@@ -88,8 +88,8 @@ static bool texts_slot_taken(const struct texts_slot *slot)
 }
 
 /* Return a free slot for the text, or NULL. That which shares the longest beginning is preferred,
- * unless what it holds beyond would be lost to another text that merely begins alike, as all do that
- * have the same examples or system message in front; such a text gets a copy of the beginning.
+ * unless what it holds beyond would be lost to another text that merely begins alike, as all do
+ * that have the same examples or system message in front; such a text gets a copy of the beginning.
  * Otherwise it is one that was never used, of the first `keep` alone unless these are busy, as each
  * takes memory; else the least recently used one. */
 static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
