@@ -12,8 +12,7 @@
  * from all tokens whether the cloud's differs; the first mostly from those where it does. Wrong
  * tokens are not weighted up, so scores are near probabilities, though cautious ones: tokens where
  * both models agree draw the first output towards right. Labels match cannot tell the two apart.
- * combined: mlp on the features of features.h alone. mix: mlp on the hidden state, whose weights
- * decay, and these. Their
+ * combined: mlp on the features of features.h alone. mix: mlp on the hidden state and these. Their
  * table is counted as for context; a training sample is scored by one that was counted without its
  * subject, since otherwise the table would have seen the label. query: mlp on one sample of each
  * text, its first, which is right if all of them are; for the policy of that name.
@@ -55,6 +54,7 @@ struct fit_options {
     size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
     float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
+    float decay;     /* what the hidden state's weights of mix lose at each step, over the rate */
     bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */
     bool same_order; /* the same random order in all epochs */
     bool unweighted; /* wrong tokens weigh as much as right ones */
@@ -82,6 +82,10 @@ void fit_defaults(struct fit_options *o);
 /* Set what CITER's own script does: head citer, epochs 1000, batch 80, rate 1e-7, one random order
  * for all epochs, no weights, and a split by token. */
 void fit_recipe_citer(struct fit_options *o);
+/* Set head mix and a decay of 50: decoupled weight decay (Loshchilov and Hutter 2019, arXiv
+ * 1711.05101). Where a real model's texts have few wrong tokens, hundreds of inputs learn them by
+ * heart, before the features have learnt what they tell. */
+void fit_recipe_decay(struct fit_options *o);
 
 /* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says
  * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;

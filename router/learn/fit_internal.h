@@ -11,11 +11,6 @@
 struct pool;
 struct fit;
 
-/* What the weights of decayed inputs lose at each step, over the rate (decoupled weight decay,
- * Loshchilov and Hutter 2019, arXiv 1711.05101). Many inputs would otherwise learn the few errors
- * of a thousand texts by heart, before the features of head mix have learnt what they tell. */
-#define FIT_DECAY 50.0f
-
 /* Keys of the kinds of random draws. */
 enum fit_key {
     FIT_KEY_SPLIT = 1,
@@ -73,7 +68,7 @@ struct fit {
     bool hurdle;                    /* trains a second output */
     unsigned char *label, *differs; /* [s->n] the samples', or shuffled */
     size_t dim, width;              /* inputs, units of the first layer */
-    size_t decayed;                 /* the first inputs whose weights decay (FIT_DECAY) */
+    size_t decayed;                 /* the first inputs, whose weights decay */
     size_t room, npanels;           /* the width rounded up to whole panels */
     size_t nparams, form_width;     /* all parameters; the width of the saved form */
     uint32_t *times;                /* [s->n] how often each sample is drawn; NULL: once */

@@ -50,6 +50,27 @@ says results "gets $exact; \`mlp\` gets $(percent '%.1f %%' real/first accuracy 
 letters=$(sed -n 2,101p $results/real/items-chat-slot.csv | awk -F, '{ n += $10 } END { print n }')
 says results "is right in $letters of the same 100 questions"
 
+# The demo's headline in README.md is a mean over trainings.
+demo() { # COLUMN ROUTER: of edge-0.5, in percent
+    percent '%.1f' rivals "$1" edge=edge-0.5 "router=$2"
+}
+says . "raises accuracy from $(demo accuracy never) % to $(demo accuracy mlp) %"
+says . "by $(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never) - 1)") %, with $(demo routed mlp) % of the tokens from the cloud"
+says . "of $(demo accuracy_low mlp) to $(demo accuracy_high mlp)"
+says . "max-prob gets $(demo accuracy max-prob) %, entropy $(demo accuracy entropy) %"
+says . "(context) $(demo accuracy context) %"
+says . "(combined), $(demo accuracy combined) %"
+says . "(mix), $(demo accuracy mix) %"
+for size in 0.1 0.5 1; do
+    row="| edge-$size |"
+    for router in never context combined mlp mix always; do
+        row="$row $(percent '%.1f %%' rivals accuracy edge=edge-$size router=$router) |"
+    done
+    low=$(percent '%.1f' rivals difference_low edge=edge-$size router=mix)
+    high=$(percent '%.1f' rivals difference_high edge=edge-$size router=mix)
+    says results "$row $low to $high points |"
+done
+
 real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
     form=chat
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
