@@ -74,7 +74,7 @@ static void ask(struct kept *out, size_t n, enum policy p)
     open_asking(&a, &t, p);
     CHECK(a.parallel == n && (n == 1) == (a.window == 1) && (n > 1) == (a.texts != NULL) &&
           (n == 1) == (a.session != NULL));
-    asking_begin(&a);
+    asking_begin(&a, true);
     for (size_t i = 0, next = 0; i < ITEMS; i++) {
         for (; next < ITEMS && asking_has_room(&a); next++)
             CHECK(asking_send(&a, t, next, &how, &err) == OK);
