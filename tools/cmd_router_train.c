@@ -61,8 +61,7 @@ static const struct option_group train_opts = {
           "depends on that (default: 1, FILE, on all)" },
         { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
           "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
-          "for all epochs, held-out tokens from all texts; takes hours. Or let the weights of the "
-          "hidden state decay in head mix (decay), where wrong tokens are few (default: none)" },
+          "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
         { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
           "Make at most N passes; training ends 5 passes after the best one (default: 40; with "
           "--recipe 1000)" },
@@ -109,12 +108,10 @@ static const char *cmd_router_train_check(void)
     if (samples.n && (engine_options.model || cloud_path || questions != SIZE_MAX))
         return "-m, --cloud-model, --questions: expected no --samples, whose model and questions "
                "are known";
-    bool citer = recipe_name && !strcmp(recipe_name, "citer");
-    if (recipe_name && !citer && strcmp(recipe_name, "decay") != 0)
-        return "--recipe: expected citer or decay";
-    if (recipe_name && head_name && head != (citer ? FIT_CITER : FIT_MIX))
-        return citer ? "--recipe citer: expected --head citer"
-                     : "--recipe decay: expected --head mix";
+    if (recipe_name && strcmp(recipe_name, "citer") != 0)
+        return "--recipe: expected citer";
+    if (recipe_name && head_name && head != FIT_CITER)
+        return "--recipe citer: expected --head citer";
     return NULL;
 }
 
@@ -136,7 +133,7 @@ static int cmd_router_train_run(void)
         o.demo.tap = TAP_POST_ATTN;
     fit_defaults(&o.fit);
     if (recipe_name)
-        (!strcmp(recipe_name, "citer") ? fit_recipe_citer : fit_recipe_decay)(&o.fit);
+        fit_recipe_citer(&o.fit);
     if (head_name)
         fit_head_parse(&o.fit.head, head_name);
     o.fit.epochs = epochs != SIZE_MAX ? epochs : o.fit.epochs;

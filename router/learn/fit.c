@@ -47,12 +47,6 @@ void fit_recipe_citer(struct fit_options *o)
     o->by_token = o->same_order = o->unweighted = true;
 }
 
-void fit_recipe_decay(struct fit_options *o)
-{
-    o->head = FIT_MIX;
-    o->decay = 50;
-}
-
 bool fit_holds_out(uint64_t seed, uint32_t group)
 {
     return rand_below(rand_u64(seed, FIT_KEY_SPLIT), group, SPLIT) == 0;
@@ -456,7 +450,6 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     if (rc == OK && features) {
         t.s = &with;
         t.dim = with.dim;
-        t.decayed = o->decay > 0 && o->head == FIT_MIX ? s->dim : 0;
         t.ops->size(&t);
     }
     if (rc == OK)

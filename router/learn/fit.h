@@ -54,7 +54,6 @@ struct fit_options {
     size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
     float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
-    float decay;     /* what the hidden state's weights of mix lose at each step, over the rate */
     bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */
     bool same_order; /* the same random order in all epochs */
     bool unweighted; /* wrong tokens weigh as much as right ones */
@@ -82,10 +81,6 @@ void fit_defaults(struct fit_options *o);
 /* Set what CITER's own script does: head citer, epochs 1000, batch 80, rate 1e-7, one random order
  * for all epochs, no weights, and a split by token. */
 void fit_recipe_citer(struct fit_options *o);
-/* Set head mix and a decay of 50: decoupled weight decay (Loshchilov and Hutter 2019, arXiv
- * 1711.05101). Where a real model's texts have few wrong tokens, hundreds of inputs learn them by
- * heart, before the features have learnt what they tell. */
-void fit_recipe_decay(struct fit_options *o);
 
 /* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says
  * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;

@@ -68,7 +68,6 @@ struct fit {
     bool hurdle;                    /* trains a second output */
     unsigned char *label, *differs; /* [s->n] the samples', or shuffled */
     size_t dim, width;              /* inputs, units of the first layer */
-    size_t decayed;                 /* the first inputs, whose weights decay */
     size_t room, npanels;           /* the width rounded up to whole panels */
     size_t nparams, form_width;     /* all parameters; the width of the saved form */
     uint32_t *times;                /* [s->n] how often each sample is drawn; NULL: once */

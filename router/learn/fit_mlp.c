@@ -129,8 +129,6 @@ static void mlp_backward_panel(struct fit *t, size_t p)
     if (t->hurdle)
         fit_adam_step(t, w2 + t->room, g3, t->adam);
     fit_gradient(t, t->g1, dh, t->xt, t->dim, p);
-    for (size_t i = 0; i < t->decayed * PANEL; i++)
-        t->now[p * t->dim * PANEL + i] *= 1 - t->adam->rate * t->o->decay;
     fit_adam_panel(t, 0, t->g1, t->dim, p, t->adam);
 }
 

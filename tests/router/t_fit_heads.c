@@ -100,41 +100,6 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
     CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
-/* Return the mean size of a router's weights of the inputs [from, to). */
-static double size_of(const struct router_form *f, size_t from, size_t to)
-{
-    double sum = 0;
-    for (size_t i = 0; i < f->width; i++)
-        for (size_t k = from; k < to; k++)
-            sum += fabs((double)f->w1[i * f->dim + k]);
-    return sum / (double)(f->width * (to - from));
-}
-
-/* With recipe decay, the weights of the hidden state shrink, and those of the features do not. */
-static void check_decay(void)
-{
-    struct samples s;
-    struct err err = { "" };
-    struct router_form kept[2];
-    make(&s, 1000, RULE_BAND);
-    for (int recipe = 0; recipe < 2; recipe++) {
-        struct fit_report report;
-        struct fit_options o;
-        fit_defaults(&o);
-        if (recipe)
-            fit_recipe_decay(&o);
-        o.head = FIT_MIX;
-        o.epochs = 5;
-        o.width = 16;
-        CHECK(fit_router(&kept[recipe], &report, &s, &o, &kernels, NULL, &err) == OK);
-    }
-    CHECK(2 * size_of(&kept[1], 0, s.dim) < size_of(&kept[0], 0, s.dim));
-    CHECK(2 * size_of(&kept[1], s.dim, kept[1].dim) > size_of(&kept[0], s.dim, kept[0].dim));
-    router_form_close(&kept[0]);
-    router_form_close(&kept[1]);
-    samples_close(&s);
-}
-
 /* Kernel sets and threads do not matter; the seed does. */
 static void check_bits(void)
 {
@@ -369,7 +334,6 @@ int main(void)
     CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
     check_learns();
     check_bits();
-    check_decay();
     check_hurdle();
     check_query();
     check_shuffled();

@@ -119,7 +119,7 @@ said 'expected Mizzle milli edge-0.1 ('
 said 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
-for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--recipe decay --head mlp' '--tap middle' '--tap post_attn' \
+for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap middle' '--tap post_attn' \
     '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
     '--head linear --width 8' \
     '--head context --epochs 2' '--epochs 0'; do

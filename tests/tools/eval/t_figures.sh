@@ -71,6 +71,25 @@ for size in 0.1 0.5 1; do
     says results "$row $low to $high points |"
 done
 
+# Heads on questions that measure nothing.
+for head in combined mlp mix; do
+    width=64 policy=$head
+    [ $head != combined ] || width=32
+    [ $head != mix ] || policy='mlp=mix'
+    row=''
+    for form in reason chat; do
+        row="$row $(figure '%.3f' "$(value real/choice auc form=$form head=$head width=$width)") |"
+        row="$row $(percent '%.1f %%' real/choice caught form=$form head=$head width=$width) |"
+    done
+    for column in accuracy routed; do
+        row="$row $(percent '%.1f %%' real/choice-loop $column score=citer policy=$policy) |"
+    done
+    says results "$row $(percent '%.0f %%' real/choice-loop pgr score=citer policy=$policy) |"
+done
+points="$(percent '%.1f' real/choice-loop difference score=citer policy='mlp=mix') points, has an interval from"
+points="$points $(percent '%.1f' real/choice-loop difference_low score=citer policy='mlp=mix') to"
+says results "$points $(percent '%.1f' real/choice-loop difference_high score=citer policy='mlp=mix')"
+
 real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
     form=chat
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"

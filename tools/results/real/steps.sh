@@ -32,6 +32,7 @@ limit=${LIMIT:-40}
 kept=$results/real
 here=$work
 . tools/results/lib.sh
+. tools/results/real/choose.sh
 . tools/results/real/joint.sh
 
 # The router that is measured at several shares, and another one; the width of each head; which
@@ -44,16 +45,13 @@ width_combined=32
 kept_heads="context combined $primary"
 block=16 # questions; as many answers as two threads write at once
 kept_sets=${KEPT:-reason gsm8k} # 4 MB in all
-# Heads and widths that are tried on the held-out questions of the samples: choice.csv.
-choices=${CHOICES:-mlp-16 mlp-32 mlp-64 mlp-128 mix-16 mix-32 mix-64 mix-128 mix-256
-    combined-16 combined-32 combined-64 combined-128}
 
 # What a set of answers is: a task in one form (plan.md beside the answers). Seconds are those of an
 # answer on two cores of a Zen 4: of the small model, the large one, and both with a router.
 read_set() { # SET
     set=$1 form='' max=96 rollouts='' trainings=${REPEATS:-5} texts=${TEXTS:-800} whole=1221
     part_answers=1600 target=0.05 calibration=${CALIBRATION:-100} slot='' position=''
-    seconds_never=0.2 seconds_always=0.7 seconds=0.5 collect_minutes=40
+    seconds_never=0.1 seconds_always=0.3 seconds=0.2 seconds_search=0.7 collect_minutes=40
     task=csqa test=$data/csqa/dev_rand_split.jsonl source=$data/csqa/train_rand_split.jsonl
     heads='mlp mix combined context query'
     case $set in
@@ -64,7 +62,7 @@ read_set() { # SET
     reason)
         form='--prompt plain@tools/results/real/reason.txt'
         position=' Therefore, the answer is (' slot=$position
-        seconds_never=0.3 seconds_always=1 seconds=0.7 collect_minutes=45
+        seconds_never=0.2 seconds_always=0.4 seconds=0.3 seconds_search=1 collect_minutes=30
         ;;
     arc)
         task=arc test=$data/arc/ARC-Challenge-Test.jsonl source=$data/arc/ARC-Challenge-Dev.jsonl
@@ -76,7 +74,7 @@ read_set() { # SET
         rollouts="--rollouts ${ROLLOUTS:-1200}" trainings=${REPEATS:-3} texts=${TEXTS:-300}
         whole=300
         heads="context combined $primary" calibration=${CALIBRATION:-40}
-        seconds_never=2 seconds_always=5 seconds=4 collect_minutes=125 part_answers=300
+        seconds_never=2 seconds_always=5 seconds=4 seconds_search=6 collect_minutes=125 part_answers=300
         ;;
     open)
         task=gsm8k test=$open form='--prompt @tools/results/real/open-form.txt' max=256 whole=50
@@ -95,6 +93,7 @@ sum_of_step() {
     case $step in
     split-*) cat tools/results/real/split.sh ;;
     collect-*) echo "$gathers" ;;
+    loop-*) echo "$learns" ;;
     train-joint) echo "$joins" ;;
     train-*) echo "$learns" ;;
     choose-*) echo "$gathers $choices" ;;
@@ -120,6 +119,7 @@ plan() {
         collects
         step "choose-$set" 1 "collect-$set" '' choose
         trains
+        [ $set != reason ] || step loop-reason 15 train-reason '' loop
         measure ends $whole '' never always
         case $set in
         chat | reason)
@@ -177,23 +177,6 @@ train() {
             mkdir -p "$weights/$set" && cp "$work/$set/$head.safetensors"* "$weights/$set" || return
             ;;
         esac
-    done
-}
-
-# Train each head with each width five times, and say what they find in their held-out questions.
-choose() {
-    kept_choice=$kept/choice.csv
-    [ -e "$kept_choice" ] || echo form,head,width,trainings,auc,caught,context_auc >"$kept_choice"
-    for choice in $choices; do
-        head=${choice%-*} width=${choice#*-}
-        run router train -q --json --samples "$work/$set/samples" --head "$head" --width "$width" \
-            --repeats 5 -o "$work/$set/choice" >"$work/$set/choice.json" || return
-        tr , '\n' <"$work/$set/choice.json" | awk -F: -v row="$set,$head,$width" '
-            { gsub(/[{}"]/, "", $1); sum[$1] += $2; n += $1 == "auc" }
-            END {
-                printf "%s,%d,%.4f,%.4f,%.4f\n", row, n, sum["auc"] / n, sum["caught"] / n,
-                    sum["context_auc"] / n
-            }' >>"$kept_choice"
     done
 }
 
@@ -258,7 +241,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     minutes=$(figure '%d' "0.99 + $asked * ($each) / 60")
     parts=${PARTS:-$(((asked * answers + part_answers - 1) / part_answers))}
     if [ $searches -gt 0 ]; then # a search writes an answer again only where it would be another
-        search=$(figure '%d' "0.99 + $searches * $calibration * 1.5 * $seconds / 60")
+        search=$(figure '%d' "0.99 + $searches * $calibration * $seconds_search / 60")
         step "thresholds-$set-$name" "$search" "$needs" '' answers 0 $parts "$@"
         needs="$needs thresholds-$set-$name"
     fi
