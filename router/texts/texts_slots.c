@@ -105,8 +105,7 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
         if (oldest && i >= e->keep && !slot->used) /* so are all after it */
             break;
         size_t same = t->wish.score ? 0 : texts_kept(slot, t);
-        size_t has = same ? session_length(slot->session) : 0;
-        if (same > most && same * 2 >= has && has - same < TEXTS_WORTH) {
+        if (same > most && session_length(slot->session) - same < TEXTS_WORTH) {
             best = slot;
             most = same;
         }

@@ -2,7 +2,8 @@
 #ifndef TOOLS_CLI_DEMO_FILES_H
 #define TOOLS_CLI_DEMO_FILES_H
 
-/* Return the path of a file of the demo pair, e.g. "edge-0.5.gguf", or NULL if it cannot be read.
+/* Return the path of a file of the demo pair, e.g. "edge-0.5.gguf", or of a folder beside it, e.g.
+ * "../routers", which comes with the program, too; NULL if it cannot be read.
  * MIZZLE_DEMO names the folder if it is set. Otherwise the file is searched relative to the
  * program: in the sources (weights/milli) and where it is installed (PREFIX/share/mizzle/milli).
  * The string is static and stays valid until four others were asked for. Not thread-safe. */

@@ -268,14 +268,14 @@ answers() { # PART PARTS POLICY...
     known=$kept/thresholds/$set-$name.jsonl
     while [ $first -lt $last ]; do
         count=$((last - first < block ? last - first : block))
-        done=$work/$set/$name/$first-$count journal=$work/$set/$name/$first-$count.jsonl
-        if ! [ -e "$done.csv" ]; then
+        asked_block=$work/$set/$name/$first-$count journal=$work/$set/$name/$first-$count.jsonl
+        if ! [ -e "$asked_block.csv" ]; then
             [ -s "$journal" ] || [ ! -e "$known" ] || begin_journal $first $count <"$known" >"$journal"
-            ask $first $count "$journal" "$done.new" "$@" || return
+            ask $first $count "$journal" "$asked_block.new" "$@" || return
             sed -n '1p; /^{"calibrated"/p' "$journal" >"$known.new" && mv "$known.new" "$known" || return
-            mv "$done.new" "$done.csv"
+            mv "$asked_block.new" "$asked_block.csv"
         fi
-        [ "$part" -eq 0 ] || keep_items "$done.csv" || return
+        [ "$part" -eq 0 ] || keep_items "$asked_block.csv" || return
         first=$((first + count))
     done
 }
