@@ -157,28 +157,37 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* A prompt that begins like a text in another slot gets a copy of that part. */
+/* Ask for one token after ids 1 to same, then one id often enough to make n of them, in the slot,
+ * or in any with -1. Return how many ids the server knew. */
+static int cached(int same, int id, int n, int slot)
+{
+    struct http_client_reply *r = malloc(sizeof(*r));
+    char body[2048];
+    size_t at =
+        (size_t)snprintf(body, sizeof(body), "{\"n_predict\":1,\"id_slot\":%d,\"prompt\":[", slot);
+    for (int i = 0; i < n; i++)
+        at +=
+            (size_t)snprintf(body + at, sizeof(body) - at, i ? ",%d" : "%d", i < same ? i + 1 : id);
+    snprintf(body + at, sizeof(body) - at, "]}");
+    CHECK(r);
+    http_client_ask(stand_in_port(server), r, "POST", "/completion", NULL, body);
+    CHECK(r->status == 200);
+    int known = last_id(r->body, "\"cache_n\":");
+    http_client_free(r);
+    free(r);
+    return known;
+}
+
+/* A prompt that begins like a text in another slot gets a copy of that part; the other text stays.
+ */
 static void test_copy(void)
 {
-    static const struct {
-        const char *body;
-        int cached;
-    } asks[] = {
-        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 0 },
-        { "{\"prompt\":[1,2,3,4,90,91,92,93,94,95],\"n_predict\":1}", 4 },
-        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 9 },
-        { "{\"prompt\":[1,2,3,4],\"n_predict\":1,\"id_slot\":0}", 3 },
-    };
     const struct stand_in_options o = { .threads = 1, .slots = 2 };
     open_server(&o);
-    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
-        struct http_client_reply *r = malloc(sizeof(*r));
-        CHECK(r);
-        http_client_ask(stand_in_port(server), r, "POST", "/completion", NULL, asks[i].body);
-        CHECK(r->status == 200 && last_id(r->body, "\"cache_n\":") == asks[i].cached);
-        http_client_free(r);
-        free(r);
-    }
+    CHECK(cached(60, 0, 60, -1) == 0);
+    CHECK(cached(20, 90, 60, -1) == 20);
+    CHECK(cached(60, 0, 60, -1) == 59);
+    CHECK(cached(20, 0, 20, 0) == 19);
     stand_in_close(server);
 }
 
