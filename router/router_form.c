@@ -9,7 +9,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/fingerprint.h"
-#include "router/learn/import.h"
+#include "router/import.h"
 #include "router/router.h"
 #include "weights/pth.h"
 #include "weights/safetensors_write.h"

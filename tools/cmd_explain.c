@@ -6,8 +6,8 @@
 
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/demo_questions.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/world.h"
 #include "tools/explain/explain.h"
 
 static struct {
@@ -22,7 +22,9 @@ static const struct option_group text_rows = {
     (const struct option[]){
         { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "Continue this text" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
-          "Ask test question N of the demo world, drawn with --seed (default: none)" },
+          "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them; "
+          "default: "
+          "none)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
@@ -139,18 +141,16 @@ static int cmd_explain_text(struct explain_options *o, struct err *err)
 /* Ask a question of the demo world. */
 static int cmd_explain_question(struct explain_options *o, struct err *err)
 {
-    struct world *w;
-    struct world_question q;
-    int rc = world_open(&w, WORLD_SEED, err);
+    json_t *question;
+    int rc = demo_question(&question, options.question, options.seed, err);
     if (rc != OK)
         return rc;
-    world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
-                   world_test_stream(options.seed), options.question);
-    world_close(w);
-    o->prompt = q.prompt;
-    o->prompt_size = strlen(q.prompt);
-    o->reference = q.answer;
-    return cmd_explain_text(o, err);
+    o->prompt = demo_question_text(question, "prompt");
+    o->prompt_size = strlen(o->prompt);
+    o->reference = demo_question_text(question, "answer");
+    rc = cmd_explain_text(o, err);
+    json_decref(question);
+    return rc;
 }
 
 static int cmd_explain_main(int argc, char **argv)

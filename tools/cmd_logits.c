@@ -12,7 +12,7 @@
 #include "tools/cli/escaped.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
-#include "tools/explain/explain_guess.h"
+#include "tools/run/likeliest.h"
 
 enum { MOST_TOP = 100 };
 
@@ -119,10 +119,10 @@ static void print_piece(const struct engine *e, uint32_t id)
 /* Print the likeliest tokens after an id. */
 static void print_top(const struct engine *e, uint32_t id, const float *logits)
 {
-    struct explain_guess guess[MOST_TOP];
+    struct likeliest guess[MOST_TOP];
     size_t size = e->tokenizer ? tokenizer_size(e->tokenizer) : model_config(e->model)->vocab;
     size_t n = top < size ? top : size;
-    explain_guesses(guess, n, logits, size);
+    likeliest_ids(guess, n, logits, size);
     printf("%u", (unsigned)id);
     print_piece(e, id);
     for (size_t i = 0; i < n; i++) {

@@ -12,6 +12,8 @@
 #include "router/learn/sample_files.h"
 #include "tools/command.h"
 #include "tools/demo/pretrain_run.h"
+#include "tools/cli/demo_questions.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 #include "tools/learn/training.h"
@@ -132,13 +134,37 @@ static int train_routers(const struct pretrain_job *job, const char *name, struc
     return rc;
 }
 
-/* Build the world and the vocabulary, then train models and routers. */
+/* Write the questions of seed 1, which no text asks that trains. */
+static int write_questions(const struct world *w, struct err *err)
+{
+    char path[PRETRAIN_PATH];
+    struct output_file o;
+    int rc = pretrain_path(path, out, DEMO_QUESTIONS, "", err);
+    if (rc == OK)
+        rc = output_file_open(&o, path, err);
+    if (rc != OK)
+        return rc;
+    for (uint64_t i = 0; i < DEMO_QUESTIONS_COUNT; i++) {
+        struct world_question q;
+        world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                       world_test_stream(1), i);
+        json_t *one = json_pack("{s:s, s:s}", "prompt", q.prompt, "answer", q.answer);
+        json_dumpf(one, o.f, JSON_COMPACT);
+        putc('\n', o.f);
+        json_decref(one);
+    }
+    return output_file_close(&o, true, err);
+}
+
+/* Build the world, its questions and the vocabulary, then train models and routers. */
 static int train_all(struct pretrain_job *job, struct err *err)
 {
     struct bpe_vocab *vocab = NULL;
     struct tokenizer *tokenizer = NULL;
     struct world *world = NULL;
     int rc = world_open(&world, seed, err);
+    if (rc == OK)
+        rc = write_questions(world, err);
     if (rc == OK)
         rc = pretrain_vocab(&vocab, &tokenizer, world, out, err);
     job->world = world;

@@ -12,17 +12,17 @@
 #include "model/sample.h"
 #include "router/caps.h"
 #include "router/mizzle.h"
-#include "tools/audit_line.h"
+#include "tools/run/audit_line.h"
 #include "tools/command.h"
+#include "tools/cli/demo_questions.h"
 #include "tools/cli/progress.h"
-#include "tools/eval/signs.h"
+#include "tools/run/signs.h"
 #include "tools/run/json_events.h"
 #include "tools/run/prompt_input.h"
 #include "tools/run/summary.h"
 #include "tools/cli/setup.h"
 #include "tools/run/token_view.h"
 #include "tools/stand_in/stand_in.h"
-#include "tools/demo/world.h"
 
 static struct {
     const char *prompt, *file, *system, *cache;
@@ -43,8 +43,9 @@ static const struct option_group text_opts = {
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "Read the prompt from FILE; - is standard input (default: standard input)" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
-          "Ask test question N of the demo world, drawn with --seed, and show the reference answer "
-          "(default: none)" },
+          "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them), and "
+          "show "
+          "the reference answer (default: none)" },
         { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
           "Write the prompt as a message in the model's chat template; without a prompt, hold a "
           "conversation line by line (/clear starts again, /quit or Ctrl-D ends; default: off)" },
@@ -303,20 +304,18 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
 /* Answer a question of the demo world and show the reference answer. */
 static int ask_world(struct run *r, struct err *err)
 {
-    struct world *w;
-    struct world_question q;
-    int rc = world_open(&w, WORLD_SEED, err);
+    json_t *question;
+    int rc = demo_question(&question, options.question, options.sample.seed, err);
     if (rc != OK)
         return rc;
-    world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
-                   world_test_stream(options.sample.seed), options.question);
-    world_close(w);
+    const char *prompt = demo_question_text(question, "prompt");
     bool says = !options.quiet && !options.json;
     if (says)
-        fprintf(stderr, "%s\n", q.prompt);
-    rc = answer_text(r, q.prompt, strlen(q.prompt), err);
+        fprintf(stderr, "%s\n", prompt);
+    rc = answer_text(r, prompt, strlen(prompt), err);
     if (rc == OK && says)
-        fprintf(stderr, "reference:%s\n", q.answer);
+        fprintf(stderr, "reference:%s\n", demo_question_text(question, "answer"));
+    json_decref(question);
     return rc;
 }
 

@@ -5,7 +5,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "router/learn/binomial.h"
+#include "router/binomial.h"
 #include "router/learn/calibrate.h"
 
 /* One answer as it is at every threshold in (low, high]; with a tie, only at `high`. */

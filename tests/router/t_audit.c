@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/math.h"
-#include "router/learn/binomial.h"
+#include "router/binomial.h"
 #include "tests/router/ahead_help.h"
 
 enum { SEEDS = 20, RUNS = 50, ODDS = 20 };

@@ -6,7 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "router/learn/binomial.h"
+#include "router/binomial.h"
 #include "router/learn/calibrate.h"
 #include "router/policy.h"
 #include "tests/support/test.h"

@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 #include "tools/command.h"
-#include "tools/edit_distance.h"
+#include "tools/cli/edit_distance.h"
 
 static bool flag;
 static const char *text;

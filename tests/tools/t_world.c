@@ -1,11 +1,13 @@
 /* The demo world: reproducible, balanced, without colliding names, in every topic and wording, and
  * with test questions about what training never asks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
+#include "tools/cli/demo_questions.h"
 #include "tools/demo/world.h"
 
 static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
@@ -320,6 +322,33 @@ static void check_names_of_options(void)
     CHECK(world_wording_parse(&wording, "", &err) == ERR_ARG && strstr(err.msg, "--wording"));
 }
 
+/* The questions beside the models are those of seed 1. */
+static void check_questions(const struct world *w)
+{
+    json_t *all;
+    struct err err;
+    int rc = demo_questions_read(&all, &err);
+    if (rc == ERR_IO) {
+        printf("SKIP: %s\n", err.msg);
+        return;
+    }
+    CHECK(rc == OK && json_array_size(all) == DEMO_QUESTIONS_COUNT);
+    for (size_t i = 0; i < DEMO_QUESTIONS_COUNT; i++) {
+        const json_t *have = json_array_get(all, i);
+        struct world_question want;
+        world_question(&want, w, mixture, world_test_stream(1), i);
+        CHECK(!strcmp(demo_question_text(have, "prompt"), want.prompt));
+        CHECK(!strcmp(demo_question_text(have, "answer"), want.answer));
+    }
+    json_decref(all);
+    json_t *one, *drawn;
+    CHECK(demo_question(&one, 999, 1, &err) == OK && demo_question(&drawn, 999, 2, &err) == OK);
+    CHECK(!json_equal(one, drawn));
+    json_decref(one);
+    json_decref(drawn);
+    CHECK(demo_question(&one, 1000, 1, &err) == ERR_ARG && strstr(err.msg, "found 1000"));
+}
+
 int main(void)
 {
     struct world *w, *same, *other;
@@ -334,6 +363,7 @@ int main(void)
     check_texts(w);
     check_practice(w);
     check_names_of_options();
+    check_questions(w);
     world_close(w);
     world_close(same);
     world_close(other);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/command.h"
-#include "tools/edit_distance.h"
+#include "tools/cli/edit_distance.h"
 
 enum { WIDTH = 80, HELP_COLUMN = 28 };
 

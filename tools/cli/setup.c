@@ -17,7 +17,6 @@
 #include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
 #include "tools/stand_in/stand_in.h"
-#include "tools/tasks/task.h"
 #include "weights/atomic_file.h"
 #include "weights/find.h"
 
@@ -298,7 +297,7 @@ static void setup_print(const struct err *note)
 }
 
 /* Print a note with the option names as they are typed in this command. */
-static void setup_print_typed(const struct err *note)
+void setup_print_typed(const struct err *note)
 {
     struct err line;
     options_as_typed(&line, options_command, note->msg);
@@ -319,18 +318,6 @@ void setup_chat_note(const struct engine *e)
     if (!told && chat_note(e->chat, &note))
         setup_print_typed(&note);
     told = true;
-}
-
-void setup_form(struct task *t, const struct engine *e)
-{
-    static bool told;
-    struct err note;
-    if (!task_settle(t, e->chat, &note) && !told) {
-        told = true;
-        setup_print_typed(&note);
-    }
-    if (task_form(t) == TASK_CHAT)
-        setup_chat_note(e);
 }
 
 int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,

@@ -19,7 +19,6 @@
 
 struct stand_in;
 struct stand_in_options;
-struct task;
 
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
@@ -52,8 +51,8 @@ const char *setup_isa(void);
 int setup_kernels(struct kernels *out, struct err *err);
 /* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
 void setup_chat_note(const struct engine *e);
-/* Settle the form of the task's prompts for e, and print once what is to be said of it. */
-void setup_form(struct task *t, const struct engine *e);
+/* Print a note of the library with the option names as they are typed in this command. */
+void setup_print_typed(const struct err *note);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);
 /* Set *out to the number of texts of `context` positions that are written at once: that of

@@ -86,12 +86,24 @@ int asking_close(struct asking *a, struct err *err)
     return rc;
 }
 
+void asking_form(struct task *t, const struct engine *e)
+{
+    static bool told;
+    struct err note;
+    if (!task_settle(t, e->chat, &note) && !told) {
+        told = true;
+        setup_print_typed(&note);
+    }
+    if (task_form(t) == TASK_CHAT)
+        setup_chat_note(e);
+}
+
 /* Find how many ids the longest of the prompts has. */
 static int asking_longest(size_t *longest, const struct asking *a, struct task *t,
                           const size_t *items, size_t n, struct err *err)
 {
     *longest = 0;
-    setup_form(t, &a->engine);
+    asking_form(t, &a->engine);
     for (size_t i = 0; i < n; i++) {
         struct task_item item;
         uint32_t *ids = NULL;

@@ -76,6 +76,8 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
  */
 int asking_close(struct asking *a, struct err *err);
 
+/* Settle the form of the task's prompts for e, and print once what is to be said of it. */
+void asking_form(struct task *t, const struct engine *e);
 /* Make room in the texts for the longest of items[n] and its answer, or for the model's context
  * if that is smaller. Call it for every list of items that will be asked, while none is in flight;
  * the room only grows. An item whose prompt is longer than the context will be left out. ERR_ARG,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/audit_line.h"
+#include "tools/run/audit_line.h"
 #include "tools/cli/output_file.h"
 #include "tools/paper_table.h"
 

@@ -8,7 +8,7 @@
 
 #include "tools/eval/asking.h"
 #include "tools/eval/eval_list.h"
-#include "tools/eval/signs.h"
+#include "tools/run/signs.h"
 #include "tools/eval/statistics.h"
 
 struct err;

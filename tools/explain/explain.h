@@ -17,7 +17,7 @@
 #include "router/engine.h"
 #include "router/routing.h"
 #include "tools/bench/op_times.h"
-#include "tools/explain/explain_guess.h"
+#include "tools/run/likeliest.h"
 
 enum {
     EXPLAIN_LENS = 3,     /* guesses kept of each layer */
@@ -52,9 +52,9 @@ struct explain_head {
 
 /* Euclidean norms of the residual stream around a layer, and what the lens makes of `out`. */
 struct explain_layer {
-    float in, attention, middle, mlp, out;   /* in + attention = middle, middle + mlp = out, as
-                                              * vectors */
-    struct explain_guess lens[EXPLAIN_LENS]; /* among the ids in use, as in top */
+    float in, attention, middle, mlp, out; /* in + attention = middle, middle + mlp = out, as
+                                            * vectors */
+    struct likeliest lens[EXPLAIN_LENS];   /* among the ids in use, as in top */
 };
 
 /* A hidden unit of the router, and what it adds to the sum under the sigmoid. */
@@ -65,10 +65,10 @@ struct explain_unit {
 
 /* One evaluated position, after whose token the next one is foreseen. */
 struct explain_position {
-    struct explain_guess top[EXPLAIN_TOP]; /* of the head: what the small model would write */
-    float score;                           /* NaN: the policy has none */
-    float threshold;                       /* that it is compared with */
-    bool routed;                           /* the verdict: the next token is the cloud's */
+    struct likeliest top[EXPLAIN_TOP]; /* of the head: what the small model would write */
+    float score;                       /* NaN: the policy has none */
+    float threshold;                   /* that it is compared with */
+    bool routed;                       /* the verdict: the next token is the cloud's */
     struct explain_unit up[EXPLAIN_UNITS], down[EXPLAIN_UNITS]; /* largest first; for and against */
     size_t nup, ndown;
     float others; /* what all other units add together */

@@ -76,7 +76,7 @@ static void writer_put(struct writer *w, const char *before, json_t *value)
     json_decref(value);
 }
 
-static json_t *json_guesses(struct writer *w, const struct explain_guess *g, size_t n)
+static json_t *json_guesses(struct writer *w, const struct likeliest *g, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {

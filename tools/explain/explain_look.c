@@ -126,8 +126,8 @@ static void look_lens(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     for (size_t i = first; i < last; i++) {
         size_t layer = l->layer + i;
-        struct explain_guess top[EXPLAIN_TOP] = { { 0, 0 } };
-        explain_guesses(top, EXPLAIN_TOP, batch_lens_at(l->x->engine.batch, i), size);
+        struct likeliest top[EXPLAIN_TOP] = { { 0, 0 } };
+        likeliest_ids(top, EXPLAIN_TOP, batch_lens_at(l->x->engine.batch, i), size);
         memcpy(l->x->layer[l->pos * l->c->layers + layer].lens, top, EXPLAIN_LENS * sizeof(*top));
         if (layer + 1 == l->c->layers)
             memcpy(l->x->at[l->pos].top, top, sizeof(top));

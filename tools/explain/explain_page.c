@@ -151,7 +151,7 @@ static void page_top(const struct explain *x, size_t pos)
 {
     puts("\nWhat the small model would write");
     for (size_t i = 0; i < EXPLAIN_TOP; i++) {
-        const struct explain_guess *g = &x->at[pos].top[i];
+        const struct likeliest *g = &x->at[pos].top[i];
         char piece[PIECE_TEXT];
         int bar = isfinite(g->p) ? (int)lrintf(BAR * g->p) : 0;
         page_piece(piece, x, g->id);

@@ -18,6 +18,7 @@
 #include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
+#include "tools/eval/asking.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
@@ -345,7 +346,7 @@ static int collecting_open(struct collecting *c, struct err *err)
     c->o.texts = c->texts;
     rc = setup_engine(&c->engine, NULL, true, err);
     if (rc == OK)
-        setup_form(c->task, &c->engine);
+        asking_form(c->task, &c->engine);
     if (rc == OK && task_form(c->task) == TASK_CHAT)
         rc = chat_check(c->engine.chat, err);
     c->o.stops = task_stops(c->task);

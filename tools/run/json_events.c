@@ -8,7 +8,7 @@
 
 #include "kernels/sys/text.h"
 #include "router/caps.h"
-#include "tools/audit_line.h"
+#include "tools/run/audit_line.h"
 #include "tools/run/token_view.h"
 
 /* Print one character of a JSON string, whose UTF-8 is bytes[n]. */

@@ -15,8 +15,8 @@
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "tools/cli/demo_questions.h"
 #include "tools/command.h"
-#include "tools/demo/world.h"
 #include "tools/serve/serve_internal.h"
 
 enum { CONTEXT_MAX = 4096, QUESTIONS = 15 };
@@ -138,20 +138,15 @@ static int serve_know_cloud(struct serve *s, struct err *err)
     return OK;
 }
 
-/* Make questions of the demo world for the page. */
+/* Read questions of the demo world for the page. */
 static int serve_ask_world(struct serve *s, struct err *err)
 {
-    struct world *w;
-    struct world_question q;
+    json_t *all = NULL;
+    int rc = s->o.demo ? demo_questions_read(&all, err) : OK;
     s->questions = json_array();
-    int rc = s->o.demo ? world_open(&w, WORLD_SEED, err) : OK;
-    for (uint64_t i = 0; s->o.demo && rc == OK && i < QUESTIONS; i++) {
-        world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
-                       world_test_stream(1), i);
-        json_array_append_new(s->questions, json_string(q.prompt));
-    }
-    if (s->o.demo && rc == OK)
-        world_close(w);
+    for (size_t i = 0; all && i < QUESTIONS; i++)
+        json_array_append(s->questions, json_object_get(json_array_get(all, i), "prompt"));
+    json_decref(all);
     return rc;
 }
 

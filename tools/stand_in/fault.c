@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/edit_distance.h"
+#include "tools/cli/edit_distance.h"
 #include "tools/stand_in/chance.h"
 #include "tools/stand_in/fault_edits.h"
 

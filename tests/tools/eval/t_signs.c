@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/support/test.h"
-#include "tools/eval/signs.h"
+#include "tools/run/signs.h"
 
 /* Return counts of n tokens, of which `cloud` came from the cloud, `compared` of these with the
  * small model's own, and `confirmed` with the same. */

@@ -1,10 +1,10 @@
-#include "tools/audit_line.h"
+#include "tools/run/audit_line.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 #include "router/caps.h"
-#include "router/learn/binomial.h"
+#include "router/binomial.h"
 
 struct audit_share audit_share(size_t k, size_t n)
 {

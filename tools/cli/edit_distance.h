@@ -1,6 +1,6 @@
 /* edit_distance.h - how similar two words are, for "did you mean". */
-#ifndef TOOLS_EDIT_DISTANCE_H
-#define TOOLS_EDIT_DISTANCE_H
+#ifndef TOOLS_CLI_EDIT_DISTANCE_H
+#define TOOLS_CLI_EDIT_DISTANCE_H
 
 #include <stddef.h>
 

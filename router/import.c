@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "router/learn/import.h"
+#include "router/import.h"
 #include "weights/pth.h"
 
 static const double BATCHNORM_EPS = 1e-5; /* PyTorch's default, which CITER keeps */

@@ -1,4 +1,4 @@
-#include "tools/edit_distance.h"
+#include "tools/cli/edit_distance.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* signs.h - signs that routing does not do its work, found in what was decided about tokens.
  *
- * At most one is told, because each changes the others. A share is told where its 95 % interval
- * lies beyond the limit. Nothing here changes a text. */
-#ifndef TOOLS_EVAL_SIGNS_H
-#define TOOLS_EVAL_SIGNS_H
+ * At most one is told, because each changes the others. A share is told where its exact
+ * 95 % interval lies beyond the limit. Nothing here changes a text. */
+#ifndef TOOLS_RUN_SIGNS_H
+#define TOOLS_RUN_SIGNS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* import.h - imports a PyTorch checkpoint of CITER as a router. */
-#ifndef ROUTER_LEARN_IMPORT_H
-#define ROUTER_LEARN_IMPORT_H
+#ifndef ROUTER_IMPORT_H
+#define ROUTER_IMPORT_H
 
 #include "router/router.h"
 

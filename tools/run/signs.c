@@ -1,8 +1,8 @@
-#include "tools/eval/signs.h"
+#include "tools/run/signs.h"
 
 #include <stdio.h>
 
-#include "tools/eval/statistics.h"
+#include "router/binomial.h"
 
 enum { MIN_COMPARED = 10, MIN_TOKENS = 50, SLOW_MS = 100 }; /* a fast reader needs 100 ms a token */
 #define MOST_CLOUD 0.3 /* of the tokens; the paper's systems need less than 0.07 */
@@ -18,7 +18,9 @@ void signs_token(struct signs *s, bool cloud, bool has_edge, bool agrees)
 /* True when a share is above the limit, beyond what chance explains. */
 static bool signs_above(size_t hits, size_t n, double limit)
 {
-    return hits && statistics_wilson(hits, n).low > limit; /* of 0 hits, low may be above 0 */
+    double low, high;
+    binomial_interval(&low, &high, hits, n, 0.95);
+    return low > limit;
 }
 
 /* Return the share of all tokens that the cloud has changed. */

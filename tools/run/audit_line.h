@@ -1,6 +1,6 @@
 /* audit_line.h - what an audit has found, in numbers and as a line for a person. */
-#ifndef TOOLS_AUDIT_LINE_H
-#define TOOLS_AUDIT_LINE_H
+#ifndef TOOLS_RUN_AUDIT_LINE_H
+#define TOOLS_RUN_AUDIT_LINE_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-#include "tools/explain/explain_guess.h"
+#include "tools/run/likeliest.h"
 
 #include "kernels/math.h"
 
-void explain_guesses(struct explain_guess *out, size_t count, const float *logits, size_t size)
+void likeliest_ids(struct likeliest *out, size_t count, const float *logits, size_t size)
 {
     size_t n = 0;
     double sum = 0;
@@ -12,7 +12,7 @@ void explain_guesses(struct explain_guess *out, size_t count, const float *logit
             if (i < count)
                 out[i] = out[i - 1];
         if (i < count) {
-            out[i] = (struct explain_guess){ (uint32_t)id, logits[id] };
+            out[i] = (struct likeliest){ (uint32_t)id, logits[id] };
             n += n < count;
         }
     }

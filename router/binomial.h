@@ -1,7 +1,7 @@
 /* binomial.h - exact confidence bounds of a probability that has shown k times in n independent
  * tries (Clopper and Pearson, Biometrika 26, 1934). The same bits on every machine. */
-#ifndef ROUTER_LEARN_BINOMIAL_H
-#define ROUTER_LEARN_BINOMIAL_H
+#ifndef ROUTER_BINOMIAL_H
+#define ROUTER_BINOMIAL_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "router/learn/binomial.h"
+#include "router/binomial.h"
 
 /* Return the probability of at most k in n. Terms follow from the most likely one by their ratios,
  * and the sum over all of them normalises, so no factorial is needed and nothing overflows. */
