@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
+#include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/paths.h"
 
@@ -143,7 +144,7 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
     if (!stand_in_paths_parse(&o->server, api))
         return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
                        api);
-    int rc = setup_network(o, err);
+    int rc = routed_network(o, err);
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
     return rc;

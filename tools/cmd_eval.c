@@ -11,6 +11,7 @@
 #include "tools/tasks/extract.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
+#include "tools/stand_in/routed.h"
 
 static const char *score = "generate";
 static const char *extract;

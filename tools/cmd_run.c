@@ -22,7 +22,6 @@
 #include "tools/run/summary.h"
 #include "tools/cli/setup.h"
 #include "tools/run/token_view.h"
-#include "tools/stand_in/stand_in.h"
 
 static struct {
     const char *prompt, *file, *system, *cache;
@@ -365,8 +364,8 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
     return OK;
 }
 
-/* Open the library, and the stand-in server if it is needed, from all options. */
-static int open_handle(struct run *r, struct stand_in **server, struct err *err)
+/* Open the library from all options. */
+static int open_handle(struct run *r, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
@@ -387,7 +386,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */
-    rc = setup_large_model(server, &o, err);
+    rc = setup_large_model(&o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
@@ -400,14 +399,13 @@ static int cmd_run_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct run r = { 0 };
-    struct stand_in *server = NULL;
     int nargs = 0, status = options_parse(&cmd_run, argc, argv, &nargs);
     if (status >= 0)
         return status;
     setup_catch_interrupts();
     int rc = cmd_run_check(nargs, argv, &err);
     if (rc == OK)
-        rc = open_handle(&r, &server, &err);
+        rc = open_handle(&r, &err);
     if (rc == OK) {
         cmd_run_notes(&r, true);
         rc = answer_all(&r, &err);
@@ -418,7 +416,6 @@ static int cmd_run_main(int argc, char **argv)
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(&err, -end, "%s", r.note.msg); /* the last note says why */
     }
-    stand_in_close(server);
     free(r.answer.text);
     return rc == OK ? EXIT_FINE : command_fail("run", rc, &err);
 }

@@ -15,7 +15,6 @@
 #include "tools/command.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_browser.h"
-#include "tools/stand_in/stand_in.h"
 #include "weights/atomic_file.h"
 
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
@@ -131,19 +130,18 @@ static int cmd_serve_check(int nargs, char **argv, struct err *err)
 }
 
 /* Open the model and what belongs to it. */
-static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct err *err)
+static int cmd_serve_load(struct serve *s, struct err *err)
 {
     struct mizzle_options o;
     int rc = setup_check_policy(err);
-    network_options.served = true;
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc == OK)
-        rc = setup_large_model(stand_in, &o, err);
+        rc = setup_large_model(&o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
-    rc = serve_load(s, &o, *stand_in, &loading, err);
+    rc = serve_load(s, &o, &loading, err);
     progress_end(progress);
     return rc;
 }
@@ -152,7 +150,6 @@ static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct er
 static int cmd_serve_run(const struct serve_options *o, int opener, struct err *err)
 {
     struct serve *s = NULL;
-    struct stand_in *stand_in = NULL;
     int rc = serve_open(&s, o, err);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
         serve_browser_open(opener, NULL);
@@ -160,7 +157,7 @@ static int cmd_serve_run(const struct serve_options *o, int opener, struct err *
         return EXIT_FAILED;
     }
     if (rc == OK)
-        rc = cmd_serve_load(s, &stand_in, err);
+        rc = cmd_serve_load(s, err);
     atomic_store(&ready, 1);
     if (rc == OK && !atomic_load(&ended)) {
         fprintf(stderr, "listening on %s\n", serve_url(s));
@@ -171,7 +168,6 @@ static int cmd_serve_run(const struct serve_options *o, int opener, struct err *
         poll(NULL, 0, 100);
     struct err last = { "" };
     int closed = serve_close(s, rc == OK ? GRACE_MS : 0, &last);
-    stand_in_close(stand_in);
     if (rc == OK && closed != OK)
         return command_fail("serve", closed, &last);
     if (rc != OK && !(rc == ERR_STOP && atomic_load(&ended)))

@@ -221,7 +221,7 @@ static void test_together(void)
     uint64_t passes = c.passes - before.passes;
     printf("%zu tokens of %d texts in %llu passes, %.1f rows each\n", tokens, TEXTS,
            (unsigned long long)passes, (double)(c.rows - before.rows) / (double)passes);
-    CHECK(passes * 5 < tokens); /* eight at a time, but for the ends */
+    CHECK(passes * 2 < tokens); /* most at a time, as far as the machine gives all a turn */
     CHECK(c.asked - before.asked == tokens && c.stopped == 0);
     CHECK(routing_close(&r, NULL) == OK);
 }

@@ -21,8 +21,7 @@ void serving_need_pair(void)
 }
 
 /* Start the server, whose cloud is at s->cloud_url, if that is not empty. */
-static void serving_start(struct serving *s, const struct serve_options *o,
-                          struct stand_in *stand_in, const char *kv)
+static void serving_start(struct serving *s, const struct serve_options *o, const char *kv)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
@@ -36,7 +35,7 @@ static void serving_start(struct serving *s, const struct serve_options *o,
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
-        rc = serve_load(s->serve, &mo, stand_in, NULL, &err);
+        rc = serve_load(s->serve, &mo, NULL, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
@@ -53,7 +52,7 @@ void serving_open(struct serving *s, const struct serve_options *o, enum serving
         CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
         snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
     }
-    serving_start(s, o, cloud == SERVING_STAND_IN ? s->cloud : NULL, NULL);
+    serving_start(s, o, NULL);
 }
 
 void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
@@ -62,7 +61,7 @@ void serving_open_with(struct serving *s, const struct serve_options *o, unsigne
     *s = (struct serving){ 0 };
     if (cloud)
         snprintf(s->cloud_url, sizeof(s->cloud_url), "http://127.0.0.1:%u", cloud);
-    serving_start(s, o, NULL, kv);
+    serving_start(s, o, kv);
 }
 
 void serving_close(struct serving *s)

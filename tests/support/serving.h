@@ -20,9 +20,8 @@ struct serving {
 
 extern const char serving_model[]; /* path of the small model */
 
-/* The demo's large model: not there, a stand-in whose network the server may change, or one that it
- * only knows by its URL, so that a test may close it. */
-enum serving_cloud { SERVING_ALONE, SERVING_STAND_IN, SERVING_URL };
+/* The demo's large model: not there, or a stand-in whose network a test may change. */
+enum serving_cloud { SERVING_ALONE, SERVING_CLOUD };
 
 /* Start the server. Says SKIP and ends the process if there is no demo pair. */
 void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud);

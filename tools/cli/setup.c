@@ -16,11 +16,9 @@
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
-#include "tools/stand_in/stand_in.h"
 #include "weights/atomic_file.h"
 #include "weights/find.h"
 
-enum { MAX_LATENCY_MS = 600000 };
 /* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */
 enum { EACH_THREAD = 8, PARALLEL_MOST = 32 };
 
@@ -65,6 +63,11 @@ const char *setup_isa(void)
     return setup_variable(engine_options.isa, "MIZZLE_ISA");
 }
 
+const char *setup_cloud_url(void)
+{
+    return setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
+}
+
 /* Set the defaults, the model and the options of the machine. */
 static void setup_machine(struct mizzle_options *o, const char *path)
 {
@@ -99,7 +102,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->draft = route_options.draft;
     o->draft_max = route_options.draft_max;
     o->audit = (double)route_options.audit;
-    o->cloud_url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
+    o->cloud_url = setup_cloud_url();
     o->cloud = cloud_option_values.mode;
     o->cloud_api = cloud_option_values.api;
     o->cloud_model = cloud_option_values.model;
@@ -186,73 +189,11 @@ int setup_options(struct mizzle_options *o, struct err *err)
     return setup_check_model(o, err);
 }
 
-/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
-static int setup_bandwidth(struct stand_in_options *o, const char *text, struct err *err)
-{
-    uint64_t n[2] = { 0, 0 };
-    const char *p = text;
-    for (size_t i = 0; i < 2; i++, p++) {
-        size_t digits = strspn(p, "0123456789");
-        for (; digits && n[i] < UINT64_C(1000000000000); digits--)
-            n[i] = n[i] * 10 + (uint64_t)(*p++ - '0');
-        if (p == text || p[-1] == ',' || digits || (*p && (*p != ',' || i)))
-            return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
-        if (!*p) {
-            n[1] = i ? n[1] : n[0];
-            break;
-        }
-    }
-    o->up = n[0];
-    o->down = n[1];
-    return OK;
-}
-
-int setup_network(struct stand_in_options *o, struct err *err)
-{
-    const struct network_options *n = &network_options;
-    if (n->latency > MAX_LATENCY_MS)
-        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
-                       n->latency);
-    if (!(n->loss >= 0 && n->loss < 1))
-        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1, found %g",
-                       (double)n->loss);
-    o->latency_ms = (unsigned)n->latency;
-    o->loss = (double)n->loss;
-    return n->bandwidth ? setup_bandwidth(o, n->bandwidth, err) : OK;
-}
-
-/* Start the stand-in server with the model that o->cloud_model names, and put its address there. */
-static int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
-{
-    struct stand_in_options s = { .model = o->cloud_model,
-                                  .isa = engine_options.isa,
-                                  .threads = engine_options.threads,
-                                  .kv = engine_options.kv };
-    int rc = setup_network(&s, err);
-    if (rc == OK)
-        rc = stand_in_open(out, &s, err);
-    if (rc != OK)
-        return rc;
-    o->cloud_url = stand_in_url(*out);
-    o->cloud_model = NULL;    /* our own server has only one */
-    o->cloud_key_file = NULL; /* and needs no key */
-    o->cloud_key_env = 0;
-    return OK;
-}
-
-int setup_large_model(struct stand_in **out, struct mizzle_options *o, struct err *err)
+int setup_large_model(struct mizzle_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !engine_options.model;
-    const struct network_options *n = &network_options;
-    bool simulated = n->latency || n->bandwidth || n->loss > 0;
-    *out = NULL;
-    if (o->cloud_url && simulated)
-        return err_set(err, ERR_ARG,
-                       "--latency, --bandwidth, --loss: expected the stand-in server of this "
-                       "process, found the server %s",
-                       o->cloud_url);
     if ((!o->cloud_model && !demo) || o->cloud_url || o->replay ||
         (never && !required && !(o->audit > 0)) || strcmp(o->cloud, "off") == 0)
         return OK;
@@ -263,7 +204,7 @@ int setup_large_model(struct stand_in **out, struct mizzle_options *o, struct er
         return err_set(err, rc, "--cloud-model (without --cloud-url): %s", why.msg);
     if (!o->cloud_model && !(o->cloud_model = demo_files_path("cloud.gguf")))
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found (weights/milli)");
-    return simulated || n->served ? setup_stand_in(out, o, err) : OK;
+    return OK;
 }
 
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
@@ -339,64 +280,6 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
 {
     return engine_kv(out, engine_options.kv, otherwise, err);
-}
-
-/* Print the pending notes of r. */
-static void setup_routing_notes(struct routing *r)
-{
-    struct err note;
-    while (routing_note(r, &note))
-        setup_print_typed(&note);
-}
-
-int setup_routing(struct routing *r, struct stand_in **server, const struct engine *e,
-                  struct err *err)
-{
-    struct mizzle_options o;
-    *r = (struct routing){ 0 };
-    *server = NULL;
-    int rc = setup_options(&o, err);
-    if (rc == OK)
-        rc = setup_large_model(server, &o, err);
-    struct progress *progress =
-        o.cloud_model && !o.cloud_url ? progress_begin("loading", o.cloud_model) : NULL;
-    if (rc == OK)
-        rc = routing_open(r, e, &o, &interrupted, err);
-    progress_end(progress);
-    if (rc == OK) {
-        setup_routing_notes(r);
-        return OK;
-    }
-    stand_in_close(*server);
-    *server = NULL;
-    return rc;
-}
-
-int setup_routing_end(struct routing *r, struct stand_in *server, struct err *err)
-{
-    setup_routing_notes(r); /* those of background work */
-    int rc = routing_close(r, err);
-    stand_in_close(server);
-    return rc;
-}
-
-void setup_identity(struct cloud_identity *out, const struct routing *r,
-                    const struct stand_in *server, const struct engine *e)
-{
-    const struct cloud_info *info = r->cloud ? cloud_known_info(r->cloud) : NULL;
-    const char *url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
-    char *base = NULL;
-    *out = (struct cloud_identity){ 0 };
-    if (!info)
-        return;
-    if (!server && url && cloud_url_check(&base, url, NULL) == OK)
-        snprintf(out->url, sizeof(out->url), "%s", base);
-    free(base);
-    snprintf(out->name, sizeof(out->name), "%s", info->model ? info->model : "unnamed");
-    snprintf(out->says, sizeof(out->says), "%s", info->says);
-    if (info->tokenizer)
-        snprintf(out->vocabulary, sizeof(out->vocabulary), "%016" PRIx64,
-                 tokenizer_fingerprint(e->tokenizer));
 }
 
 void setup_cloud_notes(struct cloud *c)

@@ -17,9 +17,6 @@
 #include "router/routing.h"
 #include "tools/cli/shared_options.h"
 
-struct stand_in;
-struct stand_in_options;
-
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
@@ -34,19 +31,18 @@ int setup_check_policy(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_ARG if --draft-max is 0, ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
-/* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
-int setup_network(struct stand_in_options *o, struct err *err);
 /* Let a model of this process answer if no server is named and a cloud may be needed: the one that
- * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. If
- * network_options ask for a network, the stand-in server (*out, else NULL) answers with it over
- * HTTP; close that after everything that uses it. Errors of find_model and stand_in_open. */
-int setup_large_model(struct stand_in **out, struct mizzle_options *o, struct err *err);
+ * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. Errors of
+ * find_model. */
+int setup_large_model(struct mizzle_options *o, struct err *err);
 
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the
  * demo's small one. While a long load lasts, a terminal shows progress. */
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
 /* Return the kernel set of --isa, else of MIZZLE_ISA; NULL if there is neither. */
 const char *setup_isa(void);
+/* Return the server of --cloud-url, else of MIZZLE_CLOUD_URL; NULL if there is neither. */
+const char *setup_cloud_url(void);
 /* Select the kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. ERR_ARG. */
 int setup_kernels(struct kernels *out, struct err *err);
 /* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
@@ -62,22 +58,6 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
-/* Call setup_large_model and routing_open with all shared options, and print the notes. *r must not
- * move afterwards. */
-int setup_routing(struct routing *r, struct stand_in **server, const struct engine *e,
-                  struct err *err);
-/* Print the remaining notes and close both. ERR_IO if --record is incomplete. */
-int setup_routing_end(struct routing *r, struct stand_in *server, struct err *err);
-/* What the large model says it is, by which a journal or a collection tells one from another. */
-struct cloud_identity {
-    char name[128];      /* "": there is no cloud */
-    char url[256];       /* "": it is in this process */
-    char says[256];      /* of its weights, as in cloud.h: a fingerprint, sizes; "": nothing */
-    char vocabulary[17]; /* fingerprint of the tokenizer, once it was compared; else "" */
-};
-/* Find out what r asks; e is the small model's engine. All is "" if that is nothing. */
-void setup_identity(struct cloud_identity *out, const struct routing *r,
-                    const struct stand_in *server, const struct engine *e);
 /* Print the notes of a cloud client. */
 void setup_cloud_notes(struct cloud *c);
 

@@ -11,7 +11,6 @@ struct route_options route_options = { .threshold = NAN, .ahead = 1, .draft_max 
 struct cloud_option_values cloud_option_values = {
     .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
 };
-struct network_options network_options;
 struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
                                                    .max_tokens = UINT64_MAX,
                                                    .max_upload = UINT64_MAX };
@@ -217,20 +216,6 @@ const struct option_group audit_option_rows = {
           "would it have written those of the small model, and does it say the same again for "
           "those that it was asked for? Print how many differ, with exact 95 % intervals. The "
           "answer stays as it is; limits count the calls (default: 0, with --adapt 0.01)" },
-        OPTION_END,
-    },
-};
-
-const struct option_group network_option_rows = {
-    "Simulated network",
-    (const struct option[]){
-        { "--latency", NULL, OPTION_SIZE, &network_options.latency, "MS",
-          "Delay each answer by a round trip of MS milliseconds (default: 0)" },
-        { "--bandwidth", NULL, OPTION_STR, &network_options.bandwidth, "N[,N]",
-          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
-        { "--loss", NULL, OPTION_FLOAT, &network_options.loss, "RATE",
-          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
-          "plus the latency, doubled if the packet is lost again (default: 0)" },
         OPTION_END,
     },
 };

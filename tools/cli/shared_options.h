@@ -21,7 +21,6 @@ extern const struct option_group cloud_check_option_rows; /* without --cloud-url
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
 extern const struct option_group audit_option_rows;       /* --audit */
-extern const struct option_group network_option_rows;     /* --latency --bandwidth --loss */
 
 extern struct engine_options {
     const char *model; /* NULL: the demo pair */
@@ -115,13 +114,6 @@ extern struct cloud_option_values {
     size_t slot;       /* SIZE_MAX: the server chooses */
     bool compress;
 } cloud_option_values;
-
-extern struct network_options { /* of the network that the stand-in server simulates */
-    size_t latency;             /* ms of a round trip */
-    const char *bandwidth;      /* "N" or "UP,DOWN", bytes per second; NULL: no limit */
-    float loss;                 /* share of the packets */
-    bool served;                /* calls go over HTTP even if nothing is simulated */
-} network_options;
 
 extern struct cloud_limit_options {
     const char *store, *record, *replay; /* files or NULL */

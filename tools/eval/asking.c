@@ -15,6 +15,7 @@
 #include "router/texts/texts.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/asking_internal.h"
+#include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 
 enum {
@@ -51,7 +52,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     if (rc == OK && o->policy)
         route_options.policy = o->policy;
     if (rc == OK)
-        rc = setup_routing(&a->routing, &a->server, &a->engine, err);
+        rc = routed_open(&a->routing, &a->server, &a->engine, err);
     if (rc != OK) {
         engine_close(&a->engine);
         *a = (struct asking){ 0 };
@@ -80,7 +81,7 @@ int asking_close(struct asking *a, struct err *err)
     sampler_close(a->sampler);
     session_close(a->session);
     if (a->engine.model)
-        rc = setup_routing_end(&a->routing, a->server, err);
+        rc = routed_close(&a->routing, a->server, err);
     engine_close(&a->engine);
     *a = (struct asking){ 0 };
     return rc;

@@ -69,7 +69,7 @@ struct asking_options {
 };
 
 /* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
- * Returns the errors of setup_engine and setup_routing; ERR_ARG: --parallel with an option that
+ * Returns the errors of setup_engine and routed_open; ERR_ARG: --parallel with an option that
  * takes one answer after the other. */
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
 /* Close all parts, after the notes for the user; all zero is fine. ERR_IO: --record is incomplete.

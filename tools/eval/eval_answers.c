@@ -18,6 +18,7 @@
 #include "tools/eval/eval_print.h"
 #include "tools/eval/eval_run.h"
 #include "tools/paper_table.h"
+#include "tools/stand_in/routed.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
 enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };

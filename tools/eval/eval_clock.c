@@ -5,6 +5,7 @@
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
 #include "tools/cli/setup.h"
+#include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 
 /* PATIENCE_MS is how long the virtual clock's real calls may take. */
@@ -38,7 +39,7 @@ const struct option_group eval_clock_rows = {
 static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
 {
     struct stand_in_options s = { 0 };
-    int rc = setup_network(&s, err);
+    int rc = routed_network(&s, err);
     if (rc != OK)
         return rc;
     if (!(edge_ms > 0))

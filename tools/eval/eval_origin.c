@@ -9,6 +9,7 @@
 #include "router/mizzle.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/asking.h"
+#include "tools/stand_in/routed.h"
 
 #define SET(member, text) origin_set(o->member, sizeof(o->member), text)
 
@@ -40,7 +41,7 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
 {
     const struct engine *e = &a->engine;
     struct cloud_identity cloud;
-    setup_identity(&cloud, &a->routing, a->server, e);
+    routed_identity(&cloud, &a->routing, a->server, e);
     origin_edge(o, e, a->kv);
     SET(cloud_model, cloud.name);
     SET(cloud_url, cloud.url);

@@ -8,6 +8,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
+#include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 
 const char *explain_source_name(enum explain_source s)
@@ -121,7 +122,7 @@ static int explain_prepare(struct explain *x, struct err *err)
         return rc;
     rc = setup_check_policy(err);
     if (rc == OK)
-        rc = setup_routing(&x->routing, &x->server, &x->engine, err);
+        rc = routed_open(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)
         rc = routing_check_span(x->routing.policy, x->routing.span.threshold, x->routing.threshold,
                                 err);
@@ -185,7 +186,7 @@ int explain_close(struct explain *x, struct err *err)
     free(x->rows);
     session_close(x->session);
     if (x->engine.model)
-        rc = setup_routing_end(&x->routing, x->server, err);
+        rc = routed_close(&x->routing, x->server, err);
     engine_close(&x->engine);
     *x = (struct explain){ .n = 0 };
     return rc;

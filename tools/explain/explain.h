@@ -124,7 +124,7 @@ struct explain {
  * max_tokens can); and other errors of setup.h and decode_run. The caller calls explain_close in
  * any case. */
 int explain_open(struct explain *x, const struct explain_options *o, struct err *err);
-/* Close everything. Return the error of the recording, as setup_routing_end does. */
+/* Close everything. Return the error of the recording, as routed_close does. */
 int explain_close(struct explain *x, struct err *err);
 
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer);

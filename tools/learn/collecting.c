@@ -19,6 +19,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/asking.h"
+#include "tools/stand_in/routed.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
@@ -272,7 +273,7 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     cloud_option_values.mode = "required";
     if (!cloud_option_values.tokens) /* whole answers are written where no router decides */
         cloud_option_values.tokens = c->how->round == 2 ? 1 : CLOUD_MAX_TOKENS;
-    rc = setup_routing(&c->routing, &c->server, &c->engine, err);
+    rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
     return rc;
@@ -310,7 +311,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);
     struct cloud_identity cloud;
-    setup_identity(&cloud, &c->routing, c->server, e);
+    routed_identity(&cloud, &c->routing, c->server, e);
     KEEP(m->cloud, cloud.name);
     KEEP(m->cloud_url, cloud.url);
     KEEP(m->cloud_says, cloud.says);
@@ -379,7 +380,7 @@ static int collecting_close(struct collecting *c, int rc, struct err *err)
     sampler_close(c->sampler);
     session_close(c->session);
     if (c->engine.model) {
-        int end = setup_routing_end(&c->routing, c->server, rc == OK ? err : NULL);
+        int end = routed_close(&c->routing, c->server, rc == OK ? err : NULL);
         rc = rc == OK ? end : rc;
     }
     task_close(c->task);

@@ -164,10 +164,9 @@ static int serve_open_texts(struct serve *s, struct err *err)
     return texts_open(&s->texts, &to, err);
 }
 
-int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in *stand_in,
-               const _Atomic int *stop, struct err *err)
+int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic int *stop,
+               struct err *err)
 {
-    s->stand_in = stand_in;
     s->cloud_url = mo->cloud_url;
     serve_set_name(s, mo->model);
     int rc = engine_kv(&s->kv, mo->kv, KVCACHE_F32, err); /* before the model is read */

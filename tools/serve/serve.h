@@ -9,7 +9,6 @@
 struct err;
 struct mizzle_options;
 struct serve;
-struct stand_in;
 
 struct serve_options {
     const char *host;     /* NULL: 127.0.0.1 */
@@ -28,11 +27,10 @@ struct serve_options {
 /* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of
  * server_open. */
 int serve_open(struct serve **out, const struct serve_options *o, struct err *err);
-/* Open model, router and cloud, and begin to answer. stand_in is the server that mo names as its
- * cloud if it is one of this process, else NULL; borrowed. *stop as in routing_open. Notes for the
- * user are printed to stderr. Errors of engine_open, routing_open and texts_open. */
-int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in *stand_in,
-               const _Atomic int *stop, struct err *err);
+/* Open model, router and cloud, and begin to answer. *stop as in routing_open. Notes for the user
+ * are printed to stderr. Errors of engine_open, routing_open and texts_open. */
+int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic int *stop,
+               struct err *err);
 /* Take no new requests; those in progress have grace_ms to finish and then get status 503. Frees
  * everything. NULL is fine. ERR_IO if the recording is incomplete. */
 int serve_close(struct serve *s, unsigned grace_ms, struct err *err);

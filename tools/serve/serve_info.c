@@ -1,4 +1,4 @@
-/* serve_info.c - what the server is: health, models, /mizzle/info, and the stand-in's network. */
+/* serve_info.c - what the server is: health, models, /mizzle/info. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,6 @@
 #include "router/router.h"
 #include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
-#include "tools/stand_in/stand_in.h"
 
 enum { LATENCY_MAX = 600000 };
 
@@ -78,17 +77,6 @@ void serve_info_model(struct serve_exchange *x, const json_t *in)
     serve_routes_refuse(x, &e);
 }
 
-/* Return the simulated network, or null. */
-static json_t *serve_info_net(const struct serve *s)
-{
-    if (!s->stand_in)
-        return json_null();
-    struct stand_in_net net = stand_in_network(s->stand_in);
-    return json_pack("{s:I,s:I,s:f,s:I,s:I}", "latency_ms", (json_int_t)net.latency_ms, "jitter_ms",
-                     (json_int_t)net.jitter_ms, "loss", net.loss, "up", (json_int_t)net.up, "down",
-                     (json_int_t)net.down);
-}
-
 /* Return what is known of the cloud, or null. */
 static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts *count)
 {
@@ -106,9 +94,9 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     json_t *later = count->refused
                         ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)
                         : json_null();
-    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:o,s:b,s:o}", "url", s->cloud_url, "api",
-                     s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
-                     later, "stand_in", s->stand_in != NULL, "network", serve_info_net(s));
+    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:o,s:b}", "url", s->cloud_url, "api", s->cloud_api,
+                     "model", s->cloud_model, "state", state, "why", why, "retry_s", later, "local",
+                     s->routing.local != NULL);
 }
 
 /* Return the router, or null. */
@@ -179,32 +167,4 @@ void serve_info_all(struct serve_exchange *x, const json_t *in)
         "context", (json_int_t)s->context, "queue", (json_int_t)s->o.queue, "cloud",
         serve_info_cloud(s, &count), "price", serve_info_price(s), "questions", s->questions);
     serve_routes_json(x, 200, out);
-}
-
-void serve_info_network(struct serve_exchange *x, const json_t *in)
-{
-    struct serve *s = x->s;
-    struct serve_error e = { 0 };
-    if (!s->stand_in) {
-        serve_error_set(&e, 404, "not_found", NULL, "the cloud is not a stand-in of this process");
-        serve_routes_refuse(x, &e);
-        return;
-    }
-    struct stand_in_net net = stand_in_network(s->stand_in);
-    json_int_t latency = net.latency_ms, jitter = net.jitter_ms;
-    float loss = (float)net.loss;
-    if (!json_is_object(in))
-        serve_field_wrong(&e, "body", "an object", in);
-    else if (serve_field_count(&latency, in, "latency_ms", 0, LATENCY_MAX, &e) &&
-             serve_field_count(&jitter, in, "jitter_ms", 0, LATENCY_MAX, &e) &&
-             serve_field_number(&loss, in, "loss", 0, false, 0.99, &e)) {
-        net.latency_ms = (unsigned)latency;
-        net.jitter_ms = (unsigned)jitter;
-        net.loss =
-            serve_field_get(in, "loss") ? json_number_value(json_object_get(in, "loss")) : net.loss;
-        stand_in_set_network(s->stand_in, &net);
-        serve_routes_json(x, 200, serve_info_net(s));
-        return;
-    }
-    serve_routes_refuse(x, &e);
 }

@@ -31,8 +31,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     struct engine engine;
     struct routing routing;
     struct texts *texts;
-    struct stand_in *stand_in; /* or NULL */
-    size_t context, vocab;     /* of a text; ids in use */
+    size_t context, vocab; /* of a text; ids in use */
     enum kvcache kv;
     char name[SERVE_NAME], fingerprint[SERVE_FINGERPRINT];
     int64_t created;

@@ -28,7 +28,6 @@ static const struct serve_route routes[] = {
     { "/health", .open = true, .early = true, .answer = serve_info_health },
     { "/metrics", .answer = serve_metrics },
     { "/mizzle/info", .answer = serve_info_all },
-    { "/mizzle/network", .post = true, .answer = serve_info_network },
     { "/", .open = true, .early = true, .answer = serve_page_html },
     { "/page.css", .open = true, .early = true, .answer = serve_page_css },
     { "/page.js", .open = true, .early = true, .answer = serve_page_js },

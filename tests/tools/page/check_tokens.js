@@ -244,35 +244,4 @@ async function timeline(bench) {
     await page.context().close();
 }
 
-async function network(bench) {
-    const page = await bench.page({
-        info: (i) => ({
-            ...i,
-            cloud: {
-                ...i.cloud,
-                stand_in: true,
-                network: { latency_ms: 60, jitter_ms: 10, loss: 0 },
-            },
-        }),
-    });
-    await page.route('**/mizzle/network', (r) => r.fulfill({ json: r.request().postDataJSON() }));
-    await page.click('#network summary');
-    await page.fill('#latency_ms', '400');
-    await page.dispatchEvent('#latency_ms', 'change');
-    await page.waitForFunction(() => document.querySelector('#network-said').textContent);
-    const sent = page.bodies.find((b) => b.path === '/mizzle/network');
-    bench.same('the network of the stand-in can be set', sent, {
-        path: '/mizzle/network',
-        latency_ms: 400,
-        jitter_ms: 10,
-        loss: 0,
-    });
-    await page.context().close();
-    const other = await bench.page({
-        info: (i) => ({ ...i, cloud: { ...i.cloud, stand_in: false, network: null } }),
-    });
-    bench.check('a real cloud has no such sliders', await other.isHidden('#network'));
-    await other.context().close();
-}
-
-module.exports = [marks, details, sideBySide, threshold, timeline, network];
+module.exports = [marks, details, sideBySide, threshold, timeline];

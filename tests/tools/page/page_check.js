@@ -5,7 +5,7 @@ const { Bench } = require('./browser.js');
 
 const LANES = 3;
 const FILES = 'access real writing tokens cloud key keyboard hostile export'.split(' ');
-const ALONE = ['network', 'speed'];
+const ALONE = ['speed'];
 
 async function lane(bench, parts) {
     for (let part = parts.shift(); part; part = parts.shift())

@@ -173,11 +173,6 @@ async function places() {
         mizzle: { policy: 'always' },
     };
     const full = new OpenAI({ baseURL: `${fullUrl}/v1`, apiKey: 'any', maxRetries: 0 });
-    await fetch(`${fullUrl}/mizzle/network`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: '{"latency_ms":300}',
-    });
     const stream = await full.completions.create(endless);
     await until('a text begins', async () => (await metric(fullUrl, 'slots_busy')) === 1);
     const asks = { model: 'any', prompt: 'a', max_tokens: 1, mizzle: { cloud: 'off' } };

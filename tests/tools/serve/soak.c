@@ -31,7 +31,7 @@ static void start(struct server *s)
         const struct serve_options o = { .host = NULL };
         struct serving serving;
         close(end[1]);
-        serving_open(&serving, &o, SERVING_STAND_IN);
+        serving_open(&serving, &o, SERVING_CLOUD);
         CHECK(write(port[1], &serving.port, sizeof(s->port)) == sizeof(s->port));
         while (read(end[0], &byte, 1) > 0)
             ;

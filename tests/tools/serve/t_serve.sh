@@ -135,8 +135,8 @@ path=
 
 # Texts in progress and in the queue have two seconds; then they get status 503, and a stream an
 # error.
-start --parallel 2
-curl -s "$url/mizzle/network" --json '{"latency_ms":1500}' >/dev/null
+start_cloud --latency 1500
+start --parallel 2 --cloud-url "$url"
 clients=
 for name in whole streamed queued; do
     stream=false count=queue\ 1

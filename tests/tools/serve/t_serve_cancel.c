@@ -12,6 +12,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
+#include "tools/stand_in/stand_in.h"
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 
@@ -82,9 +83,9 @@ static void test_waiting(void)
 {
     const struct serve_options o = { .parallel = 2, .queue = 2 };
     long passes[3], stopped;
-    serving_open(&server, &o, SERVING_STAND_IN);
-    json_decref(serving_post(&server, "/mizzle/network", "{\"latency_ms\":10000}"));
-    CHECK(server.status == 200);
+    serving_open(&server, &o, SERVING_CLOUD);
+    const struct stand_in_net slow = { .latency_ms = 10000 };
+    stand_in_set_network(server.cloud, &slow);
     for (int i = 0; i < 2; i++) { /* the second time with its prompt in the slot, as later */
         passes[0] = count("passes_total");
         finish(begin(EDGE));

@@ -116,7 +116,7 @@ static void test_close(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, SERVING_STAND_IN);
+    serving_open(&server, &o, SERVING_CLOUD);
     test_many();
     serving_close(&server);
     test_full();

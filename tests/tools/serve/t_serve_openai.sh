@@ -29,5 +29,6 @@ start
 first=$url
 start -m $edge --cloud off --strict-model --api-key-file "$dir/key"
 second=$url
-start --parallel 1 --max-queue 0
+start_cloud --latency 300
+start --parallel 1 --max-queue 0 --cloud-url "$url"
 NODE_PATH=$modules node tests/tools/serve/openai_check.js "$first" "$second" "$url"

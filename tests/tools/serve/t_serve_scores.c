@@ -264,7 +264,7 @@ int main(void)
     const struct serve_options o = { .host = NULL };
     const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
     struct err err;
-    serving_open(&server, &o, SERVING_STAND_IN);
+    serving_open(&server, &o, SERVING_CLOUD);
     CHECK(engine_open(&engine, &mo, true, &err) == OK);
     test_scoring();
     test_echo();

@@ -351,7 +351,7 @@ async function save() {
 function openRecording(data) {
     info = { ...data.info, cloud: null };
     document.body.classList.add('recording');
-    ['form', 'lock', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
+    ['form', 'lock', 'settings', 'again'].forEach((id) => $(id).remove());
     document.querySelector('.skip').remove();
     $('model').textContent = `A recording of ${info.model?.name || 'Mizzle'}: it needs no server.`;
     data.turns.forEach(({ runs, ...turn }) =>

@@ -1,8 +1,8 @@
-/* server.js - what the server says of itself: models, cloud, questions, the stand-in's network. */
+/* server.js - what the server says of itself: models, cloud, questions. */
 'use strict';
 
 const STATES = {
-    open: (c) => (c.stand_in ? 'Cloud ready (stand-in)' : 'Cloud ready'),
+    open: (c) => (c.local ? 'Large model ready (in this process)' : 'Cloud ready'),
     off: () => 'Cloud off',
     refused: () => 'Cloud refused',
     breaker: () => 'Cloud paused',
@@ -83,7 +83,7 @@ function showInfo(first) {
         [
             names[0],
             router && `router: ${router.name || router.policy}`,
-            cloud && !cloud.stand_in && cloud.model && `cloud: ${cloud.model}`,
+            cloud && cloud.model && `cloud: ${cloud.model}`,
             `version ${info.version}`,
         ]
             .filter((w) => w)
@@ -108,7 +108,6 @@ function showInfo(first) {
         ? 'This pair was not taught to chat: raw text suits it.'
         : '';
     showQuestions(questions);
-    if (cloud && cloud.stand_in && cloud.network) showNetwork(cloud.network);
     threshold();
 }
 
@@ -143,39 +142,4 @@ function showQuestions(all, from = firstQuestion) {
         );
     $('questions').hidden = !all.length;
     $('questions').replaceChildren(make('span', 'note', 'Try a question:'), ...shown);
-}
-
-function showNetwork(network) {
-    $('network').hidden = false;
-    for (const [id, unit] of [
-        ['latency_ms', 'ms'],
-        ['jitter_ms', 'ms'],
-        ['loss', '%'],
-    ]) {
-        const input = $(id),
-            say = () => {
-                input.previousElementSibling.textContent =
-                    unit === '%' ? `${Math.round(100 * input.value)} %` : `${input.value} ms`;
-            };
-        input.value = network[id];
-        say();
-        input.addEventListener('input', say);
-        input.addEventListener('change', sendNetwork);
-    }
-}
-
-async function sendNetwork() {
-    const value = (id) => Number($(id).value);
-    try {
-        const reply = await call('/mizzle/network', {
-            latency_ms: value('latency_ms'),
-            jitter_ms: value('jitter_ms'),
-            loss: value('loss'),
-        });
-        $('network-said').textContent = reply.ok
-            ? 'This holds for the next call.'
-            : await refusal(reply);
-    } catch {
-        $('network-said').textContent = 'Mizzle does not answer.';
-    }
 }
