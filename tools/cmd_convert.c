@@ -458,19 +458,22 @@ static int cmd_convert_main(int argc, char **argv)
 }
 
 const struct command cmd_convert = {
-    "convert",
-    "convert a model to GGUF, with another tensor type",
-    "IN OUT --type TYPE",
-    "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp can read. "
-    "Matrices are stored in the type asked for; norms and biases stay F32. Matrices whose rows "
-    "are no multiple of 256 values get q5_0, q5_1 or q8_0 instead of q4_K, q5_K or q6_K, and F16 "
-    "if they are no multiple of 32 either. Types are chosen as llama-quantize chooses them; "
-    "K-quants are searched for the least error. The tokenizer of a folder is written into the "
-    "file.\n\n"
-    "OUT appears only once it is complete, and replaces any file of that name.\n\n"
-    "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
-    "  mizzle convert qwen-f16.gguf small.gguf --type q4_K_M --imatrix qwen.imatrix\n"
-    "  mizzle convert qwen.gguf all.gguf --type q4_0 --pure\n",
-    (const struct option_group *const[]){ &own, NULL },
-    cmd_convert_main,
+    .name = "convert",
+    .summary = "convert a model to GGUF, with another tensor type",
+    .args = "IN OUT --type TYPE",
+    .description =
+        "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp can "
+        "read. "
+        "Matrices are stored in the type asked for; norms and biases stay F32. Matrices whose rows "
+        "are no multiple of 256 values get q5_0, q5_1 or q8_0 instead of q4_K, q5_K or q6_K, and "
+        "F16 "
+        "if they are no multiple of 32 either. Types are chosen as llama-quantize chooses them; "
+        "K-quants are searched for the least error. The tokenizer of a folder is written into the "
+        "file.\n\n"
+        "OUT appears only once it is complete, and replaces any file of that name.\n\n"
+        "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
+        "  mizzle convert qwen-f16.gguf small.gguf --type q4_K_M --imatrix qwen.imatrix\n"
+        "  mizzle convert qwen.gguf all.gguf --type q4_0 --pure\n",
+    .groups = (const struct option_group *const[]){ &own, NULL },
+    .run = cmd_convert_main,
 };

@@ -139,6 +139,25 @@ static const struct option_group output_opts = {
     },
 };
 
+static const struct option_brief brief[] = {
+    { "--task", "milli (the demo's), csqa, arc, gsm8k or ppl" },
+    { "--data", "The task's items, JSON lines" },
+    { "--questions", "Ask N of them" },
+    { "--prompt", "Form of the prompts: chat, citer, lm-eval, @FILE" },
+    { "--n-predict", "Write at most N tokens per answer" },
+    { "--policy", "Policies to compare: never,mlp,entropy,always" },
+    { "--threshold", "Route tokens that score below T (the router's)" },
+    { "--target-routed", "Find thresholds that route this share of tokens" },
+    { "--repeats", "Repeat policies with N trainings of their router" },
+    { "--against", "Give intervals of the difference to this policy" },
+    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },
+    { "--cloud-url", "Server of the large model" },
+    { "--cloud-model", "Its name there; without a URL, a model for here" },
+    { "--jsonl", "Keep each answer here; the same line continues" },
+    { "--csv", "Write the table to this file" },
+    { NULL, NULL },
+};
+
 static const struct option_group *const groups[] = { &task_opts,           &share_opts,
                                                      &output_opts,         &eval_clock_rows,
                                                      &network_option_rows, &chat_option_rows,
@@ -361,6 +380,7 @@ const struct command cmd_eval = {
         "  mizzle eval --extract answers.jsonl --json\n"
         "  mizzle eval --questions 200 --first 100 --count 100 --jsonl part-100\n"
         "  mizzle eval --merge --csv whole.csv part-0 part-100",
+    .brief = brief,
     .groups = groups,
     .run = cmd_eval_main,
 };

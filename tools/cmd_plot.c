@@ -62,17 +62,21 @@ static int cmd_plot_main(int argc, char **argv)
 }
 
 const struct command cmd_plot = {
-    "plot",
-    "draw a table of comma-separated values",
-    "FILE.csv",
-    "Draws columns of FILE.csv, whose first line names them, as SVG. Axes have round values; lines "
-    "differ in colour and in the shape of their marks and have their labels at their ends; the "
-    "picture follows the reader's light or dark scheme. The same table and options give the same "
-    "bytes on every machine. Points are joined in the order of x; an empty field interrupts the "
-    "line. FILE may be - for standard input.\n\n"
-    "  mizzle eval --policy mlp,random --sweep 0:0.07:8 --csv sweep.csv\n"
-    "  mizzle plot sweep.csv --x routed --y accuracy --by policy -o sweep.svg \\\n"
-    "      --band accuracy_low,accuracy_high --percent routed,accuracy\n",
-    (const struct option_group *const[]){ &own, NULL },
-    cmd_plot_main,
+    .name = "plot",
+    .summary = "draw a table of comma-separated values",
+    .args = "FILE.csv",
+    .description =
+        "Draws columns of FILE.csv, whose first line names them, as SVG. Axes have round values; "
+        "lines "
+        "differ in colour and in the shape of their marks and have their labels at their ends; the "
+        "picture follows the reader's light or dark scheme. The same table and options give the "
+        "same "
+        "bytes on every machine. Points are joined in the order of x; an empty field interrupts "
+        "the "
+        "line. FILE may be - for standard input.\n\n"
+        "  mizzle eval --policy mlp,random --sweep 0:0.07:8 --csv sweep.csv\n"
+        "  mizzle plot sweep.csv --x routed --y accuracy --by policy -o sweep.svg \\\n"
+        "      --band accuracy_low,accuracy_high --percent routed,accuracy\n",
+    .groups = (const struct option_group *const[]){ &own, NULL },
+    .run = cmd_plot_main,
 };

@@ -103,6 +103,24 @@ static const struct option_group output_opts = {
     },
 };
 
+static const struct option_brief brief[] = {
+    { "--prompt", "Continue this text, or answer it with --chat" },
+    { "--question", "Ask question N of the demo's 1,000" },
+    { "--chat", "Answer in the model's chat template, or converse" },
+    { "--n-predict", "Write at most N tokens per answer (256)" },
+    { "--temp", "Sample with this temperature (0: the likeliest)" },
+    { "--seed", "Seed for all that is drawn (1)" },
+    { "--json", "Print an object per token, and a summary" },
+    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },
+    { "--cloud-url", "Server of the large model" },
+    { "--cloud-model", "Its name there; without a URL, a model for here" },
+    { "--policy", "What scores tokens: mlp (a router), entropy, ..." },
+    { "--threshold", "Route tokens that score below T (the router's)" },
+    { "--max-routed", "Route at most this share of an answer" },
+    { "--max-cloud-tokens", "Request at most N tokens in all" },
+    { NULL, NULL },
+};
+
 static const struct option_group *const groups[] = { &text_opts,          &sample_opts,
                                                      &output_opts,        &chat_option_rows,
                                                      &engine_option_rows, &route_option_rows,
@@ -450,6 +468,7 @@ const struct command cmd_run = {
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
+    .brief = brief,
     .groups = groups,
     .run = cmd_run_main,
 };

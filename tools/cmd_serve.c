@@ -60,6 +60,23 @@ static const struct option_group server_opts = {
     },
 };
 
+static const struct option_brief brief[] = {
+    { "--port", "Listen on this port (8080)" },
+    { "--host", "Listen on this address (127.0.0.1)" },
+    { "--open", "Open the page in the browser" },
+    { "--api-key-file", "Require the key in this file" },
+    { "--parallel", "Write N texts at a time" },
+    { "--context", "Context of each text, in tokens" },
+    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },
+    { "--cloud-url", "Server of the large model" },
+    { "--cloud-model", "Its name there; without a URL, a model for here" },
+    { "--router", "Router, safetensors or .pth (the model's)" },
+    { "--policy", "What scores tokens: mlp (a router), entropy, ..." },
+    { "--threshold", "Route tokens that score below T (the router's)" },
+    { "--max-cloud-tokens", "Request at most N tokens in all" },
+    { NULL, NULL },
+};
+
 static const struct option_group *const groups[] = {
     &server_opts,       &chat_option_rows,  &engine_option_rows,      &route_option_rows,
     &ahead_option_rows, &cloud_option_rows, &cloud_limit_option_rows, NULL
@@ -234,6 +251,7 @@ const struct command cmd_serve = {
         "  mizzle serve --open\n"
         "  mizzle serve -m qwen2.5-0.5b.gguf --cloud-url http://server:8080\n"
         "  curl http://127.0.0.1:8080/v1/completions --json '{\"prompt\":\"Hello\"}'",
+    .brief = brief,
     .groups = groups,
     .run = cmd_serve_main,
 };

@@ -25,6 +25,7 @@ struct command {
     const char *description; /* paragraphs for --help and the manual page, then examples */
     const struct option_group *const *groups; /* NULL-ended: own options, then shared ones */
     int (*run)(int argc, char **argv);        /* argv[0] is the last word of the name */
+    const struct option_brief *brief;         /* ends with a NULL name; NULL: --help shows all */
 };
 
 extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,

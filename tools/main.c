@@ -44,9 +44,15 @@ static void overview(FILE *to)
     fprintf(to, "Mizzle runs a small language model here and asks a large one, in the cloud, for\n"
                 "the few tokens that the small one would get wrong.\n\n"
                 "Usage: mizzle COMMAND [options]\n\n");
-    for (size_t i = 0; commands[i]; i++)
+    for (size_t i = 0; commands[i]; i++) {
+        if (commands[i] == &cmd_run || commands[i] == &cmd_serve || commands[i] == &cmd_eval)
+            fprintf(to, "%s\n",
+                    commands[i] == &cmd_run     ? "Write texts, with:"
+                    : commands[i] == &cmd_serve ? "Serve them:"
+                                                : "Measure, train and show:");
         if (!strchr(commands[i]->name, ' '))
             fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    }
     fprintf(to,
             "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
             "mizzle --version shows the version.\n\n"
@@ -101,7 +107,8 @@ static int dispatch(int argc, char **argv)
         return main_unknown(name_of.msg);
     }
     if (help) {
-        options_help(stdout, cmd);
+        const char *how = argv[first + words];
+        options_help(stdout, cmd, how && strcmp(how, "all") == 0);
         return EXIT_FINE;
     }
     return cmd->run(argc - words, argv + words);

@@ -104,6 +104,17 @@ while read -r c; do
     cp "$dir/out" "$dir/help"
     expect 0 help "$@"
     cmp -s "$dir/out" "$dir/help" || fail "help $c differs from $c --help"
+    case $c in
+    run | serve | eval)
+        [ "$(wc -l <"$dir/out")" -le 25 ] || fail "$c --help: more than a screen"
+        expect 0 "$@" --help all
+        awk 'length > 80 { exit 1 }' "$dir/out" || fail "$c --help all: more than 80 columns"
+        cp "$dir/out" "$dir/help"
+        expect 0 help "$@" all
+        cmp -s "$dir/out" "$dir/help" || fail "help $c all differs from $c --help all"
+        ;;
+    esac
+    grep -q -e '^  -h, --help' "$dir/help" || fail "$c: no help of all options"
     expect 2 "$@" --no-such-option
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$c: more than one line for an unknown option"
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"

@@ -165,6 +165,6 @@ cp "$file" "$dir/first"
 printf 'One\nThree\n' | "$MIZZLE" run -m $edge --cloud off --chat -n 4 -q --prompt-cache "$file" \
     >"$dir/out" 2>"$dir/err" || fail "a conversation"
 cmp -s "$file" "$dir/first" || fail "a conversation keeps another turn than the first"
-"$MIZZLE" run --help | tr -s ' \n' ' ' | grep -q 'FILE holds the prompt itself' ||
+"$MIZZLE" run --help all | tr -s ' \n' ' ' | grep -q 'FILE holds the prompt itself' ||
     fail "the help does not say what the file holds"
 exit 0

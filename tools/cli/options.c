@@ -7,7 +7,7 @@
 #include "tools/command.h"
 #include "tools/cli/edit_distance.h"
 
-enum { WIDTH = 80, HELP_COLUMN = 28 };
+enum { WIDTH = 80, HELP_COLUMN = 28, EXAMPLES = 3 };
 
 /* Return the row of cmd whose name or short name is s[n], or NULL. */
 static const struct option *options_find(const struct command *cmd, const char *s, size_t n)
@@ -178,7 +178,7 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
             continue;
         }
         if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-            options_help(stdout, cmd);
+            options_help(stdout, cmd, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
             return EXIT_FINE;
         }
         const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
@@ -243,27 +243,51 @@ static void options_wrap(FILE *to, const char *text, int indent)
     }
 }
 
-void options_help(FILE *to, const struct command *cmd)
+/* Print the names of an option, and its help from HELP_COLUMN on. */
+static void options_help_row(FILE *to, const struct option *o, const char *help)
+{
+    int at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ", o->name,
+                     o->arg ? " " : "", o->arg ? o->arg : "");
+    if (at >= HELP_COLUMN) {
+        fputc('\n', to);
+        at = 0;
+    }
+    fprintf(to, "%*s", HELP_COLUMN - at, "");
+    options_wrap_words(to, help, strlen(help), HELP_COLUMN, HELP_COLUMN);
+}
+
+/* Print what many use of a command, and its examples. */
+static void options_help_brief(FILE *to, const struct command *cmd)
+{
+    size_t n = 0;
+    for (size_t i = 0; cmd->brief[i].name; i++)
+        options_help_row(to, options_find(cmd, cmd->brief[i].name, strlen(cmd->brief[i].name)),
+                         cmd->brief[i].help);
+    for (size_t g = 0; cmd->groups[g]; g++)
+        for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
+            n++;
+    putc('\n', to);
+    const char *line = strstr(cmd->description, "\n  ");
+    for (size_t i = 0; line && i < EXAMPLES; i++, line = strchr(line + 1, '\n'))
+        fprintf(to, "%.*s\n", (int)strcspn(line + 1, "\n"), line + 1);
+    fprintf(to, "\nAll %zu options, and more: mizzle %s --help all\n", n, cmd->name);
+}
+
+void options_help(FILE *to, const struct command *cmd, bool all)
 {
     int at = fprintf(to, "mizzle %s:", cmd->name);
     options_wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
-    fprintf(to,
-            "\nUsage: mizzle %s [options]%s%s\nIf an option is given twice, the last one counts "
-            "unless it says otherwise.\n\n",
-            cmd->name, *cmd->args ? " " : "", cmd->args);
+    fprintf(to, "\nUsage: mizzle %s [options]%s%s\n", cmd->name, *cmd->args ? " " : "", cmd->args);
+    if (cmd->brief && !all) {
+        options_help_brief(to, cmd);
+        return;
+    }
+    fputs("If an option is given twice, the last one counts unless it says otherwise.\n\n", to);
     options_wrap(to, cmd->description, 0);
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
         fprintf(to, "\n%s:\n", cmd->groups[g]->title);
-        for (const struct option *o = cmd->groups[g]->opts; o->name; o++) {
-            at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ", o->name,
-                         o->arg ? " " : "", o->arg ? o->arg : "");
-            if (at >= HELP_COLUMN) {
-                fputc('\n', to);
-                at = 0;
-            }
-            fprintf(to, "%*s", HELP_COLUMN - at, "");
-            options_wrap_words(to, o->help, strlen(o->help), HELP_COLUMN, HELP_COLUMN);
-        }
+        for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
+            options_help_row(to, o, o->help);
     }
     fprintf(to, "\nOther:\n  -h, --help%*sPrint this text\n", HELP_COLUMN - 12, "");
 }

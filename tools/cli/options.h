@@ -48,6 +48,12 @@ struct option_group {
     const struct option *opts; /* ends with OPTION_END */
 };
 
+/* An option that many use, for the short help of a command that has many. */
+struct option_brief {
+    const char *name; /* that of its row */
+    const char *help; /* for one line of 80 columns */
+};
+
 /* The last row of a table. */
 #define OPTION_END                                \
     {                                             \
@@ -62,8 +68,8 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 /* The command whose options were parsed, NULL before. Notes of the library name its options. */
 extern const struct command *options_command;
 
-/* Print what --help shows. */
-void options_help(FILE *to, const struct command *cmd);
+/* Print what --help shows: what many use, if the command says what that is, else all; or all. */
+void options_help(FILE *to, const struct command *cmd, bool all);
 
 /* Translate the option names in a message of the library to the way they are typed: cloud_url
  * becomes --cloud-url. A name without an underscore is recognized only at the beginning of the

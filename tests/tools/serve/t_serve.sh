@@ -44,7 +44,7 @@ refused() {
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "serve $*: not one line"
 }
 
-expect 0 serve --help
+expect 0 serve --help all
 grep -q -e --strict-model "$dir/out" || fail "--help does not name --strict-model"
 refused 2 --port 65536
 refused 2 --parallel 0
