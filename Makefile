@@ -14,9 +14,9 @@ ARCH   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 SUFFIX := $(if $(filter 1,$(PORTABLE)),-portable)$(if $(filter 0,$(BLAS)),-noblas)
 BUILD  := build/$(ARCH)-$(MODE)$(SUFFIX)
 PREFIX := /usr/local
-# V=1 shows whole commands.
+# V=1 shows whole commands. On a terminal what is being done takes one line, else a line each.
 Q      := $(if $(filter 1,$(V)),,@)
-SAY     = $(if $(Q),@echo "$(1) $(2)")
+SAY     = $(if $(Q),@$(if $(MAKE_TERMOUT),printf '\033[K%s\r' "$(1) $(2)",echo "$(1) $(2)"))
 
 # Homebrew keeps its libraries outside the system's folders.
 ifeq ($(shell uname),Darwin)
@@ -128,6 +128,7 @@ PLAIN  := $(filter release-file-native,$(MODE)-$(origin BUILD)-$(if $(filter $(A
 all: $(BUILD)/mizzle
 ifneq ($(PLAIN),)
 	@ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
+	@$(if $(MAKE_TERMOUT),printf '\033[Kthe program is build/mizzle\n')
 else
 	@echo "the program is $(BUILD)/mizzle"
 endif
@@ -135,7 +136,7 @@ endif
 # What ONLY leaves out (tests/run.sh) is not built either.
 WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(strip $(ONLY))' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
 test: all $(if $(filter test,$(MAKECMDGOALS)),$(WANTED))
-	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
+	@$(if $(MAKE_TERMOUT),printf '\033[K';) RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
 # Slower than a test: decode 100,000 tokens (TOKENS=) with a cloud that fails.
 soak: $(BUILD)/tests/router/soak
@@ -307,10 +308,12 @@ $(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 	@printf '%s\n' '$(subst ','\'',$(or $(made.$(@F)),$(flags.$(@:$(BUILD)/%.flags=%))))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
+STRIP := $(shell $(CC) -print-prog-name=strip)
 install: all lib $(BUILD)/mizzle.pc
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \
 	    '$(SHARE)/mizzle/routers' '$(INCLUDE)' '$(LIBDIR)/pkgconfig'
 	install -m 755 $(BUILD)/mizzle '$(DESTDIR)$(PREFIX)/bin/mizzle'
+	$(STRIP) '$(DESTDIR)$(PREFIX)/bin/mizzle'
 	install -m 644 router/mizzle.h '$(INCLUDE)/mizzle.h'
 	install -m 644 $(BUILD)/libmizzle.a '$(LIBDIR)/libmizzle.a'
 	install -m 755 $(BUILD)/$(SONAME) '$(LIBDIR)/$(SONAME)'

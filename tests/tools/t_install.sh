@@ -23,6 +23,7 @@ for other in MODE=asan MODE=tsan MODE=debug ARCH=other BUILD=build/other; do
 done
 make install PREFIX=/usr DESTDIR="$dir/a b" >"$dir/log" 2>&1 || fail "make install"
 bin="$dir/a b/usr/bin/mizzle"
+[ "$(wc -c <"$bin")" -lt "$(($(wc -c <build/mizzle) / 2))" ] || fail "the program has its symbols"
 "$bin" --version >"$dir/log" 2>&1 || fail "the installed program does not run"
 [ -s "$dir/a b/usr/share/man/man1/mizzle.1" ] || fail "no manual page"
 if [ -e weights/milli/edge-0.5.gguf ]; then
