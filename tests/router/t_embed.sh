@@ -2,7 +2,7 @@
 # The library as other programs see it: which files are installed, which names it exports, the C and
 # Python programs of README.md, a program in C++ and one that is linked statically.
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 fail() {
     echo "t_embed: $*" >&2
     tail -n 20 "$dir/log" >&2

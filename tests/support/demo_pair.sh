@@ -1,5 +1,5 @@
 # demo_pair.sh - the beginning of a script that runs the program with the demo pair: it says SKIP
-# without it, and gives $dir (cloud.sh), fail, expect and field.
+# without it, and gives $dir (server.sh), fail, expect and field.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then
@@ -7,7 +7,7 @@ if [ ! -e $edge ]; then
     exit 77
 fi
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
 fail() {
     echo "$(basename "$0" .sh): $*" >&2

@@ -3,41 +3,15 @@
 # faults, keys, TLS, and how it stops.
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
-pid=
-cleanup() {
-    [ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
+. tests/support/server.sh
 fail() {
     echo "t_cloud_cli: $*" >&2
-    [ ! -s "$dir/err" ] || cat "$dir/err" >&2
+    [ ! -s "$dir/cloud" ] || cat "$dir/cloud" >&2
     exit 1
 }
 
-# start ARGS: run the server in the background; set pid and url.
 start() {
-    : >"$dir/err" # remove the previous address
-    "$MIZZLE" cloud --port 0 "$@" >"$dir/out" 2>"$dir/err" &
-    pid=$!
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(https*:.*\)$/\1/p' "$dir/err")
-        kill -0 "$pid" 2>/dev/null || return 1
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "not ready in time"
-        sleep 0.1
-    done
-}
-
-# stop SIGNAL STATUS: stop the server with the signal; it must end with this status.
-stop() {
-    kill -s "$1" "$pid"
-    wait "$pid"
-    status=$?
-    pid=
-    [ $status -eq "$2" ] || fail "SIG$1: status $status, not $2"
+    start_server cloud "$@"
 }
 
 # one_line STATUS COMMAND...: it must fail with this status and one line on stderr alone.
@@ -82,24 +56,23 @@ one_line 4 "$MIZZLE" cloud --check http://127.0.0.1:1
 one_line 2 "$MIZZLE" cloud --check ftp://127.0.0.1
 
 if ! start; then
-    echo "SKIP: no demo pair to serve: $(head -n 1 "$dir/err")"
-    pid=
+    echo "SKIP: no demo pair to serve: $(head -n 1 "$dir/cloud")"
     exit 77
 fi
-[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than the ready line on stderr"
+[ "$(wc -l <"$dir/cloud")" -eq 1 ] || fail "more than the ready line on stderr"
 one_line 1 "$MIZZLE" cloud --port "${url##*:}"
 for api in auto openai llamacpp; do
     "$MIZZLE" cloud --check "$url" --cloud-api $api >"$dir/check" || fail "--check $api"
     grep -q "dialect .*, model .*, round trip" "$dir/check" || fail "--check says $(cat "$dir/check")"
 done
-stop TERM 0
-[ ! -s "$dir/out" ] || fail "the server wrote to stdout"
+stop_server TERM 0
+[ ! -s "$dir/served" ] || fail "the server wrote to stdout"
 
 for api in openai sglang llamacpp; do
     start --api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
     "$MIZZLE" cloud --check "$url" >"$dir/check" || fail "--check of $api"
     grep -q "dialect $api" "$dir/check" || fail "--api $api is taken for $(cat "$dir/check")"
-    stop TERM 0
+    stop_server TERM 0
 done
 
 # The name of a model, which the server chooses, is shown without control characters.
@@ -107,7 +80,7 @@ start || fail "no start for a name"
 "$MIZZLE" cloud --check "$url" --cloud-model "$(printf 'red\033[31m')" >"$dir/check" ||
     fail "--check of a name of control characters"
 grep -q "model red \[31m," "$dir/check" || fail "--check shows the name as $(cat -v "$dir/check")"
-stop TERM 0
+stop_server TERM 0
 
 # A request in progress does not delay the end.
 start --latency 60000 || fail "no start with a latency"
@@ -115,14 +88,14 @@ start --latency 60000 || fail "no start with a latency"
 asker=$!
 sleep 1
 begin=$(date +%s)
-stop TERM 0
+stop_server TERM 0
 [ $(($(date +%s) - begin)) -le 3 ] || fail "SIGTERM took $(($(date +%s) - begin)) s"
 wait $asker || true
 
 start --fault 403 || fail "no start with a fault"
 one_line 4 "$MIZZLE" cloud --check "$url"
 grep -q 403 "$dir/err1" || fail "--fault 403: $(cat "$dir/err1")"
-stop TERM 0
+stop_server TERM 0
 
 MIZZLE_SERVER_KEY=sesame-5678
 export MIZZLE_SERVER_KEY
@@ -135,7 +108,7 @@ one_line 4 "$MIZZLE" cloud --check "$url"
 grep -q "401.*no API key was sent.*--cloud-key-file" "$dir/err1" || fail "$(cat "$dir/err1")"
 echo "sesame-5678" >"$dir/key"
 "$MIZZLE" cloud --check "$url" --cloud-key-file "$dir/key" >"$dir/check" || fail "--check with key"
-stop TERM 0
+stop_server TERM 0
 
 if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
     -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
@@ -149,24 +122,24 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -da
     "$MIZZLE" cloud --check "$url" --cloud-ca "$dir/empty.crt" >"$dir/check" 2>&1 || status=$?
     [ "$status" -eq 2 ] || fail "--cloud-ca without a certificate: status $status"
     "$MIZZLE" cloud --check "$url" --cloud-ca "$dir/tls.crt" >"$dir/check" || fail "--check of https"
-    stop TERM 0
+    stop_server TERM 0
 fi
 
 echo "sesame-1234" >"$dir/key"
 start --api-key-file "$dir/key" --latency 20 --jitter 10 --seed 3 || fail "no start with a key"
 one_line 4 "$MIZZLE" cloud --check "$url"
 "$MIZZLE" cloud --check "$url" --cloud-key-file "$dir/key" >"$dir/check" || fail "--check with key"
-if grep -q sesame "$dir/check" "$dir/err" "$dir/err1"; then fail "the key is shown"; fi
+if grep -q sesame "$dir/check" "$dir/cloud" "$dir/err1"; then fail "the key is shown"; fi
 # A shell without job control starts background commands with SIGINT ignored. Check whether the
 # server catches it; if not, only TERM can be tested.
-kill -s INT "$pid"
+kill -s INT "$server"
 sleep 1
-if kill -0 "$pid" 2>/dev/null; then
-    stop TERM 0
+if kill -0 "$server" 2>/dev/null; then
+    stop_server TERM 0
 else
-    wait "$pid"
+    wait "$server"
     status=$?
-    pid=
+    servers=
     [ $status -eq 130 ] || fail "SIGINT: status $status, not 130"
 fi
 exit 0

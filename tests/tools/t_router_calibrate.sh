@@ -4,7 +4,7 @@
 set -u
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 unset MIZZLE_CLOUD_URL
 
 fail() {

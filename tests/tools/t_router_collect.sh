@@ -11,7 +11,7 @@ fail() {
 }
 
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 demo=weights/milli
 if [ ! -f $demo/edge-0.5.gguf ]; then
     echo "SKIP: no demo pair in $demo"

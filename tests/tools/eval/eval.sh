@@ -1,9 +1,9 @@
 # eval.sh - opens the scripts that source this file to try `mizzle eval` with the demo pair: $dir, a
-# folder that is deleted at the end, a cloud (cloud.sh), and run.
+# folder that is deleted at the end, a cloud (server.sh), and run.
 set -u
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 edge=weights/milli/edge-0.5.gguf
 if [ ! -f $edge ]; then
     echo "SKIP: no demo pair in weights/milli"

@@ -5,7 +5,7 @@
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d)
-. tests/support/cloud.sh
+. tests/support/server.sh
 fail() {
     echo "t_eval_clock: $*" >&2
     exit 1

@@ -5,22 +5,9 @@
 . tests/support/demo_pair.sh
 . tests/support/browser.sh
 unset MIZZLE_SERVE_KEY
-pids=
-trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null; cleanup' EXIT
 
-# start ARGS: run a server in the background; set url.
 start() {
-    : >"$dir/serve"
-    "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
-    pids="$pids $!"
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/serve")
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "not ready in time"
-        sleep 0.1
-    done
+    start_server serve "$@" || fail "$(cat "$dir/serve")"
 }
 
 echo sesame >"$dir/key"

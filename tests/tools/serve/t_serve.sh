@@ -4,33 +4,10 @@
 . tests/support/demo_pair.sh
 command -v curl >/dev/null || { echo "SKIP: no curl" && exit 77; }
 unset MIZZLE_SERVE_KEY
-pid=
 path=
-trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; cleanup' EXIT
 
-# start ARGS: run the server in the background, with $path if that is set; set pid and url.
 start() {
-    : >"$dir/serve"
-    PATH=${path:-$PATH} "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
-    pid=$!
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(https*:.*\)$/\1/p' "$dir/serve")
-        kill -0 "$pid" 2>/dev/null || fail "it ended: $(cat "$dir/serve")"
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "not ready in time"
-        sleep 0.1
-    done
-}
-
-# stop SIGNAL STATUS: stop the server with the signal; it must end with this status.
-stop() {
-    kill -s "$1" "$pid"
-    wait "$pid"
-    status=$?
-    pid=
-    [ $status -eq "$2" ] || fail "SIG$1: status $status, not $2: $(cat "$dir/serve")"
+    start_server serve "$@" || fail "it ended: $(cat "$dir/serve")"
 }
 
 # refused STATUS ARGS: serve must fail with this status and one line on stderr.
@@ -65,8 +42,8 @@ grep -q none "$dir/err" || fail "no word of the file"
 # The demo pair, with what the README shows.
 start
 refused 1 --port "${url##*:}"
-if [ -r "/proc/$pid/status" ]; then
-    grep -q '^NoNewPrivs:.*1' "/proc/$pid/status" || fail "it can get more rights"
+if [ -r "/proc/$server/status" ]; then
+    grep -q '^NoNewPrivs:.*1' "/proc/$server/status" || fail "it can get more rights"
 fi
 sed -n 's/^    \(curl .*\)$/\1/p' tools/serve/README.md >"$dir/lines"
 [ "$(wc -l <"$dir/lines")" -ge 4 ] || fail "no curl lines in the README"
@@ -79,7 +56,7 @@ curl -s "$url/page.js" >"$dir/out"
 cat tools/serve/page/*.js | cmp -s - "$dir/out" || fail "page.js is not the scripts in order"
 curl -s "$url/" | cmp -s - tools/serve/page/page.html || fail "/ is not page.html"
 curl -s "$url/page.css" | cmp -s - tools/serve/page/page.css || fail "page.css differs"
-stop INT 130
+stop_server INT 130
 
 # --open starts the browser of the desktop, which gets no signals of ours.
 mkdir "$dir/bin"
@@ -108,7 +85,7 @@ fingerprint() {
         sed -n 's/.*"fingerprint":"\([^"]*\)".*/\1/p'
 }
 strict=$(fingerprint)
-stop TERM 0
+stop_server TERM 0
 
 # Without a desktop, or without a program that opens pages, one line says so.
 none() { # WHAT: start, and check what is said
@@ -123,7 +100,7 @@ none() { # WHAT: start, and check what is said
     printf 'listening on %s\nmizzle serve: --open found no browser here; the page is at %s\n' \
         "$url" "$url" | cmp -s - "$dir/serve" || fail "no $1: $(cat "$dir/serve")"
     [ ! -e "$dir/opened" ] || fail "no $1: a browser was started"
-    stop TERM 0
+    stop_server TERM 0
 }
 path=$dir/none
 export DISPLAY=:0
@@ -153,7 +130,7 @@ for name in whole streamed queued; do
         sleep 0.1
     done
 done
-stop TERM 0
+stop_server TERM 0
 for client in $clients; do
     wait "$client" || fail "a client ends with status $? when the server stops"
 done
@@ -193,7 +170,7 @@ for policy in always never; do
     ask '"policy":"'$policy'"'
     [ "$(grep -o '"threshold":[^,}]*' "$dir/out")" = '"threshold":null' ] || fail "$policy: $(cat "$dir/out")"
 done
-stop TERM 0
+stop_server TERM 0
 
 # A cap of the router goes with its own threshold; one that was named holds every request.
 "$MIZZLE" router calibrate -q --router weights/milli/edge-0.5.router.safetensors --questions 40 --target-routed 0.02 -o "$dir/r.safetensors" >"$dir/out" 2>&1 ||
@@ -206,7 +183,7 @@ for named in '' '--max-routed 0.05'; do
         >"$dir/out"
     grep -q '"source":"fallback"' "$dir/out" && held=held || held=
     [ "$held" = "${named:+held}" ] || fail "$named: $(cat "$dir/out")"
-    stop TERM 0
+    stop_server TERM 0
 done
 
 # TLS, from a certificate and its key.
@@ -218,7 +195,7 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -da
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     curl -s --cacert "$dir/tls.crt" "$url/v1/completions" --json '{"prompt":"Once","max_tokens":1}' |
         grep -q '"text_completion"' || fail "no answer with TLS"
-    stop TERM 0
+    stop_server TERM 0
 else
     echo "SKIP: no openssl, TLS was not tested"
 fi
@@ -238,7 +215,7 @@ for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 4 --cloud-api openai";
         [ "$(field cloud)" -gt 3 ] || fail "$way: the cloud wrote $(field cloud) tokens"
     done
 done
-stop TERM 0
+stop_server TERM 0
 
 # A key, from a file or from the environment.
 echo sesame >"$dir/key"
@@ -261,6 +238,6 @@ for from in file environment; do
     # A cloud that refuses from the beginning is one that may be asked again, not none.
     MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json
     grep -q '"held":{"refused":2}' "$dir/out" || fail "refused at first: $(cat "$dir/out")"
-    stop TERM 0
+    stop_server TERM 0
 done
 exit 0

@@ -6,22 +6,9 @@ modules=build/npm-openai/node_modules
 sh tests/npm.sh npm-openai openai@7.57.0 ||
     { echo "SKIP: npm cannot install openai" && exit 77; }
 unset MIZZLE_SERVE_KEY
-pids=
-trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null; cleanup' EXIT
 
-# start ARGS: run a server in the background; set url.
 start() {
-    : >"$dir/serve"
-    "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
-    pids="$pids $!"
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/serve")
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "not ready in time"
-        sleep 0.1
-    done
+    start_server serve "$@" || fail "$(cat "$dir/serve")"
 }
 
 echo sesame >"$dir/key"

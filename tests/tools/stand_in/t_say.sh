@@ -4,7 +4,7 @@
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}
 dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
+. tests/support/server.sh
 unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY
 fail() {
     echo "t_say: $*" >&2
