@@ -1,6 +1,6 @@
 #!/bin/sh
 # The library as other programs see it: which files are installed, which names it exports, the C and
-# Python programs of README.md, a program in C++ and one that is linked statically.
+# Python programs of router/LIBRARY.md, a program in C++ and one that is linked statically.
 dir=$(mktemp -d) || exit 1
 . tests/support/server.sh
 fail() {
@@ -48,8 +48,8 @@ config() {
 [ "mizzle $(config --modversion)" = "$("$D/usr/bin/mizzle" --version)" ] ||
     fail "pkg-config: version"
 
-sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' >"$dir/app.c"
-sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$dir/app.py"
+sed -n '/^```c$/,/^```$/p' router/LIBRARY.md | grep -v '^```' >"$dir/app.c"
+sed -n '/^```python$/,/^```$/p' router/LIBRARY.md | grep -v '^```' >"$dir/app.py"
 cat >"$dir/app.cc" <<'END'
 #include <mizzle.h>
 #include <clocale>
