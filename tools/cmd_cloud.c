@@ -18,20 +18,14 @@
 
 enum { MAX_DELAY_MS = 600000 };
 
-static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all";
-static const char *tls_cert, *tls_key, *say;
-static size_t port = 8080, jitter, context, slots, queue;
+static const char *check_url, *api = "all", *say;
+static size_t jitter, context, slots, queue;
 static uint64_t seed;
 static struct option_list fault_list;
 
 static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
-        { "--port", NULL, OPTION_SIZE, &port, "N",
-          "Listen on this port; 0 picks a free one (default: 8080)" },
-        { "--host", NULL, OPTION_STR, &host, "ADDR",
-          "Listen on this address; one that other machines can reach requires a key (default: "
-          "127.0.0.1)" },
         { "--api", NULL, OPTION_STR, &api, "NAME",
           "Imitate this server: openai (vLLM), sglang, llamacpp, or all, where the path of a "
           "request decides (default: all)" },
@@ -47,12 +41,6 @@ static const struct option_group server_opts = {
           "memory holds)" },
         { "--queue", NULL, OPTION_COUNT, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
-        { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file (default: the key in MIZZLE_SERVER_KEY, else none)" },
-        { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
-          "Serve https with this PEM certificate (default: http)" },
-        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
-          "Read the private key of --tls-cert from this PEM file" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
           "Do not serve: ask the server at URL for one token and report what it supports; with "
           "-m, also whether its tokenizer is the same as the model's" },
@@ -75,8 +63,8 @@ static const struct option_group fault_opts = {
 };
 
 static const struct option_group *const groups[] = {
-    &server_opts,        &network_option_rows,     &fault_opts,
-    &engine_option_rows, &cloud_check_option_rows, NULL
+    &listen_option_rows,      &server_opts, &network_option_rows, &fault_opts, &engine_option_rows,
+    &cloud_check_option_rows, NULL
 };
 
 static _Atomic int terminated;
@@ -137,8 +125,9 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                        cloud_option_values.key_file ? "; a server's key is in --api-key-file" : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
-    if (port > 65535)
-        return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
+    if (listen_options.port > LISTEN_PORT_MAX)
+        return err_set(err, ERR_ARG, "--port: expected 0 to %d, found %zu", LISTEN_PORT_MAX,
+                       listen_options.port);
     if (jitter > MAX_DELAY_MS)
         return err_set(err, ERR_ARG, "--jitter: expected 0 to %d, found %zu", MAX_DELAY_MS, jitter);
     if (!stand_in_paths_parse(&o->server, api))
@@ -180,10 +169,10 @@ static int cmd_cloud_main(int argc, char **argv)
                                   .threads = engine_options.threads,
                                   .slots = slots,
                                   .queue = queue,
-                                  .host = host,
-                                  .tls_cert = tls_cert,
-                                  .tls_key = tls_key,
-                                  .port = (unsigned)port,
+                                  .host = listen_options.host,
+                                  .tls_cert = listen_options.tls_cert,
+                                  .tls_key = listen_options.tls_key,
+                                  .port = (unsigned)listen_options.port,
                                   .jitter_ms = (unsigned)jitter,
                                   .seed = seed,
                                   .context = context };
@@ -193,7 +182,7 @@ static int cmd_cloud_main(int argc, char **argv)
     if (check_url)
         return cloud_check(check_url);
     char *key;
-    rc = api_key_of_server(&key, key_file, "MIZZLE_SERVER_KEY", &err);
+    rc = api_key_of_server(&key, listen_options.key_file, "MIZZLE_SERVER_KEY", &err);
     if (rc)
         return command_fail("cloud", rc, &err);
     o.key = key;

@@ -82,7 +82,8 @@ static void put_options(const struct option_group *group)
 static bool is_shared(const struct option_group *g)
 {
     return g == &engine_option_rows || g == &cloud_option_rows || g == &cloud_check_option_rows ||
-           g == &cloud_limit_option_rows || g == &route_option_rows || g == &ahead_option_rows;
+           g == &cloud_limit_option_rows || g == &listen_option_rows || g == &route_option_rows ||
+           g == &ahead_option_rows;
 }
 
 /* Print the section of one command. */
@@ -131,6 +132,7 @@ static int cmd_man_main(int argc, char **argv)
     put_options(&ahead_option_rows);
     put_options(&cloud_option_rows);
     put_options(&cloud_limit_option_rows);
+    put_options(&listen_option_rows);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nIts API key; the first one that is "
          "set counts. The second is sent only over https or to this machine.\n"

@@ -19,19 +19,14 @@
 
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
 
-static const char *host = "127.0.0.1", *key_file, *tls_cert, *tls_key, *origin;
-static size_t port = 8080, parallel = 8, queue = 64, context;
+static const char *origin;
+static size_t parallel = 8, queue = 64, context;
 static bool strict, browser;
 static struct option_list hosts;
 
 static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
-        { "--port", NULL, OPTION_SIZE, &port, "N",
-          "Listen on this port; 0 picks a free one (default: 8080)" },
-        { "--host", NULL, OPTION_STR, &host, "ADDR",
-          "Listen on this address; one that other machines can reach requires a key (default: "
-          "127.0.0.1)" },
         { "--open", NULL, OPTION_FLAG, &browser, NULL,
           "Open the page in a browser, if there is one (default: no)" },
         { "--parallel", NULL, OPTION_SIZE, &parallel, "N",
@@ -44,13 +39,6 @@ static const struct option_group server_opts = {
           "model's maximum if that is less)" },
         { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
           "Refuse requests for other models than those listed (default: any name will do)" },
-        { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file, except for /health and the page's own files; the page "
-          "asks for it (default: the key in MIZZLE_SERVE_KEY, else none)" },
-        { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
-          "Serve https with this PEM certificate (default: http)" },
-        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
-          "Read the private key of --tls-cert from this PEM file" },
         { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
           "Accept requests to this host name besides IP addresses and localhost, such as "
           "host.docker.internal; may be given 16 times (default: none)" },
@@ -77,10 +65,15 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = {
-    &server_opts,       &chat_option_rows,  &engine_option_rows,      &route_option_rows,
-    &ahead_option_rows, &cloud_option_rows, &cloud_limit_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &listen_option_rows,
+                                                     &server_opts,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &ahead_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     NULL };
 
 static _Atomic int ended;   /* the first signal's number */
 static _Atomic int loading; /* nonzero once a signal has come while the model is loaded */
@@ -136,8 +129,9 @@ static int cmd_serve_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
-    if (port > 65535)
-        return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
+    if (listen_options.port > LISTEN_PORT_MAX)
+        return err_set(err, ERR_ARG, "--port: expected 0 to %d, found %zu", LISTEN_PORT_MAX,
+                       listen_options.port);
     if (!parallel || parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        parallel);
@@ -201,14 +195,14 @@ static int cmd_serve_main(int argc, char **argv)
         return status;
     int rc = cmd_serve_check(nargs, argv, &err);
     if (rc == OK)
-        rc = api_key_of_server(&key, key_file, "MIZZLE_SERVE_KEY", &err);
+        rc = api_key_of_server(&key, listen_options.key_file, "MIZZLE_SERVE_KEY", &err);
     if (rc != OK)
         return command_fail("serve", rc, &err);
-    const struct serve_options o = { .host = host,
-                                     .port = (unsigned)port,
+    const struct serve_options o = { .host = listen_options.host,
+                                     .port = (unsigned)listen_options.port,
                                      .key = key,
-                                     .tls_cert = tls_cert,
-                                     .tls_key = tls_key,
+                                     .tls_cert = listen_options.tls_cert,
+                                     .tls_key = listen_options.tls_key,
                                      .hosts = hosts.n ? hosts.at : NULL,
                                      .origin = origin,
                                      .strict = strict,

@@ -17,6 +17,7 @@ extern const struct option_group route_option_rows;  /* --router --policy --thre
 extern const struct option_group adapt_option_rows;  /* --adapt */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
 extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
+extern const struct option_group listen_option_rows; /* --port --host and those of a key, TLS */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
@@ -114,6 +115,12 @@ extern struct cloud_option_values {
     size_t slot;       /* SIZE_MAX: the server chooses */
     bool compress;
 } cloud_option_values;
+
+enum { LISTEN_PORT_MAX = 65535 };
+extern struct listen_options { /* of a server */
+    size_t port;
+    const char *host, *key_file, *tls_cert, *tls_key; /* all but host: or NULL */
+} listen_options;
 
 extern struct cloud_limit_options {
     const char *store, *record, *replay; /* files or NULL */
