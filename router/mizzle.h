@@ -168,9 +168,10 @@ struct mizzle_options {
                           1 */
     size_t draft_max;  /* how many at once, 1 to 64; 0: 15 */
 
-    /* Conversations are written as the model's own chat template does, if it is one of Qwen2.5's,
-     * QwQ's, Qwen3's or ChatML; without a template in ChatML. */
-    const char *chat_template; /* "chatml": whatever the model's template says; NULL: as it says */
+    /* Conversations are written in the form of the model's own chat template, if that is known;
+     * without a template in ChatML. */
+    const char *chat_template; /* a form whatever the model's template is: "qwen2.5", "qwq",
+                                  "qwen3", "qwen3-coder", "chatml"; NULL: the template's own */
     const char *think;         /* what the template is told about thinking before an answer (its
                                   enable_thinking): "on", "off", or "auto", which leaves it at what
                                   the model's makers chose; NULL: "auto". Unless it is NULL, what

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "model/text/jinja.h"
+#include "kernels/sys/sha256.h"
 #include "model/text/tokenizer.h"
 #include "weights/weights.h"
+
+#define CHAT_NAMES "qwen2.5, qwq, qwen3, qwen3-coder or chatml"
 
 /* What becomes of thoughts in answers of the conversation. */
 enum chat_thoughts {
@@ -15,24 +17,59 @@ enum chat_thoughts {
     THOUGHTS_LATE /* kept after the last question, written anew */
 };
 
-/* The known forms: how answers are shown again, and how the next one begins, by enum chat_think. */
+enum { QWEN2_5, QWQ, QWEN3, QWEN3_CODER, CHATML, CHAT_WAYS };
+
+/* The known forms: the system message of a conversation that has none, how answers are shown again,
+ * how the next one begins, by enum chat_think, and what a template of another text has where this
+ * is the nearest form (the last one with its sign; ChatML if none has). */
 static const struct chat_way {
-    const char *name;
+    const char *name, *system;
     enum chat_thoughts thoughts;
-    const char *opening[3];
-} chat_ways[] = {
-    { "chatml", THOUGHTS_STAY, { "", "", "" } },
-    { "qwq", THOUGHTS_GO, { "<think>\n</think>", "<think>\n", "<think>\n</think>" } },
-    { "qwq", THOUGHTS_GO, { "<think>\n", "<think>\n", "<think>\n" } },
-    { "qwen3", THOUGHTS_LATE, { "", "", "<think>\n\n</think>\n\n" } },
-    { "qwen3", THOUGHTS_LATE, { "<think>\n", "<think>\n", "<think>\n" } },
+    const char *opening[3], *sign;
+} chat_ways[CHAT_WAYS] = {
+    [QWEN2_5] = { "qwen2.5",
+                  "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+                  THOUGHTS_STAY,
+                  { "", "", "" },
+                  "You are Qwen, created by Alibaba Cloud." },
+    [QWQ] = { "qwq",
+              NULL,
+              THOUGHTS_GO,
+              { "<think>\n</think>", "<think>\n", "<think>\n</think>" },
+              "</think>" },
+    [QWEN3] = { "qwen3",
+                NULL,
+                THOUGHTS_LATE,
+                { "", "", "<think>\n\n</think>\n\n" },
+                "reasoning_content" },
+    [QWEN3_CODER] = { "qwen3-coder", NULL, THOUGHTS_STAY, { "", "", "" }, "<function=" },
+    [CHATML] = { "chatml", NULL, THOUGHTS_STAY, { "", "", "" }, "" },
 };
-enum { CHAT_WAYS = sizeof(chat_ways) / sizeof(chat_ways[0]) };
+
+/* The known templates, by the SHA-256 of their text. */
+static const struct chat_template {
+    int way;
+    const char *sha256;
+} chat_templates[] = {
+    /* Qwen2.5-0.5B-Instruct, Qwen2.5-7B-Instruct, the GGUF file of Qwen2.5-Coder-0.5B-Instruct */
+    { QWEN2_5, "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f" },
+    /* the GGUF file of Qwen2.5-Coder-1.5B-Instruct: two braces more, in what is said of tools */
+    { QWEN2_5, "d5495a1e5db0611132a97e46a65dbb64a642a499421228b9c8b93229097fa9a4" },
+    /* QwQ-32B, as llama.cpp has it: with enable_thinking */
+    { QWQ, "5ed15374ce53e19a7798710736a2c9fe41c79f7385e8421a2080d6575a80ef1b" },
+    /* Qwen3-0.6B */
+    { QWEN3, "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5" },
+    /* Qwen3-Coder */
+    { QWEN3_CODER, "d287fb2edf144207f868ae1b282755dc19db2a3f1c5b3a3d57e9e5abffa98392" },
+    /* ChatML in one line with newlines in its strings, as many tuned models have it */
+    { CHATML, "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3" },
+    /* ChatML as llama.cpp's server has it for a model without a template */
+    { CHATML, "cc145ac597328b60dbce2631dce17c0c84bb6a87b2380cc0473e2e1291965db7" },
+};
 
 struct chat {
     const struct tokenizer *t;
     const struct chat_way *way; /* NULL: why not is in `why` */
-    char *system;               /* the template's own system message, terminated; or NULL */
     enum chat_think think;
     bool guessed;
     struct err why;
@@ -41,10 +78,10 @@ struct chat {
 static const struct str chat_start = { "<|im_start|>", 12 }, chat_end = { "<|im_end|>", 10 },
                         chat_open_thought = { "<think>", 7 }, chat_shut_thought = { "</think>", 8 };
 
-/* A conversation as it is written: as ids, or as text if there is no tokenizer. */
+/* A conversation as it is written. */
 struct chat_writing {
     const struct tokenizer *t;
-    char *text; /* [n] all of it, or what is not encoded yet */
+    char *text; /* [n] what is not encoded yet */
     size_t n, room;
     uint32_t *ids;
     size_t count;
@@ -100,7 +137,7 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
 static void chat_mark(struct chat_writing *w, struct str mark)
 {
     uint32_t id;
-    if (w->t && tokenizer_special(w->t, mark.p, &id))
+    if (tokenizer_special(w->t, mark.p, &id))
         chat_flush(w, &id);
     else
         chat_say(w, mark);
@@ -207,13 +244,13 @@ static size_t chat_last_question(const struct chat_message *m, size_t n)
     return n ? n - 1 : 0;
 }
 
-static void chat_write(struct chat_writing *w, const struct chat_way *way, const char *system,
+static void chat_write(struct chat_writing *w, const struct chat_way *way,
                        const struct chat_message *m, size_t n, enum chat_think think)
 {
     size_t question = chat_last_question(m, n);
-    if (system && (!n || strcmp(m[0].role, "system") != 0)) {
+    if (way->system && (!n || strcmp(m[0].role, "system") != 0)) {
         chat_turn(w, "system");
-        chat_say(w, (struct str){ system, strlen(system) });
+        chat_say(w, (struct str){ way->system, strlen(way->system) });
         chat_turn_end(w);
     }
     for (size_t i = 0; i < n; i++) {
@@ -229,82 +266,32 @@ static void chat_write(struct chat_writing *w, const struct chat_way *way, const
     chat_words(w, way->opening[think]);
 }
 
-#define SAID(role, text)             \
-    {                                \
-        role, text, sizeof(text) - 1 \
-    }
-
-/* Conversations by which templates are told apart: without and with a system message, blanks at the
- * ends, thoughts in answers before and after the last question, a question that is none. */
-enum { CHAT_TRIALS = 4, CHAT_TRIAL_MESSAGES = 5 };
-static const struct chat_message chat_trials[CHAT_TRIALS][CHAT_TRIAL_MESSAGES] = {
-    { SAID("user", " Why?\n") },
-    { SAID("system", "\nBe kind. "), SAID("user", "Who?"), SAID("assistant", " I.\n"),
-      SAID("user", "Oh </think> <think>") },
-    { SAID("user", "One"), SAID("assistant", "<think>\nhm\n</think>\n\nTwo"), SAID("user", "Three"),
-      SAID("assistant", "x<think>\n\nso\n</think></think>\n\nFour") },
-    { SAID("user", "A"), SAID("assistant", "<think>b</think>\n\nC"), SAID("assistant", "D"),
-      SAID("user", "<tool_response>E</tool_response>"), SAID("system", "F") },
-};
-#undef SAID
-
-/* Set *same to whether the template's text of a trial is what the form gives. */
-static int chat_compare(bool *same, const struct chat *c, const struct chat_way *way, size_t trial,
-                        enum chat_think think, const char *rendered, struct err *err)
+/* Return the form of this name, or NULL. */
+static const struct chat_way *chat_named(const char *name)
 {
-    const struct chat_message *m = chat_trials[trial];
-    struct chat_writing w = { .err = err };
-    size_t n = 0;
-    while (n < CHAT_TRIAL_MESSAGES && m[n].role)
-        n++;
-    chat_write(&w, way, c->system, m, n, think);
-    *same = w.rc == OK && w.n == strlen(rendered) && !memcmp(w.text, rendered, w.n);
-    free(w.text);
-    return w.rc;
+    for (size_t i = 0; i < CHAT_WAYS; i++)
+        if (strcmp(name, chat_ways[i].name) == 0)
+            return &chat_ways[i];
+    return NULL;
 }
 
-/* Keep the system message with which a template's text of the first trial begins, if it does. */
-static int chat_keep_system(struct chat *c, const char *rendered, struct err *err)
+/* Find the form of a template, or keep why there is none. */
+static void chat_recognise(struct chat *c, const char *template)
 {
-    static const char begin[] = "<|im_start|>system\n", end[] = "<|im_end|>\n<|im_start|>user\n";
-    const char *stop = strstr(rendered, end);
-    if (strncmp(rendered, begin, strlen(begin)) != 0 || !stop)
-        return OK;
-    size_t n = (size_t)(stop - rendered) - strlen(begin);
-    c->system = malloc(n + 1);
-    if (!c->system)
-        return err_set(err, ERR_NOMEM, "chat: out of memory");
-    memcpy(c->system, rendered + strlen(begin), n);
-    c->system[n] = '\0';
-    return OK;
-}
-
-/* Find the form in which the template renders all trials. */
-static int chat_recognise(struct chat *c, const char *template, struct err *err)
-{
-    bool fits[CHAT_WAYS];
-    int rc = OK;
-    memset(fits, true, sizeof(fits));
-    for (size_t i = 0; rc == OK && i < CHAT_TRIALS * 3; i++) {
-        size_t trial = i / 3, n = 0;
-        enum chat_think think = (enum chat_think)(i % 3);
-        char *text;
-        while (n < CHAT_TRIAL_MESSAGES && chat_trials[trial][n].role)
-            n++;
-        rc = jinja_render(&text, template, strlen(template), chat_trials[trial], n,
-                          (enum jinja_flag)think, err);
-        if (rc == OK && i == 0)
-            rc = chat_keep_system(c, text, err);
-        for (size_t k = 0; rc == OK && k < CHAT_WAYS; k++) {
-            bool same = false;
-            rc = fits[k] ? chat_compare(&same, c, &chat_ways[k], trial, think, text, err) : OK;
-            fits[k] = fits[k] && rc == OK && same;
-        }
-        free(text);
-    }
-    for (size_t k = 0; rc == OK && !c->way && k < CHAT_WAYS; k++)
-        c->way = fits[k] ? &chat_ways[k] : NULL;
-    return rc;
+    char hex[SHA256_HEX];
+    size_t near = CHATML;
+    sha256_hex(hex, template, strlen(template));
+    for (size_t i = 0; i < sizeof(chat_templates) / sizeof(chat_templates[0]); i++)
+        if (strcmp(hex, chat_templates[i].sha256) == 0)
+            c->way = &chat_ways[chat_templates[i].way];
+    for (size_t i = 0; i < CHATML; i++)
+        if (strstr(template, chat_ways[i].sign))
+            near = i;
+    if (!c->way)
+        err_set(&c->why, ERR_FORMAT,
+                "chat template: expected one that is known, found another, nearest to %s; set "
+                "chat_template (--chat-template) to " CHAT_NAMES,
+                chat_ways[near].name);
 }
 
 /* Parse "auto" (also NULL), "on" or "off"; false for anything else. */
@@ -322,39 +309,28 @@ static bool chat_think_parse(enum chat_think *out, const char *name)
 int chat_check_options(const char *form, const char *think, struct err *err)
 {
     enum chat_think t;
-    if (form && strcmp(form, "chatml") != 0)
-        return err_set(err, ERR_ARG, "chat_template: expected chatml, found %s", form);
+    if (form && !chat_named(form))
+        return err_set(err, ERR_ARG, "chat_template: expected " CHAT_NAMES ", found %s", form);
     if (!chat_think_parse(&t, think))
         return err_set(err, ERR_ARG, "think: expected auto, on or off, found %s", think);
     return OK;
 }
 
 /* Decide on the form, or why there is none. */
-static int chat_choose(struct chat *c, const char *form, struct err *err)
+static void chat_choose(struct chat *c, const char *form)
 {
-    const char *template = form ? NULL : tokenizer_template(c->t);
+    const char *template = tokenizer_template(c->t);
     uint32_t id;
-    struct err why = { "" };
     if (!tokenizer_special(c->t, chat_start.p, &id) || !tokenizer_special(c->t, chat_end.p, &id)) {
         err_set(&c->why, ERR_FORMAT,
                 "chat: expected the added tokens <|im_start|> and <|im_end|> in the vocabulary, "
                 "found none");
-        return OK;
-    }
-    if (!template) {
-        c->way = &chat_ways[0];
+    } else if (form || !template) {
+        c->way = form ? chat_named(form) : &chat_ways[CHATML];
         c->guessed = !form;
-        return OK;
+    } else {
+        chat_recognise(c, template);
     }
-    int rc = chat_recognise(c, template, &why);
-    if (rc == ERR_NOMEM)
-        return err_set(err, rc, "%s", why.msg);
-    if (!c->way)
-        err_set(&c->why, ERR_FORMAT,
-                "chat template: expected that of Qwen2.5, QwQ, Qwen3 or ChatML, found another%s%s; "
-                "set chat_template (--chat-template) to chatml to use ChatML",
-                rc == OK ? "" : ": ", rc == OK ? "" : why.msg);
-    return OK;
 }
 
 int chat_open(struct chat **out, const struct tokenizer *t, const char *form, const char *think,
@@ -369,27 +345,18 @@ int chat_open(struct chat **out, const struct tokenizer *t, const char *form, co
         return err_set(err, ERR_NOMEM, "chat: out of memory");
     c->t = t;
     chat_think_parse(&c->think, think);
-    rc = chat_choose(c, form, err);
-    if (rc == OK)
-        *out = c;
-    else
-        chat_close(c);
-    return rc;
+    chat_choose(c, form);
+    *out = c;
+    return OK;
 }
 
 void chat_close(struct chat *c)
 {
-    if (c)
-        free(c->system);
     free(c);
 }
 
 const char *chat_form(const struct chat *c)
 {
-    static const char qwen[] =
-        "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
-    if (c->way == &chat_ways[0] && c->system && strcmp(c->system, qwen) == 0)
-        return "qwen2.5";
     return c->way ? c->way->name : NULL;
 }
 
@@ -440,7 +407,7 @@ int chat_encode(const struct chat *c, uint32_t **ids, size_t *count,
     }
     if (rc != OK)
         return rc;
-    chat_write(&w, c->way, c->system, messages, n, think == CHAT_THINK_AUTO ? c->think : think);
+    chat_write(&w, c->way, messages, n, think == CHAT_THINK_AUTO ? c->think : think);
     chat_flush(&w, NULL);
     free(w.text);
     if (w.rc != OK) {

@@ -1,9 +1,8 @@
 /* chat.h - a conversation as token ids, in the form of a model's own chat template.
  *
- * A template is recognised by what it renders: it is evaluated (jinja.h) for four conversations,
- * and if all of these come out as in one of the forms known here, conversations are written in that
- * form. The forms are ChatML (Qwen2.5 too, whose template has a system message of its own), QwQ and
- * Qwen3. The last two cut thoughts out of earlier answers.
+ * A template, which is a program, is known by the hash of its text and never run. Each known one
+ * has one of five forms, which may also be named: Qwen2.5, with a system message of its own, QwQ
+ * and Qwen3, which cut thoughts out of earlier answers, Qwen3-Coder, and ChatML.
  *
  * The marks (<|im_start|>, <|im_end|>, and <think> and </think> where the form has them) are
  * inserted as ids. What people and models say is encoded without special tokens, so a message that
@@ -31,22 +30,23 @@ enum chat_think { CHAT_THINK_AUTO, CHAT_THINK_ON, CHAT_THINK_OFF };
 /* ERR_ARG unless chat_open accepts these two. */
 int chat_check_options(const char *form, const char *think, struct err *err);
 
-/* Find the form of t's template; t is borrowed. With form "chatml" the template is ignored; NULL
- * reads it. Without a template it is ChatML if the vocabulary has the marks. think is what
- * chat_encode uses unless it is told otherwise: "auto" (or NULL), "on" or "off". A template or a
- * vocabulary that cannot be used is an error of chat_encode only. ERR_ARG: another form or think;
+/* Find the form of t's template; t is borrowed. With a form, such as "chatml", the template is
+ * ignored; NULL reads it. Without a template it is ChatML if the vocabulary has the marks. think is
+ * what chat_encode uses unless it is told otherwise: "auto" (or NULL), "on" or "off". A template or
+ * a vocabulary that cannot be used is an error of chat_encode only. ERR_ARG: another form or think;
  * ERR_NOMEM. On error *out is NULL. */
 int chat_open(struct chat **out, const struct tokenizer *t, const char *form, const char *think,
               struct err *err);
 void chat_close(struct chat *c); /* NULL is fine */
 
-/* Return "chatml", "qwen2.5", "qwq" or "qwen3", or NULL if conversations cannot be encoded. */
+/* Return "qwen2.5", "qwq", "qwen3", "qwen3-coder" or "chatml", or NULL if conversations cannot be
+ * encoded. */
 const char *chat_form(const struct chat *c);
 /* Return true and set *note if the form is a guess because there is no template, or if the think of
  * chat_open has no effect with this form. */
 bool chat_note(const struct chat *c, struct err *note);
-/* True if the model's template has one of the forms known here, or the form was named; else *why
- * says what there is instead. A guess is not known. */
+/* True if the model's template is known here, or the form was named; else *why says what there is
+ * instead. A guess is not known. */
 bool chat_known(const struct chat *c, struct err *why);
 /* ERR_FORMAT when conversations cannot be encoded; the line says why and what to do. */
 int chat_check(const struct chat *c, struct err *err);

@@ -1,5 +1,6 @@
 /* t_chat_jinja.c - Hugging Face's own Jinja, from npm, renders the same text of random
- * conversations as chat_encode, for each known template; what messages say never becomes a mark. */
+ * conversations as chat_encode, for each form, found by the template's text or named; what messages
+ * say never becomes a mark. */
 #include <jansson.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,41 +23,35 @@ static size_t pick(size_t n)
     return (size_t)(state % n);
 }
 
-static char templates[8][TEXT];
+static char templates[5][TEXT];
+static const char *forms[5]; /* of each */
 static size_t ntemplates;
 
-/* Templates as others have written them; the first three are here, the others are test data. */
+/* Templates as others have written them; the first is here, the others are test data. */
 static void read_templates(void)
 {
-    static const char *const own[] = {
+    static const char chatml[] =
         "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
         "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
-        "{{ '<|im_start|>assistant\n' }}{% endif %}",
-        "{% for m in messages %}\n    {% if loop.first and m.role != 'system' %}\n"
-        "{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}\n    {%- endif %}\n"
-        "    {{- '<|im_start|>' ~ m.role }}\n{{ m.content ~ '<|im_end|>\\n' }}\n{%- endfor %}\n"
-        "{{- '<|im_start|>assistant\\n' }}\n",
-        "{%- for m in messages %}{%- set c = m.content %}{%- if m.role == 'assistant' and not "
-        "loop.last %}{%- set c = c.split('</think>')[-1].lstrip('\\n') %}{%- endif %}"
-        "{{- '<|im_start|>' + m.role + '\\n' + c + '<|im_end|>\\n' }}{%- endfor %}"
-        "{{- '<|im_start|>assistant\\n<think>\\n' }}\n",
-    };
-    static const char *const names[] = { "Qwen-QwQ-32B", "Qwen-Qwen2.5-7B-Instruct",
-                                         "Qwen-Qwen3-0.6B", "Qwen3-Coder" };
+        "{{ '<|im_start|>assistant\n' }}{% endif %}";
+    static const char *const names[][2] = { { "Qwen-QwQ-32B", "qwq" },
+                                            { "Qwen-Qwen2.5-7B-Instruct", "qwen2.5" },
+                                            { "Qwen-Qwen3-0.6B", "qwen3" },
+                                            { "Qwen3-Coder", "qwen3-coder" } };
     const char *dir = getenv("MIZZLE_TESTDATA");
     char path[1024];
-    for (size_t i = 0; i < 3; i++)
-        strcpy(templates[ntemplates++], own[i]);
+    strcpy(templates[0], chatml);
+    forms[ntemplates++] = "chatml";
     for (size_t i = 0; i < 4; i++) {
         snprintf(path, sizeof(path), "%s/tokenizer/templates/%s.jinja",
-                 dir ? dir : "../shared/data", names[i]);
+                 dir ? dir : "../shared/data", names[i][0]);
         FILE *f = fopen(path, "r");
         if (!f) {
             printf("SKIP: no %s\n", path);
             continue;
         }
         templates[ntemplates][fread(templates[ntemplates], 1, TEXT - 1, f)] = 0;
-        ntemplates++;
+        forms[ntemplates++] = names[i][1];
         fclose(f);
     }
 }
@@ -124,7 +119,8 @@ static void make_round(char **out, FILE *f)
     static const char *const roles[] = { "user", "assistant", "system" };
     static const char *const thoughts[] = { "", "r", " two\n\nlines" }; /* as marks, or apart */
     static char texts[MESSAGES][400];
-    const char *template = templates[pick(ntemplates)];
+    size_t which = pick(ntemplates);
+    const char *template = templates[which];
     struct chat_message m[MESSAGES];
     struct tokenizer *t = chat_bytes_open(template, pick(2) ? 4 : 2);
     struct chat *c;
@@ -147,7 +143,8 @@ static void make_round(char **out, FILE *f)
         m[i] = (struct chat_message){ role, texts[i], strlen(texts[i]) };
         json_array_append_new(list, said);
     }
-    CHECK(chat_open(&c, t, NULL, NULL, &err) == OK && chat_form(c));
+    CHECK(chat_open(&c, t, pick(2) ? NULL : forms[which], NULL, &err) == OK);
+    CHECK(chat_form(c) && !strcmp(chat_form(c), forms[which]));
     CHECK(chat_encode(c, &ids, &count, m, n, think, &err) == OK);
     size_t starts;
     *out = decode(t, ids, count, &starts);

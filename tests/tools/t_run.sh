@@ -252,7 +252,8 @@ for only in '--chat-template chatml' '--system x' '--think off'; do
     grep -q -- "${only%% *}: only works with --chat" "$dir/err" || fail "$only without --chat"
 done
 expect 2 --chat -p x --policy never -n 1 --chat-template llama
-grep -q -- '--chat-template: expected chatml, found llama' "$dir/err" || fail "a wrong chat form"
+grep -q -- '--chat-template: expected qwen2.5, qwq, qwen3, qwen3-coder or chatml, found llama' "$dir/err" ||
+    fail "a wrong chat form"
 expect 2 --chat -p x --policy never -n 1 --think much
 grep -q -- '--think: expected auto, on or off, found much' "$dir/err" || fail "a wrong --think"
 printf '%800s' | tr ' ' '#' >"$dir/long"

@@ -63,9 +63,9 @@ static void refused(const struct task_options *o, int code, const char *message)
 static void settling(void)
 {
     static const char known[] =
-        "{% for m in messages %}{{'<|im_start|>' + m.role + '\n' + m.content + "
-        "'<|im_end|>\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
-        "'<|im_start|>assistant\n' }}{% endif %}";
+        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+        "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+        "{{ '<|im_start|>assistant\n' }}{% endif %}";
     static const struct {
         const char *template;
         size_t marks;
