@@ -74,7 +74,6 @@ ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
 flags.model/train/train_attn := -O3
 flags.model/train/train_step := -O3
-flags.weights/quant_fit    := -O3
 flags.router/learn/fit_batch := -O3
 flags.router/learn/fit_mlp   := -O3
 flags.router/learn/fit_citer := -O3

@@ -11,7 +11,6 @@
 #include "tools/command.h"
 #include "tools/info/info.h"
 #include "weights/find.h"
-#include "weights/imatrix.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
 
@@ -98,27 +97,6 @@ static bool is_pth(const char *path)
            (n > 3 && strcmp(path + n - 3, ".pt") == 0);
 }
 
-/* Report on an importance matrix. */
-static int cmd_info_imatrix(const char *path, struct err *err)
-{
-    struct imatrix *m;
-    int code = imatrix_open(&m, path, err);
-    if (code != OK)
-        return code;
-    if (json)
-        code = info_print_imatrix_json(path, m, tensors, err);
-    else
-        info_print_imatrix(path, m, tensors);
-    imatrix_close(m);
-    return code;
-}
-
-/* Refuse --context for a file that takes none. */
-static int cmd_info_no_model(const char *path, struct err *err)
-{
-    return err_set(err, ERR_ARG, "--context: expected a model, found %s, which is none", path);
-}
-
 /* Open the file, reading as little as possible, and report on it. */
 static int cmd_info_file(const char *name, struct err *err)
 {
@@ -128,15 +106,10 @@ static int cmd_info_file(const char *name, struct err *err)
     int code = find_model(path, name, err);
     if (code == OK)
         code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
-    if ((code == OK && s.w) || code == ERR_FORMAT)
-        if (info_may_be_imatrix(path, s.w)) {
-            weights_close(s.w);
-            return context ? cmd_info_no_model(path, err) : cmd_info_imatrix(path, err);
-        }
     if (code == OK)
         code = info_model_read(&m, &s, context, err);
     if (code == OK && context && !m.is)
-        code = cmd_info_no_model(path, err);
+        code = err_set(err, ERR_ARG, "--context: expected a model, found %s, which is none", path);
     if (code == OK && json)
         code = info_print_json(&s, &m, tensors, err);
     else if (code == OK)
@@ -173,9 +146,8 @@ const struct command cmd_info = {
     .args = "[FILE]",
     .description =
         "Shows format, shape, types and size of FILE, which is a GGUF, safetensors or PyTorch file "
-        "or a Hugging Face folder, of any architecture, an importance matrix, or any name that -m "
-        "takes "
-        "elsewhere. Of a model it also shows tokenizer, chat template, the fingerprint that binds "
+        "or a Hugging Face folder, of any architecture, or any name that -m takes elsewhere. Of a "
+        "model it also shows tokenizer, chat template, the fingerprint that binds "
         "routers to it, and the memory that it takes; the lines that begin with \"no\" say what "
         "commands would refuse: no model can be loaded, no text be read or written, no chat be "
         "held. "

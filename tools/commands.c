@@ -23,7 +23,6 @@ const struct command *const commands[] = {
     &cmd_router_score,
     &cmd_cloud,
     &cmd_pretrain,
-    &cmd_imatrix,
     &cmd_bench,
     &cmd_bench_model,
     &cmd_bench_memory,

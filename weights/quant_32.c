@@ -1,10 +1,9 @@
-/* quant_32.c - the types with blocks of 32 values: decode, and encode with the bits of ggml's
- * reference, unless weights are given. In all of them byte i of qs has value i in its low nibble
- * and value i + 16 in its high one, and bit i of the fifth bits belongs to value i. */
-#include <float.h>
+/* quant_32.c - the types with blocks of 32 values: decode, and encode Q8_0 and Q4_0 with the bits
+ * of ggml's reference. In all of them byte i of qs has value i in its low nibble and value i + 16
+ * in its high one, and bit i of the fifth bits belongs to value i. */
 #include <math.h>
 
-#include "weights/quant_fit_internal.h"
+#include "weights/quant_internal.h"
 
 const int8_t quant_iq4_levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
                                       1,    13,   25,  38,  53,  69,  89,  113 };
@@ -99,11 +98,9 @@ static int round_away(float x)
     return rest <= -0.5f ? whole - 1 : whole;
 }
 
-/* The scale is max |x| / 127; values are divided by the unrounded scale, as in ggml. Weights would
- * change little in eight bits and are ignored, as there. */
-void quant_encode_q8_0(unsigned char *out, const float *x, const float *w, size_t n)
+/* The scale is max |x| / 127; values are divided by the unrounded scale, as in ggml. */
+void quant_encode_q8_0(unsigned char *out, const float *x, size_t n)
 {
-    (void)w;
     for (; n >= QUANT_BLOCK; n -= QUANT_BLOCK, x += QUANT_BLOCK, out += Q8_0_BYTES) {
         float amax = 0;
         for (size_t i = 0; i < QUANT_BLOCK; i++)
@@ -115,110 +112,27 @@ void quant_encode_q8_0(unsigned char *out, const float *x, const float *w, size_
     }
 }
 
-/* Return v truncated to 0..most; NaN gives 0. */
-static unsigned char truncate_within(float v, int most)
+/* Return v + 8.5 truncated to 0..15; NaN gives 0. */
+static unsigned nibble_of(float v)
 {
+    v += 8.5f;
     if (!(v > 0))
         return 0;
-    return (unsigned char)(v < (float)most ? (int)v : most);
+    return v < 15 ? (unsigned)v : 15;
 }
 
-/* Choose d and q[32], 0..2 * half - 1, for x = (q - half) * d. Without weights, as ggml does: m is
- * the value of largest magnitude with its sign and d = m / -half; d is rounded afterwards. */
-static uint16_t encode_centred(unsigned char *q, const float *x, const float *w, int half)
+/* m is the value of largest magnitude with its sign and d = m / -8, which is rounded afterwards, as
+ * in ggml. */
+void quant_encode_q4_0(unsigned char *out, const float *x, size_t n)
 {
-    float max = 0, wx[QUANT_BLOCK];
-    if (w) {
-        struct quant_sub s;
-        struct quant_range r = { (float)-half, (float)(half - 1) };
-        double a;
-        quant_sub_init(&s, x, w, wx, QUANT_BLOCK);
-        quant_search_scale(&a, &s, r);
-        quant_sub_write(q, &s, quant_f16(a), 0, r);
-        return f16_from_f32(quant_f16(a));
-    }
-    for (size_t i = 0; i < QUANT_BLOCK; i++)
-        max = fabsf(x[i]) > fabsf(max) ? x[i] : max;
-    float d = max / (float)-half, id = d != 0 ? 1.0f / d : 0.0f;
-    for (size_t i = 0; i < QUANT_BLOCK; i++)
-        q[i] = truncate_within(x[i] * id + ((float)half + 0.5f), 2 * half - 1);
-    return f16_from_f32(d);
-}
-
-/* Choose d, m and q[32], 0..most, for x = q * d + m, and write d and m. Without weights, as ggml
- * does: m is the smallest value, and d takes the largest to `most`; both are rounded afterwards. */
-static void encode_offset(unsigned char *out, unsigned char *q, const float *x, const float *w,
-                          int most)
-{
-    float lo = FLT_MAX, hi = -FLT_MAX, wx[QUANT_BLOCK];
-    if (w) {
-        struct quant_sub s;
-        struct quant_range r = { 0, (float)most };
-        double a, m;
-        quant_sub_init(&s, x, w, wx, QUANT_BLOCK);
-        quant_search_min(&a, &m, &s, r, true);
-        quant_sub_write(q, &s, quant_f16(a), quant_f16(m), r);
-        quant_put16(out, f16_from_f32(quant_f16(a)));
-        quant_put16(out + 2, f16_from_f32(quant_f16(-m)));
-        return;
-    }
-    for (size_t i = 0; i < QUANT_BLOCK; i++) {
-        lo = x[i] < lo ? x[i] : lo;
-        hi = x[i] > hi ? x[i] : hi;
-    }
-    float d = (hi - lo) / (float)most, id = d != 0 ? 1.0f / d : 0.0f;
-    quant_put16(out, f16_from_f32(d));
-    quant_put16(out + 2, f16_from_f32(lo));
-    for (size_t i = 0; i < QUANT_BLOCK; i++)
-        q[i] = truncate_within((x[i] - lo) * id + 0.5f, most);
-}
-
-static void pack_nibbles(unsigned char *out, const unsigned char *q)
-{
-    for (size_t i = 0; i < QUANT_BLOCK / 2; i++)
-        out[i] = (unsigned char)((q[i] & 15) | (q[i + QUANT_BLOCK / 2] & 15) << 4);
-}
-
-static void pack_fifth(unsigned char *out, const unsigned char *q)
-{
-    for (size_t i = 0; i < QUANT_BLOCK; i++)
-        out[i / 8] = (unsigned char)((i % 8 ? out[i / 8] : 0) | (q[i] >> 4 & 1) << (i % 8));
-}
-
-void quant_encode_q4_0(unsigned char *out, const float *x, const float *w, size_t n)
-{
-    unsigned char q[QUANT_BLOCK];
-    for (size_t i = 0; i + QUANT_BLOCK <= n; i += QUANT_BLOCK, out += Q4_0_BYTES) {
-        quant_put16(out, encode_centred(q, x + i, w ? w + i : NULL, 8));
-        pack_nibbles(out + 2, q);
-    }
-}
-
-void quant_encode_q4_1(unsigned char *out, const float *x, const float *w, size_t n)
-{
-    unsigned char q[QUANT_BLOCK];
-    for (size_t i = 0; i + QUANT_BLOCK <= n; i += QUANT_BLOCK, out += Q4_1_BYTES) {
-        encode_offset(out, q, x + i, w ? w + i : NULL, 15);
-        pack_nibbles(out + 4, q);
-    }
-}
-
-void quant_encode_q5_0(unsigned char *out, const float *x, const float *w, size_t n)
-{
-    unsigned char q[QUANT_BLOCK];
-    for (size_t i = 0; i + QUANT_BLOCK <= n; i += QUANT_BLOCK, out += Q5_0_BYTES) {
-        quant_put16(out, encode_centred(q, x + i, w ? w + i : NULL, 16));
-        pack_fifth(out + 2, q);
-        pack_nibbles(out + 6, q);
-    }
-}
-
-void quant_encode_q5_1(unsigned char *out, const float *x, const float *w, size_t n)
-{
-    unsigned char q[QUANT_BLOCK];
-    for (size_t i = 0; i + QUANT_BLOCK <= n; i += QUANT_BLOCK, out += Q5_1_BYTES) {
-        encode_offset(out, q, x + i, w ? w + i : NULL, 31);
-        pack_fifth(out + 4, q);
-        pack_nibbles(out + 8, q);
+    for (; n >= QUANT_BLOCK; n -= QUANT_BLOCK, x += QUANT_BLOCK, out += Q4_0_BYTES) {
+        float m = 0;
+        for (size_t i = 0; i < QUANT_BLOCK; i++)
+            m = fabsf(x[i]) > fabsf(m) ? x[i] : m;
+        float d = m / -8.0f, id = d != 0 ? 1.0f / d : 0.0f;
+        quant_put16(out, f16_from_f32(d));
+        for (size_t i = 0; i < QUANT_BLOCK / 2; i++)
+            out[2 + i] =
+                (unsigned char)(nibble_of(x[i] * id) | nibble_of(x[i + QUANT_BLOCK / 2] * id) << 4);
     }
 }

@@ -60,17 +60,7 @@ void quant_decode_q5_k(float *out, const unsigned char *in, size_t n);
 void quant_decode_q6_k(float *out, const unsigned char *in, size_t n);
 void quant_decode_iq4_xs(float *out, const unsigned char *in, size_t n);
 
-/* Unpack the 6-bit scale and minimum of sub-block s from the 12 bytes of a Q4_K or Q5_K block. */
-void quant_k_scales(unsigned *scale, unsigned *min, const unsigned char *p, unsigned s);
-
-/* w: weights of the square errors, one for each value, or NULL. */
-void quant_encode_q4_0(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q4_1(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q5_0(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q5_1(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q8_0(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q4_k(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q5_k(unsigned char *out, const float *x, const float *w, size_t n);
-void quant_encode_q6_k(unsigned char *out, const float *x, const float *w, size_t n);
+void quant_encode_q4_0(unsigned char *out, const float *x, size_t n);
+void quant_encode_q8_0(unsigned char *out, const float *x, size_t n);
 
 #endif

@@ -42,7 +42,8 @@ void quant_decode_q3_k(float *out, const unsigned char *in, size_t n)
     }
 }
 
-void quant_k_scales(unsigned *scale, unsigned *min, const unsigned char *p, unsigned s)
+/* Unpack the 6-bit scale and minimum of sub-block s from the 12 bytes of a Q4_K or Q5_K block. */
+static void quant_k_scales(unsigned *scale, unsigned *min, const unsigned char *p, unsigned s)
 {
     if (s < 4) {
         *scale = p[s] & 63u;

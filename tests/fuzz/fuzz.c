@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
@@ -141,7 +142,7 @@ static int fuzz_tiny_type(const struct tensor *t, int type)
     return t->ndim < 2 || t->shape[1] % values ? W_F32 : type;
 }
 
-/* Write the data of a tensor, which is F32. */
+/* Write the data of a tensor, which is F32, or any bytes for a type that is only read. */
 static void fuzz_tiny_data(struct ggufw *g, const struct tensor *t, int type)
 {
     static unsigned char packed[1 << 17];
@@ -153,7 +154,9 @@ static void fuzz_tiny_data(struct ggufw *g, const struct tensor *t, int type)
     }
     CHECK(n <= sizeof(x) / sizeof(*x) && wtype_block(type, &values, &bytes));
     memcpy(x, t->data, t->bytes);
-    quant_encode(packed, type, x, NULL, n);
+    for (size_t i = 0; i < sizeof(packed); i++)
+        packed[i] = (unsigned char)rand_u64(1, i);
+    quant_encode(packed, type, x, n);
     ggufw_data(g, packed, n / values * bytes);
 }
 

@@ -46,7 +46,7 @@ if [ -e "${info#* }" ]; then
     done
     grep -q -e '--context: expected at most 1024, the context' "$dir/err" || fail "info -c 1025"
     # 0 is not a context, and no command takes more than 64 threads.
-    for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl' 'imatrix'; do
+    for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl'; do
         # shellcheck disable=SC2086
         expect 2 $line -c 0
         grep -q -e '--context: expected .*1.*, found 0' "$dir/err" || fail "$line -c 0: $(cat "$dir/err")"

@@ -1,4 +1,4 @@
-/* t_command_faults.c - convert, imatrix, info and explain as commands, while the n-th allocation
+/* t_command_faults.c - convert, info and explain as commands, while the n-th allocation
  * fails and while a file is cut short before the n-th allocation, for every n: one line names what
  * is wrong, nothing is left behind, and nothing leaks. */
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 enum { ROOM = 4096, LISTED = 1024 };
 
-static char model[64], gguf[96], text[96], importance[96], out[96], lines[96], weights[96];
+static char model[64], gguf[96], out[96], lines[96], weights[96];
 static unsigned char bytes[1 << 20];
 static const char *cut_path;
 
@@ -179,44 +179,28 @@ int main(void)
 {
     snprintf(model, sizeof(model), "%s", tiny_make());
     snprintf(gguf, sizeof(gguf), "%s/model.gguf", model);
-    snprintf(text, sizeof(text), "%s/text", model);
-    snprintf(importance, sizeof(importance), "%s/importance", model);
     snprintf(out, sizeof(out), "%s/out", model);
     snprintf(lines, sizeof(lines), "%s/lines", model);
-    spill(text, "Sixteen tokens and a few more.", 30);
-    char *measure[] = {
-        "imatrix", "-m", model, "-f", text, "-o", out, "-c", "16", "-t", "1", NULL
-    };
-    check_memory(&cmd_imatrix, measure);
-    CHECK(rename(out, importance) == 0);
     char *machine[] = { "info", "--json", NULL };
     check_shown(&cmd_info, machine);
-    char *show[] = { "info", importance, "--json", "--tensors", NULL };
-    check_shown(&cmd_info, show);
     char *memory[] = { "memory", "-o", "json", NULL };
     check_shown(&cmd_bench_memory, memory);
-    char *quantise[] = { "convert",  model, out, "--type", "q4_K_M", "--imatrix",
-                         importance, "-t",  "1", "-q",     NULL };
+    char *quantise[] = { "convert", model, out, "--type", "q4_0", "-t", "1", "-q", NULL };
     check_memory(&cmd_convert, quantise);
     CHECK(rename(out, gguf) == 0);
-    show[1] = gguf;
+    char *show[] = { "info", gguf, "--json", "--tensors", NULL };
     check_shown(&cmd_info, show);
-    quantise[1] = measure[2] = gguf;
+    quantise[1] = gguf;
     check_cut(&cmd_convert, quantise, gguf);
-    check_cut(&cmd_convert, quantise, importance);
-    check_cut(&cmd_imatrix, measure, gguf);
-    quantise[1] = measure[2] = model;
+    quantise[1] = model;
     snprintf(weights, sizeof(weights), "%s/model.safetensors", model);
     check_cut(&cmd_convert, quantise, weights);
-    check_cut(&cmd_imatrix, measure, weights);
     check_many(200, "model.gguf.copy: another process cut it short\n");
     check_many(LISTED, "mizzle: a file of a model: another process cut it short\n");
     char *look[] = { "explain", "-m",      model, "-p",     "to", "-n", "1", "--policy",
                      "never",   "--cloud", "off", "--html", out,  "-t", "1", NULL };
     check_memory(&cmd_explain, look);
     unlink(gguf);
-    unlink(text);
-    unlink(importance);
     unlink(out);
     unlink(lines);
     tiny_remove();

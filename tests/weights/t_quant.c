@@ -1,6 +1,8 @@
-/* t_quant.c - GGUF's block types against cases worked out by hand and against plain double
- * arithmetic. */
+/* t_quant.c - the types that are written, against cases worked out by hand, plain double arithmetic
+ * and, on the test data, the bytes of ggml. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -22,12 +24,12 @@ static void test_q8_0(void)
     float x[BLOCK] = { 127, -127, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 0.49999997f, 126.5f };
     static const int want[9] = { 127, -127, 1, -1, 2, 3, -3, 0, 127 };
     unsigned char q[34], zero[34] = { 0 };
-    quant_encode(q, W_Q8_0, x, NULL, BLOCK);
+    quant_encode(q, W_Q8_0, x, BLOCK);
     CHECK(get16(q) == 0x3c00);
     for (int i = 0; i < BLOCK; i++)
         CHECK((int8_t)q[2 + i] == (i < 9 ? want[i] : 0));
     memset(x, 0, sizeof(x));
-    quant_encode(q, W_Q8_0, x, NULL, BLOCK);
+    quant_encode(q, W_Q8_0, x, BLOCK);
     CHECK(memcmp(q, zero, sizeof(q)) == 0);
     /* a stored -128 is a value like any other */
     q[0] = 0;
@@ -45,7 +47,7 @@ static void test_q4_0(void)
     unsigned char q[18];
     x[16] = -7.9f; /* the high nibble of the first byte */
     x[17] = 8;     /* as large as -8 but later, so it does not decide the sign */
-    quant_encode(q, W_Q4_0, x, NULL, BLOCK);
+    quant_encode(q, W_Q4_0, x, BLOCK);
     CHECK(get16(q) == 0x3c00);
     for (int i = 0; i < 6; i++)
         CHECK((q[2 + i] & 15) == want[i]);
@@ -53,7 +55,7 @@ static void test_q4_0(void)
     /* the largest is +4, so d = -0.5 */
     memset(x, 0, sizeof(x));
     x[5] = 4;
-    quant_encode(q, W_Q4_0, x, NULL, BLOCK);
+    quant_encode(q, W_Q4_0, x, BLOCK);
     CHECK(get16(q) == 0xb800 && (q[7] & 15) == 0 && (q[2] & 15) == 8);
     quant_decode(y, W_Q4_0, q, BLOCK);
     CHECK(y[5] == 4 && y[0] == 0 && y[21] == 0);
@@ -79,20 +81,20 @@ static void test_halves(void)
         float x;
         unsigned char q[2];
         memcpy(&x, &cases[i].bits, sizeof(x));
-        quant_encode(q, W_BF16, &x, NULL, 1);
+        quant_encode(q, W_BF16, &x, 1);
         CHECK(get16(q) == cases[i].bf16);
-        quant_encode(q, W_F16, &x, NULL, 1);
+        quant_encode(q, W_F16, &x, 1);
         CHECK(get16(q) == cases[i].f16);
     }
     unsigned char q[2];
     float nan = NAN;
-    quant_encode(q, W_BF16, &nan, NULL, 1);
+    quant_encode(q, W_BF16, &nan, 1);
     CHECK((get16(q) & 0x7fc0) == 0x7fc0);
     uint32_t signalling = 0x7f800001;
     memcpy(&nan, &signalling, sizeof(nan));
-    quant_encode(q, W_BF16, &nan, NULL, 1);
+    quant_encode(q, W_BF16, &nan, 1);
     CHECK((get16(q) & 0x7fc0) == 0x7fc0);
-    quant_encode(q, W_F16, &nan, NULL, 1);
+    quant_encode(q, W_F16, &nan, 1);
     CHECK((get16(q) & 0x7c00) == 0x7c00 && (get16(q) & 0x3ff));
 }
 
@@ -108,8 +110,8 @@ static void test_random(void)
             if (fabsf(x[i]) > fabsf(max))
                 max = x[i];
         }
-        quant_encode(q8, W_Q8_0, x, NULL, BLOCK);
-        quant_encode(q4, W_Q4_0, x, NULL, BLOCK);
+        quant_encode(q8, W_Q8_0, x, BLOCK);
+        quant_encode(q4, W_Q4_0, x, BLOCK);
         float d8 = fabsf(max) / 127, d4 = max / -8;
         CHECK(get16(q8) == f16_from_f32(d8) && get16(q4) == f16_from_f32(d4));
         for (int i = 0; i < BLOCK; i++) {
@@ -132,8 +134,8 @@ static void test_wild(void)
     for (size_t k = 0; k < sizeof(wild) / sizeof(*wild); k++) {
         for (int i = 0; i < BLOCK; i++)
             x[i] = i % 2 ? wild[k] : 1e-45f;
-        quant_encode(q, W_Q8_0, x, NULL, BLOCK);
-        quant_encode(q, W_Q4_0, x, NULL, BLOCK);
+        quant_encode(q, W_Q8_0, x, BLOCK);
+        quant_encode(q, W_Q4_0, x, BLOCK);
     }
     CHECK(quant_known(W_Q4_0) && !quant_known(16));
 }
@@ -145,7 +147,7 @@ static void test_floats(void)
     unsigned char q[68];
     for (int i = 0; i < 64; i++)
         x[i] = (float)(i - 20);
-    quant_encode(q, W_Q8_0, x, NULL, 64);
+    quant_encode(q, W_Q8_0, x, 64);
     struct tensor t = {
         .name = "t", .type = W_Q8_0, .ndim = 1, .shape = { 64 }, .data = q, .bytes = sizeof(q)
     };
@@ -166,6 +168,35 @@ static void test_floats(void)
     CHECK(!wtype_parse(&type, "q4_") && !wtype_parse(&type, "") && !wtype_name(4));
 }
 
+/* Write each tensor of a file of ggml's from its source in F32: the bytes must be the file's. */
+static bool test_files(void)
+{
+    static const char *const names[] = { "src-f32", "f16", "bf16", "q8_0", "q4_0" };
+    const char *root = getenv("MIZZLE_TESTDATA");
+    struct weights *src = NULL, *w;
+    struct err err;
+    char path[512];
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/weights/kquants/%s.gguf", root ? root : "../shared/data",
+                 names[i]);
+        if (weights_open(&w, path, &err) != OK)
+            return false;
+        src = src ? src : w;
+        for (size_t k = 0; k < weights_ntensors(w); k++) {
+            const struct tensor *t = weights_tensor(w, k), *s = weights_find(src, t->name);
+            unsigned char *q = malloc(t->bytes);
+            CHECK(s && s->type == W_F32 && q);
+            quant_encode(q, t->type, s->data, s->bytes / sizeof(float));
+            CHECK(memcmp(q, t->data, t->bytes) == 0);
+            free(q);
+        }
+        if (w != src)
+            weights_close(w);
+    }
+    weights_close(src);
+    return true;
+}
+
 int main(void)
 {
     test_q8_0();
@@ -174,5 +205,9 @@ int main(void)
     test_random();
     test_wild();
     test_floats();
+    if (!test_files()) {
+        puts("SKIP: no weights/kquants/src-f32.gguf at $MIZZLE_TESTDATA (default ../shared/data)");
+        return 77;
+    }
     return 0;
 }

@@ -110,7 +110,7 @@ static int write_tensors(struct ggufw *g, const struct train *t, struct err *err
             ggufw_data(g, x->value, count * sizeof(float));
             continue;
         }
-        quant_encode(bytes, W_Q8_0, x->value, NULL, count);
+        quant_encode(bytes, W_Q8_0, x->value, count);
         ggufw_data(g, bytes, count / Q8_BLOCK * Q8_BYTES);
     }
     free(bytes);

@@ -10,7 +10,6 @@
 #include "kernels/sys/base.h"
 #include "weights/weights.h"
 
-struct imatrix;
 struct pth;
 
 /* An open file: exactly one of w and p is set. */
@@ -95,13 +94,5 @@ struct str info_tokenizer(const struct info_source *s, const struct info_model *
 void info_print(const struct info_source *s, const struct info_model *m, bool list);
 int info_print_json(const struct info_source *s, const struct info_model *m, bool list,
                     struct err *err);
-
-/* True for what may be an importance matrix: a GGUF file of that type, or, if w is NULL because the
- * file cannot be opened as weights, a name in which "imatrix" occurs or that ends in .dat. */
-bool info_may_be_imatrix(const char *path, const struct weights *w);
-/* Print what an importance matrix is; with list, every matrix too. As JSON: ERR_NOMEM, and nothing
- * is printed. */
-void info_print_imatrix(const char *path, const struct imatrix *m, bool list);
-int info_print_imatrix_json(const char *path, const struct imatrix *m, bool list, struct err *err);
 
 #endif
