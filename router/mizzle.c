@@ -16,7 +16,6 @@
 #include "router/decode/stops.h"
 #include "router/engine.h"
 #include "router/mizzle_internal.h"
-#include "router/prompt_cache.h"
 #include "router/routing.h"
 
 enum { CONTEXT = 4096, ERR_BUSY = -MIZZLE_BUSY };
@@ -38,7 +37,6 @@ struct mizzle {
     struct routing routing;
     struct session *session;
     struct sampler *sampler;
-    struct prompt_cache cache;
     size_t max_tokens;
     uint64_t seed;
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
@@ -202,8 +200,6 @@ struct mizzle_call {
     bool (*on_token)(void *arg, const struct mizzle_token *t);
     void (*on_reading)(void *arg, size_t done, size_t all);
     void *arg;
-    double load_ms;       /* time spent on the prompt's cache file before decode_run */
-    size_t prompt_cached; /* tokens that came from it */
 };
 
 /* Callback of decode_run: report how much of the prompt is evaluated. */
@@ -233,7 +229,7 @@ static bool mizzle_emit(void *arg, const struct decode_token *t)
         .id = t->id,
         .source = (int)t->source,
         .score = (double)t->score,
-        .ms = t->ms + (t->pos ? 0 : c->load_ms),
+        .ms = t->ms,
         .fault = t->fault,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .end = t->eog,
@@ -302,17 +298,6 @@ static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err
                    most, n);
 }
 
-/* Load what the prompt's cache file has of it. */
-static int mizzle_load_cache(struct mizzle *m, struct mizzle_call *call, const char *path,
-                             const uint32_t *ids, size_t n, struct err *err)
-{
-    uint64_t clock = os_now_ns();
-    int rc = prompt_cache_load(&m->cache, &call->prompt_cached, m->session, path, ids, n,
-                               m->engine.pool, err);
-    call->load_ms = (double)(os_now_ns() - clock) / 1e6;
-    return rc;
-}
-
 /* Encode the prompt and run the decoding loop. */
 static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
                                struct decode_stats *stats, const struct mizzle_prompt *p,
@@ -350,22 +335,11 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     stats->prompt_tokens = n;
     rc = mizzle_check_length(m, n, err);
     sampler_seed(m->sampler, o.seed);
-    const uint32_t *prompt = ids ? ids : p->ids;
-    if (rc == OK && p->cache_file && n)
-        rc = mizzle_load_cache(m, call, p->cache_file, prompt, n, err);
-    struct err note;
-    if (p->on_note && p->cache_file && rc == OK && prompt_cache_note(&m->cache, &note))
-        p->on_note(call->arg, note.msg);
-    if (rc == OK) {
+    if (rc == OK)
         rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
-                        routing_port(r), prompt, n, &o, err);
-        stats->ttft_ms += stats->tokens ? call->load_ms : 0;
-        stats->total_ms += call->load_ms;
-        if (p->cache_file && n)
-            prompt_cache_save(&m->cache, m->session, p->cache_file, prompt, n);
-        if (rc == OK && o.adapt)
-            rc = adapt_save(o.adapt, err);
-    }
+                        routing_port(r), ids ? ids : p->ids, n, &o, err);
+    if (rc == OK && o.adapt)
+        rc = adapt_save(o.adapt, err);
     free(ids);
     return rc;
 }
@@ -387,7 +361,7 @@ static int mizzle_generate_own(struct mizzle *m, const struct mizzle_prompt *fro
     int rc = mizzle_read_prompt(&p, from, err);
     if (rc == OK)
         rc = mizzle_write_answer(m, call, &s, &p, err);
-    mizzle_write_stats(stats, &s, m->start_ms, call->prompt_cached);
+    mizzle_write_stats(stats, &s, m->start_ms);
     m->start_ms = 0;
     atomic_store(&m->stop, 0);
     mizzle_give_back(m);
@@ -420,8 +394,7 @@ int mizzle_close(struct mizzle *m)
     return -mizzle_free(m);
 }
 
-/* Take the next note: of the kernels, the routing, the prompt's cache file, the chat template or
- * the recording. */
+/* Take the next note: of the kernels, the routing, the chat template or the recording. */
 static bool mizzle_next_note(struct mizzle *m, struct err *note)
 {
     if (!m->blas_told) {
@@ -429,7 +402,7 @@ static bool mizzle_next_note(struct mizzle *m, struct err *note)
         if (engine_note(&m->engine.kernels, note))
             return true;
     }
-    if (routing_note(&m->routing, note) || prompt_cache_note(&m->cache, note))
+    if (routing_note(&m->routing, note))
         return true;
     if (m->form == NOTE_DUE) {
         m->form = NOTE_TOLD;

@@ -251,17 +251,6 @@ struct mizzle_prompt {
     /* Called while the prompt is evaluated, with the arg of mizzle_generate: `done` of its `all`
      * tokens are evaluated. May be NULL. */
     void (*on_reading)(void *arg, size_t done, size_t all);
-    /* A file that keeps the evaluated prompt for the next call or program, or NULL. It holds the
-     * text of the prompt, and only its owner can read it. The tokens with which both prompts begin
-     * are not evaluated again; the answer is the same. The file is replaced after the answer unless
-     * it begins with this prompt. It serves one model and KV type: another one, like a damaged
-     * file, is ignored and replaced, and on_note or mizzle_note says so; mizzle_note also says if
-     * the file cannot be replaced. MIZZLE_IO if it can clearly not be created, MIZZLE_ARG if it is
-     * something else than such a file. */
-    const char *cache_file;
-    /* Called before the prompt is evaluated, with the arg of mizzle_generate, for the note that
-     * cache_file is ignored. NULL: mizzle_note returns it after the answer. */
-    void (*on_note)(void *arg, const char *message);
 };
 
 /* Who wrote a token: the small model, the cloud, or the small model because the cloud, which should
@@ -318,10 +307,9 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;        /* evaluations after that of the prompt */
-    size_t drafted;       /* tokens of drafts that were evaluated */
-    size_t accepted;      /* those of them that were used, if only for a while */
-    size_t prompt_cached; /* tokens of the prompt that were loaded from cache_file */
+    size_t passes;   /* evaluations after that of the prompt */
+    size_t drafted;  /* tokens of drafts that were evaluated */
+    size_t accepted; /* those of them that were used, if only for a while */
     /* What was asked with `audit` once the answer was there. Its calls, tokens and time are in none
      * of the counts above, its bytes and its cost are. */
     struct mizzle_audit {

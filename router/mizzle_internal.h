@@ -19,8 +19,7 @@ int mizzle_read_prompt(struct mizzle_prompt *out, const struct mizzle_prompt *in
  * -MIZZLE_BUSY. A struct whose size is invalid is not written; stats must have been checked with
  * mizzle_has_room. */
 void mizzle_write_error(struct mizzle_error *out, int code, const char *line);
-void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms,
-                        size_t prompt_cached);
+void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms);
 /* True if stats is NULL or has a valid size. */
 bool mizzle_has_room(const struct mizzle_stats *stats);
 

@@ -100,8 +100,7 @@ bool mizzle_has_room(const struct mizzle_stats *stats)
     return !stats || mizzle_sane(stats->size);
 }
 
-void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms,
-                        size_t prompt_cached)
+void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms)
 {
     if (!out)
         return;
@@ -140,7 +139,6 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
         .passes = s->passes,
         .drafted = s->drafted,
         .accepted = s->accepted,
-        .prompt_cached = prompt_cached,
         .audit = { .drawn = s->audit.drawn,
                    .kept = s->audit.kept,
                    .missed = s->audit.missed,

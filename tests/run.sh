@@ -90,7 +90,7 @@ for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
     wanted "$name" || continue
     case $name in
     */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli | */t_bench | */t_page | \
-        */t_exercises | */t_embed | */t_int8 | */t_types | */t_session_exact | */t_session_file | \
+        */t_exercises | */t_embed | */t_int8 | */t_types | */t_session_exact | \
         */t_kernels | */t_ahead | */t_chat_jinja | */t_explain_page | */t_eval_*)
         slow="$slow $name"
         ;;

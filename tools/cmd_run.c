@@ -24,7 +24,7 @@
 #include "tools/run/token_view.h"
 
 static struct {
-    const char *prompt, *file, *system, *cache;
+    const char *prompt, *file, *system;
     struct option_list stops;
     size_t max_tokens, context, question;
     bool chat, json, plain, quiet;
@@ -57,10 +57,6 @@ static const struct option_group text_opts = {
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
-        { "--prompt-cache", NULL, OPTION_STR, &options.cache, "FILE",
-          "Keep the evaluated prompt in FILE, and do not evaluate again what the next prompt has "
-          "in common with it; in a conversation, that of the first turn. FILE holds the prompt "
-          "itself, which its owner can read (default: none)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
           "End the answer where this text would appear; may be given 16 times (default: none)" },
         OPTION_END,
@@ -138,7 +134,6 @@ struct run {
     struct decode_audit audit;      /* of all answers, like learnt and signs */
     size_t learnt;                  /* answers from which the router has learnt */
     struct signs signs;
-    bool answered; /* the first prompt has been answered */
 };
 
 /* Callback of mizzle_generate: show how much of the prompt is evaluated. */
@@ -149,15 +144,6 @@ static void on_reading(void *arg, size_t done, size_t all)
         progress_counted(&r->progress, done, all);
     if (done == all)
         progress_wipe(&r->progress);
-}
-
-/* Callback of mizzle_generate: say what is worth knowing before the prompt is evaluated. */
-static void cmd_run_on_note(void *arg, const char *message)
-{
-    struct run *r = arg;
-    options_as_typed(&r->note, &cmd_run, message);
-    if (!options.quiet)
-        fprintf(stderr, "mizzle: %s\n", r->note.msg);
 }
 
 /* Callback of mizzle_generate: show a token, and keep the text of a conversation. */
@@ -222,9 +208,6 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
     p->size = sizeof(*p);
     p->on_reading = on_reading;
-    p->on_note = cmd_run_on_note;
-    p->cache_file = r->answered ? NULL : options.cache;
-    r->answered = true;
     token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),
                      stops);
     r->json = (struct json_events){ 0 };
@@ -456,8 +439,8 @@ const struct command cmd_run = {
         "with --adapt, edge_id is null for tokens of the cloud with --ahead 0, and for those that "
         "took no call of their own, because an earlier reply, the memo or the store held them. A "
         "fallback has a reason and a message, too. The last line sums up: among others "
-        "prompt_cached (tokens of the prompt that --prompt-cache had), ttft_ms, start_ms (to "
-        "reach the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
+        "ttft_ms, start_ms (to reach the cloud, before the rest), router_ms, edge_ms and cloud_ms "
+        "(scoring, the small "
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. With --audit or --adapt it has "

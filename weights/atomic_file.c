@@ -110,12 +110,10 @@ static void atomic_file_regroup(int fd, const struct stat *old)
 
 /* Open a new file beside the final one. The process id and a number in its name keep writers apart.
  * old: what it will replace, or NULL; the new file allows no more. */
-static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode,
-                              const struct stat *old)
+static int atomic_file_create(struct atomic_file *p, size_t room, const struct stat *old)
 {
     int fd = -1;
-    if (old)
-        mode &= old->st_mode;
+    mode_t mode = old ? old->st_mode & 0666 : 0666;
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
         snprintf(p->temp, room, "%s.%ld.%u.part", p->path, (long)getpid(), i);
         fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -127,8 +125,7 @@ static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode,
     return fd;
 }
 
-/* Create the unfinished file. */
-static int atomic_file_begin(struct atomic_file *p, const char *path, bool private, struct err *err)
+int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
 {
     struct stat st;
     *p = (struct atomic_file){ 0 };
@@ -144,7 +141,7 @@ static int atomic_file_begin(struct atomic_file *p, const char *path, bool priva
         code = err_set(err, ERR_IO, "%s: expected a regular file to replace, found %s", path,
                        S_ISDIR(st.st_mode) ? "a folder" : "something else");
     } else {
-        fd = atomic_file_create(p, room, private ? 0600 : 0666, exists && !private ? &st : NULL);
+        fd = atomic_file_create(p, room, exists ? &st : NULL);
         p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (!p->f)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
@@ -161,16 +158,6 @@ static int atomic_file_begin(struct atomic_file *p, const char *path, bool priva
     free(p->temp);
     *p = (struct atomic_file){ 0 };
     return code;
-}
-
-int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
-{
-    return atomic_file_begin(p, path, false, err);
-}
-
-int atomic_file_open_private(struct atomic_file *p, const char *path, struct err *err)
-{
-    return atomic_file_begin(p, path, true, err);
 }
 
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)

@@ -24,8 +24,6 @@ struct atomic_file {
 
 /* Create the unfinished file. On ERR_IO or ERR_NOMEM nothing is left behind. */
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
-/* The same, for a file that only its owner may read and write, whatever it replaces. */
-int atomic_file_open_private(struct atomic_file *p, const char *path, struct err *err);
 
 /* With commit, flush to disk and rename; without, delete. When that fails, nothing is left and
  * ERR_IO is returned. */

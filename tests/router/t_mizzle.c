@@ -178,6 +178,29 @@ static void test_busy_and_stop(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
+static void stop_reading(void *arg, size_t done, size_t all)
+{
+    struct seen *s = arg;
+    CHECK(s->n == 0 && done <= all && all == 240);
+    if (done < all)
+        mizzle_stop(s->m);
+}
+
+/* mizzle_stop ends a call while the prompt is read, which takes more than one pass. */
+static void test_stop_reading(void)
+{
+    struct mizzle *m = open_with(&base), *other = open_with(&base);
+    char text[241] = "";
+    struct seen cut = { .m = m }, whole = { 0 }, again = { 0 };
+    memset(text, 'x', 240);
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = text, .on_reading = stop_reading };
+    CHECK(mizzle_generate(m, &p, on_token, &cut, NULL, NULL) == MIZZLE_STOPPED && cut.n == 0);
+    CHECK(write_text(other, text, &whole, NULL) == MIZZLE_OK && whole.n > 0);
+    CHECK(write_text(m, text, &again, NULL) == MIZZLE_OK && again.n == whole.n);
+    CHECK(memcmp(again.ids, whole.ids, sizeof(again.ids)) == 0);
+    CHECK(mizzle_close(m) == MIZZLE_OK && mizzle_close(other) == MIZZLE_OK);
+}
+
 /* Thread: stop the handle after a moment. */
 static void *stop_soon(void *arg)
 {
@@ -440,6 +463,7 @@ int main(void)
     CHECK(stand_in_open(&cloud, &so, &err) == OK);
     test_seed();
     test_busy_and_stop();
+    test_stop_reading();
     test_stop_waiting();
     test_stop_opening();
     test_side_by_side();

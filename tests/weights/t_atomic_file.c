@@ -14,11 +14,11 @@ static char folder[] = "/tmp/t_atomic_file_XXXXXX", path[64], name[64];
 static struct err err;
 
 /* Write a file and return its permissions. */
-static unsigned save(const char *to, bool private)
+static unsigned save(const char *to)
 {
     struct atomic_file f;
     struct stat st;
-    CHECK((private ? atomic_file_open_private : atomic_file_open)(&f, to, &err) == OK);
+    CHECK(atomic_file_open(&f, to, &err) == OK);
     CHECK(fputs("new", f.f) >= 0 && atomic_file_close(&f, true, &err) == OK);
     CHECK(stat(to, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 3);
     return st.st_mode & 07777;
@@ -32,8 +32,7 @@ static void create(mode_t mode)
     CHECK(f && fclose(f) == 0 && chmod(path, mode) == 0);
 }
 
-/* A new file follows the umask; one that replaces another allows no more than that did either. A
- * private file is its owner's in any case. */
+/* A new file follows the umask; one that replaces another allows no more than that did either. */
 static void test_kept(void)
 {
     static const mode_t modes[][2] = { { 0600, 0600 }, { 0400, 0400 },  { 0640, 0640 },
@@ -41,14 +40,11 @@ static void test_kept(void)
                                        { 0604, 0600 }, { 04755, 0640 }, { 0606, 0600 } };
     umask(027);
     unlink(path);
-    CHECK(save(path, false) == 0640);
-    unlink(path);
-    CHECK(save(path, true) == 0600);
+    CHECK(save(path) == 0640);
     for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
         create(modes[i][0]);
-        CHECK(save(path, false) == modes[i][1]);
-        CHECK(save(path, false) == modes[i][1]);
-        CHECK(save(path, true) == 0600);
+        CHECK(save(path) == modes[i][1]);
+        CHECK(save(path) == modes[i][1]);
     }
 }
 
@@ -71,8 +67,8 @@ static void test_link(void)
     umask(022);
     create(0600);
     CHECK(symlink(strrchr(path, '/') + 1, name) == 0);
-    CHECK(save(name, false) == 0600 && lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
-    CHECK(unlink(path) == 0 && save(name, false) == 0644 && lstat(path, &st) == 0);
+    CHECK(save(name) == 0600 && lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK(unlink(path) == 0 && save(name) == 0644 && lstat(path, &st) == 0);
     CHECK(S_ISREG(st.st_mode) && unlink(name) == 0);
 }
 
@@ -83,7 +79,7 @@ static void check_group(gid_t group, mode_t old, mode_t new)
     create(old);
     CHECK(chown(path, 0, group) == 0 && chown(folder, 65534, 65534) == 0);
     CHECK(setgroups(0, NULL) == 0 && setegid(65534) == 0 && seteuid(65534) == 0);
-    CHECK(save(path, false) == new &&stat(path, &st) == 0);
+    CHECK(save(path) == new &&stat(path, &st) == 0);
     CHECK(st.st_uid == 65534 && st.st_gid == 65534);
     CHECK(seteuid(0) == 0 && setegid(0) == 0 && chown(folder, 0, 0) == 0);
 }
@@ -99,7 +95,7 @@ static void test_groups(void)
     }
     umask(002);
     create(0660);
-    CHECK(chown(path, 65534, 65534) == 0 && save(path, false) == 0660);
+    CHECK(chown(path, 65534, 65534) == 0 && save(path) == 0660);
     CHECK(stat(path, &st) == 0 && st.st_uid == 0 && st.st_gid == 65534);
     check_group(65534, 0660, 0660);
     check_group(0, 0660, 0600);

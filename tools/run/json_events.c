@@ -151,7 +151,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited,
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
     printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
-           "\"prompt_tokens\":%zu,\"prompt_cached\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,"
+           "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,"
            "\"bytes_up\":%" PRIu64 ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,"
            "\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
            "\"start_ms\":%.3f,\"passes\":%zu,\"drafted\":%zu,\"accepted\":%zu,\"ledger\":{"
@@ -159,10 +159,10 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited,
            ",\"wasted\":%" PRIu64 ",\"memo_hits\":%" PRIu64 ",\"store_hits\":%" PRIu64
            ",\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64 ",\"header_bytes_up\":%" PRIu64
            ",\"header_bytes_down\":%" PRIu64 ",\"cost\":%s,\"held\":{",
-           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->prompt_cached, s->first_ms,
-           json_events_speed(s), s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms,
-           s->start_ms, s->passes, s->drafted, s->accepted, replayed ? "true" : "false", s->calls,
-           s->committed, s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
+           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->first_ms, json_events_speed(s),
+           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->start_ms,
+           s->passes, s->drafted, s->accepted, replayed ? "true" : "false", s->calls, s->committed,
+           s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
            s->header_bytes_up, s->header_bytes_down, cost);
     json_events_put_reasons(s);
     fputs("}}", stdout);

@@ -57,9 +57,6 @@ void summary(const struct mizzle_stats *s, bool replays)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
             s->first_ms);
-    if (s->prompt_cached)
-        fprintf(stderr, " with %zu of %zu prompt tokens from the cache", s->prompt_cached,
-                s->prompt_tokens);
     if (s->start_ms >= 1)
         fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
     if (s->drafted)
