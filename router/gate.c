@@ -14,10 +14,9 @@ bool gate_counts_bytes(const struct gate *g)
     return g->caps && g->caps->limits.upload != UINT64_MAX;
 }
 
-void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n,
-                bool paced)
+void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n)
 {
-    *t = (struct gate_text){ .factor = price_pace_factor(&g->pace), .paced = paced };
+    *t = (struct gate_text){ 0 };
     if (!g->caps)
         return;
     caps_text(g->caps, prompt, n);
@@ -73,8 +72,6 @@ static void gate_release(struct gate *g, struct gate_text *t)
 void gate_end(struct gate *g, struct gate_text *t)
 {
     gate_release(g, t);
-    if (t->paced && g->caps)
-        price_pace_ended(&g->pace, &g->caps->limits, &g->caps->count);
     private_text_end(&t->spans);
 }
 

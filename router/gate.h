@@ -13,7 +13,6 @@
 #include "kernels/sys/base.h"
 #include "router/breaker.h"
 #include "router/caps.h"
-#include "router/price.h"
 #include "router/private.h"
 
 enum gate_reason {
@@ -43,10 +42,9 @@ struct gate {
     uint64_t wasted;
     size_t out; /* calls in flight */
     struct breaker breaker;
-    struct price_pace pace; /* over the answers with policy price; all zero: none */
-    unsigned audit_faults;  /* of audits, in a row, since a text's call was answered */
-    bool refused;           /* off for all texts */
-    struct err fault;       /* the latest fault */
+    unsigned audit_faults; /* of audits, in a row, since a text's call was answered */
+    bool refused;          /* off for all texts */
+    struct err fault;      /* the latest fault */
 };
 
 struct gate_text { /* of one text, several of which may be written at the same time */
@@ -58,14 +56,11 @@ struct gate_text { /* of one text, several of which may be written at the same t
     uint64_t cost;              /* of its calls; pico, as in caps.h */
     struct caps_count reserved; /* its part of the gate's, of one call at most */
     bool probing;
-    double factor; /* by which the worth of its calls is divided (price.h) */
-    bool paced;    /* it is one of the answers of the pace */
     struct private_text spans;
 };
 
-/* Begin a text with prompt[n]. paced: it counts among the answers of the pace. */
-void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n,
-                bool paced);
+/* Begin a text with prompt[n]. */
+void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
 /* End it, if it was begun; what is reserved for a call without a result is free again. */
 void gate_end(struct gate *g, struct gate_text *t);
 /* True when ids[n], a prefix of this text, must not be sent (private_holds). */

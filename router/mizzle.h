@@ -184,9 +184,6 @@ struct mizzle_options {
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
     double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
-    uint64_t pace;     /* spread max_cloud_tokens, max_upload_bytes and cloud_budget over this many
-                          answers of mizzle_generate: worth falls as far as is necessary; 0:
-                          first come, first served. Needs one of these limits, and worth */
 
     /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
      * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the

@@ -40,33 +40,4 @@ void price_set(struct price *out, double worth, const struct caps_price *tokens,
  * gain, 1. */
 float price_score(const struct price *p, const struct price_odds *odds, size_t n, size_t warm);
 
-/* Spreads the caps over a number of answers, which would else spend them first come, first served:
- * what their calls are worth is divided by one factor.
- *
- * Each answer may spend an equal part of what the caps have left: its target. An answer that spends
- * more raises the factor, one that spends less lowers it, never below 1; of several caps the
- * scarcest counts. So the calls that pay least are left out in all answers alike, instead of all
- * calls of the last ones.
- *
- * The factor is fixed while an answer is written and changes when it ends, by committed calls
- * alone. So it depends neither on decoding ahead nor on drafts, and the same answers in the same
- * order have the same factors on every machine.
- *
- * Source: adaptive pacing, a dual ascent with one multiplier (Balseiro and Gur 2019, Management
- * Science 65(9)). Its step is 1/i at answer i, which settles within ten answers, and stays at 1/25,
- * which follows questions that become harder or easier. */
-struct price_pace {          /* plain data; all zero: no pace */
-    uint64_t answers;        /* over which the caps are spread; beyond, each is as the last one */
-    uint64_t ended;          /* of these */
-    double level;            /* natural logarithm of the factor, 0 or more */
-    struct caps_count spent; /* by all answers that have ended */
-};
-
-/* Return the factor for the next answer, 1 or more; without pace 1. */
-double price_pace_factor(const struct price_pace *p);
-/* Note that an answer has ended, when the counts of the caps are these. Without pace nothing
- * happens. */
-void price_pace_ended(struct price_pace *p, const struct caps_limits *l,
-                      const struct caps_count *now);
-
 #endif

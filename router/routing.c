@@ -73,22 +73,6 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     return OK;
 }
 
-/* Set up the pace of the answers. The policy and the limits are open. */
-static int routing_open_pace(struct routing *r, uint64_t answers, struct err *err)
-{
-    const struct caps_limits *l = &r->caps.limits;
-    if (answers && r->policy != POLICY_PRICE)
-        return err_set(err, ERR_ARG,
-                       "pace: expected policy price, which needs worth and a router, found %s",
-                       policy_name(r->policy));
-    if (answers && !caps_limited(l))
-        return err_set(err, ERR_ARG,
-                       "pace: expected max_cloud_tokens, max_upload_bytes or cloud_budget with "
-                       "it, found none");
-    r->gate.pace = (struct price_pace){ .answers = answers };
-    return OK;
-}
-
 /* Refuse amounts and times that are none. */
 static int routing_check_worth(const struct mizzle_options *o, struct err *err)
 {
@@ -431,8 +415,6 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
         rc = routing_read_drafts(r, o, err);
     if (rc == OK)
         rc = routing_open_limits(r, o, err);
-    if (rc == OK)
-        rc = routing_open_pace(r, o->pace, err);
     if (rc == OK)
         rc = private_open(&r->spans, &p, e->tokenizer, err);
     if (rc == OK)

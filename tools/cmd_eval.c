@@ -50,7 +50,6 @@ static const struct option_group task_opts = {
         { "--count", NULL, OPTION_COUNT, &options.count, "M",
           "Ask M of them at most (default: all that are left)" },
         OPTION_ROW_PARALLEL,
-        OPTION_ROW_PACE,
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
@@ -204,7 +203,6 @@ static const char *eval_unread_routing(unsigned runs)
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--adapt", route_options.adapt, ANSWERS },
-        { "--pace", route_options.pace, ANSWERS },
         { "--parallel", engine_options.parallel, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--audit", route_options.audit > 0, ANSWERS },

@@ -53,7 +53,6 @@ static const struct option_group text_opts = {
           "anything)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
-        OPTION_ROW_PACE,
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },

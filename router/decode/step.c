@@ -241,7 +241,7 @@ const size_t *step_rows(const struct step *s, size_t *n)
 /* Begin to write. */
 static void step_start(struct step *s)
 {
-    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n, s->o->policy == POLICY_PRICE);
+    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
     s->its.limit = s->o->cloud_limit;
     s->ended = s->o->max_tokens == 0;
 }

@@ -34,9 +34,7 @@ float step_price(const struct step *s, const struct price_odds *odds, size_t at)
             break;
         }
     }
-    struct price price = s->o->price;
-    price.worth /= s->its.factor;
-    return price_score(&price, odds, at, warm);
+    return price_score(&s->o->price, odds, at, warm);
 }
 
 /* Return where the reach ends after a token of the cloud. */

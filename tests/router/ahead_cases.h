@@ -62,10 +62,8 @@ static inline void make_case(struct setup *c)
         c->limits.budget = pick(3000);
         c->limits.price = (struct caps_price){ 3, 1, 10 };
     }
-    if (c->policy == POLICY_PRICE && c->seed % 2) { /* tight: the second text pays for the first */
-        c->pace = 1 + c->seed % 4;
+    if (c->policy == POLICY_PRICE && c->seed % 2) /* tight */
         c->limits.tokens = 2 + c->seed % 10;
-    }
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);

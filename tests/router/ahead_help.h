@@ -48,7 +48,6 @@ struct setup { /* one case */
     char place[8]; /* of policy position */
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
-    uint64_t pace; /* over so many answers; 0: none */
     bool private, required;
     bool adapts; /* the router learns */
     double audit;
@@ -227,10 +226,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps,
-                             .spans = spans,
-                             .pace = { .answers = c->pace },
-                             .max_wasted = c->max_wasted };
+    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,

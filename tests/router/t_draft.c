@@ -68,7 +68,6 @@ static void compare(size_t window)
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
-    CHECK(!memcmp(&a->gate.pace, &b->gate.pace, sizeof(a->gate.pace)));
     CHECK(a->gate.refused == b->gate.refused && a->gate.out == 0 && b->gate.out == 0);
     if (window > 1)
         return;

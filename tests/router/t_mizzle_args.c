@@ -240,7 +240,6 @@ static void test_refused(void)
     BAD(policy, "position", ARG, "place: expected a number or a text, found none");
     BAD(place, "", ARG, "place: expected a number or a text, found none");
     BAD(worth, -1, ARG, "worth");
-    BAD(pace, 1, ARG, "pace: expected policy price, which needs worth");
     BAD(call_ms, (double)NAN, ARG, "call_ms");
     BAD(wait_price, (double)INFINITY, ARG, "wait_price");
     BAD(span, 2, ARG, "span");

@@ -65,16 +65,6 @@ if [ -e "${info#* }" ]; then
     done
     expect 2 run -p x --cloud off --cloud-url foo
 fi
-# A pace without what a call is worth: the option that is missing is named.
-for line in 'run -p x' 'run -p x --policy mlp' 'eval' 'eval --policy mlp'; do
-    # shellcheck disable=SC2086
-    expect 2 $line --pace 4 --max-cloud-tokens 4
-    case $line in
-    *mlp) need='policy price with --worth, found --policy mlp' ;;
-    *) need='--worth with it' ;;
-    esac
-    grep -q -e " --pace: expected $need" "$dir/err" || fail "$line --pace 4: $(cat "$dir/err")"
-done
 mkdir "$dir/folder"
 printf '\002\0\0\0\0\0\0\0{}' >"$dir/folder/part.safetensors"
 expect 3 run -p x -m "$dir/folder/part.safetensors"

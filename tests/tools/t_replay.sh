@@ -154,28 +154,6 @@ for command in run explain; do # the threshold is in the router's file
     says "mizzle $command: --span: expected more than the threshold, which is 0.5.*, found 0.1"
 done
 
-# A pace over several answers: the same, and each of them asks.
-start_cloud
-pace="eval --questions 12 --policy price --worth 0.0005 --cloud-price 1.25,0.125,10 --json -q"
-pace="$pace --max-cloud-tokens 20 --pace 12"
-for how in "--ahead 0 --cloud-url $url --record $dir/paced" "--ahead 4 --cloud-url $url" \
-    "--ahead 0 --replay $dir/paced" "--ahead 1 --replay $dir/paced --draft off"; do
-    # shellcheck disable=SC2086
-    expect 0 $pace $how
-    sed 's/"wasted":[0-9]*,//; s/"clock.*//' "$dir/out" >"$dir/second"
-    [ -s "$dir/third" ] || cp "$dir/second" "$dir/third"
-    cmp -s "$dir/second" "$dir/third" || fail "pace: $how"
-    [ "$(field calls)" -gt 10 ] && [ "$(field calls)" -le 20 ] || fail "pace: $(field calls) calls"
-done
-stop_cloud
-for args in '--worth 1 --pace 4' '--max-cloud-tokens 4 --pace 4' \
-    '--worth 1 --max-cloud-tokens 4 --pace 0'; do
-    # shellcheck disable=SC2086
-    expect 2 run --question 1 $args
-    one_line
-    says '--pace: expected'
-done
-
 # An audit: the text and its calls are those without it, from the network and from a recording,
 # which keeps its answers apart; a cap ends it, and private text keeps it away.
 rm -f "$dir/audited"

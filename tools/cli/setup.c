@@ -96,7 +96,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->call_ms = (double)route_options.call_ms;
     o->wait_price = (double)route_options.wait_price;
     o->adapt = route_options.adapt;
-    o->pace = route_options.pace;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;
@@ -166,12 +165,6 @@ int setup_check_policy(struct err *err)
     if (slot && number)
         return err_set(err, ERR_ARG, "--place: expected a text with --policy slot, found %s",
                        *place ? place : "none");
-    if (route_options.pace && policy && !price)
-        return err_set(err, ERR_ARG,
-                       "--pace: expected policy price with --worth, found --policy %s", policy);
-    if (route_options.pace && !(route_options.worth > 0))
-        return err_set(err, ERR_ARG,
-                       "--pace: expected --worth with it, which policy price needs, found none");
     if (!policy || price == (route_options.worth > 0))
         return OK;
     return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,

@@ -25,8 +25,8 @@ void setup_catch_interrupts(void);
  * struct mizzle_options. */
 void setup_stop_on_interrupt(void *unused, struct mizzle *m);
 
-/* Refuse policy price and --pace without --worth, policies position and slot without --place, and
- * --worth and --place with other policies; of eval's list, too. */
+/* Refuse policy price without --worth, policies position and slot without --place, and --worth and
+ * --place with other policies; of eval's list, too. */
 int setup_check_policy(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_ARG if --draft-max is 0, ERR_IO if there is no -m and no demo pair. */

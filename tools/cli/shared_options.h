@@ -74,13 +74,6 @@ extern struct engine_options {
             "one of this process having an eighth of its own; 1 where an option needs one after " \
             "the other)"                                                                          \
     }
-#define OPTION_ROW_PACE                                                                       \
-    {                                                                                         \
-        "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                               \
-            "With --worth: spread --max-cloud-tokens, --max-upload-bytes and --cloud-budget " \
-            "over N answers, for which worth is lowered as far as necessary (default: first " \
-            "come, first served)"                                                             \
-    }
 
 extern struct chat_options {
     const char *template; /* NULL: the model's own */
@@ -96,7 +89,6 @@ extern struct route_options {
     float max_routed;   /* as in struct mizzle_options */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
     const char *adapt;                /* file; NULL: the router does not learn */
-    size_t pace;                      /* answers that share the caps; 0: first come, first served */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */

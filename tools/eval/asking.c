@@ -478,13 +478,10 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
     return rc;
 }
 
-bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how)
+bool asking_resume(struct asking *a, const struct asked *one)
 {
-    struct routing *r = &a->routing;
     if (!one->caps)
-        return !caps_limited(&r->caps.limits);
-    caps_resume(&r->caps, one->caps);
-    if (how->policy == POLICY_PRICE && !one->left_out)
-        price_pace_ended(&r->gate.pace, &r->caps.limits, &r->caps.count);
+        return !caps_limited(&a->routing.caps.limits);
+    caps_resume(&a->routing.caps, one->caps);
     return true;
 }

@@ -161,8 +161,7 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
 int asking_take(struct asked *out, struct asking *a, struct err *err);
 /* End what is in flight: from now on, asking_take fails for answers that are not complete. */
 void asking_stop(struct asking *a);
-/* Let limits and pace be as after this answer, which was asked before in the same way. False: they
- * are not known. */
-bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how);
+/* Let the limits be as after this answer, which was asked before. False: they are not known. */
+bool asking_resume(struct asking *a, const struct asked *one);
 
 #endif

@@ -164,21 +164,6 @@ static int plan_check_adapt(const struct eval_plan *p, const struct eval_list *l
     return OK;
 }
 
-/* A pace is for one series of answers, which alone uses what the limits allow. */
-static int plan_check_pace(const struct eval_plan *p, const struct eval_list *l, struct err *err)
-{
-    size_t others = p->ntargets + p->paper;
-    for (size_t i = 0; i < l->n; i++)
-        others += l->at[i].policy != POLICY_NEVER;
-    others -= eval_list_find(l, POLICY_PRICE) != NULL;
-    others += route_options.audit > 0 && l->n > 1; /* the audit of never uses the limits, too */
-    if (!route_options.pace || !others)
-        return OK;
-    return err_set(
-        err, ERR_ARG,
-        "--pace: expected policy price alone, or without --audit with never, and no target");
-}
-
 /* Refuse what a part cannot know: what other parts have used of a limit, or which share the first
  * policy routes of all questions. */
 static int plan_check_part(const struct eval_plan *p, const struct eval_list *list,
@@ -186,12 +171,11 @@ static int plan_check_part(const struct eval_plan *p, const struct eval_list *li
 {
     const struct cloud_limit_options *l = &cloud_limit_options;
     bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(route_options.threshold);
-    if (route_options.adapt || route_options.pace || l->max_tokens != UINT64_MAX ||
-        l->max_upload != UINT64_MAX || l->budget)
-        return err_set(
-            err, ERR_ARG,
-            "--first, --count: expected without limits of the cloud, --pace and --adapt, "
-            "with which an answer depends on those before it");
+    if (route_options.adapt || l->max_tokens != UINT64_MAX || l->max_upload != UINT64_MAX ||
+        l->budget)
+        return err_set(err, ERR_ARG,
+                       "--first, --count: expected without limits of the cloud and --adapt, "
+                       "with which an answer depends on those before it");
     for (size_t i = 0; i < list->n && !shared; i++)
         if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
             return err_set(err, ERR_ARG,
@@ -208,7 +192,7 @@ int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
     int rc = route_options.adapt ? plan_check_adapt(p, l, o, err) : OK;
     if (rc == OK && (o->first || o->count))
         rc = plan_check_part(p, l, o, err);
-    return rc == OK ? plan_check_pace(p, l, err) : rc;
+    return rc;
 }
 
 /* Keep those items of the list that are asked here. */
@@ -283,7 +267,7 @@ void eval_plan_close(struct eval_plan *p)
     *p = (struct eval_plan){ 0 };
 }
 
-#define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
+#define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ""
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
@@ -301,7 +285,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
              c->up, c->cached, c->down, c->wait);
     const struct caps_limits *most = &a->routing.caps.limits;
     snprintf(limits, sizeof(limits), caps_limited(most) ? LIMITS : "none", most->tokens,
-             most->upload, most->budget, route_options.pace);
+             most->upload, most->budget);
     json_t *targets = json_array();
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));

@@ -48,7 +48,7 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
                    const struct eval_options *o, float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
-/* Refuse what --adapt, --pace, --first and --count cannot be combined with. ERR_ARG. */
+/* Refuse what --adapt, --first and --count cannot be combined with. ERR_ARG. */
 int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
                     const struct eval_options *o, struct err *err);
 /* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to

@@ -88,7 +88,6 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
     const struct eval_items *items = &run->plan->asked;
     size_t i = items->at[at];
     struct asked one;
-    const struct asking_how how = run_how(r);
     const struct eval_journal_key key = run_key(run, r, i);
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
@@ -99,7 +98,7 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t at, stru
                        r->entry->label, i);
     if (rc == OK && !found)
         rc = run_take(run, r, at, &one, err);
-    if (rc == OK && found && !asking_resume(run->asking, &one, &how))
+    if (rc == OK && found && !asking_resume(run->asking, &one))
         rc = err_set(err, ERR_FORMAT,
                      "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;

@@ -159,27 +159,22 @@ run 0 $span --policy random --share 0.2
 run 0 --questions 2 -q --cloud-tokens 4 --span 0.65 --table paper --policy random # above the least
 run 2 --policy mlp --target-cost 1 --target-routed 0.1 --cloud-price 1,1,1
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
-# A pace: no answer takes what is left for the others, and an interrupted run goes on as if it had
-# not been.
-paced="--questions 40 --policy price --worth 5e-4 --cloud-price 1.25,0.125,10 --max-cloud-tokens 40"
-paced="$paced --cloud required --json -q"
+# A limit over all answers: an interrupted run goes on with what is left of it.
+capped="--questions 40 --policy price --worth 5e-4 --cloud-price 1.25,0.125,10 --cloud required --json -q"
 # without FILE: print its lines without times
 without() {
     sed 's/,"ms":[^,]*,"ttft_ms":[^,]*,"edge_ms":[^,]*//; s/,"bytes_up":.*"trace"/,"trace"/
         s/"us":\[[^]]*\]//' "$1"
 }
-run 0 $paced
+run 0 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
 is "$(field calls) == 40 && $(field fallback) > 0"
-first=$(field accuracy)
-run 0 $paced --pace 40 --jsonl "$tmp/paced"
-is "$(field calls) > 30 && $(field calls) <= 40 && $(field accuracy) > $first"
-head -n 15 "$tmp/paced" >"$tmp/paced2"
-run 0 $paced --pace 40 --jsonl "$tmp/paced2"
-without "$tmp/paced" >"$tmp/whole"
-without "$tmp/paced2" | cmp -s - "$tmp/whole" || fail "a paced run goes on in another way"
-run 2 $paced --pace 41 --jsonl "$tmp/paced2"
+head -n 4 "$tmp/capped" >"$tmp/capped2"
+run 0 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped2"
+without "$tmp/capped" >"$tmp/whole"
+without "$tmp/capped2" | cmp -s - "$tmp/whole" || fail "a limited run goes on in another way"
+run 2 $capped --max-cloud-tokens 41 --jsonl "$tmp/capped2"
 grep -q 'other settings: limits' "$tmp/err" || fail "$(cat "$tmp/err")"
-run 2 $(echo "$paced" | sed 's/--max-cloud-tokens 40//') --jsonl "$tmp/paced2"
+run 2 $capped --jsonl "$tmp/capped2"
 grep -q 'settings: limits: expected "none", found "tokens 40' "$tmp/err" || fail "$(cat "$tmp/err")"
 # A share is read as it was written.
 for share in 0.01 0.07; do
@@ -189,16 +184,11 @@ for share in 0.01 0.07; do
     without "$tmp/share$share" >"$tmp/whole"
     without "$tmp/share" | cmp -s - "$tmp/whole" || fail "--audit $share goes on in another way"
 done
-sed 's/,"counts".*/}/' "$tmp/paced2" >"$tmp/paced"
-run 3 $paced --pace 40 --jsonl "$tmp/paced"
+sed 's/,"counts".*/}/' "$tmp/capped2" >"$tmp/capped"
+run 3 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
 grep -q 'counts of the limits, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
-sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$tmp/paced2" >"$tmp/paced"
-run 3 $paced --pace 40 --jsonl "$tmp/paced"
-for with in '--policy price,mlp' '--policy price,price' '--target-routed 0.1' \
-    '--policy never,price --audit 0.1'; do
-    run 2 $paced --pace 40 $with
-    grep -q -e '--pace: expected policy price alone' "$tmp/err" || fail "$(cat "$tmp/err")"
-done
+sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$tmp/capped2" >"$tmp/capped"
+run 3 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
 run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
 run 2 --policy mlp --sweep 0:0.1
 run 2 --policy mlp --target-routed 2
@@ -236,7 +226,7 @@ case $last in *'"auc":null,'*) ;; *) fail "no AUC: $last" ;; esac
 # What a task does not read is refused, not ignored.
 for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' '--svg f' \
     '--jsonl f' '--data f' '--prompt chat' '--score loglik' '-n 5' '--clock sundial' '--edge-ms 3' \
-    '--pace 4' '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
+    '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
     '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--cloud-store f' '--record f' '--replay f'; do
     run 2 --task ppl --questions 1 $unread
     grep -q -e "^mizzle eval: --.*: expected without --task ppl" "$tmp/err" ||

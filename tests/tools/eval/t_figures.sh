@@ -125,10 +125,6 @@ cat >"$dir/others" <<'LIST'
 results|160|things in the demo world, of all seeds (tools/demo/world.h)
 A real pair|8,398|samples of the run of its commands
 Span|0.99|a bound that was read off scores
-Pace|1.40|36.7 / 26.2
-Pace|1.498|38.9 / 26.0
-Pace|1.45|a factor that was tried while the pace was designed
-Pace|1.44|the same
 Audit|190|the least of column drawn, rounded
 Audit|260|the most of column drawn, rounded
 Network|2.56|511 / 200
