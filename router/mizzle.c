@@ -11,7 +11,6 @@
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
-#include "router/adapt.h"
 #include "router/decode/decode.h"
 #include "router/decode/stops.h"
 #include "router/engine.h"
@@ -310,7 +309,6 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
         .policy = r->policy,
         .threshold = r->threshold,
         .price = r->price,
-        .adapt = r->adapt,
         .span = r->span,
         .place = r->place,
         .max_routed = r->max_routed,
@@ -338,8 +336,6 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     if (rc == OK)
         rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
                         routing_port(r), ids ? ids : p->ids, n, &o, err);
-    if (rc == OK && o.adapt)
-        rc = adapt_save(o.adapt, err);
     free(ids);
     return rc;
 }

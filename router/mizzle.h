@@ -22,9 +22,8 @@
  * The library prints nothing, never exits, installs no signal handlers, does not depend on the
  * locale, and reads environment variables only if an option says so. libcurl is initialized once,
  * when the first cloud is opened. Two signals are up to the program. SIGXFSZ: ignore it if there is
- * a limit on file sizes and a store, a recording or `adapt` is used; the write then fails with an
- * error. SIGBUS: it is raised if another process truncates the file of a model while mizzle_open
- * reads it.
+ * a limit on file sizes and a store or a recording is used; the write then fails with an error.
+ * SIGBUS: it is raised if another process truncates the file of a model while mizzle_open reads it.
  *
  * Versions: every struct begins with its size, which the caller sets to sizeof, so that a newer
  * library can serve a program that was built with an older header. A struct from a newer header is
@@ -197,15 +196,6 @@ struct mizzle_options {
      * calls count in all limits. Needs a cloud. 0, the default: none. */
     double audit;
 
-    /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
-     * "price" and a router with two outputs. It learns from an audit, too: with `audit` 0, of 0.01.
-     * The file is a router file. If it exists, it must have begun from that router, and is opened
-     * in its place, with its own threshold; else it is made once something is learnt. Each answer
-     * is written with what was learnt before it, and the file is replaced after it; MIZZLE_IO if it
-     * cannot be, with the answer complete. An answer that ends with an error teaches nothing. Needs
-     * a cloud, and evaluates the small model's head for the cloud's tokens, too. */
-    const char *adapt;
-
     /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
      * small model thinks of them: one token, by its number, 0 for the first, or each that follows
      * this text, if it is no number. NULL: none */
@@ -270,9 +260,9 @@ struct mizzle_token {
     const char *fault;  /* fallback: one line that says why; else NULL */
     const char *reason; /* fallback: the same as a word, one of those of mizzle_held; else NULL */
     int end;            /* 1: the model ends the answer with this token */
-    int has_edge;     /* 1: edge_id is known. For the cloud's tokens it is if the policy or `adapt`
-                         needs it, or if ahead is not 0 and the token took a call of its own */
-    uint32_t edge_id; /* the small model's choice for this token */
+    int has_edge;       /* 1: edge_id is known. For the cloud's tokens it is if the policy needs
+                           it, or if ahead is not 0 and the token took a call of its own */
+    uint32_t edge_id;   /* the small model's choice for this token */
 };
 
 /* Statistics of one answer. Times are in milliseconds. */
@@ -317,7 +307,6 @@ struct mizzle_stats {
         size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
         uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
     } audit;
-    size_t learnt; /* answers of the cloud from which `adapt` has learnt, those to an audit too */
 };
 
 /* Return MIZZLE_VERSION of the library. */
@@ -328,9 +317,8 @@ MIZZLE_API const char *mizzle_version(void);
 MIZZLE_API void mizzle_options_init(struct mizzle_options *o, size_t size);
 
 /* Open a model, its router and its cloud. On error *out is NULL. A cloud that cannot be reached is
- * an error only if it is required; otherwise mizzle_note reports it. Policy "always", `audit`
- * and `adapt` without any cloud are MIZZLE_NET. err may be NULL, here and below; it is also set on
- * success. */
+ * an error only if it is required; otherwise mizzle_note reports it. Policy "always" and `audit`
+ * without any cloud are MIZZLE_NET. err may be NULL, here and below; it is also set on success. */
 MIZZLE_API int mizzle_open(struct mizzle **out, const struct mizzle_options *o,
                            struct mizzle_error *err);
 
@@ -349,9 +337,8 @@ MIZZLE_API int mizzle_generate(struct mizzle *m, const struct mizzle_prompt *pro
  * handler, but not during or after mizzle_close. NULL is fine. */
 MIZZLE_API void mizzle_stop(struct mizzle *m);
 
-/* Free m; NULL is fine. Return MIZZLE_OK; MIZZLE_IO if the recording is incomplete or what the
- * router has learnt is not saved (m is freed all the same); or MIZZLE_BUSY if a call is running (m
- * is not freed). */
+/* Free m; NULL is fine. Return MIZZLE_OK; MIZZLE_IO if the recording is incomplete (m is freed all
+ * the same); or MIZZLE_BUSY if a call is running (m is not freed). */
 MIZZLE_API int mizzle_close(struct mizzle *m);
 
 /* Take the next note for the user, such as why the cloud is off or that the store's disk is full.

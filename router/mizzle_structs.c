@@ -148,7 +148,6 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
                    .failed = s->audit.failed,
                    .wasted = s->audit.wasted,
                    .cost = s->audit.cost },
-        .learnt = s->learnt,
     };
     mizzle_write(out, out->size, &own, sizeof(own));
 }

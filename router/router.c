@@ -113,14 +113,6 @@ void router_close(struct router *r)
     free(r);
 }
 
-void router_relearn(struct router *r, const struct router_form *f)
-{
-    /* Its rows are one panel. */
-    panels_pack((void *)(uintptr_t)r->w2.data, P_F32, f->w2, r->w2.rows, r->w2.cols, 0);
-    r->b2 = f->b2;
-    r->b2_differs = f->b2_differs;
-}
-
 bool router_is_table(const struct router *r)
 {
     return !r->w1.cols;

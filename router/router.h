@@ -22,7 +22,7 @@
 struct err;
 struct pool;
 struct kernels;
-struct router; /* immutable once open but for router_relearn, so threads may share it */
+struct router; /* immutable once open, so threads may share it */
 
 enum { ROUTER_MAX = 65536 };                 /* the most that dim and width may be */
 enum { ROUTER_MAX_CONTEXTS = 1 << 24 };      /* the most rows of a table */
@@ -58,10 +58,6 @@ struct router_form {
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
     struct router_about about;
-    /* What a network that learns (adapt.h) keeps besides; all zero: it does not. */
-    bool learns;
-    uint64_t began;   /* router_form_origin of the router from which it began */
-    uint64_t answers; /* of the cloud that it has learnt from */
     /* [ncontexts], for the features or alone, ascending by before, then last. before -1: whatever
      * it is; last -1 as well: the mean, which every table has. */
     struct router_context *contexts;
@@ -74,15 +70,11 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, bool hur
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Return 64-bit hashes of a network: of what it computes, and of all that its form says. */
-uint64_t router_form_origin(const struct router_form *f);
-uint64_t router_form_sum(const struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
 /* Read a file of either form, or a .pth file of CITER, which is imported on the fly. The metadata
  * may hold "tap" (final | post_attn), "threshold", "share", "model", "model_name", "weights" and
- * "task"; that of a network that learns must hold "began", "answers" and "sum", by which damage is
- * found. Values that are not finite, and a table out of order, are refused. ERR_FORMAT names file,
+ * "task". Values that are not finite, and a table out of order, are refused. ERR_FORMAT names file,
  * tensor, expected and found; after an error *out is all zero. */
 int router_form_read(struct router_form *out, const char *path, struct err *err);
 
@@ -95,9 +87,6 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
-/* Replace the last layer of a network by that of a form with the same sizes. Nobody may be using
- * it. */
-void router_relearn(struct router *r, const struct router_form *f);
 /* Return the bytes that the numbers of an open network of these sizes (1 to ROUTER_MAX) take. */
 size_t router_size(size_t dim, size_t width);
 

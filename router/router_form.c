@@ -74,43 +74,6 @@ size_t router_size(size_t dim, size_t width)
     return w1 + w2 + width * sizeof(float);
 }
 
-/* Add n words to a hash. */
-static uint64_t sum_words(uint64_t h, const uint64_t *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = rand_u64(h, v[i]);
-    return h;
-}
-
-/* Add a text. */
-static uint64_t sum_text(uint64_t h, const char *text)
-{
-    for (; *text; text++)
-        h = rand_u64(h, (unsigned char)*text);
-    return rand_u64(h, 0);
-}
-
-uint64_t router_form_origin(const struct router_form *f)
-{
-    const float b2[] = { f->b2, f->b2_differs };
-    const uint64_t words[] = { f->width, f->dim, f->hurdle, (uint64_t)f->tap };
-    uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
-    h = fingerprint_floats(fingerprint_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
-    h = fingerprint_floats(fingerprint_floats(h, f->w2, f->width << f->hurdle), b2, 2);
-    return f->ncontexts ? fingerprint_floats(h, &f->contexts->before, 3 * f->ncontexts) : h;
-}
-
-uint64_t router_form_sum(const struct router_form *f)
-{
-    const struct router_about *a = &f->about;
-    const float numbers[] = { f->has_threshold ? f->threshold : -1, a->has_share ? a->share : -1 };
-    const uint64_t words[] = { router_form_origin(f), a->has_model, a->model, f->began,
-                               f->answers };
-    uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
-    h = fingerprint_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
-    return sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
-}
-
 /* Add an entry to a list of metadata unless its value is empty. */
 static void router_form_entry(const char **meta, size_t *n, const char *key, const char *value)
 {
@@ -145,20 +108,14 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
         { "router.b2", W_F32, 1, { rows }, b2, rows * size },
         { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
     };
-    char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "", began[17] = "",
-         answers[21] = "", sum[17] = "";
-    const char *meta[21] = { NULL };
+    char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "";
+    const char *meta[15] = { NULL };
     size_t n = 0;
     if ((f->has_threshold && !write_number(threshold, f->threshold)) ||
         (f->about.has_share && !write_number(share, f->about.share)))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (f->about.has_model)
         snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
-    if (f->learns) {
-        snprintf(began, sizeof(began), "%016" PRIx64, f->began);
-        snprintf(answers, sizeof(answers), "%" PRIu64, f->answers);
-        snprintf(sum, sizeof(sum), "%016" PRIx64, router_form_sum(f));
-    }
     router_form_entry(meta, &n, "tap", !d ? "" : tap_names[f->tap]);
     router_form_entry(meta, &n, "threshold", threshold);
     router_form_entry(meta, &n, "share", share);
@@ -166,9 +123,6 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     router_form_entry(meta, &n, "model_name", f->about.name);
     router_form_entry(meta, &n, "weights", f->about.weights);
     router_form_entry(meta, &n, "task", f->about.task);
-    router_form_entry(meta, &n, "began", began);
-    router_form_entry(meta, &n, "answers", answers);
-    router_form_entry(meta, &n, "sum", sum);
     size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
     ntensors -= first + !f->ncontexts;
     return safetensors_write(path, tensors + first, ntensors, meta, err);
@@ -270,39 +224,6 @@ static int read_tensor(float *to, const struct weights *w, const char *name, siz
              : ERR_FORMAT;
 }
 
-/* Read what a network has learnt. Everything of the form but this has been read. */
-static int read_learnt(struct router_form *f, const struct weights *w, const char *path,
-                       struct err *err)
-{
-    bool began = false, summed = false;
-    uint64_t sum = 0, from = 0;
-    char answers[21] = "", *end;
-    int rc = read_hex(&began, &from, "began", w, path, err);
-    if (rc == OK)
-        rc = read_hex(&summed, &sum, "sum", w, path, err);
-    if (rc == OK)
-        rc = read_text(answers, sizeof(answers), "answers", w, path, err);
-    if (rc != OK || (!began && !summed && !answers[0]))
-        return rc;
-    f->learns = true;
-    f->began = from;
-    f->answers = strtoull(answers, &end, 10);
-    if (!began || !summed || *end || answers[0] < '0' || answers[0] > '9')
-        return err_set(err, ERR_FORMAT,
-                       "%s: metadata began, answers, sum: expected in what a router has learnt, "
-                       "found no %s",
-                       path,
-                       !began    ? "began"
-                       : !summed ? "sum"
-                                 : "number of answers");
-    if (sum != router_form_sum(f))
-        return err_set(err, ERR_FORMAT,
-                       "%s: metadata sum: expected %016" PRIx64 ", found %016" PRIx64
-                       ": the file is damaged",
-                       path, router_form_sum(f), sum);
-    return OK;
-}
-
 /* Read the tensors of a network. */
 static int read_network(struct router_form *f, const struct weights *w, const struct tensor *t,
                         const char *path, struct err *err)
@@ -364,8 +285,6 @@ static int read_safetensors(struct router_form *f, const char *path, struct err 
                      path);
     if (rc == OK)
         rc = read_about(f, w, path, err);
-    if (rc == OK && network)
-        rc = read_learnt(f, w, path, err);
     weights_close(w);
     return rc;
 }

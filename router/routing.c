@@ -10,7 +10,6 @@
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
-#include "router/adapt.h"
 #include "router/engine.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
@@ -41,11 +40,7 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     if (!path && routing_find_router(beside, o, e, o->policy ? r->policy : POLICY_MLP))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
-        bool learnt = o->adapt && access(o->adapt, F_OK) == 0;
-        int rc = o->adapt ? adapt_open(&r->adapt, &r->router, o->adapt, path, &e->kernels, err)
-                          : router_open(&r->router, path, &e->kernels, err);
-        if (rc == OK)
-            rc = routing_fit_router(r->router, e, learnt ? o->adapt : path, &note, err);
+        int rc = routing_router(&r->router, e, path, &note, err);
         if (rc != OK)
             return rc;
         if (note.msg[0])
@@ -154,12 +149,10 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
                      o->model, r->router ? router_kind(r->router) : "none");
-    if (rc == OK && o->adapt && (!r->adapt || r->policy == POLICY_QUERY))
-        rc = err_set(err, ERR_ARG, "adapt: expected a router and policy mlp or price");
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
-    r->audit = o->adapt && !(o->audit > 0) ? ADAPT_AUDIT : o->audit;
+    r->audit = o->audit;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
@@ -362,7 +355,6 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0;
     const char *needs = r->policy == POLICY_ALWAYS ? "policy always"
-                        : r->adapt                 ? "adapt"
                         : r->audit > 0             ? "audit"
                                                    : NULL;
     char *base = NULL;
@@ -433,14 +425,13 @@ int routing_close(struct routing *r, struct err *err)
 {
     cloud_close(r->cloud);
     local_cloud_close(r->local);
-    int rc = answers_close(r->answers, err), saved = adapt_save(r->adapt, rc == OK ? err : NULL);
-    adapt_close(r->adapt);
+    int rc = answers_close(r->answers, err);
     private_close(r->spans);
     caps_end(&r->caps);
     router_close(r->router);
     free(r->place);
     memset(r, 0, sizeof(*r));
-    return rc == OK ? saved : rc;
+    return rc;
 }
 
 const struct cloud_port *routing_port(const struct routing *r)

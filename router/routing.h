@@ -15,7 +15,6 @@
 #include "router/price.h"
 #include "router/cloud_port.h"
 
-struct adapt;
 struct answers;
 struct cloud;
 struct cloud_options;
@@ -32,7 +31,6 @@ struct routing {           /* must not move: the parts point to each other */
     enum policy policy;
     float threshold;
     struct price price;        /* of policy price; worth 0: none was given */
-    struct adapt *adapt;       /* teaches router; NULL: it does not learn */
     struct span span;          /* threshold 0: none was given */
     char *place;               /* of policy position; or NULL */
     float max_routed;          /* as in decode_options */
@@ -61,8 +59,7 @@ struct routing {           /* must not move: the parts point to each other */
  * ERR_FORMAT, ERR_NOMEM, ERR_NET, ERR_REMOTE, ERR_STOP. */
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err);
-/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete, or if
- * what was learnt cannot be saved. */
+/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
 int routing_close(struct routing *r, struct err *err);
 
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
@@ -79,11 +76,6 @@ bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
  * is ERR_FORMAT, which names both; one that names no model is accepted. */
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
-
-/* Do what routing_router does with a router that is open: check it, and give it the engine's
- * threads. */
-int routing_fit_router(struct router *r, const struct engine *e, const char *path, struct err *note,
-                       struct err *err);
 
 /* Refuse a span, 0 for none, that would do nothing, because it is not above the threshold of this
  * policy. Not part of routing_open, as eval has thresholds of its own. ERR_ARG. */

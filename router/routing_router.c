@@ -53,8 +53,9 @@ bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
            routing_known(out, o->routers, e, what);
 }
 
-int routing_fit_router(struct router *r, const struct engine *e, const char *path, struct err *note,
-                       struct err *err)
+/* Check a router that is open, and give it the engine's threads. */
+static int routing_fit_router(struct router *r, const struct engine *e, const char *path,
+                              struct err *note, struct err *err)
 {
     note->msg[0] = '\0';
     const struct router_about *a = router_about(r);

@@ -157,13 +157,19 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &task_opts,           &share_opts,
-                                                     &output_opts,         &eval_clock_rows,
-                                                     &network_option_rows, &chat_option_rows,
-                                                     &engine_option_rows,  &route_option_rows,
-                                                     &adapt_option_rows,   &ahead_option_rows,
-                                                     &cloud_option_rows,   &cloud_limit_option_rows,
-                                                     &audit_option_rows,   NULL };
+static const struct option_group *const groups[] = { &task_opts,
+                                                     &share_opts,
+                                                     &output_opts,
+                                                     &eval_clock_rows,
+                                                     &network_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &ahead_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     &audit_option_rows,
+                                                     NULL };
 
 /* What runs. */
 enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32, MERGE = 64 };
@@ -202,7 +208,6 @@ static const char *eval_unread_routing(unsigned runs)
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
-        { "--adapt", route_options.adapt, ANSWERS },
         { "--parallel", engine_options.parallel, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--audit", route_options.audit > 0, ANSWERS },
@@ -354,10 +359,9 @@ const struct command cmd_eval = {
         "itself.\n\n"
         "A last line, one for each policy with its own threshold, tells a sign of failure: the "
         "small model had guessed most tokens of the cloud (threshold too high; with --ahead 0 "
-        "this is not known, but with --adapt it is), an audit found over twice as much to change "
-        "as was changed (too low), the cloud wrote over 30 % of the tokens (small model too "
-        "weak), or most of the time went by waiting, at less than 10 tokens a second (network "
-        "slow).\n\n"
+        "this is not known), an audit found over twice as much to change as was changed (too "
+        "low), the cloud wrote over 30 % of the tokens (small model too weak), or most of the time "
+        "went by waiting, at less than 10 tokens a second (network slow).\n\n"
         "--describe says what the tokens of milli's reference answers are: form, fact, idle (a "
         "fact behind the right one, which does not matter) or free (a choice that nobody can "
         "foresee), how often the small model is wrong there, and where the two differ. Harmful "

@@ -116,12 +116,17 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &text_opts,          &sample_opts,
-                                                     &output_opts,        &chat_option_rows,
-                                                     &engine_option_rows, &route_option_rows,
-                                                     &adapt_option_rows,  &ahead_option_rows,
-                                                     &cloud_option_rows,  &cloud_limit_option_rows,
-                                                     &audit_option_rows,  NULL };
+static const struct option_group *const groups[] = { &text_opts,
+                                                     &sample_opts,
+                                                     &output_opts,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &ahead_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     &audit_option_rows,
+                                                     NULL };
 
 struct run {
     struct mizzle *m;
@@ -130,8 +135,7 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
-    struct decode_audit audit;      /* of all answers, like learnt and signs */
-    size_t learnt;                  /* answers from which the router has learnt */
+    struct decode_audit audit;      /* of all answers, like signs */
     struct signs signs;
 };
 
@@ -189,9 +193,6 @@ static void cmd_run_end(struct run *r)
         return;
     if (r->audit.drawn)
         audit_line(stderr, "audit", &r->audit);
-    if (route_options.adapt)
-        fprintf(stderr, "adapt: learnt from %zu answer%s of the cloud\n", r->learnt,
-                r->learnt == 1 ? "" : "s");
     r->signs.kept = r->audit.kept;
     r->signs.missed = r->audit.missed;
     r->signs.spans = route_options.span > 0;
@@ -217,11 +218,9 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     const struct decode_audit audit = json_events_audit(&stats);
     audit_add(&r->audit, &audit);
-    r->learnt += stats.learnt;
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, cloud_limit_options.replay != NULL,
-                         route_options.audit > 0 || route_options.adapt, route_options.adapt);
+        json_events_done(&stats, cloud_limit_options.replay != NULL, route_options.audit > 0);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -434,17 +433,16 @@ const struct command cmd_run = {
         "Ctrl-C ends only the current answer.\n\n"
         "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
         "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
-        "edge_id is the small model's own token. Unless the policy reads that model's logits, or "
-        "with --adapt, edge_id is null for tokens of the cloud with --ahead 0, and for those that "
+        "edge_id is the small model's own token. Unless the policy reads that model's logits, "
+        "edge_id is null for tokens of the cloud with --ahead 0, and for those that "
         "took no call of their own, because an earlier reply, the memo or the store held them. A "
         "fallback has a reason and a message, too. The last line sums up: among others "
         "ttft_ms, start_ms (to reach the cloud, before the rest), router_ms, edge_ms and cloud_ms "
         "(scoring, the small "
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
-        "to be drafted differs from run to run; the text does not. With --audit or --adapt it has "
-        "what the audit found, and with --adapt from how many answers of the cloud the router "
-        "has learnt (learnt).\n\n"
+        "to be drafted differs from run to run; the text does not. With --audit it has what the "
+        "audit found.\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of "
         "`mizzle eval` does.\n\n"
         "  mizzle run --question 1\n"

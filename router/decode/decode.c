@@ -82,8 +82,6 @@ static void decode_score(struct decode *d)
         const float *x = router_inputs(r, hidden, step_features(d->step, rows[i]), d->scratch);
         float score = router_score(r, x, d->scratch);
         step_give_score(d->step, rows[i], score, router_differs(r, d->scratch));
-        if (d->o->adapt)
-            step_give_units(d->step, rows[i], d->scratch);
     }
 }
 

@@ -20,7 +20,6 @@
 #include "router/policy.h"
 #include "router/price.h"
 
-struct adapt;
 struct err;
 struct router;
 struct sampler;
@@ -71,12 +70,9 @@ struct decode_event {
 struct decode_options {
     enum policy policy;
     float threshold;
-    float tie;          /* part of the tokens that score the threshold itself which are routed */
-    struct price price; /* of policy price */
-    struct span span;   /* threshold 0: one for all tokens */
-    /* What learns from the answers and the audit, with policy mlp or price and the router it
-     * teaches; or NULL. It learns as the text ends without an error. */
-    struct adapt *adapt;
+    float tie;           /* part of the tokens that score the threshold itself which are routed */
+    struct price price;  /* of policy price */
+    struct span span;    /* threshold 0: one for all tokens */
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
@@ -84,8 +80,7 @@ struct decode_options {
      * that are the local model's own, and of those that took a call. Which ones depends on seed and
      * text alone. An error, an interrupt or emit ends a text without this. */
     double audit;
-    bool edges; /* edge_id is set in all tokens, as it is with adapt: the head is also read for the
-                   cloud's */
+    bool edges; /* edge_id is set in all tokens: the head is also read for the cloud's */
     /* With policy always, in step, and without edges: evaluate nothing until a token is to be the
      * local model's own. Then reading is not called. */
     bool lazy;
@@ -147,7 +142,6 @@ struct decode_stats {
     struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
     uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
     struct decode_audit audit;    /* its calls, tokens and time are not in the counts above */
-    size_t learnt;                /* answers from which `adapt` has learnt, to the audit too */
     enum finish finish;
 };
 

@@ -7,7 +7,6 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "router/adapt.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
 #include "router/router.h"
@@ -111,7 +110,7 @@ static bool step_reads_head(struct step *s, size_t at)
                     s, step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at), at);
     else if (policy_reads_network(o->policy))
         cloud = row->scored && step_routes(s, row->score, at);
-    if (!cloud || !s->cloud || s->edges)
+    if (!cloud || !s->cloud || s->o->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
 }
@@ -291,13 +290,6 @@ void step_give_score(struct step *s, size_t row, float score, float differs)
     s->stats->router_ms += step_lap(&s->since);
 }
 
-void step_give_units(struct step *s, size_t row, const float *units)
-{
-    int rc = adapt_keep(s->o->adapt, s->view.pass + row, units, &s->err);
-    if (rc != OK)
-        step_end(s, rc);
-}
-
 void step_give_head(struct step *s, size_t row, const float *logits)
 {
     enum policy p = s->o->policy;
@@ -420,13 +412,10 @@ static int step_begin(struct step *s)
                         session_context(s->text.session), &s->err);
     if (rc != OK)
         return rc;
-    s->edges = o->edges || o->adapt;
-    if (o->adapt)
-        adapt_begin(o->adapt);
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;
-    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !s->edges && s->cloud)
+    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !o->edges && s->cloud)
         rc = step_be_lazy(s);
     s->end = s->text.n;
     s->stats->finish = FINISH_LENGTH;
@@ -479,8 +468,6 @@ int step_close(struct step *s, struct err *err)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
         stats->finish = FINISH_ERROR;
-    else if (s->o->adapt)
-        stats->learnt = adapt_end(s->o->adapt);
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     shown = rc == OK ? s->end : shown;

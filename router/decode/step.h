@@ -63,8 +63,6 @@ void step_give_rows(struct step *s, size_t n);
 const float *step_features(struct step *s, size_t row);
 /* Give router_score and router_differs of a row. */
 void step_give_score(struct step *s, size_t row, float score, float differs);
-/* With decode_options.adapt: give the hidden units that router_score has left for this row. */
-void step_give_units(struct step *s, size_t row, const float *units);
 /* Give the logits of a row, which are not needed afterwards. */
 void step_give_head(struct step *s, size_t row, const float *logits);
 /* Say that what was wanted cannot be had: the text ends with this error. */

@@ -4,7 +4,6 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
-#include "router/adapt.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
 
@@ -264,8 +263,6 @@ int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, boo
         a->room = room;
     }
     a->at[a->n++] = (struct step_audited){ at, t->id, t->source == SOURCE_CLOUD };
-    if (s->o->adapt && t->source == SOURCE_EDGE)
-        adapt_hold(s->o->adapt, at);
     return OK;
 }
 
@@ -355,8 +352,6 @@ static int step_audit_hear(struct step *s, struct ahead_token *e)
     a->failed += !e->answered;
     *(routed ? &a->routed : &a->kept) += e->answered;
     *(routed ? &a->flipped : &a->missed) += e->answered && e->answer != e->t.id;
-    if (s->o->adapt && e->answered && !routed)
-        adapt_audited(s->o->adapt, e->at, s->o->audit, e->answer != e->t.id);
     return OK;
 }
 

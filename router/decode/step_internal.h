@@ -38,7 +38,6 @@ struct step {
     struct traffic moved; /* by the latest call that was answered */
     const struct kernels *kernels;
     size_t size; /* number of ids in use */
-    bool edges;  /* the head is also read for the cloud's tokens */
     struct view view;
     uint32_t *lazy; /* the ids of a text that the session need not have; NULL: it has them */
     /* What is wanted. 0: nothing. */

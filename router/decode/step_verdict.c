@@ -3,7 +3,6 @@
  */
 #include <math.h>
 
-#include "router/adapt.h"
 #include "router/decode/step_internal.h"
 #include "router/router.h"
 
@@ -86,8 +85,6 @@ bool step_stands(const struct step *s, struct ahead_token *e)
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     t->threshold = step_threshold(s, e->at);
-    if (s->o->adapt)
-        adapt_decide(s->o->adapt, e->at, e->answered, e->answered && e->answer != e->t.edge_id);
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
 }

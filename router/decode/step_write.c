@@ -115,7 +115,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
     int rc = OK;
     /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
      * longer when that came, has none yet. */
-    bool guessed = s->edges || (s->o->ahead && e->called);
+    bool guessed = s->o->edges || (s->o->ahead && e->called);
     if (e->routed && !e->answered)
         rc = step_fall_back(s, e);
     else if (e->routed && guessed)
@@ -126,7 +126,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (e->answered)
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->edges)
+    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
         t.has_edge = false;
     if (e->routed)
         t.id = e->answered ? e->answer : t.edge_id;

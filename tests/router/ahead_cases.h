@@ -71,8 +71,7 @@ static inline void make_case(struct setup *c)
     c->truth.flip = (unsigned)pick(3) * 20;
     c->max_routed = pick(4) == 0 ? (float)(1 + pick(9)) / 10 : 0;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
-    c->adapts = policy_reads_network(c->policy) && c->policy != POLICY_COMBINED &&
-                c->policy != POLICY_QUERY && pick(3) == 0;
+    c->edges = pick(6) == 0;
     if (c->policy < POLICY_ALWAYS && pick(2)) {
         c->truth.tokens += c->truth.tokens == 1 ? 1 + pick(6) : 0;
         c->span = c->threshold + (high[c->policy] - c->threshold) * (float)(1 + pick(10)) / 9;

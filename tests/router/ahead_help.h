@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
@@ -49,7 +48,7 @@ struct setup { /* one case */
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     bool private, required;
-    bool adapts; /* the router learns */
+    bool edges;
     double audit;
     float max_routed;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
@@ -79,11 +78,9 @@ struct result { /* the results of one case and window */
     struct gate gate;
     struct caps caps;
     struct caps_count count;
-    uint64_t learnt, answers; /* router_form_sum after these texts, and from how many answers */
 };
 
 static struct result results[WINDOWS];
-static const char *learner; /* path of a router that can learn */
 
 /* Keep the token. */
 static inline bool on_token(void *arg, const struct decode_token *t)
@@ -200,16 +197,12 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     struct sampler *mine, *its;
     struct private_filter *spans = NULL;
     struct cloud_port port;
-    struct adapt *adapt = NULL;
-    struct router *learns = NULL;
     size_t size = tokenizer_size(engine.tokenizer);
     const struct private_options po = { .from = "Q" };
     memset(r, 0, sizeof(*r));
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
-    CHECK(!c->adapts ||
-          adapt_open(&adapt, &learns, "tests/none", learner, &engine.kernels, NULL) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 unlimited(&c->limits) && !(c->max_routed > 0);
     r->sim = (struct sim){ .truth = c->truth,
@@ -220,7 +213,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .drafts = c->drafts || c->guess,
                            .late_head = calm && !policy_reads_logits(c->policy) &&
                                         !router_reads_features(router_for(c->policy, c->seed)) &&
-                                        !c->guess && !c->drafts && !c->adapts,
+                                        !c->guess && !c->drafts && !c->edges,
                            .edge = other,
                            .sampler = its,
                            .size = size };
@@ -232,7 +225,6 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
-                                          .adapt = adapt,
                                           .span = { c->span, c->truth.tokens },
                                           .place = c->place,
                                           .max_routed = c->max_routed,
@@ -240,6 +232,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
                                           .audit = c->audit,
+                                          .edges = c->edges,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
                                           .step_ns = c->step_ns,
@@ -254,9 +247,9 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         x->interrupt_after = c->interrupt_after;
         r->sim.stop = &x->stop;
         sim_text(&r->sim);
-        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine,
-                           learns ? learns : router_for(c->policy, c->seed), &port, c->prompt[i],
-                           c->nprompt[i], &o, &x->err);
+        x->rc =
+            decode_run(&x->stats, session, engine.tokenizer, mine, router_for(c->policy, c->seed),
+                       &port, c->prompt[i], c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
         check_reach(c, x, c->nprompt[i]);
@@ -265,10 +258,6 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         if (c->policy == POLICY_QUERY)
             check_query(x);
     }
-    r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
-    r->answers = adapt ? adapt_form(adapt)->answers : 0;
-    adapt_close(adapt);
-    router_close(learns);
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
     private_close(spans);
@@ -319,7 +308,6 @@ static inline void open_all(void)
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     router = network_open(&engine);
-    learner = learner_make(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0);
     mixed = featured_open(&engine, model_config(engine.model)->hidden);
@@ -327,7 +315,6 @@ static inline void open_all(void)
 
 static inline void close_all(void)
 {
-    unlink(learner);
     router_close(router);
     router_close(table);
     router_close(combined);

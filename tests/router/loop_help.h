@@ -3,12 +3,10 @@
 #define TESTS_ROUTER_LOOP_HELP_H
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/model.h"
-#include "router/adapt.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/price.h"
@@ -29,41 +27,23 @@ static const struct price prices = {
     .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 0.5, .wait = 2
 };
 
-/* Make a network that looks at one hidden value. */
-static inline void network_make(struct router_form *form, const struct engine *e)
-{
-    size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(form, hidden, 2, true, NULL) == OK);
-    form->w1[0] = 4;
-    form->w1[hidden] = -4;
-    form->w2[0] = 1;
-    form->w2[1] = -1;
-    form->w2[2] = -0.5f;
-    form->w2[3] = 1;
-    form->b2_differs = 1;
-}
-
-/* Open it. */
+/* Open a network that looks at one hidden value. */
 static inline struct router *network_open(const struct engine *e)
 {
     struct router_form form;
     struct router *r;
-    network_make(&form, e);
+    size_t hidden = model_config(e->model)->hidden;
+    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
+    form.w1[0] = 4;
+    form.w1[hidden] = -4;
+    form.w2[0] = 1;
+    form.w2[1] = -1;
+    form.w2[2] = -0.5f;
+    form.w2[3] = 1;
+    form.b2_differs = 1;
     CHECK(router_make(&r, &form, "test", &e->kernels, NULL) == OK);
     router_form_close(&form);
     return r;
-}
-
-/* Write it to a file. Returns the path. */
-static inline const char *learner_make(const struct engine *e)
-{
-    static char path[64];
-    struct router_form form;
-    network_make(&form, e);
-    snprintf(path, sizeof(path), "/tmp/mizzle-learner-%ld", (long)getpid());
-    CHECK(router_form_save(path, &form, NULL) == OK);
-    router_form_close(&form);
-    return path;
 }
 
 /* Open a router that is a table: every last id has a score, and so has every fourth pair of ids. */

@@ -49,7 +49,6 @@ static size_t guess(void *arg, const uint32_t *text, size_t n, uint32_t id, uint
 static void compare(size_t window)
 {
     const struct result *a = &results[0], *b = &results[1];
-    CHECK(a->learnt == b->learnt);
     for (size_t i = 0; i < TEXTS; i++) {
         const struct text *x = &a->text[i], *y = &b->text[i];
         const struct decode_stats *s = &x->stats, *t = &y->stats;

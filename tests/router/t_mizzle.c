@@ -373,48 +373,6 @@ static void test_recording(void)
     CHECK(unlink(path) == 0);
 }
 
-/* What a router learns is written after each answer. If it cannot be, the answer is complete. */
-static void test_learning(void)
-{
-    static unsigned char was[MOST], now[MOST];
-    struct rlimit most, few;
-    struct engine engine;
-    char state[64];
-    struct seen s;
-    struct mizzle_options o = base;
-    CHECK(engine_open(&engine, &base, true, NULL) == OK);
-    snprintf(state, sizeof(state), "/tmp/t_mizzle.%d.state", (int)getpid());
-    o.policy = "mlp";
-    o.router = learner_make(&engine);
-    engine_close(&engine);
-    o.adapt = state;
-    o.audit = 1;
-    o.cloud_url = stand_in_url(cloud);
-    o.max_tokens = MANY;
-    struct mizzle *m = open_with(&o);
-    size_t n = 0;
-    CHECK(access(state, F_OK) != 0); /* nothing is learnt yet */
-    for (int i = 0; i < 2; i++) {
-        s = (struct seen){ 0 };
-        CHECK(write_text(m, i ? "another" : "some text", &s, NULL) == MIZZLE_OK);
-        n = slurp(state, now, sizeof(now));
-        CHECK(n && memcmp(was, now, n) != 0);
-        memcpy(was, now, sizeof(was));
-    }
-    s = (struct seen){ 0 };
-    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &most) == 0);
-    few = most;
-    few.rlim_cur = 400;
-    CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
-    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_IO && s.n == MANY);
-    CHECK(mizzle_close(m) == MIZZLE_IO && setrlimit(RLIMIT_FSIZE, &most) == 0);
-    n = slurp(state, now, sizeof(now));
-    CHECK(!memcmp(was, now, n) && unlink(state) == 0);
-    o.cloud = "off"; /* nothing is made by what is refused */
-    CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_NET && access(state, F_OK) != 0);
-    CHECK(unlink(o.router) == 0);
-}
-
 /* Let the n-th allocation fail, for every n: the call returns MIZZLE_NOMEM and nothing leaks. */
 static void test_no_memory(void)
 {
@@ -470,7 +428,6 @@ int main(void)
     test_cloud();
     test_key();
     test_recording();
-    test_learning();
     test_leaks();
     stand_in_close(cloud);
     tiny_remove();

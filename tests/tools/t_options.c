@@ -153,8 +153,6 @@ static void test_zero(void)
 static void test_elsewhere(void)
 {
     REFUSED_BY(run, "--score (an option of eval); see", "--score", "x");
-    REFUSED_BY(serve, "--adapt (an option of run and eval); see", "--adapt", "x");
-    REFUSED_BY(serve, "--adapt=x (an option of run and eval); see", "--adapt=x");
     REFUSED_BY(info, "--threads (an option of run, convert and others); see", "--threads", "2");
     REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
                "--question", "2");

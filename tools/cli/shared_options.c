@@ -88,19 +88,6 @@ const struct option_group route_option_rows = {
     },
 };
 
-const struct option_group adapt_option_rows = {
-    "Learning",
-    (const struct option[]){
-        { "--adapt", NULL, OPTION_STR, &route_options.adapt, "FILE",
-          "Policies mlp and price: let the router learn from the cloud's answers and from an "
-          "audit, keep what it has learnt in FILE, and go on from there in the next run. It needs "
-          "a cloud and a router with two outputs (router train --head hurdle), from which FILE "
-          "must have begun. FILE is a router with a threshold of its own: --router FILE uses it "
-          "as it is (default: the router does not learn)" },
-        OPTION_END,
-    },
-};
-
 const struct option_group ahead_option_rows = {
     "Decoding ahead, and drafts",
     (const struct option[]){
@@ -216,7 +203,7 @@ const struct option_group audit_option_rows = {
           "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
           "would it have written those of the small model, and does it say the same again for "
           "those that it was asked for? Print how many differ, with exact 95 % intervals. The "
-          "answer stays as it is; limits count the calls (default: 0, with --adapt 0.01)" },
+          "answer stays as it is; limits count the calls (default: 0)" },
         OPTION_END,
     },
 };

@@ -14,7 +14,6 @@
 extern const struct option_group engine_option_rows; /* --model --threads --isa --kv */
 extern const struct option_group chat_option_rows;   /* --chat-template --think */
 extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
-extern const struct option_group adapt_option_rows;  /* --adapt */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
 extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
 extern const struct option_group listen_option_rows; /* --port --host and those of a key, TLS */
@@ -88,7 +87,6 @@ extern struct route_options {
     const char *place;  /* of policies position and slot; NULL: none */
     float max_routed;   /* as in struct mizzle_options */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
-    const char *adapt;                /* file; NULL: the router does not learn */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */

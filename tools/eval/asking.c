@@ -10,7 +10,6 @@
 #include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "net/answers/answers.h"
-#include "router/adapt.h"
 #include "router/local_cloud.h"
 #include "router/texts/texts.h"
 #include "tools/cli/setup.h"
@@ -19,7 +18,6 @@
 #include "tools/stand_in/stand_in.h"
 
 enum {
-    SAVED_EACH = 16,
     AHEAD = 4 /* answers in flight for each that is written, so that a long one holds up no other */
 };
 
@@ -30,7 +28,7 @@ static bool asking_needs_cloud(const struct asking_options *o, const struct engi
     char beside[ROUTING_PATH];
     struct mizzle_options all;
     struct err err;
-    if (route_options.audit > 0 || route_options.adapt)
+    if (route_options.audit > 0)
         return true;
     if (o->policy || route_options.policy)
         return strcmp(o->policy ? o->policy : route_options.policy, "never") != 0;
@@ -308,20 +306,17 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
 {
     struct asking *a = s->a;
     const struct asking_how *how = &s->how;
-    struct adapt *adapt =
-        policy_reads_network(how->policy) && !how->router ? a->routing.adapt : NULL;
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
                                       .tie = how->tie,
                                       .price = a->routing.price,
-                                      .adapt = adapt,
                                       .span = a->routing.span,
                                       .max_routed = asking_max_routed(s),
                                       .place = a->routing.place,
                                       .ahead = asking_ahead(s),
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
-                                      .audit = adapt ? a->routing.audit : how->audit,
+                                      .audit = how->audit,
                                       .edges = a->is_virtual,
                                       .lazy = true,
                                       .max_tokens = how->slot ? 1 : a->max_tokens,
@@ -341,8 +336,6 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     int rc = decode_run(stats, a->session, a->engine.tokenizer, a->sampler,
                         how->router ? how->router : a->routing.router, s->port, s->ids, s->prompt,
                         &o, err);
-    if (rc == OK && adapt && ++a->learnt % SAVED_EACH == 0)
-        adapt_save(adapt, NULL); /* asking_close tries again, and reports */
     /* A call that is only late by the virtual clock is no error. */
     if (rc == OK && a->is_virtual && a->routing.required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
@@ -373,7 +366,6 @@ static int asking_fill(struct asked *out, const struct asking_sent *s,
     out->ttft_ms = stats->ttft_ms;
     out->edge_ms = stats->edge_ms + stats->router_ms;
     out->audit = stats->audit;
-    out->learnt = stats->learnt;
     out->hash = s->hash;
     out->trace = a->trace;
     out->scores = a->scores;

@@ -29,7 +29,6 @@ struct texts;
 struct asking { /* must not move */
     struct engine engine;
     struct routing routing;
-    size_t learnt;            /* answers that routing.adapt has learnt from */
     struct stand_in *server;  /* the one this process started, or NULL */
     size_t parallel, window;  /* answers written at once; in flight; set by asking_prepare */
     size_t context;           /* of each text; 0 before asking_prepare */
@@ -133,7 +132,6 @@ struct asked {         /* one answer */
     double ms, ttft_ms;
     double edge_ms; /* of ms, in the small model and the router */
     struct decode_audit audit;
-    size_t learnt;            /* answers of the cloud that taught the router */
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
     const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
@@ -155,9 +153,8 @@ bool asking_has_room(const struct asking *a);
  * errors of task and texts_ask. */
 int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
                 struct err *err);
-/* Wait for the answer that was sent first of those in flight, and take it. With --adapt, the router
- * of the options learns from it; what it has learnt is saved after every 16 answers and by
- * asking_close. Returns the errors of task and decode_run; ERR_STOP after an interrupt. */
+/* Wait for the answer that was sent first of those in flight, and take it. Returns the errors of
+ * task and decode_run; ERR_STOP after an interrupt. */
 int asking_take(struct asked *out, struct asking *a, struct err *err);
 /* End what is in flight: from now on, asking_take fails for answers that are not complete. */
 void asking_stop(struct asking *a);

@@ -22,8 +22,7 @@ const char *asking_alone(const struct asking *a)
         /* A simulated time is that of one text on a machine of its own. */
         { "--clock virtual", a->is_virtual },
         { "--edge-ms", a->step_ns > 0 },
-        /* What an answer teaches or uses up changes those after it. */
-        { "--adapt", a->routing.adapt },
+        /* What an answer uses up is not there for those after it. */
         { "a limit on what the cloud may cost", caps_limited(&a->routing.caps.limits) },
         { "--max-wasted-calls", a->routing.gate.max_wasted > 0 },
         /* Texts end before an audit could begin. */

@@ -210,12 +210,11 @@ static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const 
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
                     const struct mizzle_options *o)
 {
-    bool learnt = route_options.adapt && access(route_options.adapt, F_OK) == 0;
     for (size_t i = 0; i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
         char beside[ROUTING_PATH];
         const struct router *router = e->router ? e->router : own;
-        const char *path = e->file ? e->file : learnt ? route_options.adapt : route_options.router;
+        const char *path = e->file ? e->file : route_options.router;
         if (!policy_reads_router(e->policy) || !router)
             continue;
         if (!path && routing_find_router(beside, o, engine, e->policy))

@@ -56,8 +56,8 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const struc
                    enum policy open, size_t repeats, struct err *err);
 /* Check the number of trainings: more than one are those of a router that is named. ERR_ARG. */
 int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err);
-/* Note what the routers of all entries are; own is that of the entries without one, open already;
- * with --adapt, what it has learnt before this run. */
+/* Note what the routers of all entries are; own is that of the entries without one, open
+ * already. */
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
                     const struct mizzle_options *o);
 void eval_list_close(struct eval_list *l); /* all zero is fine */

@@ -145,37 +145,17 @@ static int plan_task(struct task_options *t, const struct eval_options *o, struc
     return task_form_parse(t, o->form, err);
 }
 
-/* Refuse what --adapt cannot be combined with: answers are written once, in order, by one router.
- */
-static int plan_check_adapt(const struct eval_plan *p, const struct eval_list *l,
-                            const struct eval_options *o, struct err *err)
-{
-    size_t learn = !l->n; /* without --policy, the router's */
-    for (size_t i = 0; i < l->n; i++)
-        learn += policy_reads_network(l->at[i].policy) && !l->at[i].file;
-    if (p->ntargets || p->paper || o->jsonl)
-        return err_set(err, ERR_ARG,
-                       "--adapt: expected without --target-routed, --target-cost, --sweep, "
-                       "--table and --jsonl");
-    if (learn != 1)
-        return err_set(err, ERR_ARG,
-                       "--adapt: expected mlp or price without =FILE once in --policy, found %zu",
-                       learn);
-    return OK;
-}
-
-/* Refuse what a part cannot know: what other parts have used of a limit, or which share the first
- * policy routes of all questions. */
-static int plan_check_part(const struct eval_plan *p, const struct eval_list *list,
-                           const struct eval_options *o, struct err *err)
+int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
+                    const struct eval_options *o, struct err *err)
 {
     const struct cloud_limit_options *l = &cloud_limit_options;
     bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(route_options.threshold);
-    if (route_options.adapt || l->max_tokens != UINT64_MAX || l->max_upload != UINT64_MAX ||
-        l->budget)
+    if (!o->first && !o->count)
+        return OK;
+    if (l->max_tokens != UINT64_MAX || l->max_upload != UINT64_MAX || l->budget)
         return err_set(err, ERR_ARG,
-                       "--first, --count: expected without limits of the cloud and --adapt, "
-                       "with which an answer depends on those before it");
+                       "--first, --count: expected without limits of the cloud, with which an "
+                       "answer depends on those before it");
     for (size_t i = 0; i < list->n && !shared; i++)
         if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
             return err_set(err, ERR_ARG,
@@ -184,15 +164,6 @@ static int plan_check_part(const struct eval_plan *p, const struct eval_list *li
                            "known in a part",
                            list->at[i].label);
     return OK;
-}
-
-int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
-                    const struct eval_options *o, struct err *err)
-{
-    int rc = route_options.adapt ? plan_check_adapt(p, l, o, err) : OK;
-    if (rc == OK && (o->first || o->count))
-        rc = plan_check_part(p, l, o, err);
-    return rc;
 }
 
 /* Keep those items of the list that are asked here. */

@@ -48,8 +48,9 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
                    const struct eval_options *o, float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
-/* Refuse what --adapt, --first and --count cannot be combined with. ERR_ARG. */
-int eval_plan_check(const struct eval_plan *p, const struct eval_list *l,
+/* Refuse what a part (--first, --count) cannot know: what other parts have used of a limit, or
+ * which share the first policy routes of all questions. ERR_ARG. */
+int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
                     const struct eval_options *o, struct err *err);
 /* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to
  * be calibrated and --calibration names no other file: one item in five is calibrated on and not

@@ -170,7 +170,6 @@ static void print_fields(struct print_fields *f, const struct eval_about *about,
     print_quality(f, about, r);
     print_cost(f, about, r);
     print_audit(f, &r->audit);
-    print_count(f, "learnt", r->learnt);
 #define X(name, bytes) print_known(f, #name, about->origin.name);
     EVAL_WRITERS(X)
     EVAL_MACHINE(X)
@@ -343,9 +342,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
             snprintf(label, sizeof(label), "%s: audit", r[i].entry->label);
             audit_line(to, label, &r[i].audit);
         }
-        if (shown[i] && r[i].learnt)
-            fprintf(to, "%s: adapt: learnt from %zu answer%s of the cloud\n", r[i].entry->label,
-                    r[i].learnt, r[i].learnt == 1 ? "" : "s");
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))

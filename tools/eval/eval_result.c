@@ -103,7 +103,6 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     r->ms += one->ms;
     r->edge_ms += one->edge_ms;
     audit_add(&r->audit, &one->audit);
-    r->learnt += one->learnt;
     for (size_t i = 0; eval_entry_scores(r->entry) && i < traced; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);

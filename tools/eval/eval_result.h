@@ -38,7 +38,6 @@ struct eval_result {
     double ms;      /* over all answers, without startup */
     double edge_ms; /* of these, in the small model and the router */
     struct decode_audit audit;
-    size_t learnt; /* answers of the cloud that taught the router */
     struct signs signs;
     /* Of each answer, one training after the other: right or not, tokens, those from the cloud. */
     unsigned char *rights;          /* [answers], 1: right */

@@ -56,9 +56,9 @@ struct info_router {
     struct str tap;
 };
 
-enum { INFO_ROUTER_ENTRIES = 7 };
-/* More that a router's metadata may say: the key, and the label and unit for people. */
-extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][3];
+enum { INFO_ROUTER_ENTRIES = 5 };
+/* More that a router's metadata may say: the key, and the label for people. */
+extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][2];
 
 /* Fill *f and return true if the file is a router: Mizzle's own forms or CITER's checkpoint. */
 bool info_is_router(struct info_router *f, const struct info_source *s);

@@ -55,24 +55,20 @@ static json_t *json_shape(const struct info_source *s, struct str arch)
     return shape;
 }
 
-/* Return a share, if most is 1, or a count up to most; what is none is shown as text, what is
- * absent as null. */
-static json_t *json_number(struct str s, double most)
-{
-    char text[32] = "", *end = text;
-    memcpy(text, s.p, s.n < sizeof(text) ? s.n : 0);
-    double number = strtod(text, &end);
-    bool sane = end > text && !*end && number >= 0 && number <= most &&
-                (most <= 1 || strspn(text, "0123456789") == s.n);
-    if (!sane)
-        return s.n ? escaped_json(s.p, s.n) : json_null();
-    return most > 1 ? json_size(number) : json_real(number);
-}
-
 /* Return a text, or null if it is absent. */
 static json_t *json_maybe(struct str s)
 {
     return s.n ? escaped_json(s.p, s.n) : json_null();
+}
+
+/* Return a number of 0 to 1; what is none is shown as text, what is absent as null. */
+static json_t *json_share(struct str s)
+{
+    char text[32] = "", *end = text;
+    memcpy(text, s.p, s.n < sizeof(text) ? s.n : 0);
+    double number = strtod(text, &end);
+    bool sane = end > text && !*end && number >= 0 && number <= 1;
+    return sane ? json_real(number) : json_maybe(s);
 }
 
 /* Return what the router says about itself, or null. */
@@ -91,14 +87,11 @@ static json_t *json_router(const struct info_source *s)
         json_report_set(&root, "outputs", json_size((double)f.outputs));
         json_report_set(&root, "tap", escaped_json(f.tap.p, f.tap.n));
     }
-    json_report_set(&root, "threshold", json_number(info_text(s, "threshold"), 1));
+    json_report_set(&root, "threshold", json_share(info_text(s, "threshold")));
     for (size_t i = 0; i < INFO_ROUTER_ENTRIES; i++) {
         const char *key = info_router_entries[i][0];
         struct str v = info_text(s, key);
-        json_report_set(&root, key,
-                        !strcmp(key, "share")     ? json_number(v, 1)
-                        : !strcmp(key, "answers") ? json_number(v, 0x1p53)
-                                                  : json_maybe(v));
+        json_report_set(&root, key, !strcmp(key, "share") ? json_share(v) : json_maybe(v));
     }
     return root;
 }

@@ -79,11 +79,9 @@ size_t info_tokens(const struct info_source *s)
     return kv ? kv->count : 0;
 }
 
-const char *const info_router_entries[INFO_ROUTER_ENTRIES][3] = {
-    { "model_name", "  model", "" }, { "model", "  fingerprint", "" },
-    { "weights", "  weights", "" },  { "task", "  task", "" },
-    { "share", "  share", "" },      { "answers", "  learnt from", " answers of the cloud" },
-    { "began", "  began from", "" },
+const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
+    { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
+    { "task", "  task" },        { "share", "  share" },
 };
 
 bool info_is_router(struct info_router *f, const struct info_source *s)

@@ -17,13 +17,13 @@ static void print_bytes(double n)
 }
 
 /* Print a labelled line, unless v is empty. */
-static void print_text(const char *label, struct str v, const char *unit)
+static void print_text(const char *label, struct str v)
 {
     if (!v.n)
         return;
     printf("%-14s", label);
     escaped_put(v.p, v.n);
-    puts(unit);
+    putchar('\n');
 }
 
 /* Print the hyperparameters of the architecture. */
@@ -77,8 +77,7 @@ static void print_router(const struct info_source *s)
     escaped_put(threshold.p, threshold.n);
     putchar('\n');
     for (size_t i = 0; i < INFO_ROUTER_ENTRIES; i++)
-        print_text(info_router_entries[i][1], info_text(s, info_router_entries[i][0]),
-                   info_router_entries[i][2]);
+        print_text(info_router_entries[i][1], info_text(s, info_router_entries[i][0]));
 }
 
 /* Print what running a model takes. */
@@ -116,23 +115,23 @@ static void print_model(const struct info_model *m)
         print_memory(m);
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
         print_text(refused[i].label,
-                   (struct str){ refused[i].line->msg, strlen(refused[i].line->msg) }, "");
+                   (struct str){ refused[i].line->msg, strlen(refused[i].line->msg) });
 }
 
 void info_print(const struct info_source *s, const struct info_model *m, bool list)
 {
     struct str arch = info_text(s, "general.architecture");
     struct info_sum all = info_sum_type(s, -1);
-    print_text("file", (struct str){ s->path, strlen(s->path) }, "");
+    print_text("file", (struct str){ s->path, strlen(s->path) });
     printf("%-14s%s, %zu tensors", "format", info_format(s), all.tensors);
     if (s->w)
         printf(", %zu keys", weights_nkv(s->w));
     if (s->w && weights_shards(s->w) > 1)
         printf(", in %zu files", weights_shards(s->w));
     putchar('\n');
-    print_text("name", info_text(s, "general.name"), "");
-    print_text("architecture", arch, "");
-    print_text("type", (struct str){ m->type, strlen(m->type) }, "");
+    print_text("name", info_text(s, "general.name"));
+    print_text("architecture", arch);
+    print_text("type", (struct str){ m->type, strlen(m->type) });
     print_shape(s, arch);
     print_router(s);
     printf("%-14s%.0f\n%-14s", "parameters", all.values, "bytes");
@@ -147,7 +146,7 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
         print_bytes(sum.bytes);
         printf(" in %zu tensors, %.2f bits a weight\n", sum.tensors, info_bits(&sum));
     }
-    print_text("tokenizer", info_tokenizer(s, m), "");
+    print_text("tokenizer", info_tokenizer(s, m));
     if (info_tokens(s) || m->ids)
         printf("%-14s%zu\n", "tokens", info_tokens(s) ? info_tokens(s) : m->ids);
     if (m->is)

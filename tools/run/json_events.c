@@ -146,7 +146,7 @@ static void json_events_put_audit(const struct mizzle_audit *a)
            flipped.low, flipped.high, a->calls, a->failed, a->wasted, cost);
 }
 
-void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited, bool learns)
+void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
@@ -168,8 +168,6 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited,
     fputs("}}", stdout);
     if (audited)
         json_events_put_audit(&s->audit);
-    if (learns)
-        printf(",\"learnt\":%zu", s->learnt);
     printf(",\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

@@ -23,8 +23,8 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t);
  * "replayed" means that these are calls of the recording and none was made; "cost" is in the
  * currency of --cloud-price; "held" counts the fallback tokens by reason. With
  * `audited`, "audit" has what the audit found, and 95 % intervals of missed/kept and
- * flipped/again, in the words of eval; with `learns`, "learnt" counts the answers that taught. */
-void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited, bool learns);
+ * flipped/again, in the words of eval. */
+void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited);
 /* Return what the audit found. */
 struct decode_audit json_events_audit(const struct mizzle_stats *s);
 

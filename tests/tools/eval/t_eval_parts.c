@@ -126,7 +126,6 @@ static void add_routed(struct eval_result *r, const char *rights, size_t cloud)
                                    .ms = 45,
                                    .ttft_ms = 7,
                                    .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 },
-                                   .learnt = 4,
                                    .trace = trace };
         CHECK(eval_result_add(r, &one, about, &err) == OK);
     }
@@ -203,7 +202,6 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
         "\"again\":0",
         "\"flip_rate\":null",
         "\"audit_calls\":88",
-        "\"learnt\":44",
         "\"router_sha256\":\"5f\"",
         "\"router_fingerprint\":\"0a\"",
         "\"edge_model\":\"a \\\"b\\\", c\"",
