@@ -132,7 +132,7 @@ int import_pth(struct router_form *out, const char *path, struct err *err)
         return rc;
     rc = layers_read(&l, p, path, err);
     if (rc == OK)
-        rc = router_form_open(out, l.dim, l.width, false, err);
+        rc = router_form_open(out, l.dim, l.width, err);
     if (rc == OK)
         import_fold(out, &l);
     layers_close(&l);

@@ -12,10 +12,10 @@ void price_set(struct price *out, double worth, const struct caps_price *tokens,
                            .wait = seconds * second };
 }
 
-float price_score(const struct price *p, const struct price_odds *odds, size_t n, size_t warm)
+float price_score(const struct price *p, float wrong, size_t n, size_t warm)
 {
     double sent = (double)warm * p->cached + (double)(n - warm) * p->up;
-    double cost = p->call + sent + p->down + (double)odds->differs * p->wait;
-    double gain = p->worth * (double)odds->wrong;
+    double cost = p->call + sent + p->down + p->wait;
+    double gain = p->worth * (double)wrong;
     return gain > 0 ? (float)(cost / (cost + gain)) : 1;
 }

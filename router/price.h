@@ -1,11 +1,10 @@
 /* price.h - a price instead of a threshold: is a call worth what it costs?
  *
- * Asked is where worth x p > cost: p is the chance that the answer mends the text, that is, that
- * the cloud's token differs and the local one is wrong; worth is what that is worth. A call costs
- * what the server charges for it, and the time that somebody waits, which a guess that the cloud
- * confirms hides: waiting costs only where the tokens differ. The server keeps what it has read
- * (its prefix cache), so the first call of a text costs most, and those that follow in the same
- * text are worth asking sooner.
+ * The cloud is asked where worth x p > cost: p is the chance that the answer mends the text, which
+ * is that the local token is wrong; worth is what that is worth. A call costs what the server
+ * charges for it, and the time that somebody waits. The server keeps what it has read (its prefix
+ * cache), so the first call of a text costs most, and those that follow in the same text are worth
+ * asking sooner.
  *
  * All figures are constants that the user gives, never measured, so the same text asks for the same
  * tokens on every machine. Amounts are in the currency of the prices, or, without prices, in calls:
@@ -25,19 +24,13 @@ struct price {
     double wait;             /* waiting for one call */
 };
 
-/* What the router says of a token. */
-struct price_odds {
-    float wrong;   /* 0..1, chance that the answer mends the text */
-    float differs; /* 0..1, chance that the cloud's token is another one */
-};
-
 /* Set a price from what a user gives: `seconds` that a call takes and what a second costs. Prices
  * of zero mean that a call costs 1. */
 void price_set(struct price *out, double worth, const struct caps_price *tokens, double seconds,
                double second);
-/* Return cost / (cost + worth x wrong), 0..1: below 1/2 the call is worth its cost. n: ids of the
- * prefix; warm: how many of them an earlier call of the text has sent. Where there is nothing to
- * gain, 1. */
-float price_score(const struct price *p, const struct price_odds *odds, size_t n, size_t warm);
+/* Return cost / (cost + worth x wrong), 0..1: below 1/2 the call is worth its cost. wrong: the
+ * chance that the answer mends the text; n: ids of the prefix; warm: how many of them an earlier
+ * call of the text has sent. Where there is nothing to gain, 1. */
+float price_score(const struct price *p, float wrong, size_t n, size_t warm);
 
 #endif

@@ -14,9 +14,9 @@
 struct router {
     const struct kernels *k;
     struct pool *pool;    /* borrowed, or NULL */
-    struct panels w1, w2; /* [width][dim], [1 or 2][width] */
+    struct panels w1, w2; /* [width][dim], [1][width] */
     float *b1;            /* [width] */
-    float b2, b2_differs;
+    float b2;
     enum tap tap;
     bool has_threshold;
     float threshold;
@@ -70,10 +70,9 @@ static bool router_copy(struct router *r, const struct router_form *f)
             return r->contexts;
     }
     r->b2 = f->b2;
-    r->b2_differs = f->b2_differs;
     r->b1 = malloc(f->width * sizeof(*r->b1));
     if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune) ||
-        !router_pack(&r->w2, f->w2, 1 + f->hurdle, f->width, &r->k->tune))
+        !router_pack(&r->w2, f->w2, 1, f->width, &r->k->tune))
         return false;
     memcpy(r->b1, f->b1, f->width * sizeof(*r->b1));
     return true;
@@ -192,7 +191,7 @@ float router_score(const struct router *r, const float *x, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
     size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
-    float *z = scratch + room; /* the second matrix is one panel: 1 or 2 rows, then padding */
+    float *z = scratch + room; /* the second matrix is one panel: a row, then padding */
     struct hidden_layer h = { r, x, scratch };
     pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
     for (size_t i = 0; i < width; i++) {
@@ -201,21 +200,7 @@ float router_score(const struct router *r, const float *x, float *scratch)
     }
     r->k->matmul_f32(z, PANEL, &r->w2, scratch, width, 1, 0, 1);
     float sum = z[0] + r->b2;
-    if (isnan(sum))
-        return 0;
-    sum = sigmoid_f32(sum);
-    return router_is_hurdle(r) ? 1 - (1 - sum) * router_differs(r, scratch) : sum;
-}
-
-float router_differs(const struct router *r, const float *scratch)
-{
-    float sum = scratch[panels_count(r->w1.rows) * PANEL + 1] + r->b2_differs;
-    return !router_is_hurdle(r) || isnan(sum) ? 1 : sigmoid_f32(sum);
-}
-
-bool router_is_hurdle(const struct router *r)
-{
-    return r->w2.rows > 1;
+    return isnan(sum) ? 0 : sigmoid_f32(sum);
 }
 
 size_t router_width(const struct router *r)

@@ -2,13 +2,10 @@
  *
  * Source of the network: CITER (arXiv 2502.01976), conf_model: Linear(h, 2h), BatchNorm, ReLU,
  * Dropout, Linear(2h, h), Dropout, Linear(h, 1), sigmoid. At inference BatchNorm folds into the
- * first Linear and the last two Linears into one, so h -> width -> 1 remains. A hurdle network has
- * a second output on the same hidden layer and factors the chance of a wrong token: the cloud's
- * token must differ, and the local one be wrong where it does (a two-part, or hurdle, model: Cragg,
- * Econometrica 39, 1971). The table is the baseline that knows the place and nothing else: its
- * score depends on the last two ids. A network may read the features of features.h behind the
- * hidden state (a mixed one), or alone (combined, a baseline); the table that one of these is made
- * from is then part of it. */
+ * first Linear and the last two Linears into one, so h -> width -> 1 remains. The table is the
+ * baseline that knows the place and nothing else: its score depends on the last two ids. A network
+ * may read the features of features.h behind the hidden state (a mixed one), or alone (combined, a
+ * baseline); the table that one of these is made from is then part of it. */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
 
@@ -50,10 +47,8 @@ struct router_form {
     size_t dim, width; /* dim: all inputs; with contexts, the last FEATURES are features.h's */
     float *w1;         /* [width][dim] */
     float *b1;         /* [width] */
-    float *w2;         /* [width]; hurdle: [2][width] */
+    float *w2;         /* [width] */
     float b2;
-    bool hurdle;      /* there is a second output: does the cloud's token differ? */
-    float b2_differs; /* its bias */
     enum tap tap;
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
@@ -65,8 +60,7 @@ struct router_form {
 };
 
 /* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX). After an error everything is NULL. */
-int router_form_open(struct router_form *out, size_t dim, size_t width, bool hurdle,
-                     struct err *err);
+int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err);
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
@@ -108,22 +102,14 @@ bool router_threshold(const struct router *r, float *threshold);
 const float *router_inputs(const struct router *r, const float *hidden,
                            const float features[FEATURES], float *scratch);
 /* Return the probability, 0 to 1, that the local model's next token is good enough: sigmoid(w2 .
- * relu(w1 . x + b1) + b2). x: [dim] f32. scratch: [router_scratch] floats. Of a hurdle
- * network, whose first output is the probability that it is good enough where the cloud's token
- * differs: 1 - (1 - that) x router_differs. It cannot fail: when a hidden state overflows so that a
- * sum is NaN, the score is 0, and the cloud is asked. */
+ * relu(w1 . x + b1) + b2). x: [dim] f32. scratch: [router_scratch] floats. It cannot fail: when a
+ * hidden state overflows so that a sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *x, float *scratch);
-/* After router_score with this scratch: return the probability, 0 to 1, that the cloud's token
- * differs from the local one and that from the reference's, as samples say it (learn/samples.h); 1
- * without a second output, or if its sum is NaN. */
-float router_differs(const struct router *r, const float *scratch);
-/* True for a network with that second output. */
-bool router_is_hurdle(const struct router *r);
 /* Return how many hidden units a network has; 0 for a table. */
 size_t router_width(const struct router *r);
 /* After router_score with this scratch: set parts[width] to what each hidden unit adds to the sum
- * under the (first) sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
+ * under the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
 float router_parts(const struct router *r, const float *scratch, float *parts);
 
 /* Return the score of a table, or of a network's own, for the token after ids[n], as

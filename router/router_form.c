@@ -24,16 +24,15 @@ const char *router_tap_name(enum tap tap)
     return tap_names[tap];
 }
 
-int router_form_open(struct router_form *out, size_t dim, size_t width, bool hurdle,
-                     struct err *err)
+int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err)
 {
-    *out = (struct router_form){ .dim = dim, .width = width, .hurdle = hurdle };
+    *out = (struct router_form){ .dim = dim, .width = width };
     if (dim < 1 || dim > ROUTER_MAX || width < 1 || width > ROUTER_MAX)
         return err_set(err, ERR_ARG, "router: expected sizes of 1 to %d, found [%zu,%zu]",
                        ROUTER_MAX, width, dim);
     out->w1 = calloc(width * dim, sizeof(*out->w1));
     out->b1 = calloc(width, sizeof(*out->b1));
-    out->w2 = calloc(width << hurdle, sizeof(*out->w2));
+    out->w2 = calloc(width, sizeof(*out->w2));
     if (out->w1 && out->b1 && out->w2)
         return OK;
     router_form_close(out);
@@ -99,13 +98,12 @@ static bool write_number(char out[NUMBER], float v)
 
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
-    size_t w = f->width, d = f->dim, rows = 1 + f->hurdle, size = sizeof(float);
-    const float b2[] = { f->b2, f->b2_differs };
+    size_t w = f->width, d = f->dim, size = sizeof(float);
     const struct tensor tensors[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
-        { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
-        { "router.b2", W_F32, 1, { rows }, b2, rows * size },
+        { "router.w2", W_F32, 2, { 1, w }, f->w2, w * size },
+        { "router.b2", W_F32, 1, { 1 }, &f->b2, size },
         { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
     };
     char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "";
@@ -235,20 +233,15 @@ static int read_network(struct router_form *f, const struct weights *w, const st
                        "%s: tensor router.w1: expected a matrix of at most [%d,%d], found %u "
                        "dimensions [%zu,%zu]",
                        path, ROUTER_MAX, ROUTER_MAX, t->ndim, t->shape[0], t->shape[1]);
-    const struct tensor *w2 = weights_find(w, "router.w2");
-    bool hurdle = w2 && w2->ndim == 2 && w2->shape[0] == 2;
-    float b2[2] = { 0 };
-    rc = router_form_open(f, t->shape[1], t->shape[0], hurdle, err);
+    rc = router_form_open(f, t->shape[1], t->shape[0], err);
     if (rc == OK)
         rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
     if (rc == OK)
         rc = read_tensor(f->b1, w, "router.b1", f->width, 0, err);
     if (rc == OK)
-        rc = read_tensor(f->w2, w, "router.w2", 1 + hurdle, f->width, err);
+        rc = read_tensor(f->w2, w, "router.w2", 1, f->width, err);
     if (rc == OK)
-        rc = read_tensor(b2, w, "router.b2", 1 + hurdle, 0, err);
-    f->b2 = b2[0];
-    f->b2_differs = b2[1];
+        rc = read_tensor(&f->b2, w, "router.b2", 1, 0, err);
     return rc;
 }
 
@@ -354,8 +347,6 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
     if (rc == OK)
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
-        rc = check_finite(f->w2, f->width << f->hurdle, file, "router.w2", err);
-    return rc == OK
-               ? check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err)
-               : rc;
+        rc = check_finite(f->w2, f->width, file, "router.w2", err);
+    return rc == OK ? check_finite(&f->b2, 1, file, "router.b2", err) : rc;
 }

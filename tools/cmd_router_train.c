@@ -38,8 +38,7 @@ static const struct option_group train_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, an mlp with a second output, which says where the cloud differs "
-          "(hurdle), CITER's network (citer), a linear score, a table over the last two ids "
+          "Train an mlp, CITER's network (citer), a linear score, a table over the last two ids "
           "(context), an mlp on that and on how sure the model is, without the hidden state "
           "(combined), one on all of these (mix), or an mlp that judges the whole answer at its "
           "first token (query) (default: mlp)" },
@@ -48,7 +47,7 @@ static const struct option_group train_opts = {
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",
           "Route no more than needed to catch this share of the errors (default: 0.995)" },
         { "--width", NULL, OPTION_COUNT, &width, "N",
-          "Give the hidden layer of mlp, hurdle, citer, combined, mix or query N units (default: "
+          "Give the hidden layer of mlp, citer, combined, mix or query N units (default: "
           "twice the number of its inputs)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "Read this hidden state: final or post_attn (default: final, or that of the samples)" },
@@ -96,9 +95,9 @@ static const char *cmd_router_train_check(void)
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
         return "--share, --cover: expected 0 to 1";
     if (head_name && !fit_head_parse(&head, head_name))
-        return "--head: expected mlp, citer, linear, context, hurdle, combined, mix or query";
+        return "--head: expected mlp, citer, linear, context, combined, mix or query";
     if (width && (head == FIT_LINEAR || head == FIT_CONTEXT))
-        return "--width: expected --head mlp, hurdle, citer, combined, mix or query";
+        return "--width: expected --head mlp, citer, combined, mix or query";
     if (!epochs)
         return "--epochs: expected at least 1";
     if (epochs != SIZE_MAX && head == FIT_CONTEXT)

@@ -105,9 +105,7 @@ static bool step_reads_head(struct step *s, size_t at)
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
     else if (o->policy == POLICY_PRICE)
-        cloud = row->scored &&
-                step_routes(
-                    s, step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at), at);
+        cloud = row->scored && step_routes(s, step_price(s, 1 - row->score, at), at);
     else if (policy_reads_network(o->policy))
         cloud = row->scored && step_routes(s, row->score, at);
     if (!cloud || !s->cloud || s->o->edges)
@@ -278,13 +276,12 @@ const float *step_features(struct step *s, size_t row)
     return r && step_reads_features(s) ? r->features : NULL;
 }
 
-void step_give_score(struct step *s, size_t row, float score, float differs)
+void step_give_score(struct step *s, size_t row, float score)
 {
     struct view_row *r = view_row(&s->view, s->view.pass + row);
     if (r) {
         r->scored = true;
         r->score = score;
-        r->differs = differs;
     }
     s->first = s->view.pass + row == s->text.n ? score : s->first;
     s->stats->router_ms += step_lap(&s->since);

@@ -61,8 +61,8 @@ void step_give_rows(struct step *s, size_t n);
 /* Return the features of a row whose score is wanted, for router_inputs; NULL if the router reads
  * none. */
 const float *step_features(struct step *s, size_t row);
-/* Give router_score and router_differs of a row. */
-void step_give_score(struct step *s, size_t row, float score, float differs);
+/* Give router_score of a row. */
+void step_give_score(struct step *s, size_t row, float score);
 /* Give the logits of a row, which are not needed afterwards. */
 void step_give_head(struct step *s, size_t row, const float *logits);
 /* Say that what was wanted cannot be had: the text ends with this error. */

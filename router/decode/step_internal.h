@@ -115,9 +115,9 @@ int step_score_next(struct step *s, bool wait);
 
 /* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
 bool step_score_ids(const struct step *s, size_t at, float *score);
-/* With policy price: return the score of the token after the first `at` ids, if the calls for all
- * tokens before it are answered. */
-float step_price(const struct step *s, const struct price_odds *odds, size_t at);
+/* With policy price: return the score of the token after the first `at` ids, which is wrong with
+ * this chance, if the calls for all tokens before it are answered. */
+float step_price(const struct step *s, float wrong, size_t at);
 /* True when the token after the first `at` ids goes to the cloud with this score, if the calls for
  * all tokens before it are answered. */
 bool step_routes(const struct step *s, float score, size_t at);

@@ -23,7 +23,7 @@ bool step_score_ids(const struct step *s, size_t at, float *score)
     return true;
 }
 
-float step_price(const struct step *s, const struct price_odds *odds, size_t at)
+float step_price(const struct step *s, float wrong, size_t at)
 {
     size_t warm = s->warm;
     for (size_t i = s->ahead.n; i-- > 0;) {
@@ -33,7 +33,7 @@ float step_price(const struct step *s, const struct price_odds *odds, size_t at)
             break;
         }
     }
-    return price_score(&s->o->price, odds, at, warm);
+    return price_score(&s->o->price, wrong, at, warm);
 }
 
 /* Return where the reach ends after a token of the cloud. */
@@ -78,7 +78,7 @@ bool step_stands(const struct step *s, struct ahead_token *e)
     if (e->met || isnan(e->t.score))
         return true;
     if (s->o->policy == POLICY_PRICE)
-        e->t.score = step_price(s, &e->odds, e->at);
+        e->t.score = step_price(s, e->wrong, e->at);
     return step_routes(s, e->t.score, e->at) == e->routed;
 }
 

@@ -30,8 +30,8 @@ static bool step_route(struct step *s, struct ahead_token *e)
     if (row)
         t->score = row->score;
     if (row && o->policy == POLICY_PRICE) {
-        e->odds = (struct price_odds){ 1 - row->score, row->differs };
-        t->score = step_price(s, &e->odds, e->at);
+        e->wrong = 1 - row->score;
+        t->score = step_price(s, e->wrong, e->at);
     }
     s->stats->router_ms += step_lap(&clock);
     e->routed = step_routes(s, t->score, e->at);

@@ -21,7 +21,6 @@ struct view_row { /* what has been computed from a row */
     bool picked, scored;
     uint32_t id;              /* the local model's own token; valid if picked */
     float score;              /* the router's, or that of the logits; valid if scored */
-    float differs;            /* router_differs; valid if scored */
     float features[FEATURES]; /* valid if picked, for a router that reads them */
 };
 

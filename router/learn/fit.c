@@ -11,9 +11,9 @@
 enum { SPLIT = 5, MAX_BATCH = 4096 }; /* SPLIT: one subject in five is held out */
 
 static const char *const heads[] = {
-    [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",   [FIT_LINEAR] = "linear",
-    [FIT_CONTEXT] = "context", [FIT_HURDLE] = "hurdle", [FIT_COMBINED] = "combined",
-    [FIT_MIX] = "mix",         [FIT_QUERY] = "query",
+    [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",       [FIT_LINEAR] = "linear",
+    [FIT_CONTEXT] = "context", [FIT_COMBINED] = "combined", [FIT_MIX] = "mix",
+    [FIT_QUERY] = "query",
 };
 
 const char *fit_head_name(enum fit_head h)
@@ -61,7 +61,6 @@ static size_t fit_carve(struct fit *t)
     t->xb = fit_take(t, &at, batch * t->dim);
     t->xt = fit_take(t, &at, batch * t->dim);
     t->dz = fit_take(t, &at, batch);
-    t->dz_differs = fit_take(t, &at, batch);
     t->loss = fit_take(t, &at, batch);
     t->now = fit_take(t, &at, t->nparams);
     t->best = fit_take(t, &at, t->nparams);
@@ -94,10 +93,8 @@ static void fit_labels(struct fit *t)
         t->train[i] = i;
     if (t->o->shuffle_labels)
         fit_shuffle(t->train, s->n, rand_u64(t->o->seed, FIT_KEY_LABELS));
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         t->label[i] = s->label[t->train[i]];
-        t->differs[i] = s->differs[t->train[i]];
-    }
 }
 
 static int fit_by_value(const void *a, const void *b)
@@ -157,8 +154,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
     t->train = calloc(room + 1, sizeof(*t->train));
     t->held = calloc(room + 1, sizeof(*t->held));
     t->label = calloc(s->n + 1, 1);
-    t->differs = calloc(s->n + 1, 1);
-    if (!t->train || !t->held || !t->label || !t->differs)
+    if (!t->train || !t->held || !t->label)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_labels(t);
     for (size_t i = 0; i < s->n; i++) {
@@ -296,7 +292,7 @@ static int fit_network(struct router_form *out, struct fit_report *report, struc
                        t->ops->least, t->ntrain);
     t->arena_bytes = fit_carve(t) * sizeof(float);
     t->arena = os_alloc(t->arena_bytes);
-    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, t->hurdle, err)
+    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, err)
                       : err_set(err, ERR_NOMEM, "router training: out of memory");
     if (rc != OK)
         return rc;
@@ -421,9 +417,9 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                struct err *err)
 {
     static const struct fit_ops *const ops[] = {
-        [FIT_MLP] = &fit_ops_mlp, [FIT_CITER] = &fit_ops_citer, [FIT_LINEAR] = &fit_ops_linear,
-        [FIT_CONTEXT] = NULL,     [FIT_HURDLE] = &fit_ops_mlp,  [FIT_COMBINED] = &fit_ops_mlp,
-        [FIT_MIX] = &fit_ops_mlp, [FIT_QUERY] = &fit_ops_mlp
+        [FIT_MLP] = &fit_ops_mlp,  [FIT_CITER] = &fit_ops_citer,  [FIT_LINEAR] = &fit_ops_linear,
+        [FIT_CONTEXT] = NULL,      [FIT_COMBINED] = &fit_ops_mlp, [FIT_MIX] = &fit_ops_mlp,
+        [FIT_QUERY] = &fit_ops_mlp
     };
     struct samples texts = { 0 };
     struct fit t = { .s = o->head == FIT_QUERY ? &texts : s,
@@ -431,8 +427,7 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                      .k = k,
                      .pool = pool,
                      .dim = s->dim,
-                     .ops = ops[o->head],
-                     .hurdle = o->head == FIT_HURDLE };
+                     .ops = ops[o->head] };
     struct samples with = { 0 };
     struct router_form table = { 0 };
     bool features = o->head == FIT_COMBINED || o->head == FIT_MIX;
@@ -470,7 +465,6 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     free(t.train);
     free(t.held);
     free(t.label);
-    free(t.differs);
     samples_close(&texts);
     return rc;
 }

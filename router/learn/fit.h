@@ -8,14 +8,11 @@
  * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
  * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
- * table over the last two ids, counted. hurdle: mlp with a second output (router.h), which learns
- * from all tokens whether the cloud's differs; the first mostly from those where it does. Wrong
- * tokens are not weighted up, so scores are near probabilities, though cautious ones: tokens where
- * both models agree draw the first output towards right. Labels match cannot tell the two apart.
- * combined: mlp on the features of features.h alone. mix: mlp on the hidden state and these. Their
- * table is counted as for context; a training sample is scored by one that was counted without its
- * subject, since otherwise the table would have seen the label. query: mlp on one sample of each
- * text, its first, which is right if all of them are; for the policy of that name.
+ * table over the last two ids, counted. combined: mlp on the features of features.h alone. mix: mlp
+ * on the hidden state and these. Their table is counted as for context; a training sample is scored
+ * by one that was counted without its subject, since otherwise the table would have seen the label.
+ * query: mlp on one sample of each text, its first, which is right if all of them are; for the
+ * policy of that name.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
@@ -28,16 +25,7 @@
 
 struct pool;
 
-enum fit_head {
-    FIT_MLP,
-    FIT_CITER,
-    FIT_LINEAR,
-    FIT_CONTEXT,
-    FIT_HURDLE,
-    FIT_COMBINED,
-    FIT_MIX,
-    FIT_QUERY
-};
+enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_COMBINED, FIT_MIX, FIT_QUERY };
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */

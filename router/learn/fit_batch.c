@@ -3,11 +3,6 @@
 #include "kernels/math.h"
 #include "router/learn/fit_internal.h"
 
-/* What a token counts for the first output of a hurdle network where the cloud's is the same.
- * Nothing is learnt there about what differs, but the output must not run wild on most of all
- * tokens. */
-static const float SAME = 0.1f;
-
 static const float BETA1 = 0.9f, BETA2 = 0.999f, ADAM_EPS = 1e-8f;
 
 float *fit_take(struct fit *t, size_t *at, size_t count)
@@ -17,26 +12,13 @@ float *fit_take(struct fit *t, size_t *at, size_t count)
     return p;
 }
 
-/* Return the weighted cross-entropy of a logit with a label, and set its gradient's share of a
- * batch of n. */
-static float fit_cross_entropy(float *dz, float z, bool label, float weight, size_t n)
-{
-    double x = (double)z, under = exp_f64(x > 0 ? -x : x);
-    *dz = weight * (sigmoid_f32(z) - (float)label) / (float)n;
-    return weight * (float)(log_f64(1 + under) + (x > 0 ? x : 0) - (label ? x : 0));
-}
-
 void fit_judge(struct fit *t, size_t b, float z)
 {
     bool right = t->label[t->index[b]];
-    t->loss[b] = fit_cross_entropy(&t->dz[b], z, right, right ? 1 : t->wrong_weight, t->n);
-}
-
-void fit_judge_hurdle(struct fit *t, size_t b, float z, float z_differs)
-{
-    bool right = t->label[t->index[b]], differs = t->differs[t->index[b]];
-    t->loss[b] = fit_cross_entropy(&t->dz[b], z, right, differs ? 1 : SAME, t->n);
-    t->loss[b] += fit_cross_entropy(&t->dz_differs[b], z_differs, differs, 1, t->n);
+    float weight = right ? 1 : t->wrong_weight;
+    double x = (double)z, under = exp_f64(x > 0 ? -x : x);
+    t->dz[b] = weight * (sigmoid_f32(z) - (float)right) / (float)t->n;
+    t->loss[b] = weight * (float)(log_f64(1 + under) + (x > 0 ? x : 0) - (right ? x : 0));
 }
 
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,

@@ -65,13 +65,12 @@ struct fit {
     const struct kernels *k;
     struct pool *pool;
     const struct fit_ops *ops;
-    bool hurdle;                    /* trains a second output */
-    unsigned char *label, *differs; /* [s->n] the samples', or shuffled */
-    size_t dim, width;              /* inputs, units of the first layer */
-    size_t room, npanels;           /* the width rounded up to whole panels */
-    size_t nparams, form_width;     /* all parameters; the width of the saved form */
-    uint32_t *times;                /* [s->n] how often each sample is drawn; NULL: once */
-    size_t *train, *held;           /* indices of the samples of each part */
+    unsigned char *label;       /* [s->n] the samples', or shuffled */
+    size_t dim, width;          /* inputs, units of the first layer */
+    size_t room, npanels;       /* the width rounded up to whole panels */
+    size_t nparams, form_width; /* all parameters; the width of the saved form */
+    uint32_t *times;            /* [s->n] how often each sample is drawn; NULL: once */
+    size_t *train, *held;       /* indices of the samples of each part */
     size_t ntrain, nheld;
     float wrong_weight;
     double decay1, decay2; /* beta ^ steps */
@@ -86,7 +85,6 @@ struct fit {
     float *dh;                 /* [panels][batch][16] its gradient, as panels */
     float *g1;                 /* [dim][room] gradient of the first matrix */
     float *dz, *loss;          /* [batch] */
-    float *dz_differs;         /* [batch] of the second output */
     size_t n;                  /* samples in the current batch */
     const size_t *index;       /* [n] their indices */
     bool learns;               /* the current batch is learnt from */
@@ -101,11 +99,8 @@ struct fit_adam {
 /* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
 float *fit_take(struct fit *t, size_t *at, size_t count);
 
-/* Set loss and dz of sample b of the batch from its logit. */
+/* Set loss and dz of sample b of the batch, the weighted cross-entropy, from its logit. */
 void fit_judge(struct fit *t, size_t b, float z);
-/* The same for both outputs of a hurdle network: the first hardly counts where the cloud
- * agrees. */
-void fit_judge_hurdle(struct fit *t, size_t b, float z, float z_differs);
 /* Compute panels [first, last) of the product y[n][room] = x[n][ldx] w, w as panels of cols. */
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,
                  size_t ldx, size_t first, size_t last);

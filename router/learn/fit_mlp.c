@@ -1,20 +1,17 @@
-/* fit_mlp.c - heads mlp, hurdle and linear. */
+/* fit_mlp.c - heads mlp and linear. */
 #include <math.h>
-#include <string.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit_internal.h"
 
-/* ---- mlp: w1 as panels [panels][dim][16], b1 [room], w2 [room], hurdle: again w2 [room], b2 and
- * hurdle: again b2 in one panel ---- */
+/* ---- mlp: w1 as panels [panels][dim][16], b1 [room], w2 [room], b2 in a panel of its own ---- */
 
 static size_t mlp_b1(const struct fit *t)
 {
     return t->room * t->dim;
 }
 
-/* Return the offset of the first output's weights; the biases lie behind those of the last. */
 static size_t mlp_w2(const struct fit *t)
 {
     return mlp_b1(t) + t->room;
@@ -22,7 +19,7 @@ static size_t mlp_w2(const struct fit *t)
 
 static size_t mlp_b2(const struct fit *t)
 {
-    return mlp_w2(t) + (t->room << t->hurdle);
+    return mlp_w2(t) + t->room;
 }
 
 static void mlp_size(struct fit *t)
@@ -51,9 +48,7 @@ static void mlp_init(struct fit *t)
         for (size_t k = 0; k < t->dim; k++)
             t->now[(i / PANEL * t->dim + k) * PANEL + i % PANEL] =
                 (float)(a1 * (2 * rand_unit(key, i * t->dim + k) - 1));
-        for (size_t out = 0; out <= t->hurdle; out++)
-            w2[out * t->room + i] =
-                (float)(a2 * (2 * rand_unit(key, t->width * (t->dim + out) + i) - 1));
+        w2[i] = (float)(a2 * (2 * rand_unit(key, t->width * t->dim + i) - 1));
     }
 }
 
@@ -69,27 +64,18 @@ static void mlp_first(void *arg, size_t thread, size_t first, size_t last)
             t->h[b * t->room + i] += b1[i];
 }
 
-/* Return an output: the bias z, and the units that are on. */
-static float mlp_output(const struct fit *t, float z, const float *w2, const float *h)
-{
-    for (size_t i = 0; i < t->room; i++)
-        z += w2[i] * (h[i] > 0 ? h[i] : 0);
-    return z;
-}
-
 /* Compute the second layer for some samples. */
 static void mlp_second(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
-    const float *w2 = t->now + mlp_w2(t), *b2 = t->now + mlp_b2(t);
+    const float *w2 = t->now + mlp_w2(t);
     (void)thread;
     for (size_t b = first; b < last; b++) {
         const float *h = t->h + b * t->room;
-        float z = mlp_output(t, b2[0], w2, h);
-        if (t->hurdle)
-            fit_judge_hurdle(t, b, z, mlp_output(t, b2[1], w2 + t->room, h));
-        else
-            fit_judge(t, b, z);
+        float z = t->now[mlp_b2(t)];
+        for (size_t i = 0; i < t->room; i++)
+            z += w2[i] * (h[i] > 0 ? h[i] : 0);
+        fit_judge(t, b, z);
     }
 }
 
@@ -99,35 +85,21 @@ static void mlp_forward(struct fit *t)
     pool_for(t->pool, t->n, 16, mlp_second, t);
 }
 
-/* Add what an output with weights w2[16] and gradient dz[n] gives to the gradient of panel p of its
- * units, dh[n][16], and set that of its weights, g2[16]. */
-static void mlp_backward_output(const struct fit *t, size_t p, const float *dz, const float *w2,
-                                float *dh, float *g2)
-{
-    for (size_t b = 0; b < t->n; b++)
-        for (size_t r = 0; r < PANEL; r++) {
-            float h = t->h[b * t->room + p * PANEL + r];
-            dh[b * PANEL + r] += h > 0 ? dz[b] * w2[r] : 0;
-            g2[r] += h > 0 ? dz[b] * h : 0;
-        }
-}
-
 /* Compute the gradients of one panel of units, and make its step. */
 static void mlp_backward_panel(struct fit *t, size_t p)
 {
     size_t b1 = mlp_b1(t) + p * PANEL, w2 = mlp_w2(t) + p * PANEL;
     float *dh = t->dh + p * t->o->batch * PANEL;
-    float g2[PANEL] = { 0 }, g3[PANEL] = { 0 }, gb[PANEL] = { 0 };
-    memset(dh, 0, t->n * PANEL * sizeof(*dh));
-    mlp_backward_output(t, p, t->dz, t->now + w2, dh, g2);
-    if (t->hurdle)
-        mlp_backward_output(t, p, t->dz_differs, t->now + w2 + t->room, dh, g3);
-    for (size_t i = 0; i < t->n * PANEL; i++)
-        gb[i % PANEL] += dh[i];
+    float g2[PANEL] = { 0 }, gb[PANEL] = { 0 };
+    for (size_t b = 0; b < t->n; b++)
+        for (size_t r = 0; r < PANEL; r++) {
+            float h = t->h[b * t->room + p * PANEL + r];
+            dh[b * PANEL + r] = h > 0 ? t->dz[b] * t->now[w2 + r] : 0;
+            gb[r] += dh[b * PANEL + r];
+            g2[r] += h > 0 ? t->dz[b] * h : 0;
+        }
     fit_adam_step(t, b1, gb, t->adam);
     fit_adam_step(t, w2, g2, t->adam);
-    if (t->hurdle)
-        fit_adam_step(t, w2 + t->room, g3, t->adam);
     fit_gradient(t, t->g1, dh, t->xt, t->dim, p);
     fit_adam_panel(t, 0, t->g1, t->dim, p, t->adam);
 }
@@ -142,8 +114,6 @@ static void mlp_backward(void *arg, size_t thread, size_t first, size_t last)
 static void mlp_learn(struct fit *t, float sum)
 {
     float gb[PANEL] = { sum };
-    for (size_t b = 0; t->hurdle && b < t->n; b++)
-        gb[1] += t->dz_differs[b];
     pool_for(t->pool, t->npanels, 1, mlp_backward, t);
     fit_adam_step(t, mlp_b2(t), gb, t->adam);
 }
@@ -152,7 +122,7 @@ static void mlp_learn(struct fit *t, float sum)
  * and the mean into the bias. */
 static void mlp_fold(struct router_form *f, const struct fit *t, const float *params)
 {
-    const float *b1 = params + mlp_b1(t), *w2 = b1 + t->room, *b2 = params + mlp_b2(t);
+    const float *b1 = params + mlp_b1(t), *w2 = b1 + t->room;
     for (size_t i = 0; i < t->width; i++) {
         double bias = (double)b1[i];
         for (size_t k = 0; k < t->dim; k++) {
@@ -162,11 +132,9 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
             bias -= w * (double)t->mean[k];
         }
         f->b1[i] = (float)bias;
-        for (size_t out = 0; out <= t->hurdle; out++)
-            f->w2[out * t->width + i] = w2[out * t->room + i];
+        f->w2[i] = w2[i];
     }
-    f->b2 = b2[0];
-    f->b2_differs = b2[1];
+    f->b2 = params[mlp_b2(t)];
 }
 
 const struct fit_ops fit_ops_mlp = {

@@ -60,12 +60,6 @@ static int sample_files_keep_dir(struct sample_meta *m, const char *dir, struct 
     return OK;
 }
 
-/* True where the cloud's token is another one than the edge's, which is wrong. */
-static bool sample_files_differs(const struct sample_row *r)
-{
-    return r->way != SAMPLE_EDGE_RIGHT && r->way != SAMPLE_AGREED && r->cloud != r->edge;
-}
-
 int sample_files_append(struct samples *out, const struct sample_shard *s, uint32_t base,
                         struct err *err)
 {
@@ -75,7 +69,6 @@ int sample_files_append(struct samples *out, const struct sample_shard *s, uint3
         const struct sample one = { .x = s->hidden + i * s->dim,
                                     .features = r->features,
                                     .label = r->label,
-                                    .differs = sample_files_differs(r),
                                     .group = r->subject,
                                     .text = base + (uint32_t)r->text,
                                     .before = { (uint32_t)r->before[0], (uint32_t)r->before[1] } };

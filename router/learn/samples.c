@@ -21,8 +21,6 @@ static bool samples_resize(struct samples *s, size_t room)
     s->x = x ? x : s->x;
     unsigned char *label = realloc(s->label, room);
     s->label = label ? label : s->label;
-    unsigned char *differs = realloc(s->differs, room);
-    s->differs = differs ? differs : s->differs;
     uint32_t *group = realloc(s->group, room * sizeof(*group));
     s->group = group ? group : s->group;
     uint32_t *text = realloc(s->text, room * sizeof(*text));
@@ -31,7 +29,7 @@ static bool samples_resize(struct samples *s, size_t room)
     s->features = features ? features : s->features;
     uint32_t(*before)[2] = realloc(s->before, room * sizeof(*before));
     s->before = before ? before : s->before;
-    if (!x || !label || !differs || !group || !text || !features || !before)
+    if (!x || !label || !group || !text || !features || !before)
         return false;
     s->room = room;
     return true;
@@ -51,7 +49,6 @@ int samples_add(struct samples *s, const struct sample *one, struct err *err)
         return samples_no_memory(err);
     memcpy(s->x + s->n * s->dim, one->x, s->dim * sizeof(*one->x));
     s->label[s->n] = one->label;
-    s->differs[s->n] = one->differs;
     s->group[s->n] = one->group;
     s->text[s->n] = one->text;
     memset(s->features[s->n], 0, sizeof(*s->features));
@@ -65,7 +62,6 @@ void samples_close(struct samples *s)
 {
     free(s->x);
     free(s->label);
-    free(s->differs);
     free(s->group);
     free(s->text);
     free(s->features);
@@ -86,10 +82,8 @@ int samples_of_texts(struct samples *out, const struct samples *s, struct err *e
         whole = first ? !(s->features[i][FEATURE_POSITION] > 0) : whole;
         if (first && whole && samples_add(out, &one, err) != OK)
             return ERR_NOMEM;
-        if (whole) {
+        if (whole)
             out->label[out->n - 1] &= s->label[i];
-            out->differs[out->n - 1] |= s->differs[i];
-        }
     }
     return OK;
 }

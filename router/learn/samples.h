@@ -14,12 +14,10 @@ struct router;
 
 struct samples { /* all zero with dim set is an empty one */
     size_t dim, n, room;
-    float *x;               /* [n][dim] hidden states */
-    unsigned char *label;   /* [n] 1: the edge's token may stand; 0: it may not */
-    unsigned char *differs; /* [n] 1: the cloud's is another one; 0: not, or the edge's token is
-                             * the reference's, so that nothing can be gained */
-    uint32_t *group;        /* [n] hash of the subject; a subject is never split */
-    uint32_t *text;         /* [n] number of the text */
+    float *x;                    /* [n][dim] hidden states */
+    unsigned char *label;        /* [n] 1: the edge's token may stand; 0: it may not */
+    uint32_t *group;             /* [n] hash of the subject; a subject is never split */
+    uint32_t *text;              /* [n] number of the text */
     float (*features)[FEATURES]; /* [n] as features.h has them; the context's is 0 */
     uint32_t (*before)[2];       /* [n] the ids before the token: the one before the last, the last;
                                   * SAMPLES_NONE where the text has no such token */
@@ -29,7 +27,7 @@ struct samples { /* all zero with dim set is an empty one */
 
 struct sample { /* one row of the above */
     const float *x;
-    bool label, differs;
+    bool label;
     uint32_t group, text, before[2];
     const float *features; /* [FEATURE_CONTEXT]; NULL: all 0 */
 };
@@ -40,8 +38,8 @@ int samples_reserve(struct samples *s, size_t n, struct err *err);
 int samples_add(struct samples *s, const struct sample *one, struct err *err);
 void samples_close(struct samples *s);
 /* Make *out, which is all zero, the sample of each text's first token, right if all of its samples
- * are, and with `differs` if one of them has it. A text whose first token was left out is, too.
- * ERR_NOMEM; *out is the caller's to close then, too. */
+ * are. A text whose first token was left out is, too. ERR_NOMEM; *out is the caller's to close
+ * then, too. */
 int samples_of_texts(struct samples *out, const struct samples *s, struct err *err);
 
 /* Return a router's score of sample i: a network reads x, which must have the router's dim, a table

@@ -124,7 +124,7 @@ static bool texts_give_scores(struct texts_round *r)
             const float *features = step_features(t->step, rows[k]);
             const float *x = router_inputs(router, hidden, features, e->scratch);
             float score = router_score(router, x, e->scratch);
-            step_give_score(t->step, rows[k], score, router_differs(router, e->scratch));
+            step_give_score(t->step, rows[k], score);
         }
         any = any || n;
     }

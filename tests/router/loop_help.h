@@ -33,14 +33,11 @@ static inline struct router *network_open(const struct engine *e)
     struct router_form form;
     struct router *r;
     size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
+    CHECK(router_form_open(&form, hidden, 2, NULL) == OK);
     form.w1[0] = 4;
     form.w1[hidden] = -4;
     form.w2[0] = 1;
     form.w2[1] = -1;
-    form.w2[2] = -0.5f;
-    form.w2[3] = 1;
-    form.b2_differs = 1;
     CHECK(router_make(&r, &form, "test", &e->kernels, NULL) == OK);
     router_form_close(&form);
     return r;
@@ -69,7 +66,7 @@ static inline struct router *featured_open(const struct engine *e, size_t dim)
 {
     struct router_form form, contexts;
     struct router *r;
-    CHECK(router_form_open(&form, dim + FEATURES, 40, false, NULL) == OK);
+    CHECK(router_form_open(&form, dim + FEATURES, 40, NULL) == OK);
     CHECK(router_form_open_contexts(&contexts, 1, NULL) == OK);
     contexts.contexts[0] = (struct router_context){ -1, -1, 0.5f };
     form.contexts = contexts.contexts;

@@ -387,7 +387,7 @@ static void make_router(void)
     struct router_form f;
     struct err err;
     size_t dim = model_config(engine.model)->hidden;
-    CHECK(router_form_open(&f, dim, 8, false, &err) == OK);
+    CHECK(router_form_open(&f, dim, 8, &err) == OK);
     for (size_t i = 0; i < 8 * dim; i++)
         f.w1[i] = (float)(rand_unit(7, i) - 0.5);
     for (size_t i = 0; i < 8; i++)

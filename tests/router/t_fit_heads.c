@@ -36,12 +36,9 @@ static void make(struct samples *s, size_t n, enum rule rule)
                      : rule == RULE_CONTEXT
                          ? (a == 2 && b == 3) || b == 4
                          : features[FEATURE_MARGIN] + features[FEATURE_GAP] > 1.4f;
-        const struct sample one = { .x = x,
-                                    .label = !wrong,
-                                    .differs = wrong || x[5] > 0.2f,
-                                    .group = i / PER_TEXT,
-                                    .before = { a, b },
-                                    .features = features };
+        const struct sample one = {
+            .x = x, .label = !wrong, .group = i / PER_TEXT, .before = { a, b }, .features = features
+        };
         CHECK(samples_add(s, &one, NULL) == OK);
     }
 }
@@ -95,8 +92,7 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
     CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
     CHECK(!a->dim || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
     CHECK(!a->dim || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
-    CHECK(a->hurdle == b->hurdle && !memcmp(&a->b2_differs, &b->b2_differs, sizeof(a->b2)));
-    CHECK(!a->dim || !memcmp(a->w2, b->w2, (a->width << a->hurdle) * sizeof(*a->w2)));
+    CHECK(!a->dim || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
     CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
@@ -130,42 +126,6 @@ static void check_bits(void)
             router_form_close(&a);
             router_form_close(&b);
         }
-    samples_close(&s);
-}
-
-/* A hurdle network learns both: where the cloud differs, and where the token is wrong as well. Its
- * scores are probabilities. */
-static void check_hurdle(void)
-{
-    struct samples s;
-    struct router_form f;
-    struct router *r;
-    struct fit_report report;
-    struct fit_options o;
-    struct err err = { "" };
-    static float same[6000];
-    static unsigned char label[6000];
-    make(&s, 6000, RULE_BAND);
-    fit_defaults(&o);
-    o.head = FIT_HURDLE;
-    o.batch = 32;
-    CHECK(fit_router(&f, &report, &s, &o, &kernels, pool, &err) == OK && f.hurdle);
-    CHECK(router_make(&r, &f, "trained", &kernels, &err) == OK);
-    float *scratch = calloc(router_scratch(r), sizeof(*scratch));
-    CHECK(scratch);
-    for (size_t i = 0; i < s.n; i++) {
-        samples_score_one(&s, i, r, scratch);
-        same[i] = 1 - router_differs(r, scratch);
-        label[i] = !s.differs[i];
-    }
-    double differs;
-    CHECK(samples_auc(&differs, same, label, s.n, &err) == OK);
-    printf("hurdle: AUC %.4f, of what differs %.4f, ECE %.4f\n", report.measures.auc, differs,
-           report.measures.ece);
-    CHECK(report.measures.auc > 0.97 && differs > 0.99 && report.measures.ece < 0.06);
-    free(scratch);
-    router_close(r);
-    router_form_close(&f);
     samples_close(&s);
 }
 
@@ -262,7 +222,7 @@ static void check_table(void)
         struct sample one = { .x = &x, .label = i == 8, .group = out };
         if (i < 8)
             one = (struct sample){
-                &x, rows[i].right, false, in, 0, { rows[i].before[0], rows[i].before[1] }, NULL
+                &x, rows[i].right, in, 0, { rows[i].before[0], rows[i].before[1] }, NULL
             };
         CHECK(samples_add(&s, &one, &err) == OK);
     }
@@ -334,7 +294,6 @@ int main(void)
     CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
     check_learns();
     check_bits();
-    check_hurdle();
     check_query();
     check_shuffled();
     check_table();

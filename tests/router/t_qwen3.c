@@ -24,7 +24,7 @@ static struct err err, note;
 static void save_router(const struct engine *e, size_t dim)
 {
     struct router_form f;
-    CHECK(router_form_open(&f, dim, WIDTH, false, &err) == OK);
+    CHECK(router_form_open(&f, dim, WIDTH, &err) == OK);
     for (size_t i = 0; i < WIDTH * dim; i++)
         f.w1[i] = (float)rand_unit(1, i) - 0.5f;
     for (size_t i = 0; i < WIDTH; i++)

@@ -85,33 +85,6 @@ static void check_by_hand(void)
     router_close(r);
 }
 
-/* By hand: h = [3, 0]; z = 5 as above, and -1 * 3 + 0.5 = -2.5 for the second output. */
-static void check_hurdle(void)
-{
-    static float both[] = { 2, 4, -1, 3 };
-    struct router_form f = by_hand;
-    f.w2 = both;
-    f.hurdle = true;
-    f.b2_differs = 0.5f;
-    struct err err;
-    struct router *r, *plain;
-    float scratch[64], parts[2], x[] = { 3, 2, 9 };
-    CHECK(router_form_save(path, &f, &err) == OK && router_open(&r, path, &kernels, &err) == OK);
-    CHECK(router_make(&plain, &by_hand, "form", &kernels, &err) == OK);
-    CHECK(router_is_hurdle(r) && !router_is_hurdle(plain));
-    CHECK(router_score(r, x, scratch) == 1 - (1 - sigmoid_f32(5)) * sigmoid_f32(-2.5f));
-    CHECK(router_differs(r, scratch) == sigmoid_f32(-2.5f));
-    CHECK(router_parts(r, scratch, parts) == -1 && parts[0] == 6 && parts[1] == 0);
-    CHECK(router_score(plain, x, scratch) == sigmoid_f32(5) && router_differs(plain, scratch) == 1);
-    x[0] = NAN;
-    CHECK(router_score(r, x, scratch) == 0 && router_differs(r, scratch) == 1);
-    router_close(plain);
-    router_close(r);
-    f.b2_differs = NAN;
-    CHECK(router_make(&r, &f, "form", &kernels, &err) == ERR_FORMAT &&
-          strstr(err.msg, "router.b2"));
-}
-
 /* A network with features reads them behind the hidden state, or alone, and keeps its table. */
 static void check_features(void)
 {
@@ -194,7 +167,7 @@ static void check_refused_tensors(void)
     }
     memcpy(t, good, sizeof(t));
     t[2] = (struct tensor){ "router.w2", W_F32, 2, { 2, 2 }, w1, 4 * sizeof(*w1) };
-    refuse(t, 4, NULL, "router.b2"); /* two outputs and one bias */
+    refuse(t, 4, NULL, "router.w2: expected [1,2]"); /* two outputs */
     t[2] = (struct tensor){ "router.w2", W_F32, 2, { 3, 2 }, w1, sizeof(w1) };
     refuse(t, 4, NULL, "router.w2");
     memcpy(t, good, sizeof(t));
@@ -223,8 +196,8 @@ static void check_refused(void)
 
     struct router_form f;
     struct err err;
-    CHECK(router_form_open(&f, 0, 2, false, &err) == ERR_ARG);
-    CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, false, &err) == ERR_ARG && !f.w1);
+    CHECK(router_form_open(&f, 0, 2, &err) == ERR_ARG);
+    CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, &err) == ERR_ARG && !f.w1);
     struct router *r;
     CHECK(router_open(&r, "tests/no-such-file", &kernels, &err) == ERR_IO && !r);
 }
@@ -365,7 +338,6 @@ int main(void)
     snprintf(path, sizeof(path), "%.200s/t_router.%ld", build ? build : ".", (long)getpid());
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_by_hand();
-    check_hurdle();
     check_features();
     threads_share();
     check_refused_tensors();

@@ -95,7 +95,7 @@ static void check_about(bool table)
     struct err err = { "" };
     float threshold = 0;
     CHECK(table ? router_form_open_contexts(&f, 1, &err) == OK
-                : router_form_open(&f, 3, 2, false, &err) == OK);
+                : router_form_open(&f, 3, 2, &err) == OK);
     if (table)
         f.contexts[0] = rows[0];
     f.has_threshold = f.about.has_share = f.about.has_model = true;

@@ -101,7 +101,7 @@ static void give_rows_results(struct text *x, size_t n)
             const struct router *r = x[i].of.router;
             float score = router_score(r, router_inputs(r, hidden, features, scratch), scratch);
             CHECK(!features == (r == router));
-            step_give_score(x[i].step, rows[k], score, router_differs(r, scratch));
+            step_give_score(x[i].step, rows[k], score);
         }
     }
     CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);

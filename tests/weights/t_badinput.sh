@@ -57,9 +57,9 @@ timeout 20 "$MIZZLE" tokenize -m "$tmp/piped" </dev/null 2>"$tmp/err"
 router=weights/milli/edge-0.5.router.safetensors
 if [ -r $router ]; then
     accepted $router
-    grep -Eq '^router +256 wide, 1 output, reads 128 values of tap final, threshold 0\.524' "$tmp/out" || fail "info: $(cat "$tmp/out")"
+    grep -Eq '^router +256 wide, reads 128 values of tap final, threshold 0\.524' "$tmp/out" || fail "info: $(cat "$tmp/out")"
     info $router --json
-    grep -Eq '"router":\{"hidden":128,"features":0,"width":256,"outputs":1,"tap":"final","threshold":0\.524' "$tmp/out" || fail "info --json: $(cat "$tmp/out")"
+    grep -Eq '"router":\{"hidden":128,"features":0,"width":256,"tap":"final","threshold":0\.524' "$tmp/out" || fail "info --json: $(cat "$tmp/out")"
 fi
 
 [ -r "$data/gguf/expect.tsv" ] || {

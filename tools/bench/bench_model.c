@@ -245,7 +245,7 @@ static int bench_model_open_router(struct bench_run *b, struct err *err)
 {
     struct router_form f;
     size_t h = model_config(b->engine->model)->hidden;
-    int rc = router_form_open(&f, h, 2 * h, false, err);
+    int rc = router_form_open(&f, h, 2 * h, err);
     for (size_t i = 0; !rc && i < 2 * h * h; i++)
         f.w1[i] = (float)(rand_unit(5, i) - 0.5) * 0.1f;
     for (size_t i = 0; !rc && i < 2 * h; i++)

@@ -165,13 +165,12 @@ static void look_units(struct looking *l, struct explain_position *at)
 
 /* Return the score of policy price for the token after a position: the cloud has read what it
  * needed for its latest token. */
-static float look_price(const struct explain *x, size_t pos, float score, float differs)
+static float look_price(const struct explain *x, size_t pos, float score)
 {
-    const struct price_odds odds = { 1 - score, differs };
     size_t warm = pos;
     while (warm > 0 && x->tokens[warm].source != EXPLAIN_CLOUD)
         warm--;
-    return price_score(&x->routing.price, &odds, pos + 1, warm);
+    return price_score(&x->routing.price, 1 - score, pos + 1, warm);
 }
 
 /* Score the token after a position, as the decoding loop does. `last` is the lens of the last
@@ -192,7 +191,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
         at->score =
             router_score(r->router, router_inputs(r->router, hidden, f, l->scratch), l->scratch);
         if (r->policy == POLICY_PRICE)
-            at->score = look_price(x, pos, at->score, router_differs(r->router, l->scratch));
+            at->score = look_price(x, pos, at->score);
         if (r->policy == POLICY_QUERY && pos >= x->prompt)
             at->score = x->at[x->prompt - 1].score;
         look_units(l, at);

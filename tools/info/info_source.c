@@ -96,8 +96,6 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
         f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
         f->hidden = t->shape[1] - f->features;
         f->width = t->shape[0];
-        t = s->w ? weights_find(s->w, "router.w2") : NULL;
-        f->outputs = t && t->ndim == 2 ? t->shape[0] : 1;
         return true;
     }
     f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;

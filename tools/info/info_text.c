@@ -67,8 +67,7 @@ static void print_router(const struct info_source *s)
     if (f.contexts) {
         printf("%-14sa table of %zu contexts", "router", f.contexts);
     } else {
-        printf("%-14s%zu wide, %zu output%s, reads %zu values of tap ", "router", f.width,
-               f.outputs, f.outputs == 1 ? "" : "s", f.hidden);
+        printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
         escaped_put(f.tap.p, f.tap.n);
         if (f.features)
             printf(" and %zu features", f.features);

@@ -136,11 +136,6 @@ int training_fit(struct fit_report *report, const struct training_options *o,
     struct fit_options fit = o->fit;
     fit.stop = &interrupted;
     fit.progress = o->quiet ? NULL : training_epoch;
-    if (fit.head == FIT_HURDLE && !strcmp(m->labels, "match"))
-        return err_set(err, ERR_ARG,
-                       "%s: labels: expected citer or divergent with --head hurdle, "
-                       "found match, which do not say where the cloud differs",
-                       m->dir);
     int rc = fit_router(&f, report, s, &fit, k, pool, err);
     if (rc == OK) {
         training_sign(&f, report, m);

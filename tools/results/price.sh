@@ -1,43 +1,41 @@
 # shellcheck shell=sh disable=SC2034,SC2154
-# price - a threshold against a price, at equal cost of the calls. Three seeds, each with routers of
-# its own training, with one output (mlp) and with two (hurdle), and with questions of its own. Each
-# price is compared, question by question, with the threshold of the same router.
+# price - a threshold against a price, at equal cost of the calls. Three seeds, each with a router of
+# its own training and with questions of its own. Each price is compared, question by question, with
+# the threshold of the same router.
 HEADER=router,policy,target,seed,questions,accuracy,accuracy_low,accuracy_high,routed,calls
 HEADER=$HEADER,prefilled,cached,cost,difference,difference_low,difference_high
 CHECKED=2
 
-price_rows() { # HEAD SEED COST
+price_rows() { # SEED COST
     # shellcheck disable=SC2086
     mizzle router collect -q -t 1 $patient --labels divergent --questions "${SAMPLES:-1000}" \
         -o "$here/samples" >/dev/null
-    mizzle router train -q -t 1 --samples "$here/samples" --head "$1" --seed "$2" \
-        -o "$here/$1" >/dev/null
+    mizzle router train -q -t 1 --samples "$here/samples" --head mlp --seed "$1" -o "$here/mlp" \
+        >/dev/null
     serve
     prices=$(constant price_up),$(constant price_cached),$(constant price_down)
-    evaluate "$HEADER" --cloud-url "$url" --seed "$2" --questions "${QUESTIONS:-1000}" \
-        --cloud-price "$prices" --worth 1 --target-cost "$3" --against "mlp=$1" \
-        --policy "mlp=$here/$1,price=$here/$1"
+    evaluate "$HEADER" --cloud-url "$url" --seed "$1" --questions "${QUESTIONS:-1000}" \
+        --cloud-price "$prices" --worth 1 --target-cost "$2" --against "mlp=mlp" \
+        --policy "mlp=$here/mlp,price=$here/mlp"
 }
 
 jobs() {
-    for head in mlp hurdle; do
-        for seed in 1 2 3; do
-            for cost in 3e-5 6e-5 9e-5; do job price_rows $head $seed $cost; done
-        done
+    for seed in 1 2 3; do
+        for cost in 3e-5 6e-5 9e-5; do job price_rows $seed $cost; done
     done
 }
 
-price_mean() { # POLICY TARGET: mean accuracy over the seeds with one output, in percent
+price_mean() { # POLICY TARGET: mean accuracy over the seeds, in percent
     awk -F, -v policy="$1" -v target="$2" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        $at["policy"] == policy && $at["router"] == "mlp" && $at["target"] == target {
+        $at["policy"] == policy && $at["target"] == target {
             sum += $at["accuracy"]; n++
         }
         END { printf "%.1f", n ? 100 * sum / n : 0 }' "$results/price.csv"
 }
 
 draws() {
-    plot price.svg price.csv --x cost --y accuracy --by policy,seed --where router=mlp \
+    plot price.svg price.csv --x cost --y accuracy --by policy,seed \
         --percent accuracy \
         --x-label "cost of an answer's calls, USD" --y-label "answers that are right, %" \
         --title "For 6 cents a thousand answers, a price gets $(price_mean price 0.000060000) % right, a\
