@@ -180,9 +180,7 @@ struct mizzle_options {
     /* Policy "price", which is the default if there are worth and a router: the cloud is asked
      * where worth times the chance that its answer mends an error exceeds what the call costs. All
      * are in the currency of cloud_price; without that, a call costs 1. Needs cloud_tokens 1. */
-    double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
-    double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
-    double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
+    double worth; /* of a mended error; 0: none; read with policy NULL and "price" alone */
 
     /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
      * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the

@@ -2,9 +2,8 @@
  *
  * The cloud is asked where worth x p > cost: p is the chance that the answer mends the text, which
  * is that the local token is wrong; worth is what that is worth. A call costs what the server
- * charges for it, and the time that somebody waits. The server keeps what it has read (its prefix
- * cache), so the first call of a text costs most, and those that follow in the same text are worth
- * asking sooner.
+ * charges for it. The server keeps what it has read (its prefix cache), so the first call of a text
+ * costs most, and those that follow in the same text are worth asking sooner.
  *
  * All figures are constants that the user gives, never measured, so the same text asks for the same
  * tokens on every machine. Amounts are in the currency of the prices, or, without prices, in calls:
@@ -21,13 +20,10 @@ struct price {
     double worth;            /* of a mended error, > 0; 0: there is no price */
     double call;             /* what each call costs beside its tokens */
     double up, cached, down; /* a token sent, one that the server has read before, one received */
-    double wait;             /* waiting for one call */
 };
 
-/* Set a price from what a user gives: `seconds` that a call takes and what a second costs. Prices
- * of zero mean that a call costs 1. */
-void price_set(struct price *out, double worth, const struct caps_price *tokens, double seconds,
-               double second);
+/* Set a price from what a user gives. Prices of zero mean that a call costs 1. */
+void price_set(struct price *out, double worth, const struct caps_price *tokens);
 /* Return cost / (cost + worth x wrong), 0..1: below 1/2 the call is worth its cost. wrong: the
  * chance that the answer mends the text; n: ids of the prefix; warm: how many of them an earlier
  * call of the text has sent. Where there is nothing to gain, 1. */

@@ -68,21 +68,11 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     return OK;
 }
 
-/* Refuse amounts and times that are none. */
+/* Refuse an amount that is none. */
 static int routing_check_worth(const struct mizzle_options *o, struct err *err)
 {
-    const struct {
-        const char *name;
-        double value;
-    } fields[] = { { "worth", o->worth },
-                   { "call_ms", o->call_ms },
-                   { "wait_price", o->wait_price } };
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (!(fields[i].value >= 0) || isinf(fields[i].value))
-            return err_set(err, ERR_ARG, "%s: expected 0 or more, found %g", fields[i].name,
-                           fields[i].value);
-    if ((o->call_ms > 0) != (o->wait_price > 0) || (o->call_ms > 0 && !(o->worth > 0)))
-        return err_set(err, ERR_ARG, "call_ms, wait_price: expected both of them, and worth");
+    if (!(o->worth >= 0) || isinf(o->worth))
+        return err_set(err, ERR_ARG, "worth: expected 0 or more, found %g", o->worth);
     if (o->worth > 0 && o->cloud_tokens > 1) /* what the later tokens save is not foreseen */
         return err_set(err, ERR_ARG, "worth: expected cloud_tokens 1, found %zu", o->cloud_tokens);
     return OK;
@@ -415,7 +405,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     r->gate.spans = r->spans;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
-    price_set(&r->price, o->worth, &r->caps.limits.price, o->call_ms / 1000, o->wait_price);
+    price_set(&r->price, o->worth, &r->caps.limits.price);
     if (rc != OK)
         routing_close(r, NULL);
     return rc;

@@ -206,8 +206,6 @@ static const char *eval_unread_routing(unsigned runs)
         { "--place", route_options.place, ANSWERS },
         { "--max-routed", route_options.max_routed > 0, ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
-        { "--call-ms", route_options.call_ms > 0, ANSWERS },
-        { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--parallel", engine_options.parallel, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--audit", route_options.audit > 0, ANSWERS },

@@ -24,7 +24,7 @@ static inline const char *tiny_engine(struct engine *e)
 
 /* What a call costs policy price: less for a text that the cloud has begun to read. */
 static const struct price prices = {
-    .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 0.5, .wait = 2
+    .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 2.5
 };
 
 /* Open a network that looks at one hidden value. */

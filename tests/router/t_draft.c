@@ -123,7 +123,7 @@ static void test_replay(void)
 {
     static struct setup c;
     size_t drafted = 0;
-    for (size_t i = 0; i < 12; i++) {
+    for (size_t i = 0; i < 24; i++) {
         make_case(&c);
         c.truth.tokens = 4;
         c.policy = POLICY_ALWAYS;

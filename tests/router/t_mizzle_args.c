@@ -240,8 +240,8 @@ static void test_refused(void)
     BAD(policy, "position", ARG, "place: expected a number or a text, found none");
     BAD(place, "", ARG, "place: expected a number or a text, found none");
     BAD(worth, -1, ARG, "worth");
-    BAD(call_ms, (double)NAN, ARG, "call_ms");
-    BAD(wait_price, (double)INFINITY, ARG, "wait_price");
+    BAD(worth, (double)NAN, ARG, "worth");
+    BAD(worth, (double)INFINITY, ARG, "worth");
     BAD(span, 2, ARG, "span");
     BAD(span, (double)NAN, ARG, "span");
     BAD(span, 0.9, ARG, "cloud_tokens of 2 or more, found 1");

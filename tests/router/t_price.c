@@ -14,12 +14,10 @@ static void test_rule(void)
                                  .call = rand_unit(2, i),
                                  .up = rand_unit(3, i) / 50,
                                  .cached = rand_unit(4, i) / 100,
-                                 .down = rand_unit(5, i),
-                                 .wait = 10 * rand_unit(6, i) };
+                                 .down = rand_unit(5, i) };
         float wrong = (float)rand_unit(7, i);
         size_t n = 1 + (size_t)rand_below(9, i, 500), warm = (size_t)rand_below(10, i, n + 1);
-        double cost =
-            p.call + p.up * (double)(n - warm) + p.cached * (double)warm + p.down + p.wait;
+        double cost = p.call + p.up * (double)(n - warm) + p.cached * (double)warm + p.down;
         double gain = p.worth * (double)wrong;
         float score = price_score(&p, wrong, n, warm);
         CHECK(score >= 0 && score <= 1);
@@ -43,11 +41,11 @@ static void test_set(void)
 {
     struct price p;
     const struct caps_price none = { 0 }, some = { 2500000, 250000, 10000000 };
-    price_set(&p, 20, &none, 0.2, 3);
-    CHECK(p.worth == 20 && p.call == 1 && p.up == 0 && p.down == 0 && fabs(p.wait - 0.6) < 1e-12);
-    price_set(&p, 0.01, &some, 0, 3);
+    price_set(&p, 20, &none);
+    CHECK(p.worth == 20 && p.call == 1 && p.up == 0 && p.down == 0);
+    price_set(&p, 0.01, &some);
     CHECK(p.call == 0 && fabs(p.up - 2.5e-6) < 1e-18 && fabs(p.cached - 2.5e-7) < 1e-18);
-    CHECK(fabs(p.down - 1e-5) < 1e-18 && p.wait == 0);
+    CHECK(fabs(p.down - 1e-5) < 1e-18);
 }
 
 int main(void)

@@ -53,7 +53,7 @@ tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a URL changes the replay"
 
 # A price: the same tokens for every W, from the network and from a recording.
-worth="run --question 8 --worth 0.0004 --cloud-price 1,0.1,5 --call-ms 200 --wait-price 0.0001 --json"
+worth="run --question 8 --worth 0.0004 --cloud-price 1,0.1,5 --json"
 expect 0 $worth --ahead 0 --record "$dir/priced"
 [ "$(field cloud)" -gt 0 ] && [ "$(field cloud)" -lt 20 ] || fail "a price asks for $(field cloud)"
 tokens "$dir/all"

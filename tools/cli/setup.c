@@ -93,8 +93,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->place = route_options.place;
     o->max_routed = (double)route_options.max_routed;
     o->worth = (double)route_options.worth;
-    o->call_ms = (double)route_options.call_ms;
-    o->wait_price = (double)route_options.wait_price;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;

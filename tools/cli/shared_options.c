@@ -80,10 +80,6 @@ const struct option_group route_option_rows = {
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
           "(default: none)" },
-        { "--call-ms", NULL, OPTION_AMOUNT, &route_options.call_ms, "MS",
-          "Policy price: count on calls of MS milliseconds (default: waiting is not counted)" },
-        { "--wait-price", NULL, OPTION_AMOUNT, &route_options.wait_price, "AMOUNT",
-          "Policy price: a second of waiting costs AMOUNT (default: waiting is not counted)" },
         OPTION_END,
     },
 };

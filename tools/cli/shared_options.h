@@ -86,10 +86,10 @@ extern struct route_options {
     float span;         /* 0: none */
     const char *place;  /* of policies position and slot; NULL: none */
     float max_routed;   /* as in struct mizzle_options */
-    float worth, call_ms, wait_price; /* of policy price; 0: not given */
-    size_t ahead;                     /* requests in flight at once; 0: wait for each */
-    size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
-    const char *draft;                /* NULL: lookup, or both with several tokens a call */
+    float worth;        /* of policy price; 0: not given */
+    size_t ahead;       /* requests in flight at once; 0: wait for each */
+    size_t max_wasted;  /* wasted calls before --ahead drops to 1; 0: no limit */
+    const char *draft;  /* NULL: lookup, or both with several tokens a call */
     size_t draft_max;
     float audit; /* share of the tokens */
 } route_options;

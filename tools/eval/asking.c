@@ -376,7 +376,7 @@ static int asking_fill(struct asked *out, const struct asking_sent *s,
 double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
 {
     struct price p;
-    price_set(&p, 1, tokens, 0, 0);
+    price_set(&p, 1, tokens);
     return p.call * (double)w->calls + p.up * (double)w->prefilled + p.cached * (double)w->cached +
            p.down * (double)w->decoded;
 }

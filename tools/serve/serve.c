@@ -83,12 +83,11 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
             sha256_file(file, mo->router ? mo->router : beside);
     }
     int n = snprintf(
-        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a %a %zu %a ",
+        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a %zu %a ",
         model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
         model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.policy),
         (double)s->routing.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached, c->down,
-        c->wait, (double)s->routing.span.threshold, s->routing.span.tokens,
-        (double)s->routing.max_routed);
+        (double)s->routing.span.threshold, s->routing.span.tokens, (double)s->routing.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
