@@ -38,9 +38,7 @@ struct gate {
     const struct private_filter *spans; /* or NULL; borrowed */
     struct caps_count reserved; /* what the calls let through and in flight may cost; warm is 0 */
     bool probing;               /* one of these is the breaker's probe */
-    uint64_t max_wasted; /* at this many wasted calls only one stays in flight; 0: no limit */
-    uint64_t wasted;
-    size_t out; /* calls in flight */
+    size_t out;                 /* calls in flight */
     struct breaker breaker;
     unsigned audit_faults; /* of audits, in a row, since a text's call was answered */
     bool refused;          /* off for all texts */

@@ -120,18 +120,17 @@ struct mizzle_options {
     const char *cloud_key;      /* API key; NULL: see the next two */
     const char *cloud_key_file; /* file that holds the API key; NULL: see the next one */
     size_t cloud_key_env;       /* 1: take the key from MIZZLE_API_KEY or OPENAI_API_KEY */
-    const char *cloud_ca;    /* PEM file with the only authorities to trust; NULL: the system's */
-    size_t cloud_timeout;    /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
-                                server (net/cloud.h) */
-    size_t cloud_tokens;     /* tokens to request per call, 1 to 64; default: 1 */
-    size_t hedge_ms;         /* send a request again if it is still unanswered after this many
-                                milliseconds; 0: never */
-    size_t compress;         /* 1: gzip requests if the server accepts that */
-    size_t cloud_slot;       /* slot of a llama.cpp server; SIZE_MAX, the default: any */
-    size_t ahead;            /* requests in flight while the small model continues after its own
-                                tentative token, 0 (wait for each answer) to 64; the text is the
-                                same for all; default: 1 */
-    size_t max_wasted_calls; /* after this many wasted calls, ahead is at most 1; 0: no limit */
+    const char *cloud_ca; /* PEM file with the only authorities to trust; NULL: the system's */
+    size_t cloud_timeout; /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
+                             server (net/cloud.h) */
+    size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
+    size_t hedge_ms;      /* send a request again if it is still unanswered after this many
+                             milliseconds; 0: never */
+    size_t compress;      /* 1: gzip requests if the server accepts that */
+    size_t cloud_slot;    /* slot of a llama.cpp server; SIZE_MAX, the default: any */
+    size_t ahead;         /* requests in flight while the small model continues after its own
+                             tentative token, 0 (wait for each answer) to 64; the text is the
+                             same for all; default: 1 */
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* UINT64_MAX, the default: no limit */

@@ -143,7 +143,6 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return rc;
     r->ahead = o->ahead;
     r->audit = o->audit;
-    r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
     bool calibrated = isnan(r->threshold) && own && router_threshold(r->router, &r->threshold);

@@ -81,5 +81,4 @@ void ahead_drop(struct ahead *a, struct ahead_token *t)
         return;
     ahead_reject(a, t);
     a->wasted++;
-    a->gate->wasted++;
 }

@@ -181,15 +181,11 @@ bool step_must_wait(const struct step *s, const struct ahead_token *e)
 
 bool step_has_room(const struct step *s)
 {
-    const struct gate *g = s->gate;
     const struct ahead_token *first = ahead_at(&s->ahead, 0);
     /* Without a call of its own, the oldest token waits for a committed reply, which counts,
      * too. */
     size_t more = first->routed && !first->call;
-    /* Before its turn, its own call may be wasted, too. */
-    size_t risk = first->routed && !(first->call && first->met);
-    return s->ahead.out + more < s->o->ahead &&
-           (!g->max_wasted || g->wasted + g->out + risk <= g->max_wasted);
+    return s->ahead.out + more < s->o->ahead;
 }
 
 bool step_expects(const struct step *s, struct ahead_token *e)

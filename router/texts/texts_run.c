@@ -98,8 +98,7 @@ static bool texts_look_at(struct texts_round *r, size_t i)
 /* Return a number that is another one when any text has decided or asked something. */
 static uint64_t texts_progress(const struct texts_round *r)
 {
-    const struct routing *routing = r->e->routing;
-    uint64_t sum = routing ? 31 * routing->gate.out + routing->gate.wasted : 0;
+    uint64_t sum = r->e->routing ? r->e->routing->gate.out : 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct decode_stats *s = &r->list[i]->stats;
         const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed, s->wasted };

@@ -15,7 +15,7 @@ static uint64_t at; /* counter of the random numbers that make the cases */
 /* Draw a number below `below`. */
 static inline uint64_t pick(uint64_t below)
 {
-    return rand_below(77, at++, below);
+    return rand_below(80, at++, below);
 }
 
 /* Draw a case. */
@@ -52,7 +52,6 @@ static inline void make_case(struct setup *c)
     }
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
-    c->max_wasted = pick(4) == 0 ? 1 + pick(6) : 0;
     c->limits = caps_none;
     if (pick(4) == 0)
         c->limits.tokens = pick(20);

@@ -45,7 +45,7 @@ struct setup { /* one case */
     enum policy policy;
     float threshold, span;
     char place[8]; /* of policy position */
-    uint64_t seed, delay, max_wasted, step_ns;
+    uint64_t seed, delay, step_ns;
     struct caps_limits limits;
     bool private, required;
     bool edges;
@@ -219,7 +219,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
+    r->gate = (struct gate){ .caps = &r->caps, .spans = spans };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,

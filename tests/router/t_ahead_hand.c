@@ -51,10 +51,6 @@ static void test_extremes(void)
     run_window(&results[1], &c, 8, 2);
     compare_text(&results[0].text[0], &results[1].text[0]);
     CHECK(results[1].text[0].stats.wasted > MOST);
-    c.max_wasted = 10;
-    run_window(&results[1], &c, 8, 2);
-    CHECK(results[1].text[0].stats.wasted == 10 && results[1].text[1].stats.wasted == 0);
-    compare_text(&results[0].text[0], &results[1].text[0]);
 }
 
 /* A dead server: three faults, 4 held, a probe, 8 held, a probe, 16 held. Then a limit. */

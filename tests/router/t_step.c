@@ -282,7 +282,7 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
         }
         const struct cloud_ledger *l = cloud_ledger(c);
         struct traffic moved = traffic_since(&l->traffic, &before);
-        CHECK(l->calls == calls && gate.wasted == wasted && gate.out == 0);
+        CHECK(l->calls == calls && l->wasted == wasted && gate.out == 0);
         CHECK(caps.count.cost == cost && cost > 0);
         CHECK(sum->retries <= moved.retries && sum->bytes_up <= moved.bytes_up);
         CHECK(wasted || memo || memcmp(sum, &moved, sizeof(moved)) == 0);

@@ -135,7 +135,6 @@ static void test_zero(void)
 {
     REFUSED_BY(run, "--worth: expected a number above 0, found 0", "--worth", "0");
     REFUSED_BY(eval, "--worth: expected a number above 0, found 0", "--worth", "0");
-    REFUSED_BY(run, "--max-wasted-calls: expected a whole", "--max-wasted-calls", "0");
     REFUSED_BY(run, "--cloud-timeout: expected a whole", "--cloud-timeout", "0");
     REFUSED_BY(run, "--hedge-ms: expected a whole number of at least 1", "--hedge-ms", "0");
     REFUSED_BY(cloud, "--slots: expected a whole number of at least 1", "--slots", "0");

@@ -75,8 +75,6 @@ for seed in 2 5; do # the probe that identifies the server fails, too
         cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "probe fails, seed $seed: $ahead differs"
     done
 done
-expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
-[ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
 # Without a cloud.
 expect 0 -m $edge -p 'Question: Where' -n 4

@@ -94,7 +94,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->max_routed = (double)route_options.max_routed;
     o->worth = (double)route_options.worth;
     o->ahead = route_options.ahead;
-    o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;
     o->draft_max = route_options.draft_max;
     o->audit = (double)route_options.audit;

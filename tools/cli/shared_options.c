@@ -91,9 +91,6 @@ const struct option_group ahead_option_rows = {
           "Continue after the small model's tentative token while the cloud is asked, with up to "
           "W requests in flight, 0 to 64; 0 waits for each answer. The text does not depend on "
           "W; above 1 some calls are wasted (default: 1)" },
-        { "--max-wasted-calls", NULL, OPTION_COUNT, &route_options.max_wasted, "N",
-          "Continue as with --ahead 1, which wastes no calls, after N wasted calls (default: no "
-          "limit)" },
         { "--draft", NULL, OPTION_STR, &route_options.draft, "FROM",
           "Evaluate tokens that may come next together with the newest one: lookup takes what "
           "followed where the last tokens occurred before, cloud what the cloud has sent beyond "

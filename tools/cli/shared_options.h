@@ -88,7 +88,6 @@ extern struct route_options {
     float max_routed;   /* as in struct mizzle_options */
     float worth;        /* of policy price; 0: not given */
     size_t ahead;       /* requests in flight at once; 0: wait for each */
-    size_t max_wasted;  /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;  /* NULL: lookup, or both with several tokens a call */
     size_t draft_max;
     float audit; /* share of the tokens */

@@ -24,7 +24,6 @@ const char *asking_alone(const struct asking *a)
         { "--edge-ms", a->step_ns > 0 },
         /* What an answer uses up is not there for those after it. */
         { "a limit on what the cloud may cost", caps_limited(&a->routing.caps.limits) },
-        { "--max-wasted-calls", a->routing.gate.max_wasted > 0 },
         /* Texts end before an audit could begin. */
         { "--audit", route_options.audit > 0 },
     };
