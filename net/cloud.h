@@ -71,7 +71,6 @@ struct cloud_options {
                       into the memo */
     unsigned hedge_ms; /* send a late request once more after this long; 0: never */
     bool compress;     /* gzip request bodies, if the server accepts it */
-    size_t slot;       /* llamacpp: 1 + id_slot; 0: the server's choice */
     bool background;   /* probe in a thread of its own, which cloud_open does not await */
     /* Cut text[n] into token ids, malloc'ed, as the local model does; called from any thread. With
      * it, the server's tokenizer is compared at the start, and a server that gives text alone can

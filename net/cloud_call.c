@@ -49,7 +49,6 @@ struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_
                          .n = n,
                          .vocab = c->o.vocab,
                          .want = want,
-                         .slot = c->o.slot,
                          .stream = want > 1,
                          .encode = c->text ? c->o.encode : NULL,
                          .encode_arg = c->o.encode_arg };

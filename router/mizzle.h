@@ -127,7 +127,6 @@ struct mizzle_options {
     size_t hedge_ms;      /* send a request again if it is still unanswered after this many
                              milliseconds; 0: never */
     size_t compress;      /* 1: gzip requests if the server accepts that */
-    size_t cloud_slot;    /* slot of a llama.cpp server; SIZE_MAX, the default: any */
     size_t ahead;         /* requests in flight while the small model continues after its own
                              tentative token, 0 (wait for each answer) to 64; the text is the
                              same for all; default: 1 */

@@ -17,7 +17,6 @@ static const struct mizzle_options mizzle_defaults = {
     .repeat_penalty = 1,
     .seed = 1,
     .cloud_tokens = 1,
-    .cloud_slot = SIZE_MAX,
     .ahead = 1,
     .max_cloud_tokens = UINT64_MAX,
     .max_upload_bytes = UINT64_MAX,

@@ -16,7 +16,7 @@
 #include "router/private.h"
 #include "router/router.h"
 
-enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
+enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_STORE = 65536 };
 
 /* A router that asks for this many times the share that it was calibrated for is away from its
  * task.
@@ -257,7 +257,6 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
         .tokens = o->cloud_tokens,
         .hedge_ms = routing_at_most_a_day(o->hedge_ms),
         .compress = o->compress,
-        .slot = o->cloud_slot < MAX_SLOT ? o->cloud_slot + 1 : 0,
         .encode = t ? routing_encode : NULL,
         .encode_arg = (void *)(size_t)t,
     };

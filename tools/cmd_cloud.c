@@ -112,7 +112,6 @@ static const char *cloud_client_option(void)
            : c->tokens != 1              ? "--cloud-tokens"
            : c->hedge_ms                 ? "--hedge-ms"
            : c->compress                 ? "--compress"
-           : c->slot != SIZE_MAX         ? "--cloud-slot"
                                          : NULL;
 }
 

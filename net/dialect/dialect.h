@@ -20,7 +20,6 @@ struct ask {
     size_t n;
     size_t vocab; /* ids in the reply must be below this */
     size_t want;  /* tokens to ask for, 1 to CLOUD_MAX_TOKENS */
-    size_t slot;  /* llamacpp: 1 + id_slot; 0: the server's choice */
     bool stream;  /* ask for server-sent events */
     /* For openai without stream and with one token: cuts text into ids (see cloud_options.encode)
      * when the server gives text alone. NULL: the reply must have ids. */

@@ -11,12 +11,9 @@
 
 static bool llamacpp_request(struct buf *out, const struct ask *a, const struct buf *list)
 {
-    char slot[40] = "", count[40];
+    char count[40];
     snprintf(count, sizeof(count), ",\"n_predict\":%zu", a->want);
-    if (a->slot)
-        snprintf(slot, sizeof(slot), ",\"id_slot\":%zu", a->slot - 1);
     return buf_str(out, "{\"prompt\":") && buf_add(out, list->p, list->n) && buf_str(out, count) &&
-           buf_str(out, slot) &&
            buf_str(out, ",\"temperature\":0,\"top_k\":1,\"top_p\":1,\"min_p\":0,"
                         "\"repeat_penalty\":1,\"mirostat\":0,\"samplers\":[\"top_k\"],"
                         "\"ignore_eos\":false,\"cache_prompt\":true,\"return_tokens\":true") &&

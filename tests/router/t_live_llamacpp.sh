@@ -99,7 +99,6 @@ if [ -e "$data/stories260K/tok512.bin" ]; then
             compare stories260K -m "$dir/q4_0.gguf" -p "$prompt" -n 200 --policy max-prob \
                 --threshold 0.6 --ahead $ahead --cloud-tokens 4
         done
-        compare stories260K -m "$dir/q4_0.gguf" -p "$prompt" -n 50 --policy always --cloud-slot 1
     done
     stop
     told "stories260K"

@@ -108,7 +108,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->cloud_tokens = cloud_option_values.tokens;
     o->hedge_ms = cloud_option_values.hedge_ms;
     o->compress = cloud_option_values.compress;
-    o->cloud_slot = cloud_option_values.slot;
 }
 
 /* Set the limits, the private spans and the files that keep answers. */

@@ -8,9 +8,7 @@
 struct engine_options engine_options;
 struct chat_options chat_options;
 struct route_options route_options = { .threshold = NAN, .ahead = 1, .draft_max = DRAFT_DEFAULT };
-struct cloud_option_values cloud_option_values = {
-    .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
-};
+struct cloud_option_values cloud_option_values = { .mode = "auto", .api = "auto", .tokens = 1 };
 struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
                                                    .max_tokens = UINT64_MAX,
                                                    .max_upload = UINT64_MAX };
@@ -137,8 +135,6 @@ static const struct option cloud_rows[] = {
       "never)" },
     { "--compress", NULL, OPTION_FLAG, &cloud_option_values.compress, NULL,
       "Compress requests with gzip if the server accepts it (default: off)" },
-    { "--cloud-slot", NULL, OPTION_SIZE, &cloud_option_values.slot, "N",
-      "Use slot N, counted from 0, of a llamacpp server (default: the server chooses)" },
     OPTION_END,
 };
 

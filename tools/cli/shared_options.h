@@ -101,7 +101,6 @@ extern struct cloud_option_values {
     size_t timeout_ms; /* 0: the library's default */
     size_t tokens;     /* requested by one call */
     size_t hedge_ms;   /* 0: never */
-    size_t slot;       /* SIZE_MAX: the server chooses */
     bool compress;
 } cloud_option_values;
 
