@@ -67,11 +67,10 @@ struct cloud_options {
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     struct answers *answers; /* borrowed; NULL: no answers are kept. With a replay there is no
                                 network, and url may be NULL */
-    size_t tokens; /* most tokens requested in one call, 0: 1; those after the first are streamed
-                      into the memo */
-    unsigned hedge_ms; /* send a late request once more after this long; 0: never */
-    bool compress;     /* gzip request bodies, if the server accepts it */
-    bool background;   /* probe in a thread of its own, which cloud_open does not await */
+    size_t tokens;   /* most tokens requested in one call, 0: 1; those after the first are streamed
+                        into the memo */
+    bool compress;   /* gzip request bodies, if the server accepts it */
+    bool background; /* probe in a thread of its own, which cloud_open does not await */
     /* Cut text[n] into token ids, malloc'ed, as the local model does; called from any thread. With
      * it, the server's tokenizer is compared at the start, and a server that gives text alone can
      * be used. NULL: neither. */

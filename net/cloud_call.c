@@ -71,7 +71,6 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
     w->gzip = c->gzip;
-    w->hedge_ns = c->o.hedge_ms * UINT64_C(1000000);
     const struct buf *body = cloud_call_body(c, &w->ask);
     if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base ? c->base : "") ||
         !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {

@@ -46,7 +46,7 @@ static bool take_over(struct wire *w)
     wire_unlock(w);
     for (struct wire_call *call = queue, *next; call; call = next) {
         next = call->next;
-        wire_call_begin(w, call, now);
+        wire_call_begin(w, call);
     }
     for (struct wire_call *call = w->active, *next; call; call = next) {
         next = call->next;

@@ -1,8 +1,8 @@
 /* wire.h - the one network thread, which carries each question to an answer or an error.
  *
  * A question (struct wire_call) is sent, sent again where that helps (a dead connection, one retry
- * after 408, 425, 429, 5xx or a broken connection, one hedge when it is late), read as it arrives,
- * and ended at its deadline. The decoding thread only submits questions and looks at answers.
+ * after 408, 425, 429, 5xx or a broken connection), read as it arrives, and ended at its deadline.
+ * The decoding thread only submits questions and looks at answers.
  *
  * Locking: wire_lock guards `answer`, `dropped` and `tally` of a call. The rest of a call belongs
  * to its creator until wire_submit, and to the network thread after that. */
@@ -22,15 +22,6 @@
 #include "net/http/sse.h"
 
 struct wire;
-
-struct wire_attempt {
-    struct http_try *try; /* NULL: not in flight */
-    struct wire_call *call;
-    struct sse sse;
-    struct reply reply;
-    int rc; /* the error of its data, with err */
-    struct err err;
-};
 
 /* The answer of a call; read it with the lock held. */
 struct wire_answer {
@@ -52,14 +43,16 @@ struct wire_call {
     struct buf body; /* p is NULL for GET */
     bool gzip;
     uint64_t deadline; /* os_now_ns() */
-    uint64_t hedge_ns; /* 0: never */
     uint64_t seed;     /* of the jitter */
     /* Owned by the network thread. */
     struct wire *wire;
     struct wire_call *next, **link; /* link: what points to this call; unused in the queue */
-    struct wire_attempt attempts[2];
-    struct wire_attempt *winner;  /* the attempt whose tokens are the answer */
-    uint64_t retry_at, hedge_at;  /* times; 0: none */
+    struct http_try *try;           /* the attempt in flight; NULL: none */
+    struct sse sse;                 /* its data, what they hold, and their error */
+    struct reply reply;
+    int rc;
+    struct err err;
+    uint64_t retry_at;            /* 0: never */
     bool retried, resent, linger; /* linger: dropped, and left to end by itself */
     struct traffic moved;         /* bytes of the attempts that were released */
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */

@@ -48,8 +48,7 @@ void wire_free(struct wire_call *call)
 {
     if (!call)
         return;
-    for (size_t i = 0; i < 2; i++)
-        sse_free(&call->attempts[i].sse);
+    sse_free(&call->sse);
     json_decref(call->answer.root);
     free((uint32_t *)(size_t)call->ask.ids); /* the call's own copy */
     free(call->url);

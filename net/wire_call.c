@@ -14,7 +14,6 @@ enum {
 };
 
 static const uint64_t ms = 1000000;
-static const struct traffic one_retry = { .retries = 1 }, one_hedge = { .hedges = 1 };
 
 /* Return 1/2 to 3/2 of RETRY_MS, from the seed alone (the last steps of MurmurHash3). */
 static uint64_t jitter_ns(uint64_t x)
@@ -25,19 +24,13 @@ static uint64_t jitter_ns(uint64_t x)
     return RETRY_MS * ms / 2 + x % (RETRY_MS * ms);
 }
 
-/* True while an attempt is in flight. */
-static bool wire_call_out(const struct wire_call *call)
+/* Release the transfer, if there is one. */
+static void release(struct wire *w, struct wire_call *call)
 {
-    return call->attempts[0].try || call->attempts[1].try;
-}
-
-/* Release the attempt's transfer. */
-static void release(struct wire *w, struct wire_attempt *a)
-{
-    if (a->try)
-        traffic_add(&a->call->moved, &a->try->traffic);
-    http_release(w->http, a->try);
-    a->try = NULL;
+    if (call->try)
+        traffic_add(&call->moved, &call->try->traffic);
+    http_release(w->http, call->try);
+    call->try = NULL;
 }
 
 /* Copy http's counts of bytes into the ledger, and the call's into its answer. With the lock
@@ -45,26 +38,24 @@ static void release(struct wire *w, struct wire_attempt *a)
 static void count_wire(struct wire *w, struct wire_call *call)
 {
     struct traffic all = call->moved, counted = call->answer.traffic;
-    for (size_t i = 0; i < 2; i++)
-        if (call->attempts[i].try)
-            traffic_add(&all, &call->attempts[i].try->traffic);
-    counted.retries = counted.hedges = 0; /* these are counted when they happen */
+    if (call->try)
+        traffic_add(&all, &call->try->traffic);
+    counted.retries = 0; /* these are counted when they happen */
     all = traffic_since(&all, &counted);
     wire_moved(call, &all);
     struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
     now.retries = sum->retries;
-    now.hedges = sum->hedges;
     *sum = now;
     w->multiplexes = http_multiplexes(w->http);
 }
 
-/* Make the winning attempt's tokens so far those of the call. With the lock held. */
-static void wire_call_show(struct wire *w, struct wire_call *call, const struct reply *r)
+/* Make the attempt's tokens so far those of the answer. With the lock held. */
+static void wire_call_show(struct wire *w, struct wire_call *call)
 {
     struct wire_answer *answer = &call->answer;
-    w->ledger.tokens += r->n - answer->reply.n;
-    answer->reply = *r;
-    answer->done = answer->done || r->n;
+    w->ledger.tokens += call->reply.n - answer->reply.n;
+    answer->reply = call->reply;
+    answer->done = answer->done || call->reply.n;
     count_wire(w, call);
     wire_tell(w);
 }
@@ -72,8 +63,7 @@ static void wire_call_show(struct wire *w, struct wire_call *call, const struct 
 void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why)
 {
     struct wire_answer *answer = &call->answer;
-    for (size_t i = 0; i < 2; i++)
-        release(w, &call->attempts[i]);
+    release(w, call);
     if (call->text)
         w->local.drop(call->text);
     *call->link = call->next;
@@ -98,16 +88,16 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         wire_free(call);
 }
 
-/* Read one event of a stream into the attempt's reply. */
+/* Read one event of a stream into the reply. */
 static int on_event(void *arg, const char *data, size_t n, struct err *err)
 {
-    struct wire_attempt *a = arg;
+    struct wire_call *call = arg;
     struct err low = { "" };
     json_t *root;
-    if (a->reply.ended)
+    if (call->reply.ended)
         return OK;
     if (n == 6 && memcmp(data, "[DONE]", 6) == 0) {
-        a->reply.ended = true;
+        call->reply.ended = true;
         return OK;
     }
     if (json_input_parse(&root, data, n, &low))
@@ -117,7 +107,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     if (words && json_object_get(root, "error"))
         rc = err_set(err, ERR_NET, "the server says: %s", words);
     else
-        rc = a->call->dialect->event(&a->reply, root, &a->call->ask, err);
+        rc = call->dialect->event(&call->reply, root, &call->ask, err);
     json_decref(root);
     return rc;
 }
@@ -125,27 +115,22 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
 /* Read events as they arrive; keep any other body until it is complete. */
 static bool on_data(struct http_try *t)
 {
-    struct wire_attempt *a = t->arg;
-    struct wire_call *call = a->call;
+    struct wire_call *call = t->arg;
     if (!t->stream || t->status != 200 || !call->dialect)
         return true;
-    if (call->winner && call->winner != a)
-        return false;
-    a->rc = sse_feed(&a->sse, t->body.p, t->body.n, on_event, a, &a->err);
+    call->rc = sse_feed(&call->sse, t->body.p, t->body.n, on_event, call, &call->err);
     t->body.n = 0;
-    if (a->reply.n && a->reply.n != call->answer.reply.n) {
-        call->winner = a;
+    if (call->reply.n && call->reply.n != call->answer.reply.n) {
         wire_lock(call->wire);
-        wire_call_show(call->wire, call, &a->reply);
+        wire_call_show(call->wire, call);
         wire_unlock(call->wire);
     }
-    return a->rc == OK;
+    return call->rc == OK;
 }
 
-/* Send the question as attempt 0, or as attempt 1 while 0 is in flight. */
+/* Send the question. */
 static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
 {
-    struct wire_attempt *a = &call->attempts[call->attempts[0].try != NULL];
     struct err err = { "" };
     const struct http_request r = { .url = call->url,
                                     .body = call->body.p,
@@ -153,13 +138,12 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
                                     .gzip = call->gzip,
                                     .fresh = fresh,
                                     .once = call->resent };
-    sse_free(&a->sse);
-    a->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
-    a->call = call;
-    a->reply = (struct reply){ 0 };
-    a->rc = OK;
-    int rc = http_start(w->http, &a->try, &r, a, on_data, &err);
-    if (rc && !wire_call_out(call)) {
+    sse_free(&call->sse);
+    call->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
+    call->reply = (struct reply){ 0 };
+    call->rc = OK;
+    int rc = http_start(w->http, &call->try, &r, call, on_data, &err);
+    if (rc) {
         wire_error(w, &err, rc, call->url, &(struct err){ "out of memory" });
         wire_call_finish(w, call, rc, &err);
     }
@@ -208,7 +192,7 @@ bool wire_call_local(struct wire *w, struct wire_call *call)
     return false;
 }
 
-void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
+void wire_call_begin(struct wire *w, struct wire_call *call)
 {
     call->next = NULL;
     call->link = w->active_end;
@@ -217,7 +201,6 @@ void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
     if (call->text)
         return;
     call->wire = w;
-    call->hedge_at = call->hedge_ns ? now + call->hedge_ns : 0;
     wire_call_send(w, call, false);
 }
 
@@ -225,9 +208,7 @@ void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
 static void too_late(struct wire *w, struct wire_call *call)
 {
     struct err err, low;
-    bool begun = false;
-    for (size_t i = 0; i < 2; i++)
-        begun = begun || (call->attempts[i].try && call->attempts[i].try->answered);
+    bool begun = call->try && call->try->answered;
     err_set(&low, ERR_NET, "no answer in time (%s)", begun ? "it had begun" : "nothing came");
     wire_error(w, &err, ERR_NET, call->url, &low);
     wire_call_finish(w, call, ERR_NET, &err);
@@ -239,12 +220,13 @@ static void wire_call_lower(uint64_t *next, uint64_t at)
         *next = at;
 }
 
-/* Count requests that were sent again. */
-static void wire_call_count(struct wire *w, struct wire_call *call, const struct traffic *more)
+/* Count a request that is sent again. */
+static void wire_call_count_retry(struct wire *w, struct wire_call *call)
 {
+    static const struct traffic one = { .retries = 1 };
     wire_lock(w);
-    traffic_add(&w->ledger.traffic, more);
-    wire_moved(call, more);
+    traffic_add(&w->ledger.traffic, &one);
+    wire_moved(call, &one);
     wire_unlock(w);
 }
 
@@ -254,27 +236,14 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
         too_late(w, call);
         return;
     }
-    for (size_t i = 0; i < 2; i++)
-        if (call->winner && call->winner != &call->attempts[i])
-            release(w, &call->attempts[i]);
     wire_call_lower(next, call->deadline);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
-        wire_call_count(w, call, &one_retry);
+        wire_call_count_retry(w, call);
         wire_call_send(w, call, false);
         return;
     }
     wire_call_lower(next, call->retry_at);
-    if (call->hedge_at && (call->winner || call->retry_at))
-        call->hedge_at = 0;
-    if (call->hedge_at && now >= call->hedge_at) {
-        call->hedge_at = 0;
-        wire_call_count(w, call, &one_hedge);
-        /* A second stream of the same connection would be delayed by the same packet loss. */
-        wire_call_send(w, call, http_multiplexes(w->http));
-        return;
-    }
-    wire_call_lower(next, call->hedge_at);
 }
 
 /* Describe a non-200 status, quoting the server, and choose the kind of failure. */
@@ -307,10 +276,9 @@ static int status_error(const struct wire *w, const struct wire_call *call,
 }
 
 /* Read a complete reply with status 200 that is not a stream. */
-static int read_whole(const struct wire *w, struct wire_attempt *a, const struct http_try *t,
+static int read_whole(const struct wire *w, struct wire_call *call, const struct http_try *t,
                       json_t **root, struct err *err)
 {
-    struct wire_call *call = a->call;
     struct err low = { "" };
     int rc = json_input_parse(root, t->body.p, t->body.n, &low);
     if (rc) {
@@ -327,25 +295,24 @@ static int read_whole(const struct wire *w, struct wire_attempt *a, const struct
     if (words && json_object_get(*root, "error")) /* an error disguised as success */
         rc = err_set(&low, ERR_NET, "the server says: %s", words);
     else
-        rc = call->dialect->reply(&a->reply, *root, &call->ask, &low);
+        rc = call->dialect->reply(&call->reply, *root, &call->ask, &low);
     return rc ? wire_error(w, err, rc, call->url, &low) : OK;
 }
 
-/* Return the result of an attempt. *root is the reply to a question without a dialect. */
-static int outcome(const struct wire *w, struct wire_attempt *a, const struct http_try *t,
+/* Return the result of the attempt. *root is the reply to a question without a dialect. */
+static int outcome(const struct wire *w, struct wire_call *call, const struct http_try *t,
                    json_t **root, struct err *err)
 {
-    struct wire_call *call = a->call;
     *root = NULL;
-    if (a->rc)
-        return wire_error(w, err, a->rc, call->url, &a->err);
+    if (call->rc)
+        return wire_error(w, err, call->rc, call->url, &call->err);
     if (t->rc)
         return wire_error(w, err, t->rc, call->url, &t->err);
     if (t->status != 200)
         return status_error(w, call, t, err);
     if (!t->stream || !call->dialect)
-        return read_whole(w, a, t, root, err);
-    if (a->reply.n)
+        return read_whole(w, call, t, root, err);
+    if (call->reply.n)
         return OK;
     return wire_error(w, err, ERR_NET, call->url,
                       &(struct err){ "the reply ended without a token" });
@@ -368,38 +335,34 @@ static uint64_t retry_time(const struct wire_call *call, const struct http_try *
 
 void wire_call_ended(struct wire *w, struct http_try *t)
 {
-    struct wire_attempt *a = t->arg;
-    struct wire_call *call = a->call;
+    struct wire_call *call = t->arg;
     struct err err = { "" };
     json_t *root;
     uint64_t now = os_now_ns();
     if (now >= call->deadline)
         now = call->deadline - 1;
-    int rc = outcome(w, a, t, &root, &err);
+    int rc = outcome(w, call, t, &root, &err);
     if (t->sent > 1) {
         call->resent = true;
-        wire_call_count(w, call, &one_retry);
+        wire_call_count_retry(w, call);
     }
     bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
     wire_lock(w);
     call->answer.status = t->status;
-    if (rc == OK && !call->winner)
-        call->winner = a;
-    if (rc == OK && call->winner == a) {
-        wire_call_show(w, call, &a->reply);
+    if (rc == OK) {
+        wire_call_show(w, call);
         call->answer.root = call->dialect ? NULL : json_incref(root);
     }
     wire_unlock(w);
     json_decref(root);
-    release(w, a);
-    if (call->winner == a || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
+    release(w, call);
+    bool begun = call->answer.reply.n; /* what was shown stands */
+    if (rc == OK || begun || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
         wire_call_finish(w, call, rc, &err);
-    } else if (wire_call_out(call)) { /* the other attempt may still answer */
-        call->retried = true;
     } else if (lost) {
         call->resent = true;
-        wire_call_count(w, call, &one_retry);
+        wire_call_count_retry(w, call);
         wire_call_send(w, call, true);
     } else if (again) {
         call->retried = true;
@@ -411,15 +374,13 @@ void wire_call_ended(struct wire *w, struct http_try *t)
 
 void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now)
 {
-    bool single = (call->attempts[0].try != NULL) != (call->attempts[1].try != NULL);
     if (call->linger)
         return;
-    if (w->lingering == MAX_LINGER || http_multiplexes(w->http) || call->ask.stream || !single) {
+    if (w->lingering == MAX_LINGER || http_multiplexes(w->http) || call->ask.stream || !call->try) {
         wire_call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
         return;
     }
     call->linger = true;
-    call->hedge_at = 0;
     w->lingering++;
     if (call->deadline > now + LINGER_MS * ms)
         call->deadline = now + LINGER_MS * ms;

@@ -41,7 +41,7 @@ void wire_moved(struct wire_call *call, const struct traffic *more);
  * the lock held. */
 bool wire_call_local(struct wire *w, struct wire_call *call);
 /* Add a call from the queue to w->active, and send it unless that model has it. */
-void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now);
+void wire_call_begin(struct wire *w, struct wire_call *call);
 /* Do what is due by now, and lower *next to the time when something is due again. */
 void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
 /* Handle the end of one transfer. */

@@ -124,8 +124,6 @@ struct mizzle_options {
     size_t cloud_timeout; /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
                              server (net/cloud.h) */
     size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
-    size_t hedge_ms;      /* send a request again if it is still unanswered after this many
-                             milliseconds; 0: never */
     size_t compress;      /* 1: gzip requests if the server accepts that */
     size_t ahead;         /* requests in flight while the small model continues after its own
                              tentative token, 0 (wait for each answer) to 64; the text is the
@@ -275,9 +273,9 @@ struct mizzle_stats {
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */
     /* calls = committed (the answer was used) + failed + wasted (made ahead and not needed) */
     uint64_t calls, committed, failed, wasted;
-    uint64_t memo_hits, store_hits; /* cloud tokens that were known without a call */
-    uint64_t retries, hedges;       /* requests sent again: after a fault; for being late */
-    uint64_t bytes_up, bytes_down;  /* bodies and headers, of wasted calls too */
+    uint64_t memo_hits, store_hits;              /* cloud tokens that were known without a call */
+    uint64_t retries;                            /* requests sent again, after a fault */
+    uint64_t bytes_up, bytes_down;               /* bodies and headers, of wasted calls too */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
     uint64_t cost;                               /* in 1e-12 of the currency of cloud_price */
     /* Fallback tokens by reason. */

@@ -255,7 +255,6 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
         .vocab = t ? tokenizer_size(t) : UINT32_MAX,
         .stop = stop,
         .tokens = o->cloud_tokens,
-        .hedge_ms = routing_at_most_a_day(o->hedge_ms),
         .compress = o->compress,
         .encode = t ? routing_encode : NULL,
         .encode_arg = (void *)(size_t)t,

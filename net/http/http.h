@@ -75,7 +75,7 @@ void http_wait(struct http *h, int ms);
 void http_wake(struct http *h); /* any thread */
 
 bool http_multiplexes(const struct http *h); /* the latest reply came over HTTP/2 */
-/* Return the bytes of all transfers since http_open; retries and hedges are 0. */
+/* Return the bytes of all transfers since http_open; retries are 0. */
 struct traffic http_traffic(const struct http *h);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct traffic {
-    uint64_t retries, hedges;      /* requests sent again: after a fault; because one was late */
-    uint64_t bytes_up, bytes_down; /* bodies (compressed, if they are) and headers */
+    uint64_t retries;                            /* requests sent again */
+    uint64_t bytes_up, bytes_down;               /* bodies (compressed, if they are) and headers */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
 };
 
@@ -15,7 +15,6 @@ struct traffic {
 static inline void traffic_add(struct traffic *to, const struct traffic *more)
 {
     to->retries += more->retries;
-    to->hedges += more->hedges;
     to->bytes_up += more->bytes_up;
     to->bytes_down += more->bytes_down;
     to->header_bytes_up += more->header_bytes_up;
@@ -26,7 +25,6 @@ static inline void traffic_add(struct traffic *to, const struct traffic *more)
 static inline struct traffic traffic_since(const struct traffic *from, const struct traffic *before)
 {
     return (struct traffic){ .retries = from->retries - before->retries,
-                             .hedges = from->hedges - before->hedges,
                              .bytes_up = from->bytes_up - before->bytes_up,
                              .bytes_down = from->bytes_down - before->bytes_down,
                              .header_bytes_up = from->header_bytes_up - before->header_bytes_up,

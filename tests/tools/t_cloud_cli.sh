@@ -35,7 +35,7 @@ one_line 2 "$MIZZLE" cloud --cloud-url http://127.0.0.1:1
 one_line 2 "$MIZZLE" cloud --port 0 --cloud-key-file "$dir/help"
 grep -q -e "--cloud-key-file goes with --check" "$dir/err1" || fail "$(cat "$dir/err1")"
 for bad in "--cloud-ca x" "--cloud-model x" "--cloud-api openai" "--cloud-timeout 5" \
-    "--cloud-tokens 2" "--hedge-ms 3" "--compress"; do
+    "--cloud-tokens 2" "--compress"; do
     # shellcheck disable=SC2086
     one_line 2 "$MIZZLE" cloud --port 0 $bad
 done

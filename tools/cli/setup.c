@@ -106,7 +106,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->cloud_ca = cloud_option_values.ca;
     o->cloud_timeout = cloud_option_values.timeout_ms;
     o->cloud_tokens = cloud_option_values.tokens;
-    o->hedge_ms = cloud_option_values.hedge_ms;
     o->compress = cloud_option_values.compress;
 }
 

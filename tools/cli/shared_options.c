@@ -130,9 +130,6 @@ static const struct option cloud_rows[] = {
     { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
-    { "--hedge-ms", NULL, OPTION_COUNT, &cloud_option_values.hedge_ms, "MS",
-      "Send a request a second time if there is no answer after MS milliseconds (default: "
-      "never)" },
     { "--compress", NULL, OPTION_FLAG, &cloud_option_values.compress, NULL,
       "Compress requests with gzip if the server accepts it (default: off)" },
     OPTION_END,

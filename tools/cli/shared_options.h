@@ -100,7 +100,6 @@ extern struct cloud_option_values {
     const char *key_file, *ca, *model;
     size_t timeout_ms; /* 0: the library's default */
     size_t tokens;     /* requested by one call */
-    size_t hedge_ms;   /* 0: never */
     bool compress;
 } cloud_option_values;
 

@@ -157,13 +157,13 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
            "\"start_ms\":%.3f,\"passes\":%zu,\"drafted\":%zu,\"accepted\":%zu,\"ledger\":{"
            "\"replayed\":%s,\"calls\":%" PRIu64 ",\"committed\":%" PRIu64 ",\"failed\":%" PRIu64
            ",\"wasted\":%" PRIu64 ",\"memo_hits\":%" PRIu64 ",\"store_hits\":%" PRIu64
-           ",\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64 ",\"header_bytes_up\":%" PRIu64
-           ",\"header_bytes_down\":%" PRIu64 ",\"cost\":%s,\"held\":{",
+           ",\"retries\":%" PRIu64 ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
+           ",\"cost\":%s,\"held\":{",
            s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->first_ms, json_events_speed(s),
            s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->start_ms,
            s->passes, s->drafted, s->accepted, replayed ? "true" : "false", s->calls, s->committed,
-           s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
-           s->header_bytes_up, s->header_bytes_down, cost);
+           s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->header_bytes_up,
+           s->header_bytes_down, cost);
     json_events_put_reasons(s);
     fputs("}}", stdout);
     if (audited)
