@@ -135,10 +135,6 @@ struct mizzle_options {
     const char *cloud_budget;  /* an amount such as "0.50"; needs cloud_price; NULL: no limit */
     const char *cloud_price;  /* "UP,CACHED,DOWN" per million tokens, or a file with lines "MODEL UP
                                  CACHED DOWN"; NULL: costs are not counted */
-    const char *private_from; /* a text that contains this marker is not sent from there on; NULL:
-                                 none */
-    const char *private_to;   /* marks where the private part ends; sending resumes only if
-                                 nothing but blanks is between the two markers */
     const char *private_file; /* patterns, one per line: a text that matches one is not sent; NULL:
                                  none */
 

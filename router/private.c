@@ -15,8 +15,9 @@ enum { LONGEST = 255, MOST = 4096, LINE = 2048 };
 /* An element of a pattern: a byte, or one of these classes. */
 enum { DIGIT = 256, WORD, BLANK };
 
-/* Flags of an element. TO_RAW and TO_NFC mark the ends of the to marker as written and composed. */
-enum { FIRST = 1, FOUND = 2, HALF = 4, FROM = 8, TO_RAW = 16, TO_NFC = 32, FLAGS = 6 };
+/* Flags of an element, and their places in `at` of the filter. */
+enum { AT_FIRST, AT_FOUND, AT_HALF, FLAGS };
+enum { FIRST = 1 << AT_FIRST, FOUND = 1 << AT_FOUND, HALF = 1 << AT_HALF };
 
 /* All patterns one after another, while they are collected. */
 struct list {
@@ -27,10 +28,9 @@ struct list {
 
 struct private_filter {
     const struct tokenizer *tok;
-    size_t words;          /* words of 64 bits, with one bit for each element of all patterns */
-    uint64_t *masks;       /* [256][words]: the elements that match this byte */
-    uint64_t *at[FLAGS];   /* [words] each: the elements with this flag; in the memory of masks */
-    size_t to_raw, to_nfc; /* bytes of the to marker */
+    size_t words;        /* words of 64 bits, with one bit for each element of all patterns */
+    uint64_t *masks;     /* [256][words]: the elements that match this byte */
+    uint64_t *at[FLAGS]; /* [words] each: the elements with this flag; in the memory of masks */
 };
 
 static bool is_blank(unsigned c)
@@ -49,14 +49,13 @@ static bool matches(unsigned what, unsigned c)
                            : what == c;
 }
 
-/* Add one pattern, with `end` as the flag of its last element. escapes: a backslash is special.
- * Returns NULL, or what is wrong with it. */
-static const char *private_add(struct list *l, const char *p, size_t n, unsigned end, bool escapes)
+/* Add one pattern. Returns NULL, or what is wrong with it. */
+static const char *private_add(struct list *l, const char *p, size_t n)
 {
     size_t begin = l->n;
     for (size_t i = 0; i < n; i++) {
         unsigned what = (unsigned char)p[i];
-        if (escapes && what == '\\') {
+        if (what == '\\') {
             unsigned char c = ++i < n ? (unsigned char)p[i] : 0;
             what = c == 'd' ? DIGIT : c == 'w' ? WORD : c == 's' ? BLANK : c == '\\' ? c : 0;
             if (!what)
@@ -70,32 +69,27 @@ static const char *private_add(struct list *l, const char *p, size_t n, unsigned
         l->what[l->n++] = (uint16_t)what;
     }
     size_t length = l->n - begin;
-    for (size_t i = (length + 1) / 2; end == FOUND && i <= length; i++)
+    for (size_t i = (length + 1) / 2; i <= length; i++)
         l->flags[begin + i - 1] |= HALF;
-    l->flags[l->n - 1] |= (unsigned char)end;
+    l->flags[l->n - 1] |= FOUND;
     return NULL;
 }
 
-/* Add text as it is and, if that differs, composed. *nfc is the length of the composed text, 0 if
- * it is the same. */
-static int add_both(struct list *l, const char *from, const char *p, size_t n, unsigned raw_end,
-                    unsigned nfc_end, bool escapes, size_t *nfc, struct err *err)
+/* Add text as it is and, if that differs, composed. */
+static int add_both(struct list *l, const char *from, const char *p, size_t n, struct err *err)
 {
     char *composed;
-    *nfc = 0;
-    if (!n || !text_valid(p, n))
-        return err_set(err, ERR_FORMAT, "%s: expected UTF-8 text, found %s", from,
-                       n ? "other bytes" : "nothing");
-    const char *wrong = private_add(l, p, n, raw_end, escapes);
+    size_t nfc;
+    if (!text_valid(p, n))
+        return err_set(err, ERR_FORMAT, "%s: expected UTF-8 text, found other bytes", from);
+    const char *wrong = private_add(l, p, n);
     if (wrong)
         return err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong);
-    int rc = unicode_nfc(&composed, nfc, p, n, err);
+    int rc = unicode_nfc(&composed, &nfc, p, n, err);
     if (rc != OK)
         return rc;
-    if (*nfc == n && memcmp(p, composed, n) == 0)
-        *nfc = 0;
-    else
-        wrong = private_add(l, composed, *nfc, nfc_end, escapes);
+    if (nfc != n || memcmp(p, composed, n) != 0)
+        wrong = private_add(l, composed, nfc);
     free(composed);
     return wrong ? err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong) : OK;
 }
@@ -117,9 +111,8 @@ static int add_lines(struct list *l, FILE *f, const char *path, struct err *err)
             n--;
         while (begin < n && is_blank((unsigned char)line[begin]))
             begin++;
-        size_t nfc;
         if (rc == OK && n > begin && line[begin] != '#')
-            rc = add_both(l, from, line + begin, n - begin, FOUND, FOUND, true, &nfc, err);
+            rc = add_both(l, from, line + begin, n - begin, err);
     }
     if (rc == OK && ferror(f))
         rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
@@ -127,23 +120,6 @@ static int add_lines(struct list *l, FILE *f, const char *path, struct err *err)
     if (rc == OK && l->n == before)
         rc = err_set(err, ERR_FORMAT, "%s: expected patterns, found none", path);
     return rc;
-}
-
-/* Add the from and to markers. */
-static int add_markers(struct list *l, struct private_filter *p, const struct private_options *o,
-                       struct err *err)
-{
-    size_t nfc = 0;
-    if (o->to && !o->from)
-        return err_set(err, ERR_ARG, "private_to: needs private_from");
-    int rc = o->from ? add_both(l, "private_from", o->from, strlen(o->from), FROM, FROM, false,
-                                &nfc, err)
-                     : OK;
-    if (rc == OK && o->to) {
-        p->to_raw = strlen(o->to);
-        rc = add_both(l, "private_to", o->to, p->to_raw, TO_RAW, TO_NFC, false, &p->to_nfc, err);
-    }
-    return rc == ERR_FORMAT ? ERR_ARG : rc; /* the command line is no file */
 }
 
 /* Build the bit masks from the list. */
@@ -167,24 +143,22 @@ static int private_build(struct private_filter *p, const struct list *l, struct 
     return OK;
 }
 
-int private_open(struct private_filter **out, const struct private_options *o,
+int private_open(struct private_filter **out, const char *file, const char *patterns,
                  const struct tokenizer *tok, struct err *err)
 {
     *out = NULL;
-    size_t size = o->patterns ? strlen(o->patterns) : 0;
-    if (!o->from && !o->to && !o->file && !size)
+    size_t size = patterns ? strlen(patterns) : 0;
+    if (!file && !size)
         return OK;
     struct private_filter *p = calloc(1, sizeof(*p));
     struct list *l = calloc(1, sizeof(*l));
     int rc = p && l ? OK : err_set(err, ERR_NOMEM, "private: out of memory");
-    if (rc == OK) {
+    if (rc == OK)
         p->tok = tok;
-        rc = add_markers(l, p, o, err);
-    }
-    if (rc == OK && o->file)
-        rc = add_lines(l, fopen(o->file, "rb"), o->file, err);
+    if (rc == OK && file)
+        rc = add_lines(l, fopen(file, "rb"), file, err);
     if (rc == OK && size) /* it is only read */
-        rc = add_lines(l, fmemopen((char *)(size_t)o->patterns, size, "r"), "patterns", err);
+        rc = add_lines(l, fmemopen((char *)(size_t)patterns, size, "r"), "patterns", err);
     if (rc == OK)
         rc = private_build(p, l, err);
     free(l);
@@ -204,51 +178,18 @@ void private_close(struct private_filter *p)
     free(p);
 }
 
-/* Advance by one byte. Returns the flags of all elements that the end of the text now matches. */
-static unsigned private_step(const struct private_filter *p, uint64_t *now, unsigned char c)
+/* Advance by one byte. True if the end of the text now matches a pattern. */
+static bool private_step(const struct private_filter *p, uint64_t *now, unsigned char c)
 {
     const uint64_t *mask = p->masks + c * p->words;
-    uint64_t carry = 0;
-    unsigned flags = 0;
+    uint64_t carry = 0, found = 0;
     for (size_t w = 0; w < p->words; w++) {
         uint64_t was = now[w];
-        uint64_t is = (was << 1 | carry | p->at[0][w]) & mask[w];
+        now[w] = (was << 1 | carry | p->at[AT_FIRST][w]) & mask[w];
         carry = was >> 63;
-        now[w] = is;
-        for (unsigned f = 1; is && f < FLAGS; f++)
-            flags |= (unsigned)((is & p->at[f][w]) != 0) << f;
+        found |= now[w] & p->at[AT_FOUND][w];
     }
-    return flags;
-}
-
-/* Close the span, as the to marker of n bytes ends here; it counts unless it holds only blanks. */
-static void private_close_span(struct private_text *t, size_t n)
-{
-    if (t->inside < n) /* the marker begins inside the from marker */
-        return;
-    t->open = false;
-    t->found = t->ink && t->ink <= t->inside - n;
-}
-
-/* Read one byte of the text. */
-static void private_read_byte(const struct private_filter *p, struct private_text *t,
-                              unsigned char c)
-{
-    unsigned flags = private_step(p, t->now, c);
-    if (flags & FOUND) {
-        t->found = true;
-    } else if (!t->open) {
-        t->open = (flags & FROM) != 0;
-        t->inside = t->ink = 0;
-    } else {
-        t->inside++;
-        if (!t->ink && !is_blank(c))
-            t->ink = t->inside;
-        if (flags & TO_RAW)
-            private_close_span(t, p->to_raw);
-        if (t->open && flags & TO_NFC)
-            private_close_span(t, p->to_nfc);
-    }
+    return found;
 }
 
 /* Read the bytes of a token, until something private is found. */
@@ -257,7 +198,7 @@ static void private_read(const struct private_filter *p, struct private_text *t,
     size_t n;
     const char *bytes = tokenizer_bytes(p->tok, id, &n);
     for (size_t i = 0; i < n && !t->found; i++)
-        private_read_byte(p, t, (unsigned char)bytes[i]);
+        t->found = private_step(p, t->now, (unsigned char)bytes[i]);
 }
 
 /* Make room for n ids. False: out of memory. */
@@ -286,7 +227,7 @@ bool private_holds(const struct private_filter *p, struct private_text *t, const
     if (n < t->n || (t->n && memcmp(ids, t->ids, t->n * sizeof(*ids)) != 0)) { /* another text */
         memset(t->now, 0, p->words * sizeof(*t->now));
         t->n = 0;
-        t->found = t->open = false;
+        t->found = false;
     }
     for (; t->n < n; t->n++) {
         private_read(p, t, ids[t->n]);
@@ -294,8 +235,8 @@ bool private_holds(const struct private_filter *p, struct private_text *t, const
     }
     bool half = false;
     for (size_t w = 0; w < p->words && !half; w++)
-        half = (t->now[w] & p->at[2][w]) != 0;
-    return t->found || t->open || half;
+        half = (t->now[w] & p->at[AT_HALF][w]) != 0;
+    return t->found || half;
 }
 
 void private_text_end(struct private_text *t)

@@ -1,18 +1,15 @@
 /* private.h - text that must not leave the machine.
  *
- * A prefix is private, and is never sent up, when the concatenated bytes of its tokens
- *   - contain a match of a pattern, or end with at least the first half of one, as the next token
- *     may bring the rest;
- *   - contain the from marker, from there on. The to marker ends the span, but a text with a closed
- *     span stays private, unless the span holds only blanks.
- * Borders of tokens do not matter, special tokens count with their text, and case matters.
+ * A prefix is private, and is never sent up, when the concatenated bytes of its tokens contain a
+ * match of a pattern, or end with at least the first half of one, as the next token may bring the
+ * rest. Borders of tokens do not matter, special tokens count with their text, and case matters.
  *
  * A pattern is one line of UTF-8 of up to 255 bytes; all together have up to 4,096 bytes. It
  * matches itself, except for the backslash: "\d" is one digit, "\w" an ASCII letter, a digit, _ or
  * one byte beyond ASCII, "\s" a blank or tab, and two backslashes are one.
  *
  * Blank lines and lines that begin with # are ignored. The tokenizer composes characters (NFC), so
- * each pattern and marker is searched for both as written and composed.
+ * each pattern is searched for both as written and composed.
  *
  * The search is Shift-And (Baeza-Yates and Gonnet, 1992): all patterns in one pass, with one bit
  * for each byte of them. */
@@ -27,15 +24,9 @@ struct err;
 struct private_filter;
 struct tokenizer;
 
-struct private_options {
-    const char *from, *to; /* markers, or NULL; to needs from */
-    const char *file;      /* file of patterns, or NULL */
-    const char *patterns;  /* the same as text, or NULL */
-};
-
-/* Build the filter. *out is NULL when the options name nothing. tok is borrowed. ERR_ARG (a marker
- * is empty or too long), ERR_IO, ERR_FORMAT (names the line), ERR_NOMEM. */
-int private_open(struct private_filter **out, const struct private_options *o,
+/* Build the filter from a file of patterns and from a text of the same form; either may be NULL.
+ * *out is NULL when both are. tok is borrowed. ERR_IO, ERR_FORMAT (names the line), ERR_NOMEM. */
+int private_open(struct private_filter **out, const char *file, const char *patterns,
                  const struct tokenizer *tok, struct err *err);
 void private_close(struct private_filter *p);
 
@@ -45,10 +36,7 @@ struct private_text {
     uint32_t *ids; /* [n], those that were read */
     size_t n, cap;
     uint64_t *now; /* [words]: the elements of patterns that its end matches */
-    bool found;    /* a pattern or a span that is not blank was found; stays set */
-    bool open;     /* inside a span */
-    size_t inside; /* bytes since the from marker */
-    size_t ink;    /* position of the first of them that is not blank; 0: none */
+    bool found;    /* a pattern was found; stays set */
 };
 
 /* True when ids[n] must not be sent; depends on the ids alone, whatever t was used for before with

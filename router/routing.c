@@ -385,7 +385,6 @@ static int routing_read_drafts(struct routing *r, const struct mizzle_options *o
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err)
 {
-    const struct private_options p = { o->private_from, o->private_to, o->private_file, NULL };
     struct err own = { "" };
     memset(r, 0, sizeof(*r));
     err = err ? err : &own;
@@ -395,7 +394,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = routing_open_limits(r, o, err);
     if (rc == OK)
-        rc = private_open(&r->spans, &p, e->tokenizer, err);
+        rc = private_open(&r->spans, o->private_file, NULL, e->tokenizer, err);
     if (rc == OK)
         rc = routing_open_answers(r, o, e->tokenizer, err);
     r->gate.caps = &r->caps;

@@ -114,7 +114,6 @@ static bool texts_make_room(struct text *t)
 /* Copy what the wish points to. */
 static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err *err)
 {
-    const struct private_options p = { .patterns = w->patterns };
     struct texts *e = t->texts;
     size_t room = e->context - w->n + 1; /* the last token is not evaluated */
     t->wish = *w;
@@ -128,7 +127,7 @@ static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err
         memcpy(t->stop_ids, w->stop_ids, w->nstop_ids * sizeof(*t->stop_ids));
     int rc = texts_copy_stops(t, w->stops, err);
     if (rc == OK && w->patterns && e->engine)
-        rc = private_open(&t->spans, &p, e->engine->tokenizer, err);
+        rc = private_open(&t->spans, NULL, w->patterns, e->engine->tokenizer, err);
     t->view = (struct text_view){ .ids = t->ids,
                                   .tokens = t->tokens,
                                   .tops = t->tops,

@@ -198,11 +198,10 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     struct private_filter *spans = NULL;
     struct cloud_port port;
     size_t size = tokenizer_size(engine.tokenizer);
-    const struct private_options po = { .from = "Q" };
     memset(r, 0, sizeof(*r));
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
-    CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
+    CHECK(!c->private || private_open(&spans, NULL, "Q", engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 unlimited(&c->limits) && !(c->max_routed > 0);
     r->sim = (struct sim){ .truth = c->truth,

@@ -257,7 +257,6 @@ static void test_refused(void)
     BAD(cloud_budget, "much", ARG, "much");
     BAD(cloud_budget, "1", ARG, "cloud_price");
     BAD(private_file, "none.txt", IO, "none.txt");
-    BAD(private_to, "x", ARG, "from");
     BAD(store_limit, 1 << 20, ARG, "store_limit");
     BAD(replay, "none.jsonl", IO, "none.jsonl");
 #undef BAD

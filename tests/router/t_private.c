@@ -1,6 +1,6 @@
 /* t_private.c - tests what must not be sent: by hand, and against a plain search through the text
- * for random texts, patterns and markers, asked in any order. No prefix that may be sent holds a
- * private span. */
+ * for random texts and patterns, asked in any order. No prefix that may be sent holds a private
+ * span. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,18 +20,17 @@ static struct private_text state; /* of the filter that is open */
 static struct err err;
 
 /* Build a filter, from a file and from a text in turn. */
-static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
+static struct private_filter *open_private(const char *patterns)
 {
     static unsigned turn;
     struct private_filter *p;
     bool file = patterns && turn++ % 2;
-    const struct private_options o = { from, to, file ? path : NULL, file ? NULL : patterns };
     if (file)
         spill(path, patterns, strlen(patterns));
-    int rc = private_open(&p, &o, tok, &err);
+    int rc = private_open(&p, file ? path : NULL, file ? NULL : patterns, tok, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && (p || !(from || patterns)));
+    CHECK(rc == OK && (p || !patterns));
     if (file)
         CHECK(unlink(path) == 0);
     return p;
@@ -62,27 +61,10 @@ static void expect(struct private_filter *p, const char *text, const char *held)
 
 static void test_by_hand(void)
 {
-    struct private_filter *p = open_private("<p>", "</p>", NULL);
-    expect(p, "abc", "...");
-    expect(p, "a <p", "....");
-    expect(p, "a <p>b</p> c", "....########");
-    expect(p, "a <p></p> c <p>", "....####......#");
-    expect(p, "a <p> \n</p> c", "....######...");
-    expect(p, "<p></p", "..####");
-    expect(p, "<p><p></p>", "..########");
+    struct private_filter *p =
+        open_private("\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
     CHECK(!private_holds(p, &state, NULL, 0));
-    close_private(p);
-
-    p = open_private("%%", "%%", NULL);
-    expect(p, "a%%%b", "..###");
-    expect(p, "a%%%%b", "..##..");
-    expect(p, "a%% x%%b", "..######");
-    close_private(p);
-    p = open_private("<p>", NULL, NULL);
-    expect(p, "<p></p> a", "..#######");
-    close_private(p);
-
-    p = open_private(NULL, NULL, "\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
+    expect(p, "abc", "...");
     expect(p, "a sesam", "......#"); /* 5 of 9 bytes of the pattern */
     expect(p, "a sesamy", "......#.");
     expect(p, "sesame-12 b", "....#######");
@@ -92,10 +74,10 @@ static void test_by_hand(void)
     close_private(p);
 
     /* E with acute, composed or not, in pattern and text. */
-    p = open_private(NULL, NULL, "caf\xc3\xa9!");
+    p = open_private("caf\xc3\xa9!");
     expect(p, "cafe\xcc\x81!", "..####"); /* the tokenizer composes what is typed */
     close_private(p);
-    p = open_private(NULL, NULL, "cafe\xcc\x81!");
+    p = open_private("cafe\xcc\x81!");
     expect(p, "caf\xc3\xa9!", "..####");
     static const uint32_t typed[] = { 'c', 'a', 'f', 'e', 0xcc, 0x81, '!' };
     uint32_t ids[7], *one;
@@ -110,55 +92,41 @@ static void test_by_hand(void)
     CHECK(private_holds(p, &state, one, 7));
     close_private(p);
 
-    CHECK(!open_private(NULL, NULL, NULL));
+    CHECK(!open_private(NULL));
     CHECK(!private_holds(NULL, &state, one, 7));
 }
 
 /* private_open refuses the options. */
-static void refused(int rc, const char *from, const char *to, const char *patterns, size_t n,
-                    const char *what)
+static void refused(const char *patterns, size_t n, const char *what)
 {
     struct private_filter *p;
-    const struct private_options o = { from, to, patterns ? path : NULL, NULL };
-    if (patterns)
-        spill(path, patterns, n);
-    CHECK(private_open(&p, &o, tok, &err) == rc && !p);
+    spill(path, patterns, n);
+    CHECK(private_open(&p, path, NULL, tok, &err) == ERR_FORMAT && !p);
     if (!strstr(err.msg, what))
         fprintf(stderr, "expected %s, found %s\n", what, err.msg);
     CHECK(strstr(err.msg, what) && !strchr(err.msg, '\n'));
-    if (patterns)
-        unlink(path);
+    unlink(path);
 }
 
 static void test_refused(void)
 {
     char text[5200];
     memset(text, 'a', sizeof(text));
-    refused(ERR_ARG, NULL, "x", NULL, 0, "private_from");
-    refused(ERR_ARG, "", NULL, NULL, 0, "private_from");
-    refused(ERR_ARG, "x", "", NULL, 0, "private_to");
-    refused(ERR_ARG, "\xff", NULL, NULL, 0, "UTF-8");
-    refused(ERR_FORMAT, NULL, NULL, "# nothing\n", 10, "found none");
-    refused(ERR_FORMAT, "x", "y", "", 0, "found none");
-    refused(ERR_FORMAT, NULL, NULL, "ok\n\\x\n", 6, "line 2: expected a backslash");
-    refused(ERR_FORMAT, NULL, NULL, "ok\\", 3, "line 1: expected a backslash");
-    refused(ERR_FORMAT, NULL, NULL, "a\n\xc3\n", 4, "line 2");
-    refused(ERR_FORMAT, NULL, NULL, "a\0b\n", 4, "line 1");
-    refused(ERR_FORMAT, NULL, NULL, text, sizeof(text), "line 1");
-    refused(ERR_FORMAT, NULL, NULL, text, 256, "at most 255");
+    refused("\xff\n", 2, "UTF-8");
+    refused("# nothing\n", 10, "found none");
+    refused("", 0, "found none");
+    refused("ok\n\\x\n", 6, "line 2: expected a backslash");
+    refused("ok\\", 3, "line 1: expected a backslash");
+    refused("a\n\xc3\n", 4, "line 2");
+    refused("a\0b\n", 4, "line 1");
+    refused(text, sizeof(text), "line 1");
+    refused(text, 256, "at most 255");
     for (size_t i = 100; i < sizeof(text); i += 101)
         text[i] = '\n';
-    refused(ERR_FORMAT, NULL, NULL, text, sizeof(text), "4,096");
-    const struct private_options none = { .file = "build/no-such-file" };
+    refused(text, sizeof(text), "4,096");
     struct private_filter *p;
-    CHECK(private_open(&p, &none, tok, &err) == ERR_IO && !p);
+    CHECK(private_open(&p, "build/no-such-file", NULL, tok, &err) == ERR_IO && !p);
 }
-
-/* The options again, for the plain search. */
-struct plain {
-    const char *from, *to;       /* or NULL */
-    const char *const *patterns; /* NULL-terminated */
-};
 
 /* True when the text ends with `what`. */
 static bool ends(const char *text, size_t n, const char *what, size_t len)
@@ -167,32 +135,15 @@ static bool ends(const char *text, size_t n, const char *what, size_t len)
 }
 
 /* Do what private_holds does, by plain search. */
-static bool plainly_holds(const struct plain *x, const char *text, size_t n)
+static bool plainly_holds(const char *const *patterns, const char *text, size_t n)
 {
-    for (const char *const *p = x->patterns; *p; p++) {
+    for (const char *const *p = patterns; *p; p++) {
         size_t len = strlen(*p);
         for (size_t e = len; e <= n; e++)
             if (ends(text, e, *p, len))
                 return true;
         for (size_t k = (len + 1) / 2; k < len; k++)
             if (ends(text, n, *p, k))
-                return true;
-    }
-    size_t at = 0, from = x->from ? strlen(x->from) : 0, to = x->to ? strlen(x->to) : 0;
-    while (from) {
-        do
-            at++;
-        while (at <= n && !ends(text, at, x->from, from));
-        if (at > n)
-            return false;
-        size_t begin = at;
-        do
-            at++;
-        while (at <= n && !(to && at >= begin + to && ends(text, at, x->to, to)));
-        if (at > n)
-            return true;
-        for (size_t i = begin; i < at - to; i++)
-            if (!strchr(" \t\r\n", text[i]))
                 return true;
     }
     return false;
@@ -239,7 +190,7 @@ static void draw(struct text *t, uint64_t seed, uint64_t few, size_t from)
 static size_t test_random(uint64_t seed)
 {
     struct text text[2] = { { .end = { 0 } } };
-    char pieces[5][16], file[1000] = "";
+    char pieces[3][16], file[1000] = "";
     const char *patterns[5] = { NULL };
     size_t npatterns = 0, held = 0;
     char filler[100] = ""; /* moves the others to any place in the words of the automaton */
@@ -262,22 +213,16 @@ static size_t test_random(uint64_t seed)
         memcpy(file, filler, strlen(filler));
         file[strlen(filler)] = '\n';
     }
-    const char *from = NULL, *to = NULL;
-    if (seed % 4 && text[0].end[TOKENS] > 40) {
-        from = piece(pieces[3], text[0].bytes, text[0].end[TOKENS], rand_u64(seed, 4000));
-        to = from ? piece(pieces[4], text[0].bytes, text[0].end[TOKENS], rand_u64(seed, 4001)) : 0;
-    }
-    if (!npatterns && !from)
+    if (!npatterns)
         return 0;
-    struct private_filter *p = open_private(from, to, npatterns ? file : NULL);
-    const struct plain plain = { from, to, patterns };
+    struct private_filter *p = open_private(file);
     struct private_text own[2] = { { .n = 0 } };
     for (uint64_t i = 0; i < 150; i++) {
         uint64_t r = rand_u64(seed, 5000 + i);
         const struct text *t = &text[r >> 32 & 1];
         size_t n = i < 100 ? i % (TOKENS + 1) : (size_t)(r % (TOKENS + 1));
         bool holds = private_holds(p, &state, t->ids, n);
-        CHECK(holds == plainly_holds(&plain, t->bytes, t->end[n]));
+        CHECK(holds == plainly_holds(patterns, t->bytes, t->end[n]));
         CHECK(holds == private_holds(p, &own[t - text], t->ids, n));
         held += holds;
     }
@@ -295,9 +240,8 @@ static void test_memory(void)
     spill(path, "caf\xc3\xa9\ncafe\xcc\x81\n", 13);
     do {
         struct private_filter *p;
-        const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path, NULL };
         torture_begin(++n);
-        int rc = private_open(&p, &o, tok, &err);
+        int rc = private_open(&p, path, NULL, tok, &err);
         CHECK(rc == (p ? OK : ERR_NOMEM));
         bool holds =
             p && private_holds(p, &state, ids, 3); /* when memory runs out, nothing is sent */

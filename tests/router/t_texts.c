@@ -130,10 +130,9 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
     const struct text_wish *w = &p->wish;
     struct private_filter *spans;
     struct gate gate = { 0 };
-    const struct private_options po = { .patterns = w->patterns };
     uint64_t limit = p->routing.max_cloud_tokens;
     struct sampler *sampler;
-    CHECK(private_open(&spans, &po, engine.tokenizer, NULL) == OK);
+    CHECK(private_open(&spans, NULL, w->patterns, engine.tokenizer, NULL) == OK);
     CHECK(sampler_open(&sampler, &w->sample, tokenizer_size(engine.tokenizer), &engine.kernels,
                        NULL) == OK);
     struct decode_options o = { .policy = w->model == TEXT_CLOUD  ? POLICY_ALWAYS

@@ -110,7 +110,8 @@ cmp -s "$dir/first" "$dir/second" || fail "a recording with an audit replays oth
 expect 0 run --question 8 --audit 1 --max-cloud-tokens 9
 says '^cloud: [0-9]* calls: [0-9]* answered.*, and [0-9]* of the audit$'
 says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of [0-9]* were not asked about$'
-expect 0 $audit --private-from Question
+echo Question >"$dir/patterns"
+expect 0 $audit --private-file "$dir/patterns"
 [ "$(field drawn)" -gt 5 ] && [ "$(field kept)" -eq 0 ] || fail "a private text is audited"
 expect 4 $audit --cloud off
 says '^mizzle run: --audit: the cloud is off$'
@@ -238,8 +239,7 @@ expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
 awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
 expect 0 run --question 1 --policy always --cloud-price 1,1,1
 says '; cost 0.00'
-for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x' \
-    '--private-to x' '--private-from='; do
+for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x'; do
     # shellcheck disable=SC2086
     expect 2 $ask $args
     one_line
@@ -250,8 +250,9 @@ expect 2 $ask --cloud-price 2,5
 says 'UP,CACHED,DOWN.*found 2,5'
 
 # From a private span on, nothing is sent.
-expect 0 $ask --private-from 'Question'
-[ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "--private-from"
+echo Question >"$dir/patterns"
+expect 0 $ask --private-file "$dir/patterns"
+[ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "a private prompt"
 printf '# the answer\nanswer is\n' >"$dir/patterns"
 for ahead in 0 4; do
     expect 0 $ask --private-file "$dir/patterns" --ahead $ahead --record "$dir/private$ahead"

@@ -116,8 +116,6 @@ static void setup_limits(struct mizzle_options *o)
     o->max_upload_bytes = cloud_limit_options.max_upload;
     o->cloud_budget = cloud_limit_options.budget;
     o->cloud_price = cloud_limit_options.price;
-    o->private_from = cloud_limit_options.from;
-    o->private_to = cloud_limit_options.to;
     o->private_file = cloud_limit_options.patterns;
     o->cloud_store = cloud_limit_options.store;
     o->store_limit = cloud_limit_options.store_limit;

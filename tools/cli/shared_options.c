@@ -139,7 +139,7 @@ const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
 const struct option_group cloud_check_option_rows = { "Cloud (only with --check)",
                                                       cloud_rows + WHICH_CLOUD };
 
-enum { LIMITS = 7 }; /* rows that limit what is sent; the others say where answers are kept */
+enum { LIMITS = 5 }; /* rows that limit what is sent; the others say where answers are kept */
 
 static const struct option limit_rows[] = {
     { "--max-cloud-tokens", NULL, OPTION_U64, &cloud_limit_options.max_tokens, "N",
@@ -154,11 +154,6 @@ static const struct option limit_rows[] = {
       "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
       "2.50,1.25,10, or a file with lines MODEL UP CACHED DOWN, where MODEL * is any other "
       "(default: costs are not counted)" },
-    { "--private-from", NULL, OPTION_STR, &cloud_limit_options.from, "TEXT",
-      "Send nothing more of a text once it contains TEXT (default: none)" },
-    { "--private-to", NULL, OPTION_STR, &cloud_limit_options.to, "TEXT",
-      "End a span that --private-from begins. A text is sent again only if the span holds "
-      "nothing but blanks (default: none)" },
     { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
       "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
       "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "

@@ -114,7 +114,7 @@ extern struct cloud_limit_options {
     size_t store_limit;                  /* MiB */
     uint64_t max_tokens, max_upload;     /* UINT64_MAX: no limit; upload in bytes */
     const char *budget, *price;
-    const char *from, *to, *patterns; /* --private-from, -to, -file */
+    const char *patterns; /* --private-file */
 } cloud_limit_options;
 
 #endif
