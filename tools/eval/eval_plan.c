@@ -238,8 +238,6 @@ void eval_plan_close(struct eval_plan *p)
     *p = (struct eval_plan){ 0 };
 }
 
-#define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ""
-
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a,
                            const struct eval_clock *clock, const struct eval_origin *origin)
@@ -255,8 +253,10 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     snprintf(price, sizeof(price), "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait 0",
              c->worth, c->call, c->up, c->cached, c->down);
     const struct caps_limits *most = &a->routing.caps.limits;
-    snprintf(limits, sizeof(limits), caps_limited(most) ? LIMITS : "none", most->tokens,
-             most->upload, most->budget);
+    snprintf(limits, sizeof(limits), "none");
+    if (caps_limited(most))
+        snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64,
+                 most->tokens, most->upload, most->budget);
     json_t *targets = json_array();
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
