@@ -29,6 +29,35 @@ awk '
     }
     END { exit bad }' $sources || bad=1
 
+# Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
+# None may include a later one, and the first two have a size. Texts in one pass are core, because a
+# large model in the same process is asked through them.
+core=40850 serve=5300
+# shellcheck disable=SC2086
+awk -v core=$core -v serve=$serve '
+    function part(f) {
+        if (f ~ /^(net\/server\/|tools\/serve\/|tools\/cmd_serve\.c)/) return 2
+        if (f ~ /^(router\/learn\/|model\/train\/)/) return 3
+        if (f !~ /^tools\// || f ~ /^tools\/(cli|run|info)\//) return 1
+        if (f ~ /^tools\/(main|commands|cmd_(run|info|convert|tokenize|logits|man)|convert_[a-z]*)\.c$/)
+            return 1
+        return f ~ /^tools\/(command|convert_[a-z]*)\.h$/ ? 1 : 3
+    }
+    { lines[part(FILENAME)]++ }
+    /^#include "/ {
+        split($2, inc, "\"")
+        if (part(inc[2]) > part(FILENAME)) {
+            printf "%s:%d: part %d may not include %s of part %d\n", FILENAME, FNR,
+                part(FILENAME), inc[2], part(inc[2])
+            bad = 1
+        }
+    }
+    END {
+        if (lines[1] > core) { printf "core: %d lines, at most %d\n", lines[1], core; bad = 1 }
+        if (lines[2] > serve) { printf "serve: %d lines, at most %d\n", lines[2], serve; bad = 1 }
+        exit bad
+    }' $(echo "$sources" | grep -v '^tests/') $(find kernels weights model net router tools -name '*.inc' -o -name '*.def') || bad=1
+
 # Generated tables may be as long as they must.
 for f in $sources; do
     case $f in
