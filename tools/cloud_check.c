@@ -10,6 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "net/http/json_input.h"
+#include "router/routing.h"
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"

@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
+#include "router/engine.h"
 #include "tools/command.h"
 #include "tools/cli/escaped.h"
 #include "tools/cli/output_file.h"

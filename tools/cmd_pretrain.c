@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
 #include "model/train/bpe_train.h"

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "router/router.h"
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"

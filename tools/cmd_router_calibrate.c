@@ -6,6 +6,7 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
+#include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"

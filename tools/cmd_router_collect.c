@@ -5,6 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/learn/sample_files.h"
+#include "router/router.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"

@@ -9,6 +9,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "router/engine.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

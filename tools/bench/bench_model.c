@@ -13,6 +13,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"
+#include "router/engine.h"
 #include "router/router.h"
 #include "tools/bench/bench_draft.h"
 #include "tools/bench/bench_ops.h"

@@ -1,5 +1,9 @@
 /* bench_route.c - measures what a token costs where some of them come from the cloud, through the
  * decoding loop, the HTTP client and a server on the loopback, beside what it should cost. */
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/cloud_port.h"
+#include "router/engine.h"
 #include "tools/bench/bench_route_internal.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/synthetic_vocab.h"

@@ -9,6 +9,8 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
+#include "model/model.h"
+#include "router/engine.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"

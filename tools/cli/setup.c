@@ -12,6 +12,7 @@
 #include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "net/cloud.h"
+#include "router/engine.h"
 #include "router/texts/texts.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"

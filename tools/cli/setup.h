@@ -6,16 +6,17 @@
 #define TOOLS_CLI_SETUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "model/model.h"
-#include "model/session.h"
-#include "model/text/tokenizer.h"
-#include "net/cloud.h"
-#include "router/engine.h"
-#include "router/mizzle.h"
-#include "router/router.h"
-#include "router/routing.h"
+#include "kernels/kv.h"
 #include "tools/cli/shared_options.h"
+
+struct cloud;
+struct engine;
+struct err;
+struct kernels;
+struct mizzle;
+struct mizzle_options;
 
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"

@@ -8,6 +8,10 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "model/batch.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "router/engine.h"
 #include "router/learn/samples.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/setup.h"

@@ -8,6 +8,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "model/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"

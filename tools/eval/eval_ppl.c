@@ -5,8 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
+#include "model/batch.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "router/engine.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_origin.h"
 #include "tools/cli/setup.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/sample_files.h"

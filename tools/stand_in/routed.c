@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
