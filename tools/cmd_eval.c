@@ -31,11 +31,10 @@ static const struct option_group task_opts = {
     (const struct option[]){
         { "--task", NULL, OPTION_STR, &options.task, "NAME",
           "Choose the task: milli asks the questions of the demo world; csqa, arc and gsm8k ask "
-          "those of --data; ppl measures perplexity; agree compares two models on ids (default: "
-          "milli)" },
+          "those of --data; ppl measures perplexity (default: milli)" },
         { "--data", NULL, OPTION_STR, &options.data, "FILE",
           "Ask the items of this file of JSON lines, in the form of the task's authors or of "
-          "CITER; agree: lines of token ids (default: none; milli makes its own questions)" },
+          "CITER (default: none; milli makes its own questions)" },
         OPTION_ROW_PROMPT(&options.form),
         OPTION_ROW_SHOTS(&options.shots),
         { "--score", NULL, OPTION_STR, &score, "HOW",
@@ -43,7 +42,7 @@ static const struct option_group task_opts = {
           "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
+          "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
         { "--first", NULL, OPTION_SIZE, &options.first, "N",
           "Leave out the first N of these questions, as other processes ask them: a part of a run, "
           "with the answers, thresholds and shares of the whole (default: 0)" },
@@ -54,7 +53,7 @@ static const struct option_group task_opts = {
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
         { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
-          "Limit each answer to N tokens (default: 512; milli: 96; agree: 64)" },
+          "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
@@ -172,7 +171,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16, EXTRACT = 32, MERGE = 64 };
+enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, DESCRIBE = 8, EXTRACT = 16, MERGE = 32 };
 
 struct eval_given { /* an option, and what reads it */
     const char *name;
@@ -199,8 +198,8 @@ static const char *eval_unread_routing(unsigned runs)
         { "--latency", network_options.latency, ANSWERS },
         { "--bandwidth", network_options.bandwidth, ANSWERS },
         { "--loss", network_options.loss > 0, ANSWERS },
-        { "--router", route_options.router, ANSWERS | AGREE },
-        { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
+        { "--router", route_options.router, ANSWERS },
+        { "--policy", route_options.policy, ANSWERS | LOGLIK },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--span", route_options.span != 0, ANSWERS },
         { "--place", route_options.place, ANSWERS },
@@ -212,7 +211,7 @@ static const char *eval_unread_routing(unsigned runs)
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
-        { "--cloud-model", c->model, ANSWERS | AGREE | DESCRIBE },
+        { "--cloud-model", c->model, ANSWERS | DESCRIBE },
         { "--cloud-store", l->store, ANSWERS },
         { "--record", l->record, ANSWERS },
         { "--replay", l->replay, ANSWERS },
@@ -230,19 +229,19 @@ static const char *eval_unread(unsigned runs)
         { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
         { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
         { "--score", strcmp(score, "generate"), LOGLIK },
-        { "--data", o->data, ANSWERS | LOGLIK | AGREE },
+        { "--data", o->data, ANSWERS | LOGLIK },
         { "--prompt", o->form, ANSWERS | LOGLIK },
         { "--shots", o->shots, ANSWERS | LOGLIK },
-        { "--n-predict", max_tokens != SIZE_MAX, ANSWERS | AGREE },
+        { "--n-predict", max_tokens != SIZE_MAX, ANSWERS },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },
         { "--kind", o->kind, ANSWERS | DESCRIBE },
         { "--wording", o->wording, ANSWERS | DESCRIBE },
         { "--describe", o->describe, DESCRIBE },
         { "--world", o->world != WORLD_SEED, ANSWERS | PPL | DESCRIBE },
-        { "--target-routed", !isnan(o->target), ANSWERS | AGREE },
+        { "--target-routed", !isnan(o->target), ANSWERS },
         { "--target-cost", !isnan(o->target_cost), ANSWERS },
-        { "--sweep", o->sweep, ANSWERS | AGREE },
+        { "--sweep", o->sweep, ANSWERS },
         { "--share", !isnan(o->share), ANSWERS },
         { "--against", o->against, ANSWERS | MERGE },
         { "--repeats", o->repeats != 1, ANSWERS | MERGE },
@@ -264,7 +263,7 @@ static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
     bool likelihood = strcmp(score, "loglik") == 0;
-    unsigned runs = !strcmp(options.task, "ppl") ? PPL : !strcmp(options.task, "agree") ? AGREE : 0;
+    unsigned runs = strcmp(options.task, "ppl") ? 0 : PPL;
     if (!likelihood && strcmp(score, "generate"))
         return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
@@ -275,8 +274,7 @@ static int eval_task(struct err *err)
     if (merges)
         runs = MERGE;
     if (!runs)
-        return err_set(err, ERR_ARG,
-                       "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
+        return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
                        options.task);
     const char *unread = eval_unread(runs);
     const char *what = runs == MERGE      ? "--merge"
@@ -288,7 +286,6 @@ static int eval_task(struct err *err)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
                        what ? "" : options.task);
     return runs == PPL        ? eval_ppl(&options, err)
-           : runs == AGREE    ? eval_agree(&options, err)
            : runs == LOGLIK   ? eval_loglik(&options, err)
            : runs == DESCRIBE ? eval_describe(&options, err)
            : runs == EXTRACT  ? extract_file(extract, options.json, err)
@@ -366,12 +363,6 @@ const struct command cmd_eval = {
         "are its errors in form and facts where the cloud is right.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
         "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
-        "agree runs -m and the file of --cloud-model side by side on lines of token ids, without "
-        "a server or a tokenizer. It prints how many of the small model's tokens differ from the "
-        "large one's on these texts and how well scores tell (AUC). Then the two write together, "
-        "going on from --questions beginnings of the texts: how many tokens equal what the large "
-        "model writes alone, place by place, and their mean -ln p under the large model, over "
-        "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
         "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"

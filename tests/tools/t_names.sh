@@ -32,8 +32,7 @@ expect 0 convert $edge "$dir/x.gguf" --type f16
 expect 0 logits -m $edge --ids 1,2 -o "$dir/l.f32"
 expect 0 bench model -m $edge -p 8 -n 2 --repeat 1
 expect 0 run -m $edge -p x -n 2 --policy always --cloud required --cloud-model $cloud
-printf '1 2 3 4 5 6 7 8\n' >"$dir/ids"
-expect 0 eval --task agree -m $edge --cloud-model $cloud --data "$dir/ids" --policy never
+expect 0 eval --questions 1 -m $edge --cloud-model $cloud --policy never
 
 # A router beside the repository suits every snapshot and type; one beside the file goes first.
 expect 2 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud

@@ -54,8 +54,6 @@ int eval_ppl(const struct eval_options *o, struct err *err);
 /* Show which places the answers of milli have, where the models differ and how well confidence
  * tells; accuracy is as for eval_ppl, on the reference answers. */
 int eval_describe(const struct eval_options *o, struct err *err);
-/* Measure how far small and large model agree on texts of ids. */
-int eval_agree(const struct eval_options *o, struct err *err);
 
 /* Return -ln p of one token, in double, and set *best to the most likely one of size. */
 double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,

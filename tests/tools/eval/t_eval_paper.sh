@@ -83,7 +83,7 @@ status=0
 paper --threshold 0.5 --jsonl "$tmp/torn" >"$tmp/out" 2>"$tmp/err" || status=$?
 [ "$status" -eq 2 ] && grep -q 'threshold: expected' "$tmp/err" || fail "status $status: $(cat "$tmp/err")"
 
-for wrong in '--table prices' '--table paper --task ppl' '--table paper --task agree' \
+for wrong in '--table prices' '--table paper --task ppl' \
     '--table paper --threshold 0.5 --sweep 0:0.1:2'; do
     status=0
     # shellcheck disable=SC2086
