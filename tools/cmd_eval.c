@@ -13,7 +13,6 @@
 #include "tools/demo/world.h"
 #include "tools/stand_in/routed.h"
 
-static const char *score = "generate";
 static const char *extract;
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
@@ -37,10 +36,6 @@ static const struct option_group task_opts = {
           "CITER (default: none; milli makes its own questions)" },
         OPTION_ROW_PROMPT(&options.form),
         OPTION_ROW_SHOTS(&options.shots),
-        { "--score", NULL, OPTION_STR, &score, "HOW",
-          "generate: the answer is in the generated text. loglik: the small model alone compares "
-          "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
-          "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
         { "--first", NULL, OPTION_SIZE, &options.first, "N",
@@ -171,7 +166,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, DESCRIBE = 8, EXTRACT = 16, MERGE = 32 };
+enum { ANSWERS = 1, PPL = 2, DESCRIBE = 4, EXTRACT = 8, MERGE = 16 };
 
 struct eval_given { /* an option, and what reads it */
     const char *name;
@@ -199,7 +194,7 @@ static const char *eval_unread_routing(unsigned runs)
         { "--bandwidth", network_options.bandwidth, ANSWERS },
         { "--loss", network_options.loss > 0, ANSWERS },
         { "--router", route_options.router, ANSWERS },
-        { "--policy", route_options.policy, ANSWERS | LOGLIK },
+        { "--policy", route_options.policy, ANSWERS },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--span", route_options.span != 0, ANSWERS },
         { "--place", route_options.place, ANSWERS },
@@ -228,10 +223,9 @@ static const char *eval_unread(unsigned runs)
         { "--model", engine_options.model, ~(unsigned)(EXTRACT | MERGE) },
         { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
         { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
-        { "--score", strcmp(score, "generate"), LOGLIK },
-        { "--data", o->data, ANSWERS | LOGLIK },
-        { "--prompt", o->form, ANSWERS | LOGLIK },
-        { "--shots", o->shots, ANSWERS | LOGLIK },
+        { "--data", o->data, ANSWERS },
+        { "--prompt", o->form, ANSWERS },
+        { "--shots", o->shots, ANSWERS },
         { "--n-predict", max_tokens != SIZE_MAX, ANSWERS },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },
@@ -262,13 +256,10 @@ static const char *eval_unread(unsigned runs)
 static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
-    bool likelihood = strcmp(score, "loglik") == 0;
     unsigned runs = strcmp(options.task, "ppl") ? 0 : PPL;
-    if (!likelihood && strcmp(score, "generate"))
-        return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(options.task, asked[i]))
-            runs = likelihood ? LOGLIK : options.describe && !i ? DESCRIBE : ANSWERS;
+            runs = options.describe && !i ? DESCRIBE : ANSWERS;
     if (extract)
         runs = EXTRACT;
     if (merges)
@@ -280,13 +271,11 @@ static int eval_task(struct err *err)
     const char *what = runs == MERGE      ? "--merge"
                        : runs == EXTRACT  ? "--extract"
                        : runs == DESCRIBE ? "--describe"
-                       : runs == LOGLIK   ? "--score loglik"
                                           : NULL;
     if (unread)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
                        what ? "" : options.task);
     return runs == PPL        ? eval_ppl(&options, err)
-           : runs == LOGLIK   ? eval_loglik(&options, err)
            : runs == DESCRIBE ? eval_describe(&options, err)
            : runs == EXTRACT  ? extract_file(extract, options.json, err)
            : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)

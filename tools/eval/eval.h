@@ -47,8 +47,6 @@ struct eval_options {
 int eval_answers(const struct eval_options *o, struct err *err);
 /* Compute the figures of answers that were kept by --items: the parts. */
 int eval_figures(const struct eval_options *o, struct err *err);
-/* Let the small model pick the likeliest of the choices. */
-int eval_loglik(const struct eval_options *o, struct err *err);
 /* Measure how well the small model predicts a text; accuracy is the share of tokens it foresees. */
 int eval_ppl(const struct eval_options *o, struct err *err);
 /* Show which places the answers of milli have, where the models differ and how well confidence

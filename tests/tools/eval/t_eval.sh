@@ -225,7 +225,7 @@ case $last in *'"auc":null,'*) ;; *) fail "no AUC: $last" ;; esac
 
 # What a task does not read is refused, not ignored.
 for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' '--svg f' \
-    '--jsonl f' '--data f' '--prompt chat' '--score loglik' '-n 5' '--clock sundial' '--edge-ms 3' \
+    '--jsonl f' '--data f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
     '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
     '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--cloud-store f' '--record f' '--replay f'; do
     run 2 --task ppl --questions 1 $unread
@@ -244,7 +244,6 @@ for unread in '--kind sums' '--wording plain' '--describe'; do
     grep -q -e "^mizzle eval: ${unread%% *}: expected without --task ppl" "$tmp/err" ||
         fail "ppl $unread: $(cat "$tmp/err")"
 done
-run 2 --describe --score loglik
 for unread in '--file f' '--context 64'; do
     run 2 --policy never --questions 1 $unread
 done
