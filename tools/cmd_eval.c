@@ -57,9 +57,6 @@ static const struct option_group task_opts = {
           "milli: ask only where, which, sums, sort or notes (default: all)" },
         { "--wording", NULL, OPTION_STR, &options.wording, "NAME",
           "milli: word all questions plain, chatty or story (default: all)" },
-        { "--describe", NULL, OPTION_FLAG, &options.describe, NULL,
-          "milli: show which places the answers have, where the models differ, and how well "
-          "confidence tells, instead of asking" },
         { "--extract", NULL, OPTION_STR, &extract, "FILE",
           "Ask nothing, but find the final answers in lines of JSON with a text and, unless the "
           "answer is a number, labels and choices: by CITER's own rule, and as a reader takes it. "
@@ -166,7 +163,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, PPL = 2, DESCRIBE = 4, EXTRACT = 8, MERGE = 16 };
+enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
 
 struct eval_given { /* an option, and what reads it */
     const char *name;
@@ -206,7 +203,7 @@ static const char *eval_unread_routing(unsigned runs)
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
-        { "--cloud-model", c->model, ANSWERS | DESCRIBE },
+        { "--cloud-model", c->model, ANSWERS },
         { "--cloud-store", l->store, ANSWERS },
         { "--record", l->record, ANSWERS },
         { "--replay", l->replay, ANSWERS },
@@ -229,10 +226,9 @@ static const char *eval_unread(unsigned runs)
         { "--n-predict", max_tokens != SIZE_MAX, ANSWERS },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },
-        { "--kind", o->kind, ANSWERS | DESCRIBE },
-        { "--wording", o->wording, ANSWERS | DESCRIBE },
-        { "--describe", o->describe, DESCRIBE },
-        { "--world", o->world != WORLD_SEED, ANSWERS | PPL | DESCRIBE },
+        { "--kind", o->kind, ANSWERS },
+        { "--wording", o->wording, ANSWERS },
+        { "--world", o->world != WORLD_SEED, ANSWERS | PPL },
         { "--target-routed", !isnan(o->target), ANSWERS },
         { "--target-cost", !isnan(o->target_cost), ANSWERS },
         { "--sweep", o->sweep, ANSWERS },
@@ -259,7 +255,7 @@ static int eval_task(struct err *err)
     unsigned runs = strcmp(options.task, "ppl") ? 0 : PPL;
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(options.task, asked[i]))
-            runs = options.describe && !i ? DESCRIBE : ANSWERS;
+            runs = ANSWERS;
     if (extract)
         runs = EXTRACT;
     if (merges)
@@ -268,16 +264,12 @@ static int eval_task(struct err *err)
         return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
                        options.task);
     const char *unread = eval_unread(runs);
-    const char *what = runs == MERGE      ? "--merge"
-                       : runs == EXTRACT  ? "--extract"
-                       : runs == DESCRIBE ? "--describe"
-                                          : NULL;
+    const char *what = runs == MERGE ? "--merge" : runs == EXTRACT ? "--extract" : NULL;
     if (unread)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
                        what ? "" : options.task);
-    return runs == PPL        ? eval_ppl(&options, err)
-           : runs == DESCRIBE ? eval_describe(&options, err)
-           : runs == EXTRACT  ? extract_file(extract, options.json, err)
+    return runs == PPL       ? eval_ppl(&options, err)
+           : runs == EXTRACT ? extract_file(extract, options.json, err)
            : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)
                                                              : eval_answers(&options, err);
 }
@@ -346,10 +338,6 @@ const struct command cmd_eval = {
         "this is not known), an audit found over twice as much to change as was changed (too "
         "low), the cloud wrote over 30 % of the tokens (small model too weak), or most of the time "
         "went by waiting, at less than 10 tokens a second (network slow).\n\n"
-        "--describe says what the tokens of milli's reference answers are: form, fact, idle (a "
-        "fact behind the right one, which does not matter) or free (a choice that nobody can "
-        "foresee), how often the small model is wrong there, and where the two differ. Harmful "
-        "are its errors in form and facts where the cloud is right.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
         "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"

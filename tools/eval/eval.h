@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 struct err;
-struct kernels;
 
 struct eval_options {
     const char *task;
@@ -35,7 +34,6 @@ struct eval_options {
     const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
     const char *jsonl, *items, *csv, *svg; /* paths of outputs; NULL: none */
     bool required; /* answers: --cloud was not given, so that a fault ends the run */
-    bool describe; /* milli: describe the world in place of asking */
     bool json, quiet;
 };
 
@@ -49,12 +47,5 @@ int eval_answers(const struct eval_options *o, struct err *err);
 int eval_figures(const struct eval_options *o, struct err *err);
 /* Measure how well the small model predicts a text; accuracy is the share of tokens it foresees. */
 int eval_ppl(const struct eval_options *o, struct err *err);
-/* Show which places the answers of milli have, where the models differ and how well confidence
- * tells; accuracy is as for eval_ppl, on the reference answers. */
-int eval_describe(const struct eval_options *o, struct err *err);
-
-/* Return -ln p of one token, in double, and set *best to the most likely one of size. */
-double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
-                     const struct kernels *k);
 
 #endif

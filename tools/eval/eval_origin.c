@@ -89,13 +89,10 @@ void eval_origin_string(FILE *to, const char *text)
     json_decref(s);
 }
 
-void eval_origin_end(const struct engine *e, enum kvcache kv, const struct engine *cloud,
-                     const char *form)
+void eval_origin_end(const struct engine *e, enum kvcache kv)
 {
     struct eval_origin known, *o = &known;
     origin_edge(o, e, kv);
-    SET(cloud_model, cloud ? cloud->name : NULL);
-    SET(form, form);
 #define X(name, bytes)                       \
     fputs(",\"" #name "\":", stdout);        \
     if (o->name[0])                          \

@@ -56,9 +56,7 @@ void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin
 void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t *machine);
 /* Print text as a string of JSON. */
 void eval_origin_string(FILE *to, const char *text);
-/* End a line of JSON on stdout with ,"edge_model":"NAME",...}; cloud, the model that runs here as
- * the large one, and form may be NULL. */
-void eval_origin_end(const struct engine *e, enum kvcache kv, const struct engine *cloud,
-                     const char *form);
+/* End a line of JSON on stdout with ,"edge_model":"NAME",...}, of a model alone. */
+void eval_origin_end(const struct engine *e, enum kvcache kv);
 
 #endif

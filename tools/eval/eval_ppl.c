@@ -33,8 +33,9 @@ struct ppl {
     size_t texts;         /* answers, or the one text */
 };
 
-double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
-                     const struct kernels *k)
+/* Return -ln p of one token, in double, and set *best to the most likely one of size. */
+static double eval_ppl_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
+                                const struct kernels *k)
 {
     float sum[2];
     *best = k->argmax_f32(logits, size);
@@ -56,8 +57,8 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
             size_t next = at + i + 1, len, best;
             if (next < first)
                 continue;
-            p->sum += eval_surprise(&best, session_logits(p->session, m - 1 - i), p->size,
-                                    ids[next], &p->engine.kernels);
+            p->sum += eval_ppl_surprise(&best, session_logits(p->session, m - 1 - i), p->size,
+                                        ids[next], &p->engine.kernels);
             p->hits += best == ids[next];
             p->tokens++;
             p->bytes += tokenizer_bytes(p->engine.tokenizer, ids[next], &len) ? len : 0;
@@ -180,7 +181,7 @@ static void eval_ppl_print(const struct ppl *p)
                "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"",
                what, ppl, nll, bits, (double)p->hits / (double)p->tokens, p->texts, p->tokens,
                p->context, p->engine.kernels.isa);
-        eval_origin_end(&p->engine, p->kv, NULL, NULL);
+        eval_origin_end(&p->engine, p->kv);
     } else
         printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
                "%zu%s)\n",

@@ -11,9 +11,7 @@ CHECKED='7 16' # random in plain words, mlp in a story
 threshold_rows() { # WORDING OPTIONS...
     wording=$1
     shift
-    mizzle eval --describe --wording "$wording" --questions 200 -q -t 1 --kv f32 --json >"$here/places"
-    free=$(sed -n 's/.*"place":"free".*"share":\([0-9.]*\).*/\1/p' "$here/places")
-    evaluate "wording=$wording,free=${free:-0},${HEADER#wording,free,}" --wording "$wording" \
+    evaluate "wording=$wording,free=$(constant "free_$wording"),${HEADER#wording,free,}" --wording "$wording" \
         --questions "${QUESTIONS:-200}" "$@"
 }
 

@@ -209,20 +209,6 @@ is "$(field tokens) == $all" # windows score every token once, whatever their si
 run 3 --task ppl -f "$tmp/empty"
 run 2 --task ppl -c 1
 
-# The world described: the last line has what every task's has; without a cloud nothing differs.
-run 0 --describe --questions 6 --json -q
-is "$(wc -l <"$tmp/out") == 5 && $(field questions) == 6 && $(field routed) == 0"
-is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field tokens) > 60"
-is "$(field differ) > 0 && $(field harmful) <= $(field differ)"
-case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "describe: $last" ;; esac
-run 0 --describe --questions 6 --json -q -m weights/milli/edge-0.5.gguf
-[ "$(grep -c '"differ":null' "$tmp/out")" -eq 5 ] || fail "no cloud: $(cat "$tmp/out")"
-case $last in *'"harmful":null,'*) ;; *) fail "no cloud: $last" ;; esac
-run 0 --describe --questions 6 -m weights/milli/edge-0.5.gguf
-grep -q 'tokens: - differ, - harmful' "$tmp/out" || fail "no cloud: $(cat "$tmp/out")"
-run 0 --describe --kind notes --questions 1 --json -q # one fact has no AUC
-case $last in *'"auc":null,'*) ;; *) fail "no AUC: $last" ;; esac
-
 # What a task does not read is refused, not ignored.
 for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' '--svg f' \
     '--jsonl f' '--data f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
@@ -232,14 +218,7 @@ for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration
     grep -q -e "^mizzle eval: --.*: expected without --task ppl" "$tmp/err" ||
         fail "ppl $unread: $(cat "$tmp/err")"
 done
-for unread in '--policy mlp' '--csv f' '--jsonl f' '--svg f' '--target-routed 0.1' '--sweep 0:1:3' \
-    '--against mlp' '--table paper' '--clock virtual' '--edge-ms 3' '--latency 5' '--data f' '-n 5' \
-    '--router f' '--threshold 0.5' '--cloud-url http://127.0.0.1:9' '--file f' '--context 64'; do
-    run 2 --describe --questions 1 $unread
-    grep -q -e "^mizzle eval: --.*: expected without --describe$" "$tmp/err" ||
-        fail "describe $unread: $(cat "$tmp/err")"
-done
-for unread in '--kind sums' '--wording plain' '--describe'; do
+for unread in '--kind sums' '--wording plain'; do
     run 2 --task ppl $unread
     grep -q -e "^mizzle eval: ${unread%% *}: expected without --task ppl" "$tmp/err" ||
         fail "ppl $unread: $(cat "$tmp/err")"

@@ -132,7 +132,7 @@ Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
 Labels|77.9|one training, before there were five
 Labels|85.5|the same
 Labels|1024|a width that was tried
-Labels|7.5|share of tokens that are facts (`mizzle eval --describe`)
+Labels|7.5|share of tokens that are facts (t_world_places)
 Labels|3,000|questions of a training that the table does not hold
 Paper|20|ms of computing in the server
 LIST
