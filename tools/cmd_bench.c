@@ -148,15 +148,14 @@ static int cmd_bench_main(int argc, char **argv)
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "measure models, kernels, routing, servers and the limits of the machine",
+    .summary = "measure models, kernels, routing and the limits of the machine",
     .args = "SUBJECT",
     .description = "Measures one of these subjects, each with its own --help:\n\n"
                    "  mizzle bench model    tokens per second of a file or a shape\n"
                    "  mizzle bench memory   bytes that a model takes, computed\n"
                    "  mizzle bench kernels  each operation alone, beside its limits\n"
                    "  mizzle bench limits   what the machine can do at most\n"
-                   "  mizzle bench route    what routing to a cloud costs\n"
-                   "  mizzle bench serve    any server with OpenAI's API",
+                   "  mizzle bench route    what routing to a cloud costs",
     .groups = (const struct option_group *const[]){ NULL },
     .run = cmd_bench_main,
 };

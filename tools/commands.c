@@ -29,7 +29,6 @@ const struct command *const commands[] = {
     &cmd_bench_kernels,
     &cmd_bench_limits,
     &cmd_bench_route,
-    &cmd_bench_serve,
     &cmd_fleet,
     &cmd_plot,
     NULL,

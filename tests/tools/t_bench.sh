@@ -76,7 +76,7 @@ done
 # An option of another subject is refused, not ignored.
 for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
     'limits --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
-    'route --only add_f32' 'route -d 5' 'serve -t 1' 'serve --isa scalar' 'route --url http://127.0.0.1:1' \
+    'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
     'kernels -p 8'; do
     status=0
     # shellcheck disable=SC2086

@@ -17,7 +17,6 @@
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/bench_route.h"
-#include "tools/bench/bench_serve.h"
 #include "tools/bench/read_probe.h"
 #include "tools/cli/setup.h"
 #include "tools/info/info.h"
@@ -114,14 +113,6 @@ static int report_paper(void)
     return route_report_paper(form, &setting, paper_rows, &err);
 }
 
-static int report_serve(void)
-{
-    double rate[] = { 10, 20 };
-    const struct serve_target t = { .url = "http://127.0.0.1:1", .tokens = 8 };
-    struct serve_row row = { .clients = 1, .rate = { rate, 2, 2 } };
-    return serve_report(form, &t, "tiny", &row, 1, &err);
-}
-
 static int report_info(void)
 {
     return info_print_json(&source, &model, true, &err);
@@ -192,7 +183,6 @@ int main(void)
     check_report("route", report_route);
     check_report("ways", report_ways);
     check_report("paper", report_paper);
-    check_report("serve", report_serve);
     check_report("info", report_info);
     weights_close(source.w);
     model_close(engine.model);

@@ -19,11 +19,11 @@ enum { BENCH_REPEAT = 1000 };
 struct bench_options {
     const char *format;
     size_t repeat;
-    const char *only;      /* kernels: one operation; NULL: all */
-    const char *plot;      /* path of the picture, or NULL */
-    size_t prompt, tokens; /* route, serve: -p, -n */
+    const char *only; /* kernels: one operation; NULL: all */
+    const char *plot; /* path of the picture, or NULL */
     /* route: */
-    const char *model; /* display name of the model */
+    size_t prompt, tokens; /* -p, -n */
+    const char *model;     /* display name of the model */
     enum kvcache kv;
 };
 
@@ -82,9 +82,5 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
 extern const struct option_group bench_route_opts;
 /* Return how many samples it takes unless told: 3 with --as-paper, else 1. */
 size_t bench_route_repeat(void);
-
-/* Run `mizzle bench serve`. */
-int bench_serve(const struct bench_options *o, struct err *err);
-extern const struct option_group bench_serve_opts;
 
 #endif
