@@ -148,7 +148,7 @@ static void test_zero(void)
  * it is all but the same. */
 static void test_elsewhere(void)
 {
-    REFUSED_BY(run, "--score (an option of eval); see", "--score", "x");
+    REFUSED_BY(run, "--sweep (an option of eval); see", "--sweep", "x");
     REFUSED_BY(info, "--threads (an option of run, convert and others); see", "--threads", "2");
     REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
                "--question", "2");
