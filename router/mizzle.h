@@ -12,7 +12,7 @@
  *         mizzle_close(m);
  *     }
  *
- * A whole program, with errors and notes, is in README.md.
+ * A whole program, with errors and notes, is in LIBRARY.md.
  *
  * Threads: a handle serves one call at a time. A call that overlaps with another one, from another
  * thread or from a callback, returns MIZZLE_BUSY and changes nothing; only mizzle_stop may be

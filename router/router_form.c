@@ -8,7 +8,6 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "model/fingerprint.h"
 #include "router/import.h"
 #include "router/router.h"
 #include "weights/pth.h"

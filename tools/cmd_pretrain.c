@@ -145,16 +145,18 @@ static int write_questions(const struct world *w, struct err *err)
         rc = output_file_open(&o, path, err);
     if (rc != OK)
         return rc;
-    for (uint64_t i = 0; i < DEMO_QUESTIONS_COUNT; i++) {
+    for (uint64_t i = 0; rc == OK && i < DEMO_QUESTIONS_COUNT; i++) {
         struct world_question q;
         world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
                        world_test_stream(1), i);
         json_t *one = json_pack("{s:s, s:s}", "prompt", q.prompt, "answer", q.answer);
-        json_dumpf(one, o.f, JSON_COMPACT);
+        if (!one || json_dumpf(one, o.f, JSON_COMPACT) != 0)
+            rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
         putc('\n', o.f);
         json_decref(one);
     }
-    return output_file_close(&o, true, err);
+    int end = output_file_close(&o, rc == OK, err);
+    return rc == OK ? end : rc;
 }
 
 /* Build the world, its questions and the vocabulary, then train models and routers. */

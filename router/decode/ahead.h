@@ -5,7 +5,6 @@
 
 #include "router/decode/decode.h"
 #include "router/gate.h"
-#include "router/price.h"
 
 struct cloud_port;
 

@@ -21,7 +21,8 @@ void serving_need_pair(void)
 }
 
 /* Start the server, whose cloud is at s->cloud_url, if that is not empty. */
-static void serving_start(struct serving *s, const struct serve_options *o, const char *kv)
+static void serving_start(struct serving *s, const struct serve_options *o, const char *local,
+                          const char *kv)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
@@ -32,6 +33,7 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
     mo.model = serving_model;
     mo.threads = 1;
     mo.kv = kv;
+    mo.cloud_model = local;
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
@@ -44,15 +46,16 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
 
 void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud)
 {
-    const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
+    static const char large[] = "weights/milli/cloud.gguf";
+    const struct stand_in_options co = { .model = large, .threads = 1 };
     struct err err = { "" };
     *s = (struct serving){ 0 };
     serving_need_pair();
-    if (cloud != SERVING_ALONE) {
+    if (cloud == SERVING_CLOUD) {
         CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
         snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
     }
-    serving_start(s, o, NULL);
+    serving_start(s, o, cloud == SERVING_LOCAL ? large : NULL, NULL);
 }
 
 void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
@@ -61,7 +64,7 @@ void serving_open_with(struct serving *s, const struct serve_options *o, unsigne
     *s = (struct serving){ 0 };
     if (cloud)
         snprintf(s->cloud_url, sizeof(s->cloud_url), "http://127.0.0.1:%u", cloud);
-    serving_start(s, o, kv);
+    serving_start(s, o, NULL, kv);
 }
 
 void serving_close(struct serving *s)

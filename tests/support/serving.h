@@ -20,8 +20,9 @@ struct serving {
 
 extern const char serving_model[]; /* path of the small model */
 
-/* The demo's large model: not there, or a stand-in whose network a test may change. */
-enum serving_cloud { SERVING_ALONE, SERVING_CLOUD };
+/* The demo's large model: not there, a stand-in whose network a test may change, or in the server's
+ * own process. */
+enum serving_cloud { SERVING_ALONE, SERVING_CLOUD, SERVING_LOCAL };
 
 /* Start the server. Says SKIP and ends the process if there is no demo pair. */
 void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud);

@@ -149,6 +149,7 @@ static void test_zero(void)
 static void test_elsewhere(void)
 {
     REFUSED_BY(run, "--sweep (an option of eval); see", "--sweep", "x");
+    REFUSED_BY(run, "--sweep=x (an option of eval); see", "--sweep=x");
     REFUSED_BY(info, "--threads (an option of run, convert and others); see", "--threads", "2");
     REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
                "--question", "2");

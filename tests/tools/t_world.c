@@ -322,6 +322,34 @@ static void check_names_of_options(void)
     CHECK(world_wording_parse(&wording, "", &err) == ERR_ARG && strstr(err.msg, "--wording"));
 }
 
+/* A file of questions that is damaged or short is refused by its line. */
+static void check_bad_questions(void)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        { "{\"prompt\":\"a\",\"answer\":\"b\"}\n", "line 2: expected a JSON object" },
+        { "{\"prompt\":\"a\",\"answer\":3}\n", "line 1: expected a JSON object" },
+        { "{\"prompt\":\"a\"", "line 1: expected a JSON object" },
+        { "", "line 1: expected a JSON object" },
+    };
+    char dir[] = "/tmp/t_world.XXXXXX", path[64];
+    struct err err;
+    json_t *all;
+    CHECK(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/" DEMO_QUESTIONS, dir);
+    CHECK(setenv("MIZZLE_DEMO", dir, 1) == 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        FILE *f = fopen(path, "w");
+        CHECK(f && fputs(rows[i].text, f) >= 0 && fclose(f) == 0);
+        CHECK(demo_questions_read(&all, &err) == ERR_FORMAT && !all);
+        CHECK(strstr(err.msg, rows[i].says) && strstr(err.msg, path));
+    }
+    CHECK(remove(path) == 0 && remove(dir) == 0);
+    CHECK(demo_questions_read(&all, &err) == ERR_IO && !all);
+    CHECK(unsetenv("MIZZLE_DEMO") == 0);
+}
+
 /* The questions beside the models are those of seed 1. */
 static void check_questions(const struct world *w)
 {
@@ -364,6 +392,7 @@ int main(void)
     check_practice(w);
     check_names_of_options();
     check_questions(w);
+    check_bad_questions();
     world_close(w);
     world_close(same);
     world_close(other);

@@ -177,8 +177,9 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
             options = false;
             continue;
         }
-        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-            options_help(stdout, cmd, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
+        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0 || !strcmp(arg, "--help=all")) {
+            const char *how = arg[1] == '-' && arg[6] ? arg + 7 : argv[i + 1];
+            options_help(stdout, cmd, how && strcmp(how, "all") == 0);
             return EXIT_FINE;
         }
         const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
@@ -289,5 +290,6 @@ void options_help(FILE *to, const struct command *cmd, bool all)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             options_help_row(to, o, o->help);
     }
-    fprintf(to, "\nOther:\n  -h, --help%*sPrint this text\n", HELP_COLUMN - 12, "");
+    fprintf(to, "\nOther:\n  -h, --help [all]%*sPrint %s\n", HELP_COLUMN - 18, "",
+            cmd->brief ? "what many use, or all of this" : "this text");
 }

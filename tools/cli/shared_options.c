@@ -199,9 +199,8 @@ const struct option_group listen_option_rows = {
           "Listen on this address; one that other machines can reach requires a key (default: "
           "127.0.0.1)" },
         { "--api-key-file", NULL, OPTION_STR, &listen_options.key_file, "FILE",
-          "Require the API key in this file, except for /health and the files of the page, which "
-          "asks for it (default: the key in MIZZLE_SERVE_KEY, of `mizzle cloud` that in "
-          "MIZZLE_SERVER_KEY, else none)" },
+          "Require the API key in this file where a request could tell or cost something (default: "
+          "the key in MIZZLE_SERVE_KEY, of `mizzle cloud` that in MIZZLE_SERVER_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &listen_options.tls_cert, "FILE",
           "Serve https with this PEM certificate (default: http)" },
         { "--tls-key", NULL, OPTION_STR, &listen_options.tls_key, "FILE",

@@ -124,12 +124,13 @@ static void serve_notes(struct serve *s)
 static int serve_know_cloud(struct serve *s, struct err *err)
 {
     struct cloud *c = s->routing.cloud;
-    s->cloud_api = "auto";
-    if (!c || !s->cloud_url || !cloud_settled(c))
+    s->cloud_api = s->routing.local ? NULL : "auto";
+    if (!c || !cloud_settled(c))
         return OK;
     const struct cloud_info *info = cloud_known_info(c);
     const char *model = info ? info->model : NULL;
-    s->cloud_api = cloud_api_name(info ? info->api : CLOUD_AUTO);
+    if (!s->routing.local)
+        s->cloud_api = cloud_api_name(info ? info->api : CLOUD_AUTO);
     if (model && !(s->cloud_model = malloc(strlen(model) + 1)))
         return err_set(err, ERR_NOMEM, "serve: out of memory");
     if (model)
@@ -137,12 +138,16 @@ static int serve_know_cloud(struct serve *s, struct err *err)
     return OK;
 }
 
-/* Read questions of the demo world for the page. */
+/* Read questions of the demo world for the page, which can do without. */
 static int serve_ask_world(struct serve *s, struct err *err)
 {
     json_t *all = NULL;
     int rc = s->o.demo ? demo_questions_read(&all, err) : OK;
     s->questions = json_array();
+    if (rc == ERR_IO) {
+        fprintf(stderr, "mizzle: %s\n", err->msg);
+        rc = OK;
+    }
     for (size_t i = 0; all && i < QUESTIONS; i++)
         json_array_append(s->questions, json_object_get(json_array_get(all, i), "prompt"));
     json_decref(all);

@@ -8,10 +8,7 @@
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
-
-enum { LATENCY_MAX = 600000 };
 
 void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m)
 {
@@ -94,7 +91,7 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     json_t *later = count->refused
                         ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)
                         : json_null();
-    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:o,s:b}", "url", s->cloud_url, "api", s->cloud_api,
+    return json_pack("{s:s?,s:s?,s:s?,s:s,s:s?,s:o,s:b}", "url", s->cloud_url, "api", s->cloud_api,
                      "model", s->cloud_model, "state", state, "why", why, "retry_s", later, "local",
                      s->routing.local != NULL);
 }

@@ -36,7 +36,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     char name[SERVE_NAME], fingerprint[SERVE_FINGERPRINT];
     int64_t created;
     const char *cloud_url;  /* or NULL */
-    const char *cloud_api;  /* static */
+    const char *cloud_api;  /* static; NULL: it is in this process */
     char *cloud_model;      /* or NULL */
     struct err cloud_off;   /* why there is none although a URL was given, or "" */
     json_t *questions;      /* of the demo world; printed by any thread */
@@ -92,7 +92,6 @@ void serve_info_health(struct serve_exchange *x, const json_t *in);
 void serve_info_models(struct serve_exchange *x, const json_t *in);
 void serve_info_model(struct serve_exchange *x, const json_t *in);
 void serve_info_all(struct serve_exchange *x, const json_t *in);
-void serve_info_network(struct serve_exchange *x, const json_t *in);
 void serve_metrics(struct serve_exchange *x, const json_t *in);
 void serve_tokens_info(struct serve_exchange *x, const json_t *in);
 void serve_tokens_encode(struct serve_exchange *x, const json_t *in);

@@ -130,11 +130,6 @@ void stand_in_forget(struct stand_in *s)
     stand_in_chance_forget(s->serve.draw);
 }
 
-struct stand_in_net stand_in_network(struct stand_in *s)
-{
-    return stand_in_request_network(&s->serve);
-}
-
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
 {
     pthread_mutex_lock(&s->serve.line);

@@ -56,8 +56,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 void stand_in_close(struct stand_in *s);
 /* Draw jitter, losses and faults as if no prefix had been asked for before. */
 void stand_in_forget(struct stand_in *s);
-/* Return the simulated network, and set it for the requests that begin from now on. Any thread. */
-struct stand_in_net stand_in_network(struct stand_in *s);
+/* Set the simulated network for the requests that begin from now on. Any thread. */
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net);
 unsigned stand_in_port(const struct stand_in *s);
 const char *stand_in_url(const struct stand_in *s); /* "http://127.0.0.1:PORT", or https */

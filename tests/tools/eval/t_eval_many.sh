@@ -65,7 +65,7 @@ run 0 --questions 12 --policy mlp --parallel 8 --jsonl "$dir/rest"
 answers "$dir/whole" | sort >"$dir/whole.txt"
 answers "$dir/rest" | sort | cmp -s - "$dir/whole.txt" || fail "what an interrupt left goes on in another way"
 
-# One after the other: what an answer teaches or uses up, and simulated times.
+# One after the other: what an answer uses up, and simulated times.
 for with in '--audit 0.1' '--clock virtual --edge-ms 5' '--edge-ms 5' '--max-cloud-tokens 9'; do
     # shellcheck disable=SC2086
     run 2 --questions 2 --policy mlp --parallel 2 $with

@@ -23,6 +23,13 @@ percent() { # FORMAT TABLE COLUMN CONDITION...: a value as a percentage
     figure "$percent_format" "100 * $(value "$@")"
 }
 
+# Each experiment has a section.
+for script in tools/results/*.sh; do
+    name=$(basename "$script" .sh)
+    [ "$name" = lib ] || grep -qE "drawn/$name[a-z-]*\.svg|\`$name(\.measured)?\.csv\`|$name/figures\.csv" \
+        "$results/README.md" || { echo "t_figures: no word of $name" >&2 && fails; }
+done
+
 for row in never: mlp:3 context:3 entropy: random: always:; do
     policy=${row%:*} trainings=${row#*:}
     of="task=csqa kv=f16 policy=$policy"

@@ -29,12 +29,17 @@ async function walk(bench) {
         (await written(page, 0)).replace(ENDS, ''),
         await alone(names[0], questions[2])
     );
+    bench.check(
+        'the page says where the large model is',
+        /Large model ready \(in this process\)/.test(await page.innerText('#cloud'))
+    );
+    bench.check('and that no bytes move', /no bytes/.test(await page.innerText('#numbers')));
     bench.check('the answer is in sight', await visible(page));
     bench.check('the cloud wrote some of it', (await page.locator('.turn .cloud').count()) > 0);
     await page.click('.turn .cloud >> nth=0');
     bench.check(
         'its details have score, call and bytes',
-        /below the threshold of 0\.\d+: the cloud was asked[^]*Call[^]*ms[^]*Sent[^]*k?B/.test(
+        /below the threshold of 0\.\d+: the cloud was asked[^]*Call[^]*ms[^]*Sent\s+no bytes/.test(
             await page.innerText('#details')
         ),
         await page.innerText('#details')

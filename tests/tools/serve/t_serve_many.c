@@ -41,6 +41,10 @@ static void test_many(void)
 
 static const char forever[] = "{\"prompt\":\"Once upon\",\"max_tokens\":900,\"ignore_eos\":true,"
                               "\"temperature\":1,\"seed\":1,\"stream\":true}";
+static const char routed[] = "{\"prompt\":\"Once upon\",\"max_tokens\":900,\"ignore_eos\":true,"
+                             "\"stream\":true,\"mizzle\":{\"policy\":\"always\",\"cloud\":"
+                             "\"required\"}}";
+static const char *streamed; /* which of the two */
 
 /* Texts beyond the queue get status 503; a request with many prompts needs only one place. */
 static void test_full(void)
@@ -83,19 +87,21 @@ static void test_full(void)
 static void *stream(void *arg)
 {
     struct http_client_reply *r = arg;
-    http_client_ask(server.port, r, "POST", RAW, NULL, forever);
+    http_client_ask(server.port, r, "POST", RAW, NULL, streamed);
     return NULL;
 }
 
-/* Streams that go on when the server closes come to their end or say why they do not. */
-static void test_close(void)
+/* Streams that go on when the server closes come to their end or say why they do not, with calls of
+ * a large model of the same process in flight, too. */
+static void test_close(enum serving_cloud cloud)
 {
     const struct serve_options o = { .parallel = 4 };
     pthread_t threads[16];
     size_t says = 0;
     struct http_client_reply *r = calloc(16, sizeof(*r));
     CHECK(r);
-    serving_open(&server, &o, SERVING_ALONE);
+    streamed = cloud == SERVING_LOCAL ? routed : forever;
+    serving_open(&server, &o, cloud);
     for (size_t i = 0; i < 16; i++)
         CHECK(pthread_create(&threads[i], NULL, stream, &r[i]) == 0);
     while (clients_metric(server.port, "streams_total") < 16)
@@ -116,10 +122,13 @@ static void test_close(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, SERVING_CLOUD);
-    test_many();
-    serving_close(&server);
+    for (enum serving_cloud cloud = SERVING_CLOUD; cloud <= SERVING_LOCAL; cloud++) {
+        serving_open(&server, &o, cloud);
+        test_many();
+        serving_close(&server);
+    }
     test_full();
-    test_close();
+    test_close(SERVING_ALONE);
+    test_close(SERVING_LOCAL);
     return 0;
 }

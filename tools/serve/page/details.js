@@ -188,8 +188,8 @@ class Details {
         else if (call)
             rows.push(
                 ['Call', duration(call.ms)],
-                ['Sent', bytes(call.up || 0)],
-                ['Received', bytes(call.down || 0)],
+                ['Sent', call.up ? bytes(call.up) : 'no bytes'],
+                ['Received', call.down ? bytes(call.down) : 'no bytes'],
                 ['Retries', String(call.retries || 0)]
             );
         return rows;
