@@ -59,6 +59,13 @@ extern struct engine_options {
             "With --prompt lm-eval, put the first N items of this file, solved, in front of " \
             "each question, but never the question itself (default: none)"                    \
     }
+/* For the short help (options.h). */
+#define OPTION_BRIEF_MODELS                                                \
+    { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },  \
+        { "--cloud-url", "Server of the large model" },                    \
+    {                                                                      \
+        "--cloud-model", "Its name there; without a URL, a model for here" \
+    }
 #define OPTION_ROW_QUIET(to)                                                 \
     {                                                                        \
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
