@@ -342,11 +342,11 @@ static void check_bad_questions(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         FILE *f = fopen(path, "w");
         CHECK(f && fputs(rows[i].text, f) >= 0 && fclose(f) == 0);
-        CHECK(demo_questions_read(&all, &err) == ERR_FORMAT && !all);
+        CHECK(demo_questions_read(&all, DEMO_QUESTIONS_COUNT, &err) == ERR_FORMAT && !all);
         CHECK(strstr(err.msg, rows[i].says) && strstr(err.msg, path));
     }
     CHECK(remove(path) == 0 && remove(dir) == 0);
-    CHECK(demo_questions_read(&all, &err) == ERR_IO && !all);
+    CHECK(demo_questions_read(&all, DEMO_QUESTIONS_COUNT, &err) == ERR_IO && !all);
     CHECK(unsetenv("MIZZLE_DEMO") == 0);
 }
 
@@ -355,7 +355,7 @@ static void check_questions(const struct world *w)
 {
     json_t *all;
     struct err err;
-    int rc = demo_questions_read(&all, &err);
+    int rc = demo_questions_read(&all, DEMO_QUESTIONS_COUNT, &err);
     if (rc == ERR_IO) {
         printf("SKIP: %s\n", err.msg);
         return;

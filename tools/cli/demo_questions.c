@@ -11,7 +11,7 @@ const char *demo_question_text(const json_t *question, const char *key)
     return json_string_value(json_object_get(question, key));
 }
 
-int demo_questions_read(json_t **out, struct err *err)
+int demo_questions_read(json_t **out, size_t n, struct err *err)
 {
     const char *path = demo_files_path(DEMO_QUESTIONS);
     FILE *f = path ? fopen(path, "r") : NULL;
@@ -21,7 +21,7 @@ int demo_questions_read(json_t **out, struct err *err)
         return err_set(err, ERR_IO, "the demo's questions are not found (weights/milli/%s)",
                        DEMO_QUESTIONS);
     json_t *all = json_array();
-    for (size_t i = 0; rc == OK && i < DEMO_QUESTIONS_COUNT; i++) {
+    for (size_t i = 0; rc == OK && i < n; i++) {
         json_t *one = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL);
         if (!demo_question_text(one, "prompt") || !demo_question_text(one, "answer"))
             rc =
@@ -46,10 +46,10 @@ int demo_question(json_t **out, size_t n, uint64_t seed, struct err *err)
     if (n >= DEMO_QUESTIONS_COUNT)
         return err_set(err, ERR_ARG, "--question: expected 0 to %d, found %zu",
                        DEMO_QUESTIONS_COUNT - 1, n);
-    int rc = demo_questions_read(&all, err);
+    size_t at = seed == 1 ? n : (size_t)rand_below(seed, n, DEMO_QUESTIONS_COUNT);
+    int rc = demo_questions_read(&all, at + 1, err);
     if (rc != OK)
         return rc;
-    size_t at = seed == 1 ? n : (size_t)rand_below(seed, n, DEMO_QUESTIONS_COUNT);
     *out = json_incref(json_array_get(all, at));
     json_decref(all);
     return OK;

@@ -12,11 +12,12 @@ struct err;
 #define DEMO_QUESTIONS "questions.jsonl"
 enum { DEMO_QUESTIONS_COUNT = 1000 };
 
-/* Read all of them into an array of such objects, which is the caller's to release. ERR_IO: no
- * file; ERR_FORMAT names file, line and what was expected. */
-int demo_questions_read(json_t **out, struct err *err);
-/* Read question n, in the order of the file for seed 1, drawn from it for any other. ERR_ARG: n is
- * DEMO_QUESTIONS_COUNT or more. */
+/* Read the first n of them, at most DEMO_QUESTIONS_COUNT, into an array of such objects, which is
+ * the caller's to release; NULL after an error. ERR_IO: no file; ERR_FORMAT names file, line and
+ * what was expected; ERR_NOMEM. */
+int demo_questions_read(json_t **out, size_t n, struct err *err);
+/* Read question n, in the order of the file for seed 1, drawn from it for any other; it is the
+ * caller's to release. ERR_ARG: n is DEMO_QUESTIONS_COUNT or more; other errors as above. */
 int demo_question(json_t **out, size_t n, uint64_t seed, struct err *err);
 /* Return the value of this key; lives as long as the question. */
 const char *demo_question_text(const json_t *question, const char *key);

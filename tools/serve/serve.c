@@ -142,7 +142,7 @@ static int serve_know_cloud(struct serve *s, struct err *err)
 static int serve_ask_world(struct serve *s, struct err *err)
 {
     json_t *all = NULL;
-    int rc = s->o.demo ? demo_questions_read(&all, err) : OK;
+    int rc = s->o.demo ? demo_questions_read(&all, QUESTIONS, err) : OK;
     s->questions = json_array();
     if (rc == ERR_IO) {
         fprintf(stderr, "mizzle: %s\n", err->msg);
