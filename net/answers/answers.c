@@ -6,7 +6,6 @@
 
 #include "kernels/sys/base.h"
 #include "net/answers/prefix_key.h"
-#include "net/answers/memo.h"
 #include "net/answers/record.h"
 #include "net/answers/store.h"
 
@@ -14,14 +13,23 @@ enum { MEMO = 65536 };
 
 struct answers {
     pthread_mutex_t mutex;
-    struct memo *memo;
+    struct answer_table memo;
     struct store *store;            /* NULL: no store */
     struct record *record, *replay; /* at most one of the two; NULL: none */
     uint64_t tokenizer;
     size_t vocab;
-    char *model, *api; /* NULL until answers_server; nothing is found or kept before */
+    struct answer_server server;
+    bool named; /* the server is known; nothing is found or kept before */
     struct prefix_key print;
 };
+
+/* The answers are from this server. */
+static void name_server(struct answers *c, const struct answer_server *s)
+{
+    c->server = *s;
+    c->named = true;
+    c->print = prefix_key_fingerprint(s->model, c->tokenizer);
+}
 
 /* Open memo, store, recording and replay as the options want them. */
 static int answers_open_parts(struct answers *c, const struct answers_options *o, struct err *err)
@@ -29,14 +37,18 @@ static int answers_open_parts(struct answers *c, const struct answers_options *o
     if (o->replay && (o->record || o->store))
         return err_set(err, ERR_ARG, "a replay answers from %s alone: neither store nor recording",
                        o->replay);
-    int rc = memo_open(&c->memo, o->memo ? o->memo : MEMO, err);
+    answer_table_init(&c->memo, o->memo ? o->memo : MEMO);
+    int rc =
+        answer_table_reserve(&c->memo) ? OK : err_set(err, ERR_NOMEM, "answers: out of memory");
     if (rc == OK && o->store)
         rc = store_open(&c->store, o->store, o->store_limit, err);
     if (rc == OK && o->record)
-        rc = record_create(&c->record, o->record, err);
+        rc = record_open(&c->record, o->record, o->tokenizer, false, err);
     if (rc == OK && o->replay)
-        rc = record_open(&c->replay, o->replay, o->tokenizer, err);
-    return rc == OK && c->replay ? answers_server(c, NULL, NULL, err) : rc;
+        rc = record_open(&c->replay, o->replay, o->tokenizer, true, err);
+    if (rc == OK && c->replay)
+        name_server(c, record_server(c->replay));
+    return rc;
 }
 
 int answers_open(struct answers **out, const struct answers_options *o, struct err *err)
@@ -67,51 +79,29 @@ int answers_close(struct answers *c, struct err *err)
     int rc = record_close(c->record, err);
     record_close(c->replay, NULL);
     store_close(c->store);
-    memo_close(c->memo);
+    answer_table_free(&c->memo);
     pthread_mutex_destroy(&c->mutex);
-    free(c->model);
-    free(c->api);
     free(c);
     return rc;
-}
-
-static char *answers_copy(const char *s)
-{
-    size_t n = strlen(s) + 1;
-    char *p = malloc(n);
-    if (p)
-        memcpy(p, s, n);
-    return p;
 }
 
 /* answers_server, with the lock held. */
 static int set_server(struct answers *c, const char *model, const char *api, struct err *err)
 {
-    const char *had = c->replay ? record_model(c->replay) : c->model;
-    if (had && model && strcmp(had, model) != 0)
-        return err_set(err, c->replay ? ERR_FORMAT : ERR_REMOTE,
-                       "answers are kept of the model %s, found %s", had, model);
-    if (c->model)
+    struct answer_server s;
+    if (!model)
         return OK;
-    if (c->replay) {
-        model = record_model(c->replay);
-        api = record_api(c->replay);
-    }
-    if (c->record) {
-        int rc = record_server(c->record, model, api, c->tokenizer, err);
-        if (rc != OK)
-            return rc;
-    }
-    char *m = answers_copy(model), *a = answers_copy(api);
-    if (!m || !a) {
-        free(m);
-        free(a);
-        return err_set(err, ERR_NOMEM, "answers: out of memory");
-    }
-    c->print = prefix_key_fingerprint(m, c->tokenizer);
-    c->model = m;
-    c->api = a;
-    return OK;
+    answer_server_set(&s, model, api ? api : "", c->tokenizer);
+    if (c->named)
+        return strcmp(c->server.model, s.model) == 0
+                   ? OK
+                   : err_set(err, c->replay ? ERR_FORMAT : ERR_REMOTE,
+                             "answers are kept of the model %s, found %s", c->server.model,
+                             s.model);
+    int rc = c->record ? record_begin(c->record, &s, err) : OK;
+    if (rc == OK)
+        name_server(c, &s);
+    return rc;
 }
 
 int answers_server(struct answers *c, const char *model, const char *api, struct err *err)
@@ -129,36 +119,42 @@ bool answers_replays(const struct answers *c)
 
 const char *answers_model(const struct answers *c)
 {
-    return c->model;
+    return c->named ? c->server.model : NULL;
 }
 
 const char *answers_api(const struct answers *c)
 {
-    return c->api;
+    return c->named ? c->server.api : NULL;
 }
 
 /* Add a line to the recording, if there is one. */
-static void answers_record(struct answers *c, const uint32_t *ids, size_t n,
-                           const struct record_answer *a)
+static void answers_record(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
+                           size_t n, const struct answer *a, const char *why)
 {
-    if (c->record) /* a failure is kept for record_close */
-        record_put(c->record, ids, n, a, NULL);
+    if (c->record)
+        record_put(c->record, k, ids, n, a, why);
+}
+
+/* Keep an answer in the memo, which has room. */
+static void memo_put(struct answers *c, const struct prefix_key *k, uint32_t id)
+{
+    answer_table_put(&c->memo, &(struct answer){ .key = *k, .from = ORIGIN_MEMO, .id = id });
 }
 
 /* Look in memo, store and replay, without changing them. With the lock held. */
-static enum origin answers_look(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
-                                size_t n, uint32_t *id)
+static enum origin answers_look(struct answers *c, const struct prefix_key *k, uint32_t *id)
 {
-    struct record_answer a;
-    if (memo_get(c->memo, k, id))
-        return ORIGIN_MEMO;
-    if (c->store && store_get(c->store, k, id) && *id < c->vocab)
+    const struct answer *a = answer_table_find(&c->memo, k);
+    if (!a && c->store && store_get(c->store, k, id) && *id < c->vocab)
         return ORIGIN_STORE;
-    if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == ORIGIN_CALL || a.fault ||
-        a.id >= c->vocab)
-        return ORIGIN_NONE;
-    *id = a.id;
-    return a.from;
+    if (!a && c->replay) {
+        a = record_get(c->replay, k);
+        if (a && (a->from == ORIGIN_CALL || a->fault || a->id >= c->vocab))
+            a = NULL;
+    }
+    if (a)
+        *id = a->id;
+    return a ? a->from : ORIGIN_NONE;
 }
 
 /* Keep an answer that is used now in the places that the next look asks first, and record it. */
@@ -168,10 +164,10 @@ static void answers_keep(struct answers *c, const struct prefix_key *k, const ui
     if (c->replay || from == ORIGIN_NONE)
         return;
     if (from == ORIGIN_STORE)
-        memo_put(c->memo, k, id);
+        memo_put(c, k, id);
     else if (c->store) /* a further token of a reply, wanted for the first time */
         store_put(c->store, k, id);
-    answers_record(c, ids, n, &(struct record_answer){ .from = from, .id = id });
+    answers_record(c, k, ids, n, &(struct answer){ .from = from, .id = id }, NULL);
 }
 
 /* Look an answer up; `used` also keeps and records it. */
@@ -181,9 +177,9 @@ static enum origin answers_find(struct answers *c, const uint32_t *ids, size_t n
     enum origin from = ORIGIN_NONE;
     uint32_t found = 0;
     pthread_mutex_lock(&c->mutex);
-    if (c->model) {
+    if (c->named) {
         struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        from = answers_look(c, &k, ids, n, &found);
+        from = answers_look(c, &k, &found);
         if (used)
             answers_keep(c, &k, ids, n, found, from);
     }
@@ -207,20 +203,21 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
 static int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n,
                           uint32_t *id, struct err *err)
 {
-    struct record_answer a;
     int rc = OK;
     if (!c->replay)
         return err_set(err, ERR_ARG, "there is no replay");
     pthread_mutex_lock(&c->mutex);
-    if (!(audit ? record_get_audit(c->replay, ids, n, &a) : record_get(c->replay, ids, n, &a)))
-        rc = record_miss(c->replay, ids, n, err);
-    else if (a.fault)
-        rc = err_set(err, a.fault, "replay: %s", a.message);
-    else if (a.id >= c->vocab)
+    const struct prefix_key k = prefix_key_of(&c->print, ids, n);
+    const struct answer *a = (audit ? record_get_audit : record_get)(c->replay, &k);
+    if (!a)
+        rc = record_miss(c->replay, &k, ids, n, err);
+    else if (a->fault)
+        rc = err_set(err, a->fault, "replay: %s", a->message);
+    else if (a->id >= c->vocab)
         rc = err_set(err, ERR_NET, "replay: token id: expected below %zu, found %u", c->vocab,
-                     (unsigned)a.id);
+                     (unsigned)a->id);
     else
-        *id = a.id;
+        *id = a->id;
     pthread_mutex_unlock(&c->mutex);
     return rc;
 }
@@ -238,12 +235,12 @@ int answers_audit(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id
 void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
 {
     pthread_mutex_lock(&c->mutex);
-    if (c->model) {
+    if (c->named) {
         struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        memo_put(c->memo, &k, id);
+        memo_put(c, &k, id);
         if (c->store)
             store_put(c->store, &k, id);
-        answers_record(c, ids, n, &(struct record_answer){ .from = ORIGIN_CALL, .id = id });
+        answers_record(c, &k, ids, n, &(struct answer){ .from = ORIGIN_CALL, .id = id }, NULL);
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -251,9 +248,9 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
 void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
 {
     pthread_mutex_lock(&c->mutex);
-    if (c->model) {
+    if (c->named) {
         struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        memo_put(c->memo, &k, id);
+        memo_put(c, &k, id);
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -261,7 +258,7 @@ void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id
 void answers_forget(struct answers *c)
 {
     pthread_mutex_lock(&c->mutex);
-    memo_clear(c->memo);
+    answer_table_clear(&c->memo);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -271,32 +268,30 @@ static bool answers_of_server(int code)
     return code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
 }
 
+/* Record what a call or an audit brought: a token, or an error of the server. */
+static void answers_bring(struct answers *c, const uint32_t *ids, size_t n, const struct answer *a,
+                          const char *why)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (c->named && (!a->fault || answers_of_server(a->fault))) {
+        const struct prefix_key k = prefix_key_of(&c->print, ids, n);
+        answers_record(c, &k, ids, n, a, why);
+        if (a->from == ORIGIN_AUDIT && (c->record || c->replay))
+            record_count_audit(c->record ? c->record : c->replay, &k);
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
 void answers_audited(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
                      const char *why)
 {
-    if (code != OK && !answers_of_server(code))
-        return;
-    const struct record_answer a = {
-        .from = ORIGIN_AUDIT, .fault = code, .id = code ? 0 : id, .message = why
-    };
-    pthread_mutex_lock(&c->mutex);
-    if (c->model)
-        answers_record(c, ids, n, &a);
-    if (c->model && (c->record || c->replay))
-        record_count_audit(c->record ? c->record : c->replay, ids, n);
-    pthread_mutex_unlock(&c->mutex);
+    const struct answer a = { .from = ORIGIN_AUDIT, .fault = code, .id = code ? 0 : id };
+    answers_bring(c, ids, n, &a, why);
 }
 
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
-    if (!answers_of_server(code))
-        return;
-    pthread_mutex_lock(&c->mutex);
-    if (c->model)
-        answers_record(
-            c, ids, n,
-            &(struct record_answer){ .from = ORIGIN_CALL, .fault = code, .message = why });
-    pthread_mutex_unlock(&c->mutex);
+    answers_bring(c, ids, n, &(struct answer){ .from = ORIGIN_CALL, .fault = code }, why);
 }
 
 bool answers_note(struct answers *c, struct err *note)

@@ -1,54 +1,35 @@
 #include "net/answers/store.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/answers/store_file.h"
+#include "net/answers/answer_file.h"
+#include "net/answers/answer_line.h"
 
 enum {
-    WAITING = STORE_FILE_BATCH,
+    WAITING = 256, /* most answers that wait for the lock or the disk */
     PATIENCE_MS = 50,
+    OPENING_MS = 2000,
     CLOSING_MS = 1000,
     OFTEN = 64,
-    FIRST_SLOTS = 1024
-};
-
-/* Where a record is: a hash of its key, and 1 + its number counted from base; 0: free. */
-struct slot {
-    uint32_t tag, record;
+    LEAST_LINE = ANSWER_LINE_STORED - 10 /* an id of one digit, no end of a string */
 };
 
 struct store {
-    pthread_mutex_t mutex;
-    struct store_file file;
+    struct answer_file file;
+    struct answer_table table; /* what the file holds, and what waits */
     uint64_t limit;
-    struct prefix_key seed; /* of the tags: a crafted file cannot make them collide */
-    uint64_t base;          /* number of the first record in the index */
-    uint64_t loaded;        /* records read so far, including the unused ones before base */
-    struct slot *slots;
-    size_t mask, used; /* number of slots - 1; number of different keys */
-    struct store_record waiting[WAITING];
-    size_t nwaiting;
-    bool patient; /* the last wait for the lock succeeded */
-    bool full;    /* compaction failed; nothing more is written */
+    char waiting[WAITING * ANSWER_LINE_STORED]; /* lines */
+    size_t nwaiting, bytes;                     /* number and length of these lines */
+    bool patient;                               /* the last wait for the lock succeeded */
+    bool full;                                  /* compaction failed; nothing more is written */
     /* For store_note. */
-    size_t torn, damaged, lost;
+    size_t damaged, lost;
     bool read_only;
     struct err trouble; /* the latest trouble, reported once */
     bool troubled;      /* it has not been reported yet */
 };
-
-static void store_lock(struct store *s)
-{
-    pthread_mutex_lock(&s->mutex);
-}
-
-static void store_unlock(struct store *s)
-{
-    pthread_mutex_unlock(&s->mutex);
-}
 
 /* Keep a problem for store_note, unless it is the latest one again. */
 static void trouble(struct store *s, const struct err *why)
@@ -59,258 +40,127 @@ static void trouble(struct store *s, const struct err *why)
     s->troubled = true;
 }
 
-/* Hash a key for the index. */
-static uint32_t tag_of(const struct store *s, const struct prefix_key *k)
+/* Keep an answer in memory. */
+static int store_keep(struct store *s, const struct answer *a, struct err *err)
 {
-    return (uint32_t)prefix_key_mix(&s->seed, k);
+    return answer_table_put(&s->table, a)
+               ? OK
+               : err_set(err, ERR_NOMEM, "out of memory: not all answers are used");
 }
 
-/* Read a record. False: it is damaged or cannot be read. */
-static bool record_at(const struct store *s, uint64_t number, struct store_record *r)
+/* Read one line of the file. */
+static int store_take(void *arg, size_t number, const char *p, size_t n, struct err *err)
 {
-    bool bad;
-    return store_file_read(&s->file, number, r, &bad, 1) == 1 && !bad;
-}
-
-/* Return the slot of the key, with its record in *r, or the free slot where it would go. There
- * always is a free one. */
-static size_t store_find(const struct store *s, const struct prefix_key *k, struct store_record *r)
-{
-    uint32_t tag = tag_of(s, k);
-    size_t i = tag & s->mask;
-    for (; s->slots[i].record; i = (i + 1) & s->mask)
-        if (s->slots[i].tag == tag && record_at(s, s->base + s->slots[i].record - 1, r) &&
-            prefix_key_same(&r->key, k))
-            break;
-    return i;
-}
-
-/* True when record `number` is the one in the index for its key, so no later record replaces it. */
-static bool is_latest(const struct store *s, const struct prefix_key *k, uint64_t number)
-{
-    for (size_t i = tag_of(s, k) & s->mask; s->slots[i].record; i = (i + 1) & s->mask)
-        if (s->base + s->slots[i].record - 1 == number)
-            return true;
-    return false;
-}
-
-/* Double the slots. They are placed by their tags, so no record has to be read. */
-static bool store_grow(struct store *s)
-{
-    size_t n = s->slots ? 2 * (s->mask + 1) : FIRST_SLOTS;
-    struct slot *more = calloc(n, sizeof(*more));
-    if (!more)
-        return false;
-    for (size_t i = 0; s->slots && i <= s->mask; i++) {
-        size_t to = s->slots[i].tag & (n - 1);
-        if (!s->slots[i].record)
-            continue;
-        while (more[to].record)
-            to = (to + 1) & (n - 1);
-        more[to] = s->slots[i];
-    }
-    free(s->slots);
-    s->slots = more;
-    s->mask = n - 1;
-    return true;
-}
-
-/* Put a record into the index, in the place of an older one with its key. False: out of memory. */
-static bool index_record(struct store *s, const struct store_record *r, uint64_t number)
-{
-    struct store_record old;
-    if (4 * (s->used + 1) > 3 * (s->mask + 1) && !store_grow(s))
-        return false;
-    struct slot *slot = &s->slots[store_find(s, &r->key, &old)];
-    s->used += slot->record == 0;
-    *slot = (struct slot){ tag_of(s, &r->key), (uint32_t)(number - s->base) + 1 };
-    return true;
-}
-
-/* Empty the index, because the path now leads to another file. */
-static void store_begin_again(struct store *s)
-{
-    memset(s->slots, 0, (s->mask + 1) * sizeof(*s->slots));
-    s->used = 0;
-    s->loaded = s->base = 0;
-}
-
-/* Read the records appended since the last call; of a file far beyond the limit, only the end.
- * False: out of memory or a read error, so the index is incomplete. */
-static bool refresh(struct store *s)
-{
-    struct store_record r[STORE_FILE_BATCH];
-    bool bad[STORE_FILE_BATCH];
-    uint64_t total = store_file_records(&s->file), most = s->limit / STORE_RECORD;
-    if (total < s->loaded) { /* truncated by another program */
-        store_begin_again(s);
-    }
-    if (!s->loaded && total > most)
-        s->loaded = s->base = total - most;
-    while (s->loaded < total && s->loaded - s->base < UINT32_MAX - 1) {
-        uint64_t left = total - s->loaded;
-        size_t want = left < STORE_FILE_BATCH ? (size_t)left : STORE_FILE_BATCH;
-        size_t n = store_file_read(&s->file, s->loaded, r, bad, want);
-        for (size_t i = 0; i < n; i++, s->loaded++) {
-            if (!bad[i] && !index_record(s, &r[i], s->loaded)) {
-                struct err err;
-                err_set(&err, ERR_NOMEM, "%s: out of memory: not all answers are used",
-                        s->file.path);
-                trouble(s, &err);
-                return false;
-            }
-            s->damaged += bad[i];
-        }
-        if (n < want)
-            return false;
-    }
-    return s->loaded >= total;
-}
-
-/* Copy the newest distinct answers, at most `room`, to made. Call with the file locked. */
-static int copy_youngest(struct store *s, struct store_file *made, uint64_t room, struct err *err)
-{
-    struct store_record r[STORE_FILE_BATCH], keep[STORE_FILE_BATCH];
-    bool bad[STORE_FILE_BATCH];
-    /* The index holds each key once; skip the oldest of them, in file order. */
-    uint64_t skip = s->used > room ? s->used - room : 0;
-    for (uint64_t at = s->base; at < s->loaded;) {
-        size_t torn, kept = 0, n = store_file_read(&s->file, at, r, bad, STORE_FILE_BATCH);
-        for (size_t i = 0; i < n && at + i < s->loaded; i++) {
-            if (bad[i] || !is_latest(s, &r[i].key, at + i))
-                continue;
-            if (skip)
-                skip--;
-            else
-                keep[kept++] = r[i];
-        }
-        if (!n)
-            return err_set(err, ERR_IO, "%s: cannot be read", s->file.path);
-        at += n;
-        int rc = kept ? store_file_append(made, keep, kept, &torn, err) : OK;
-        if (rc != OK)
-            return rc;
-    }
+    struct store *s = arg;
+    struct answer a;
+    (void)number;
+    if (answer_line_read(&a, p, n, false, err) == OK)
+        return store_keep(s, &a, err);
+    s->damaged++;
     return OK;
 }
 
-/* Replace the file with one of half the limit. Call with the file locked; success releases the
- * lock. */
-static int compact(struct store *s, struct err *err)
+/* Read what was appended since the last call; of a file far beyond the limit, only the end. False:
+ * out of memory or a read error, so not all is known. */
+static bool refresh(struct store *s)
 {
-    struct store_file made;
-    uint64_t room = (s->limit / 2 - STORE_HEADER) / STORE_RECORD;
-    if (!refresh(s))
-        return err_set(err, ERR_IO, "%s: cannot be compacted: not all of it could be read",
-                       s->file.path);
-    int rc = store_file_begin(&made, &s->file, err);
+    struct err err;
+    int rc = answer_file_read(&s->file, s->limit, store_take, s, &err);
     if (rc != OK)
-        return rc;
-    rc = copy_youngest(s, &made, room, err);
-    if (rc != OK) {
-        store_file_discard(&made);
-        return rc;
+        trouble(s, &err);
+    return rc == OK;
+}
+
+/* Append the newest answers to the new file of a compaction, in their order. */
+static int store_fill(void *arg, struct answer_file *made, struct err *err)
+{
+    const struct store *s = arg;
+    char lines[WAITING * ANSWER_LINE_STORED];
+    size_t room = (size_t)(s->limit / 2 / ANSWER_LINE_STORED) - 1, n = s->table.n, bytes = 0;
+    int rc = OK;
+    for (size_t i = n > room ? n - room : 0; i < n && rc == OK; i++) {
+        const struct answer *a = answer_table_at(&s->table, i);
+        bytes += answer_line_stored(lines + bytes, &a->key, a->id);
+        if (bytes + ANSWER_LINE_STORED <= sizeof(lines) && i + 1 < n)
+            continue;
+        rc = answer_file_append(made, lines, bytes, err);
+        bytes = 0;
     }
-    rc = store_file_replace(&s->file, &made, err);
-    if (rc == OK)
-        store_begin_again(s);
     return rc;
 }
 
-/* Make room for n more records. False: there is no room, or the lock is lost because another file
- * is open now. Call with the file locked. */
+/* Make room for n more bytes. False: there is no room, or the lock is lost because another file is
+ * open now. Call with the file locked. */
 static bool store_make_room(struct store *s, size_t n)
 {
     struct err err;
-    if (store_file_records(&s->file) + n <= (s->limit - STORE_HEADER) / STORE_RECORD)
+    if (answer_file_size(&s->file) + n <= s->limit)
         return true;
-    if (compact(s, &err) == OK) {
-        refresh(s);
+    if (!refresh(s))
+        err_set(&err, ERR_IO, "%s: cannot be compacted: not all of it could be read", s->file.path);
+    else if (answer_file_replace(&s->file, store_fill, s, &err) == OK)
         return false;
-    }
     s->full = true;
     trouble(s, &err);
     return false;
 }
 
-/* Take the lock on the file, waiting for at most ms; the index is emptied if the file was
- * replaced. */
+/* Take the lock on the file, waiting for at most ms, and cut off a torn tail. */
 static bool take_lock(struct store *s, unsigned ms)
 {
     struct err err;
-    bool moved;
-    s->patient = store_file_lock(&s->file, ms, &moved, &err);
-    if (moved)
-        store_begin_again(s);
-    if (!s->patient)
+    int rc = answer_file_lock(&s->file, ms, &err);
+    s->patient = rc == OK;
+    if (rc == OK && (rc = answer_file_cut(&s->file, &err)) != OK)
+        answer_file_unlock(&s->file);
+    if (rc != OK)
         trouble(s, &err);
-    return s->patient;
+    return rc == OK;
 }
 
-/* Write the waiting records, if the lock can be acquired within ms. */
+/* Write the waiting answers, if the lock can be acquired within ms. */
 static void store_flush(struct store *s, unsigned ms)
 {
     struct err err;
-    size_t torn = 0;
     for (int again = 0; again < 2; again++) { /* a second time after a compaction */
         if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
             return;
-        if (store_make_room(s, s->nwaiting)) {
-            if (store_file_append(&s->file, s->waiting, s->nwaiting, &torn, &err) == OK)
-                s->nwaiting = 0;
+        refresh(s);
+        if (store_make_room(s, s->bytes)) {
+            if (answer_file_append(&s->file, s->waiting, s->bytes, &err) == OK)
+                s->nwaiting = s->bytes = 0;
             else
                 trouble(s, &err);
-            s->torn += torn;
-            refresh(s);
         }
-        store_file_unlock(&s->file);
+        answer_file_unlock(&s->file);
     }
 }
 
-/* Look among the waiting records, in the index, and in the records appended since. */
-static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
+/* Open the file and read it; compact it if it is beyond the limit. */
+static int open_file(struct store *s, const char *path, uint64_t limit, struct err *err)
 {
-    struct store_record r;
-    for (size_t i = s->nwaiting; i--;)
-        if (prefix_key_same(&s->waiting[i].key, k)) {
-            *id = s->waiting[i].id;
-            return true;
-        }
-    for (int again = 0; again < 2; again++) {
-        if (s->slots[store_find(s, k, &r)].record) {
-            *id = r.id;
-            return true;
-        }
-        if (store_file_moved(&s->file))
-            store_begin_again(s);
-        else if (store_file_records(&s->file) == s->loaded)
-            return false;
-        refresh(s);
-    }
-    return false;
-}
-
-/* Open the file and read it into the index; compact it if it is beyond the limit. */
-static int open_index(struct store *s, const char *path, uint64_t limit, struct err *err)
-{
+    const uint64_t most = (uint64_t)LEAST_LINE * (UINT32_MAX / 2);
     s->limit = limit ? limit : STORE_LIMIT;
-    if (s->limit < STORE_LEAST || s->limit / STORE_RECORD >= UINT32_MAX - WAITING)
-        return err_set(
-            err, ERR_ARG, "%s: limit: expected %d bytes to %u records of %d, found %llu bytes",
-            path, STORE_LEAST, UINT32_MAX - WAITING, STORE_RECORD, (unsigned long long)s->limit);
-    s->seed = prefix_key_seed();
-    if (!store_grow(s))
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    int rc = store_file_open(&s->file, path, &s->torn, err);
+    if (s->limit < STORE_LEAST || s->limit > most)
+        return err_set(err, ERR_ARG, "%s: limit: expected %d to %llu bytes, found %llu bytes", path,
+                       STORE_LEAST, (unsigned long long)most, (unsigned long long)s->limit);
+    answer_table_init(&s->table, (size_t)(s->limit / LEAST_LINE) + WAITING);
+    int rc = answer_file_open(&s->file, path, ANSWER_STORE, err);
+    if (rc == OK && s->file.writable)
+        rc = answer_file_lock(&s->file, OPENING_MS, err);
+    if (rc == OK)
+        rc = answer_file_check(&s->file, err);
+    if (rc == OK && s->file.writable)
+        rc = answer_file_cut(&s->file, err);
     if (rc != OK)
         return rc;
+    answer_file_unlock(&s->file);
     s->patient = true;
     s->read_only = !s->file.writable;
     refresh(s);
-    if (s->file.writable && s->loaded > (s->limit - STORE_HEADER) / STORE_RECORD &&
-        take_lock(s, PATIENCE_MS)) {
+    if (s->file.writable && answer_file_size(&s->file) > s->limit && take_lock(s, PATIENCE_MS)) {
         store_make_room(s, 0);
-        store_file_unlock(&s->file);
+        answer_file_unlock(&s->file);
     }
     return OK;
 }
@@ -322,11 +172,7 @@ int store_open(struct store **out, const char *path, uint64_t limit, struct err 
     if (!s)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     s->file.fd = -1;
-    if (pthread_mutex_init(&s->mutex, NULL)) {
-        free(s);
-        return err_set(err, ERR_NOMEM, "%s: no lock to be had", path);
-    }
-    int rc = open_index(s, path, limit, err);
+    int rc = open_file(s, path, limit, err);
     if (rc != OK) {
         store_close(s);
         return rc;
@@ -340,56 +186,58 @@ void store_close(struct store *s)
     if (!s)
         return;
     store_flush(s, CLOSING_MS);
-    store_file_close(&s->file);
-    pthread_mutex_destroy(&s->mutex);
-    free(s->slots);
+    answer_file_close(&s->file);
+    answer_table_free(&s->table);
     free(s);
 }
 
 bool store_get(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
-    store_lock(s);
-    bool found = look_up(s, k, id);
-    store_unlock(s);
-    return found;
+    const struct answer *a = answer_table_find(&s->table, k);
+    if (!a && (answer_file_moved(&s->file) || answer_file_size(&s->file) != s->file.read)) {
+        refresh(s);
+        a = answer_table_find(&s->table, k);
+    }
+    if (a)
+        *id = a->id;
+    return a != NULL;
 }
 
 void store_put(struct store *s, const struct prefix_key *k, uint32_t id)
 {
+    const struct answer a = { .key = *k, .from = ORIGIN_STORE, .id = id };
+    struct err err;
     uint32_t old;
-    store_lock(s);
-    if (!look_up(s, k, &old) || old != id) {
-        /* A batch is appended whole, so no more may wait than fit into one. */
-        if (s->nwaiting < WAITING && s->file.writable)
-            s->waiting[s->nwaiting++] = (struct store_record){ *k, id };
-        else
-            s->lost++;
-        /* Retry only occasionally after a failed wait. */
-        store_flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
+    if (store_get(s, k, &old) && old == id)
+        return;
+    /* All that waits is written at once, so no more may wait than there is room for. */
+    if (s->nwaiting == WAITING || !s->file.writable) {
+        s->lost++;
+    } else if (store_keep(s, &a, &err) != OK) {
+        s->lost++;
+        trouble(s, &err);
+    } else {
+        s->bytes += answer_line_stored(s->waiting + s->bytes, k, id);
+        s->nwaiting++;
     }
-    store_unlock(s);
+    /* Retry only occasionally after a failed wait. */
+    store_flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
 }
 
 size_t store_size(struct store *s)
 {
-    store_lock(s);
-    if (store_file_moved(&s->file))
-        store_begin_again(s);
+    answer_file_moved(&s->file);
     refresh(s);
-    size_t n = (size_t)(s->loaded - s->base) + s->nwaiting;
-    store_unlock(s);
-    return n;
+    return s->table.n;
 }
 
-/* store_note, with the lock held. */
-static bool next_note(struct store *s, struct err *note)
+bool store_note(struct store *s, struct err *note)
 {
     const char *path = s->file.path;
-    if (s->torn) {
-        err_set(note, OK, "%s: cut off %zu bytes of a torn record", path, s->torn);
-        s->torn = 0;
-    } else if (s->damaged) {
-        err_set(note, OK, "%s: %zu damaged records are not used", path, s->damaged);
+    if (answer_file_note(&s->file, note))
+        return true;
+    if (s->damaged) {
+        err_set(note, OK, "%s: %zu damaged lines are not used", path, s->damaged);
         s->damaged = 0;
     } else if (s->read_only) {
         err_set(note, OK, "%s: is read-only: new answers are not kept", path);
@@ -404,12 +252,4 @@ static bool next_note(struct store *s, struct err *note)
         return false;
     }
     return true;
-}
-
-bool store_note(struct store *s, struct err *note)
-{
-    store_lock(s);
-    bool told = next_note(s, note);
-    store_unlock(s);
-    return told;
 }

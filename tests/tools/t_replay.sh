@@ -25,7 +25,7 @@ tokens "$dir/first"
 [ "$(wc -l <"$dir/rec")" -eq $(($(field committed) + 1)) ] || fail "not a line a call"
 grep -q sesame "$dir/rec" && fail "the key is in the recording"
 grep -qv '^{"n":[0-9]*,"hash":"[0-9a-f]\{32\}","last":\[[0-9,]*\],"from":"call","id":[0-9]*,"crc":"[0-9a-f]\{8\}"}$' \
-    "$dir/rec" && [ "$(grep -c '^{"mizzle_record":1,"model":' "$dir/rec")" -eq 1 ] || fail "lines"
+    "$dir/rec" && [ "$(grep -c '^{"mizzle_answers":2,"model":' "$dir/rec")" -eq 1 ] || fail "lines"
 cp "$dir/rec" "$dir/whole"
 expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
 cmp -s "$dir/rec" "$dir/whole" || fail "the same answers are recorded again"
@@ -199,7 +199,7 @@ for question in 1 4 5; do
 done
 printf x >>"$dir/store"
 expect 0 $ask --cloud-store "$dir/store"
-says 'torn record'
+says 'torn line'
 cp $edge "$dir/strange"
 expect 3 $ask --cloud-store "$dir/strange"
 one_line

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "net/answers/answer_line.h"
 #include "net/answers/store.h"
 #include "tests/support/test.h"
 
@@ -71,12 +72,25 @@ static inline size_t size_of(void)
     return (size_t)st.st_size;
 }
 
-/* Set made to the i-th name of a file that is to replace the store. Always true, for use in
- * loops. */
-static inline bool name_made(unsigned i)
+/* Return the length of the line of answer i. */
+static inline size_t line_of(uint32_t i)
 {
-    snprintf(made, sizeof(made), "%s.%ld.%u.new", path, (long)getpid(), i);
-    return true;
+    char line[ANSWER_LINE_STORED];
+    struct prefix_key k = key_of(i);
+    return answer_line_stored(line, &k, id_of(i));
+}
+
+/* Return the length of an empty store. */
+static inline size_t head_size(void)
+{
+    char line[ANSWER_LINE];
+    return answer_line_store(line);
+}
+
+/* Set made to the name of the file that is to replace the store. */
+static inline void name_made(pid_t pid)
+{
+    snprintf(made, sizeof(made), "%s.%ld.new", path, (long)pid);
 }
 
 /* Make the folder for the test. */

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "net/answers/store_file.h"
 #include "tests/net/answers/store_help.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
@@ -30,104 +29,114 @@ static void test_basics(void)
     put(s, 1);
     put(s, 1);
     CHECK(has(s, 1) && !has(s, 2) && store_size(s) == 1);
-    CHECK(size_of() == STORE_HEADER + STORE_RECORD);
+    CHECK(size_of() == head_size() + line_of(1));
     other = prefix_key_of(&other, &id, 1); /* the same prefix of another model */
     CHECK(!store_get(s, &other, &id));
     store_put(s, &k, 5); /* the newer answer counts */
-    CHECK(store_get(s, &k, &id) && id == 5 && store_size(s) == 2);
+    CHECK(store_get(s, &k, &id) && id == 5 && store_size(s) == 1);
     put(s, 1);
     store_close(s);
     struct stat st;
     CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
     s = must_open();
-    CHECK(has(s, 1) && store_size(s) == 3);
+    CHECK(has(s, 1) && store_size(s) == 1);
     silent(s);
     store_close(s);
     CHECK(unlink(path) == 0);
 }
 
-enum { SOME = 5, BYTES = STORE_HEADER + SOME * STORE_RECORD };
+enum { SOME = 4, BYTES = 400 };
 
-/* Make a store with SOME answers, and return its bytes. */
-static void make_some(unsigned char bytes[BYTES])
+/* Make a store with SOME answers, and return its n bytes. */
+static size_t make_some(char bytes[BYTES])
 {
     struct store *s = must_open();
     for (uint32_t i = 0; i < SOME; i++)
         put(s, i);
     store_close(s);
-    CHECK(slurp(path, bytes, BYTES) == BYTES && size_of() == BYTES);
+    size_t n = slurp(path, bytes, BYTES);
+    CHECK(n < BYTES && n == size_of());
+    return n;
 }
 
-/* A file torn at every byte keeps its whole records. */
+/* Its text: one format, of which a recording is another use, and nothing of the prompt. */
+static void test_text(void)
+{
+    char bytes[BYTES], hash[PREFIX_KEY_TEXT], want[100];
+    size_t n = make_some(bytes);
+    struct prefix_key k = key_of(1);
+    bytes[n] = 0;
+    prefix_key_text(hash, &k);
+    snprintf(want, sizeof(want), "\n{\"hash\":\"%s\",\"id\":%u,\"crc\":\"", hash, id_of(1));
+    CHECK(strstr(bytes, "{\"mizzle_answers\":2,\"crc\":\"") == bytes && strstr(bytes, want));
+    CHECK(unlink(path) == 0);
+}
+
+/* A file torn at every byte keeps its whole lines. */
 static void test_torn(void)
 {
-    unsigned char bytes[BYTES];
-    make_some(bytes);
-    for (size_t n = 0; n <= BYTES; n++) {
+    char bytes[BYTES];
+    size_t size = make_some(bytes);
+    for (size_t n = 0; n <= size; n++) {
         spill(path, bytes, n);
-        size_t whole = n > STORE_HEADER ? (n - STORE_HEADER) / STORE_RECORD : 0;
-        size_t torn = n > STORE_HEADER ? (n - STORE_HEADER) % STORE_RECORD : 0;
+        size_t lines = 0, torn = 0;
+        for (size_t i = 0; i < n; i++) {
+            torn = bytes[i] == '\n' ? 0 : torn + 1;
+            lines += bytes[i] == '\n';
+        }
         struct store *s = must_open();
         for (uint32_t i = 0; i < SOME; i++)
-            CHECK(has(s, i) == (i < whole));
+            CHECK(has(s, i) == (i + 1 < lines));
         if (torn)
-            says(s, "torn record");
+            says(s, "torn line");
         silent(s);
         put(s, 77);
         store_close(s);
-        CHECK(size_of() == STORE_HEADER + (whole + 1) * STORE_RECORD);
+        CHECK(size_of() == (lines ? n - torn : head_size()) + line_of(77));
         s = must_open();
-        CHECK(has(s, 77) && store_size(s) == whole + 1);
+        CHECK(has(s, 77) && store_size(s) == (lines ? lines : 1));
         silent(s);
         store_close(s);
     }
-    /* Another process tears it while this one has it open. */
-    spill(path, bytes, BYTES);
+    /* Another process tears it while this one has it open, or empties it. */
+    spill(path, bytes, size);
     struct store *s = must_open();
-    spill(path, bytes, BYTES - 1);
+    spill(path, bytes, size - 1);
     put(s, 78);
-    says(s, "torn record");
-    CHECK(has(s, 3) && has(s, 78) && size_of() == BYTES);
+    says(s, "torn line");
+    CHECK(has(s, 3) && has(s, 78) && size_of() == size - line_of(3) + line_of(78));
+    spill(path, "", 0);
+    put(s, 79);
+    CHECK(has(s, 79) && size_of() == head_size() + line_of(79));
     store_close(s);
+    CHECK(unlink(path) == 0);
 }
 
-/* Each flipped bit costs one answer at most and never gives a wrong one. */
+/* Each flipped bit costs the answers that it hits and never gives a wrong one. */
 static void test_flips(void)
 {
-    unsigned char bytes[BYTES];
-    unlink(path);
-    make_some(bytes);
-    for (size_t bit = 0; bit < 8 * BYTES; bit++) {
+    char bytes[BYTES];
+    size_t size = make_some(bytes);
+    for (size_t bit = 0; bit < 8 * size; bit++) {
         struct store *s;
-        size_t at = bit / 8;
-        bytes[at] ^= (unsigned char)(1 << bit % 8);
-        spill(path, bytes, BYTES);
+        size_t at = bit / 8, line = 0;
+        bool end = bytes[at] == '\n'; /* of a line, which its next one hits, too */
+        for (size_t i = 0; i < at; i++)
+            line += bytes[i] == '\n';
+        bytes[at] ^= (char)(1 << bit % 8);
+        spill(path, bytes, size);
         int rc = store_open(&s, path, 0, &err);
-        if (at < STORE_HEADER && at < 16) {
-            CHECK(rc == ERR_FORMAT && !s && strstr(err.msg, path));
-        } else if (at < STORE_HEADER) {
-            CHECK(rc == ERR_FORMAT && !s);
-        } else {
-            CHECK(rc == OK);
-            for (uint32_t i = 0; i < SOME; i++)
-                CHECK(has(s, i) == (i != (at - STORE_HEADER) / STORE_RECORD));
-            says(s, "1 damaged");
-            store_close(s);
+        CHECK(rc == (line ? OK : ERR_FORMAT) && (s || strstr(err.msg, path)));
+        for (uint32_t i = 0; s && i < SOME; i++)
+            CHECK(has(s, i) == (i + 1 != line && (!end || i != line)));
+        if (s) {
+            says(s, at + 1 == size ? "torn line" : bytes[at] == '\n' ? "2 damaged" : "1 damaged");
+            silent(s);
         }
-        CHECK(size_of() == BYTES); /* no record is removed */
-        bytes[at] ^= (unsigned char)(1 << bit % 8);
+        store_close(s);
+        CHECK(at + 1 == size || size_of() == size); /* no whole line is removed */
+        bytes[at] ^= (char)(1 << bit % 8);
     }
-    /* Damage done after the index was read: the answer is missing, not wrong. */
-    spill(path, bytes, BYTES);
-    struct store *s = must_open();
-    CHECK(has(s, 2));
-    int fd = open(path, O_WRONLY);
-    CHECK(fd >= 0 && pwrite(fd, "\0", 1, STORE_HEADER + 2 * STORE_RECORD + 16) == 1);
-    close(fd);
-    CHECK(!has(s, 2) && has(s, 3));
-    put(s, 2);
-    CHECK(has(s, 2));
-    store_close(s);
     CHECK(unlink(path) == 0);
 }
 
@@ -135,15 +144,24 @@ static void test_flips(void)
 static void test_strangers(void)
 {
     struct store *s;
-    static const char *const texts[] = { "MZSTORE", "{\"mizzle_record\":1}\n", "MZSTORE\n\2", "x" };
-    char text[100];
-    for (size_t i = 1; i < 4; i++) {
+    static const struct {
+        const char *text, *says;
+    } files[] = {
+        { "x", "expected a store of answers, found other bytes" },
+        { "MZSTORE\n\1", "version: expected 2, found 1" },
+        { "{\"mizzle_record\":1,\"model\":\"m\"", "version: expected 2, found 1" },
+        { "{\"mizzle_answers\":3,", "version: expected 2, found 3" },
+        { "{\"mizzle_answers\":2,\"model\":\"m\"", "found a recording" },
+        { "{\"mizzle_answers\":2,\"crc\":\"00000000\"}\n", "found other bytes" },
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        char text[100];
         memset(text, 'x', sizeof(text));
-        memcpy(text, texts[i], strlen(texts[i]));
-        size_t n = i == 3 ? 1 : sizeof(text);
+        memcpy(text, files[i].text, strlen(files[i].text));
+        size_t n = i ? sizeof(text) : 1;
         spill(path, text, n);
         CHECK(store_open(&s, path, 0, &err) == ERR_FORMAT && !s && strstr(err.msg, path));
-        CHECK(size_of() == n);
+        CHECK(strstr(err.msg, files[i].says) && size_of() == n);
     }
     CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0);
     CHECK(store_open(&s, path, 0, &err) == ERR_ARG && strstr(err.msg, "regular file"));
@@ -157,8 +175,6 @@ static void test_strangers(void)
     store_close(s);
     if (truncate(path, (off_t)1 << 40) == 0) {
         s = must_open();
-        says(s, "torn record");
-        says(s, "damaged");
         put(s, 1);
         CHECK(has(s, 1) && size_of() <= STORE_LEAST);
         store_close(s);
@@ -178,7 +194,7 @@ static void test_link(void)
         put(s, i);
     store_close(s);
     CHECK(lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && lstat(real, &st) == 0);
-    CHECK(S_ISREG(st.st_mode) && st.st_size > STORE_HEADER && st.st_size <= STORE_LEAST);
+    CHECK(S_ISREG(st.st_mode) && st.st_size > (off_t)head_size() && st.st_size <= STORE_LEAST);
     CHECK(unlink(path) == 0 && unlink(real) == 0);
     CHECK(symlink("store", path) == 0); /* a link that leads to itself */
     CHECK(store_open(&s, path, 0, &err) == ERR_IO && strstr(err.msg, "symbolic"));
@@ -187,9 +203,9 @@ static void test_link(void)
 
 static void test_read_only(void)
 {
-    unsigned char bytes[BYTES];
+    char bytes[BYTES];
     uid_t nobody = 65534;
-    make_some(bytes);
+    size_t size = make_some(bytes);
     CHECK(chmod(folder, 0755) == 0 && chmod(path, 0444) == 0);
     bool root = geteuid() == 0; /* root may write everything */
     CHECK(!root || seteuid(nobody) == 0);
@@ -197,7 +213,7 @@ static void test_read_only(void)
         struct store *s = must_open();
         says(s, "read-only");
         put(s, 50);
-        CHECK(has(s, 1) && !has(s, 50) && size_of() == BYTES);
+        CHECK(has(s, 1) && !has(s, 50) && size_of() == size);
         silent(s);
         store_close(s);
     } else {
@@ -231,10 +247,10 @@ static void test_compaction(void)
 {
     struct store *s = must_open(), *reader;
     CHECK(store_open(&reader, path, STORE_LEAST, &err) == OK);
-    for (uint32_t i = 0; i < 20000; i++) {
+    for (uint32_t i = 0; i < 7000; i++) {
         put(s, i);
         CHECK(size_of() <= STORE_LEAST);
-        CHECK(has(s, i) && (i < 1000 || has(s, i - 1000)));
+        CHECK(has(s, i) && (i < 400 || has(s, i - 400)));
         if (i % 100 == 0)
             CHECK(has(reader, i));
     }
@@ -244,29 +260,29 @@ static void test_compaction(void)
     store_close(reader);
     store_close(s);
     s = must_open();
-    CHECK(has(s, 19999) && has(s, 19000) && !has(s, 0));
+    CHECK(has(s, 6999) && has(s, 6600) && !has(s, 0));
     /* Write the same few answers repeatedly, beside a file of the user's and one left by a process
      * that was killed during a compaction and had our number. */
     char mine[80];
     snprintf(mine, sizeof(mine), "%s.new", path);
     leave(mine);
-    name_made(0);
+    name_made(getpid());
     leave(made);
-    for (uint32_t i = 0; i < 8000; i++) {
+    for (uint32_t i = 0; i < 2500; i++) {
         struct prefix_key k = key_of(i % 3);
         store_put(s, &k, i);
     }
-    CHECK(size_of() <= STORE_LEAST && has(s, 19999) && unlink(made) == 0 && unlink(mine) == 0);
+    CHECK(size_of() <= STORE_LEAST && has(s, 6999) && unlink(mine) == 0);
     CHECK(alone());
     store_close(s);
     /* Open with a smaller limit than before. */
     CHECK(store_open(&s, path, 10 * STORE_LEAST, &err) == OK);
-    for (uint32_t i = 0; i < 10000; i++)
+    for (uint32_t i = 0; i < 3000; i++)
         put(s, i);
-    CHECK(size_of() > 3 * STORE_LEAST);
+    CHECK(size_of() > 2 * STORE_LEAST);
     store_close(s);
     s = must_open();
-    CHECK(size_of() <= STORE_LEAST && has(s, 9999) && !has(s, 10));
+    CHECK(size_of() <= STORE_LEAST && has(s, 2999) && !has(s, 10));
     store_close(s);
     CHECK(unlink(path) == 0);
 }
@@ -276,8 +292,8 @@ static void test_compaction(void)
 static void test_no_compaction(void)
 {
     struct store *s = must_open();
-    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
-        CHECK(name_made(i) && mkdir(made, 0700) == 0);
+    name_made(getpid());
+    CHECK(mkdir(made, 0700) == 0);
     for (uint32_t i = 0; i < 4000; i++)
         put(s, i);
     CHECK(size_of() <= STORE_LEAST && has(s, 0));
@@ -285,9 +301,7 @@ static void test_no_compaction(void)
     CHECK(store_note(s, &note) && strstr(note.msg, ".new") && strstr(note.msg, "cannot write"));
     CHECK(store_note(s, &note) && strstr(note.msg, "could not be kept"));
     store_close(s);
-    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
-        CHECK(name_made(i) && rmdir(made) == 0);
-    CHECK(unlink(path) == 0);
+    CHECK(rmdir(made) == 0 && unlink(path) == 0);
 }
 
 /* A store named without a slash lies in the current folder. If it cannot be created there, the
@@ -321,21 +335,25 @@ static void test_full_disk(void)
 {
     struct rlimit was, now;
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
-    for (rlim_t most = STORE_HEADER; most < STORE_HEADER + 3 * STORE_RECORD; most++) {
+    const size_t head = head_size(), three = line_of(0) + line_of(1) + line_of(2);
+    for (rlim_t most = head; most < head + three; most++) {
         struct store *s = must_open();
         now = was;
         now.rlim_cur = most;
         CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
         for (uint32_t i = 0; i < 3; i++)
             put(s, i);
-        CHECK(size_of() <= most && (size_of() - STORE_HEADER) % STORE_RECORD == 0);
+        CHECK(size_of() == head + (most < head + line_of(0) ? 0
+                                   : most < head + line_of(0) + line_of(1)
+                                       ? line_of(0)
+                                       : line_of(0) + line_of(1)));
         CHECK(has(s, 0) && has(s, 1) && has(s, 2));
         struct err note;
         CHECK(store_note(s, &note) && strstr(note.msg, "cannot write"));
         silent(s); /* once */
         CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
         put(s, 3);
-        CHECK(size_of() == STORE_HEADER + 4 * STORE_RECORD);
+        CHECK(size_of() == head + three + line_of(3));
         store_close(s);
         s = must_open();
         CHECK(has(s, 0) && has(s, 1) && has(s, 2) && has(s, 3));
@@ -374,7 +392,8 @@ static void test_memory(void)
         CHECK(!told || strstr(note.msg, "out of memory"));
     } while (reached);
     CHECK(n > 4);
-    struct store *s = must_open();
+    struct store *s;
+    CHECK(store_open(&s, path, 0, &err) == OK);
     for (uint32_t i = 0; i < 1500; i++)
         CHECK(has(s, i));
     store_close(s);
@@ -385,6 +404,7 @@ int main(void)
 {
     begin();
     test_basics();
+    test_text();
     test_torn();
     test_flips();
     test_strangers();

@@ -1,12 +1,11 @@
-/* t_memo.c - tests keys against known answers, and the memo against a plain list, the oldest answer
- * making room. */
+/* t_answer_table.c - tests keys against known answers, and the table against a plain list, the
+ * oldest answer making room. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "net/answers/prefix_key.h"
-#include "net/answers/memo.h"
+#include "net/answers/answer_table.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -50,14 +49,14 @@ static void test_key(void)
     }
 }
 
-/* The model of the memo: a list from the oldest to the newest answer. */
+/* The model of the table: a list from the oldest to the newest answer. */
 struct list {
-    struct prefix_key key[64];
-    uint32_t id[64];
+    struct prefix_key key[96];
+    uint32_t id[96];
     size_t n;
 };
 
-/* Do what memo_put does. */
+/* Do what answer_table_put does. */
 static void list_put(struct list *l, size_t max, const struct prefix_key *k, uint32_t id)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -81,76 +80,80 @@ static struct prefix_key key_of(uint64_t r)
     return (struct prefix_key){ r % 7 ? r % 97 * 64 + 63 : r % 97, r % 97 };
 }
 
-/* Compare random operations on both. */
-static void test_memo(size_t max)
+/* Put an answer into the table; its message goes with it. */
+static void put(struct answer_table *t, const struct prefix_key *k, uint32_t id)
 {
-    struct memo *m;
-    struct err err;
-    struct list l = { .n = 0 };
-    CHECK(memo_open(&m, max, &err) == OK);
-    for (uint64_t step = 0; step < 4000; step++) {
-        struct prefix_key k = key_of(rand_u64(max, step));
-        memo_put(m, &k, (uint32_t)step);
-        list_put(&l, max, &k, (uint32_t)step);
-        CHECK(memo_size(m) == l.n);
-        size_t found = 0;
-        for (uint64_t r = 0; r < 7 * 97; r++) {
-            struct prefix_key x = key_of(r);
-            uint32_t id = 0;
-            bool there = memo_get(m, &x, &id), listed = false;
-            for (size_t i = 0; i < l.n; i++)
-                if (prefix_key_same(&l.key[i], &x)) {
-                    listed = true;
-                    CHECK(id == l.id[i]);
-                }
-            CHECK(there == listed);
-            found += there;
-        }
-        CHECK(found >= l.n);
-    }
-    memo_close(m);
+    char *message = malloc(8);
+    CHECK(message);
+    snprintf(message, 8, "%u", (unsigned)id);
+    CHECK(answer_table_put(t, &(struct answer){ .key = *k, .id = id, .message = message }));
 }
 
-/* A memo that was cleared, full or not, finds nothing and works as a new one. */
-static void test_clear(void)
+/* Compare random operations on both. reserve: with all memory taken at once. */
+static void test_table(size_t max, bool reserve)
 {
-    struct memo *m;
-    struct err err;
-    CHECK(memo_open(&m, 3, &err) == OK);
-    for (uint32_t full = 2; full < 6; full++) {
-        uint32_t id;
-        for (uint32_t i = 0; i < full; i++)
-            memo_put(m, &(struct prefix_key){ .lo = i, .hi = full }, i);
-        CHECK(memo_get(m, &(struct prefix_key){ .lo = full - 1, .hi = full }, &id));
-        memo_clear(m);
-        CHECK(memo_size(m) == 0);
-        for (uint32_t i = 0; i < full; i++)
-            CHECK(!memo_get(m, &(struct prefix_key){ .lo = i, .hi = full }, &id));
+    struct answer_table t;
+    struct list l = { .n = 0 };
+    answer_table_init(&t, max);
+    CHECK(!reserve || answer_table_reserve(&t));
+    for (uint64_t step = 0; step < 4000; step++) {
+        struct prefix_key k = key_of(rand_u64(max, step));
+        put(&t, &k, (uint32_t)step);
+        list_put(&l, max, &k, (uint32_t)step);
+        CHECK(t.n == l.n);
+        for (size_t i = 0; i < l.n; i++) {
+            const struct answer *a = answer_table_at(&t, i);
+            CHECK(prefix_key_same(&a->key, &l.key[i]) && a->id == l.id[i]);
+            CHECK(answer_table_find(&t, &l.key[i]) == a && strtoul(a->message, NULL, 10) == a->id);
+        }
+        size_t found = 0;
+        for (uint32_t i = 0; i < 97; i++)
+            found += answer_table_find(&t, &(struct prefix_key){ i, i }) != NULL;
+        for (uint32_t i = 0; i < 97; i++)
+            found += answer_table_find(&t, &(struct prefix_key){ i * 64 + 63, i }) != NULL;
+        CHECK(found == l.n);
+        if (step % 1000 == 999) { /* an emptied table works as a new one */
+            answer_table_clear(&t);
+            l.n = 0;
+        }
     }
-    memo_close(m);
+    answer_table_free(&t);
+    CHECK(!answer_table_find(&t, &(struct prefix_key){ 1, 1 }));
+}
+
+/* Every allocation fails once; what was put before is still found. */
+static void test_memory(void)
+{
+    int reached;
+    long n = 0;
+    do {
+        struct answer_table t;
+        answer_table_init(&t, 1000);
+        torture_begin(++n);
+        uint32_t i = 0;
+        while (i < 1000 && answer_table_put(&t, &(struct answer){ .key = { i, i }, .id = i }))
+            i++;
+        for (uint32_t j = 0; j < i; j++) {
+            const struct answer *a = answer_table_find(&t, &(struct prefix_key){ j, j });
+            CHECK(a && a->id == j);
+        }
+        answer_table_free(&t);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && reached == (i < 1000));
+    } while (reached);
+    CHECK(n > 8);
 }
 
 int main(void)
 {
-    struct memo *m;
-    struct err err;
+    struct answer_table t;
     test_key();
-    test_memo(1);
-    test_memo(3);
-    test_memo(64);
-    test_clear();
-    CHECK(memo_open(&m, 0, &err) == ERR_ARG && !m);
-    CHECK(memo_open(&m, SIZE_MAX, &err) == ERR_ARG && !m);
-    long n = 0;
-    int reached;
-    do {
-        torture_begin(++n);
-        int rc = memo_open(&m, 10, &err);
-        CHECK(rc == (m ? OK : ERR_NOMEM));
-        memo_close(m);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (!reached || rc == ERR_NOMEM));
-    } while (reached);
-    CHECK(n > 3);
+    test_table(1, false);
+    test_table(3, true);
+    test_table(64, true);
+    test_table(90, false);
+    test_memory();
+    answer_table_init(&t, SIZE_MAX);
+    CHECK(!answer_table_reserve(&t));
     return 0;
 }

@@ -1,0 +1,356 @@
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "net/answers/answer_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "net/answers/answer_line.h"
+
+enum { HEAD = 64 };
+
+/* Report a failed system call with errno. */
+static int io_error(const struct answer_file *f, const char *what, struct err *err)
+{
+    return err_set(err, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
+}
+
+/* Read as much of [at, at + n) as there is. -1: an error, see errno. */
+static ssize_t read_at(int fd, char *to, size_t n, uint64_t at)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t k = pread(fd, to + got, n - got, (off_t)(at + got));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return -1;
+        if (!k)
+            break;
+        got += (size_t)k;
+    }
+    return (ssize_t)got;
+}
+
+/* Append p[n] to a file of `size` bytes in one write; a partial write is undone. */
+static bool answer_file_write(int fd, const void *p, size_t n, off_t size)
+{
+    ssize_t k;
+    do
+        k = write(fd, p, n);
+    while (k < 0 && errno == EINTR);
+    if (k >= 0 && (size_t)k == n)
+        return true;
+    int why = k < 0 ? errno : ENOSPC;
+    if (k > 0 && ftruncate(fd, size)) /* if this fails, the next writer cuts the torn tail */
+        why = errno;
+    errno = why;
+    return false;
+}
+
+/* Open f->path; a store that cannot be written is opened for reading. made: O_CREAT or 0. */
+static int open_fd(struct answer_file *f, int made, struct err *err)
+{
+    struct stat st;
+    /* Do not wait for the other end of a FIFO. */
+    int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY, why = EACCES;
+    f->writable = f->use != ANSWER_REPLAY;
+    if (f->writable) {
+        f->fd = open(f->path, O_RDWR | O_APPEND | made | flags, 0600);
+        why = errno;
+    }
+    if (f->fd < 0 && f->use != ANSWER_RECORD && (why == EACCES || why == EROFS || why == EPERM)) {
+        f->fd = open(f->path, O_RDONLY | flags);
+        if (f->fd < 0 && f->writable)
+            errno = why; /* "no such file" would hide that it could not be created */
+        f->writable = false;
+    }
+    if (f->fd < 0)
+        return err_set(err, errno == EISDIR ? ERR_ARG : ERR_IO, "%s: %s", f->path, strerror(errno));
+    if (fstat(f->fd, &st))
+        return err_set(err, ERR_IO, "%s: %s", f->path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_ARG, "%s: expected a regular file", f->path);
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+    return OK;
+}
+
+/* Write what a file of this use begins with: all of a store's first line, or the part of a
+ * recording's that is the same in each. */
+static size_t answer_file_head(enum answer_use use, char head[ANSWER_LINE])
+{
+    if (use == ANSWER_STORE)
+        return answer_line_store(head);
+    answer_line_server(head, &(struct answer_server){ 0 });
+    return strlen("{\"mizzle_answers\":2,\"model\":\"");
+}
+
+/* No line has been read. */
+static void answer_file_rewind(struct answer_file *f)
+{
+    char head[ANSWER_LINE];
+    f->lines = f->use == ANSWER_STORE;
+    f->read = f->lines ? answer_file_head(f->use, head) : 0;
+    f->skipping = false;
+}
+
+/* Keep a copy of path in f. */
+static int set_path(struct answer_file *f, const char *path, struct err *err)
+{
+    size_t n = strlen(path) + 1;
+    char *copy = malloc(n);
+    if (!copy)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    free(f->path);
+    f->path = memcpy(copy, path, n);
+    return OK;
+}
+
+int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, struct err *err)
+{
+    char real[PATH_MAX];
+    struct stat st;
+    *f = (struct answer_file){ .use = use, .fd = -1 };
+    answer_file_rewind(f);
+    int rc = set_path(f, path, err);
+    if (rc == OK)
+        rc = open_fd(f, O_CREAT, err);
+    if (rc == OK && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real))
+        rc = set_path(f, real, err); /* a compaction replaces the file and not the link */
+    return rc;
+}
+
+void answer_file_close(struct answer_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    *f = (struct answer_file){ .fd = -1 };
+}
+
+uint64_t answer_file_size(const struct answer_file *f)
+{
+    struct stat st;
+    return fstat(f->fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+/* True when p[n] begins with text. */
+static bool begins(const char *p, size_t n, const char *text)
+{
+    return n >= strlen(text) && memcmp(p, text, strlen(text)) == 0;
+}
+
+int answer_file_check(const struct answer_file *f, struct err *err)
+{
+    static const char ours[] = "{\"mizzle_answers\":";
+    char head[ANSWER_LINE], found[HEAD];
+    size_t most = answer_file_head(f->use, head);
+    ssize_t k = read_at(f->fd, found, HEAD, 0);
+    if (k < 0)
+        return io_error(f, "cannot be read", err);
+    size_t n = (size_t)k;
+    if (memcmp(found, head, n < most ? n : most) == 0 && (n >= most || f->writable))
+        return OK;
+    const char *want = f->use == ANSWER_STORE ? "a store of answers" : "a recording", *is = NULL;
+    bool older = begins(found, n, "MZSTORE\n") || begins(found, n, "{\"mizzle_record\":");
+    if (older || (begins(found, n, ours) && n >= sizeof(ours) && found[sizeof(ours) - 1] != '2'))
+        return err_set(err, ERR_FORMAT,
+                       "%s: version: expected 2, found %c, of another Mizzle: name another file",
+                       f->path, older ? '1' : found[sizeof(ours) - 1]);
+    if (begins(found, n, "{\"mizzle_answers\":2,\"model\":"))
+        is = "a recording";
+    else if (begins(found, n, "{\"mizzle_answers\":2,\"crc\":"))
+        is = "a store of answers";
+    return err_set(err, ERR_FORMAT, "%s: expected %s, found %s", f->path, want,
+                   is && strcmp(is, want) != 0 ? is
+                   : n                         ? "other bytes"
+                                               : "an empty file");
+}
+
+int answer_file_cut(struct answer_file *f, struct err *err)
+{
+    char tail[ANSWER_LINE], head[ANSWER_LINE];
+    uint64_t size = answer_file_size(f), from = size > ANSWER_LINE ? size - ANSWER_LINE : 0;
+    if (f->read == size && !f->skipping)
+        return OK;
+    ssize_t n = read_at(f->fd, tail, (size_t)(size - from), from);
+    size_t torn = 0;
+    if (n < 0)
+        return io_error(f, "cannot be read", err);
+    while (torn < (size_t)n && tail[(size_t)n - torn - 1] != '\n')
+        torn++;
+    if (torn && torn == (size_t)n && from) /* damage: it ends here, and is skipped like a line */
+        return answer_file_append(f, "\n", 1, err);
+    if (torn && ftruncate(f->fd, (off_t)(size - torn)))
+        return io_error(f, "a torn line cannot be cut off", err);
+    f->torn += torn;
+    return f->use == ANSWER_STORE && size == torn
+               ? answer_file_append(f, head, answer_file_head(f->use, head), err)
+               : OK;
+}
+
+bool answer_file_note(struct answer_file *f, struct err *note)
+{
+    if (!f->torn)
+        return false;
+    err_set(note, OK, "%s: %s %zu bytes of a torn line", f->path,
+            f->writable ? "cut off" : "left out", f->torn);
+    f->torn = 0;
+    return true;
+}
+
+/* Give one line to take. */
+static int take_line(struct answer_file *f, answer_file_take *take, void *arg, const char *p,
+                     size_t n, struct err *err)
+{
+    struct err low;
+    int rc = f->skipping ? OK : take(arg, f->lines + 1, p, n, &low);
+    return rc == OK ? OK : err_set(err, rc, "%s: line %zu: %s", f->path, f->lines + 1, low.msg);
+}
+
+int answer_file_read(struct answer_file *f, uint64_t most, answer_file_take *take, void *arg,
+                     struct err *err)
+{
+    char bytes[4 * ANSWER_LINE];
+    uint64_t size = answer_file_size(f);
+    if (size < f->read) /* another program has truncated it */
+        answer_file_rewind(f);
+    if (size > most && f->read < size - most) {
+        f->read = size - most;
+        f->skipping = true;
+    }
+    if (f->read >= size)
+        return OK;
+    for (;;) {
+        ssize_t n = read_at(f->fd, bytes, sizeof(bytes), f->read);
+        const char *p = bytes, *end;
+        if (n < 0)
+            return io_error(f, "cannot be read", err);
+        while ((end = memchr(p, '\n', (size_t)(bytes + n - p)))) {
+            int rc = take_line(f, take, arg, p, (size_t)(end - p), err);
+            if (rc != OK)
+                return rc;
+            f->skipping = false;
+            f->lines++;
+            f->read += (size_t)(end - p) + 1;
+            p = end + 1;
+        }
+        if (p > bytes)
+            continue;
+        if (n <= ANSWER_LINE)
+            return OK;
+        int rc = take_line(f, take, arg, p, (size_t)n, err);
+        if (rc != OK)
+            return rc;
+        f->skipping = true;
+        f->read += (size_t)n;
+    }
+}
+
+/* Try to set or drop the lock, without waiting. */
+static bool set_lock(int fd, short type)
+{
+    struct flock l = { .l_type = type, .l_whence = SEEK_SET };
+    return fcntl(fd, F_SETLK, &l) == 0;
+}
+
+bool answer_file_moved(struct answer_file *f)
+{
+    struct stat st;
+    struct answer_file now = { .use = f->use, .fd = -1, .path = f->path, .torn = f->torn };
+    if (stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+        return false;
+    answer_file_rewind(&now);
+    /* If the path no longer exists or is not a store, keep using the open file. */
+    if (stat(f->path, &st) || !S_ISREG(st.st_mode) || open_fd(&now, 0, NULL) ||
+        answer_file_check(&now, NULL) || answer_file_size(&now) < now.read) {
+        if (now.fd >= 0)
+            close(now.fd);
+        return false;
+    }
+    close(f->fd);
+    *f = now;
+    return true;
+}
+
+int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
+{
+    const struct timespec nap = { .tv_nsec = 1000000 };
+    for (unsigned waited = 0;; waited++) {
+        if (set_lock(f->fd, F_WRLCK)) {
+            if (!answer_file_moved(f)) /* closing the old file has released the lock */
+                return OK;
+        } else if (errno != EACCES && errno != EAGAIN && errno != EINTR) {
+            return io_error(f, "cannot be locked", err);
+        }
+        if (waited >= ms)
+            return err_set(err, ERR_IO, "%s: another process holds the lock", f->path);
+        nanosleep(&nap, NULL);
+    }
+}
+
+void answer_file_unlock(struct answer_file *f)
+{
+    set_lock(f->fd, F_UNLCK);
+}
+
+int answer_file_append(struct answer_file *f, const char *lines, size_t n, struct err *err)
+{
+    uint64_t size = answer_file_size(f);
+    if (!answer_file_write(f->fd, lines, n, (off_t)size))
+        return io_error(f, "cannot write", err);
+    if (f->read == size)
+        f->read += n;
+    return OK;
+}
+
+/* Fill the new file, and put it in the place of f by rename(2). */
+static int fill_and_rename(struct answer_file *made, const struct answer_file *f,
+                           answer_file_fill *fill, void *arg, struct err *err)
+{
+    struct stat st;
+    if (made->fd < 0 || fstat(f->fd, &st) || fchmod(made->fd, st.st_mode & 0777) ||
+        fstat(made->fd, &st))
+        return io_error(made, "cannot write", err);
+    made->dev = st.st_dev;
+    made->ino = st.st_ino;
+    int rc = answer_file_cut(made, err);
+    if (rc == OK)
+        rc = fill(arg, made, err);
+    if (rc == OK && (fsync(made->fd) || rename(made->path, f->path)))
+        rc = io_error(made, "cannot take the store's place", err);
+    return rc;
+}
+
+int answer_file_replace(struct answer_file *f, answer_file_fill *fill, void *arg, struct err *err)
+{
+    size_t room = strlen(f->path) + 32;
+    struct answer_file made = { .use = f->use, .fd = -1, .writable = true, .torn = f->torn };
+    answer_file_rewind(&made);
+    made.path = malloc(room);
+    if (!made.path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", f->path);
+    snprintf(made.path, room, "%s.%ld.new", f->path, (long)getpid());
+    unlink(made.path); /* left by a process that was killed: whoever compacts has the lock */
+    made.fd = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    int rc = fill_and_rename(&made, f, fill, arg, err);
+    if (rc != OK) {
+        if (made.fd >= 0)
+            unlink(made.path);
+        answer_file_close(&made);
+        return rc;
+    }
+    close(f->fd); /* this drops the lock, too */
+    free(made.path);
+    made.path = f->path;
+    *f = made; /* of which all is known */
+    return OK;
+}
