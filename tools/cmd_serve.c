@@ -15,7 +15,7 @@
 #include "tools/command.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/serve_browser.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
 

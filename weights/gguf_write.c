@@ -6,7 +6,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/crc.h"
 #include "weights/gguf_write.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 #include "weights/table.h"
 
 enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 #include "weights/safetensors_write.h"
 #include "weights/table.h"
 

@@ -1,9 +1,7 @@
-#define _XOPEN_SOURCE 700 /* realpath */
 #include "net/answers/answer_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "net/answers/answer_line.h"
 
@@ -102,30 +101,15 @@ static void answer_file_rewind(struct answer_file *f)
     f->skipping = false;
 }
 
-/* Keep a copy of path in f. */
-static int set_path(struct answer_file *f, const char *path, struct err *err)
-{
-    size_t n = strlen(path) + 1;
-    char *copy = malloc(n);
-    if (!copy)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    free(f->path);
-    f->path = memcpy(copy, path, n);
-    return OK;
-}
-
 int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, struct err *err)
 {
-    char real[PATH_MAX];
-    struct stat st;
-    *f = (struct answer_file){ .use = use, .fd = -1 };
+    size_t n = strlen(path) + 1;
+    *f = (struct answer_file){ .use = use, .fd = -1, .path = malloc(n) };
+    if (!f->path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    memcpy(f->path, path, n);
     answer_file_rewind(f);
-    int rc = set_path(f, path, err);
-    if (rc == OK)
-        rc = open_fd(f, O_CREAT, err);
-    if (rc == OK && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, real))
-        rc = set_path(f, real, err); /* a compaction replaces the file and not the link */
-    return rc;
+    return open_fd(f, O_CREAT, err);
 }
 
 void answer_file_close(struct answer_file *f)
@@ -312,45 +296,22 @@ int answer_file_append(struct answer_file *f, const char *lines, size_t n, struc
     return OK;
 }
 
-/* Fill the new file, and put it in the place of f by rename(2). */
-static int fill_and_rename(struct answer_file *made, const struct answer_file *f,
-                           answer_file_fill *fill, void *arg, struct err *err)
+int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to), void *arg,
+                        struct err *err)
 {
-    struct stat st;
-    if (made->fd < 0 || fstat(f->fd, &st) || fchmod(made->fd, st.st_mode & 0777) ||
-        fstat(made->fd, &st))
-        return io_error(made, "cannot write", err);
-    made->dev = st.st_dev;
-    made->ino = st.st_ino;
-    int rc = answer_file_cut(made, err);
-    if (rc == OK)
-        rc = fill(arg, made, err);
-    if (rc == OK && (fsync(made->fd) || rename(made->path, f->path)))
-        rc = io_error(made, "cannot take the store's place", err);
-    return rc;
-}
-
-int answer_file_replace(struct answer_file *f, answer_file_fill *fill, void *arg, struct err *err)
-{
-    size_t room = strlen(f->path) + 32;
-    struct answer_file made = { .use = f->use, .fd = -1, .writable = true, .torn = f->torn };
-    answer_file_rewind(&made);
-    made.path = malloc(room);
-    if (!made.path)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", f->path);
-    snprintf(made.path, room, "%s.%ld.new", f->path, (long)getpid());
-    unlink(made.path); /* left by a process that was killed: whoever compacts has the lock */
-    made.fd = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-    int rc = fill_and_rename(&made, f, fill, arg, err);
-    if (rc != OK) {
-        if (made.fd >= 0)
-            unlink(made.path);
-        answer_file_close(&made);
+    char head[ANSWER_LINE];
+    struct atomic_file made;
+    struct stat old, new;
+    int rc = atomic_file_open(&made, f->path, err);
+    if (rc != OK)
         return rc;
-    }
-    close(f->fd); /* this drops the lock, too */
-    free(made.path);
-    made.path = f->path;
-    *f = made; /* of which all is known */
-    return OK;
+    int fd = fileno(made.f); /* whoever may write the store may write the new one, */
+    if (fstat(f->fd, &old) == 0 && fstat(fd, &new) == 0 && old.st_gid == new.st_gid)
+        (void)!fchmod(fd, old.st_mode & 0777); /* unless that would be another group */
+    fwrite(head, 1, answer_file_head(f->use, head), made.f);
+    fill(arg, made.f);
+    rc = atomic_file_close(&made, true, err);
+    if (rc == OK)
+        answer_file_moved(f); /* closing the old file releases the lock */
+    return rc;
 }

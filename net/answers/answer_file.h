@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct err;
@@ -25,8 +26,8 @@ enum answer_use {
 
 struct answer_file {
     enum answer_use use;
-    int fd;     /* -1 when not open */
-    char *path; /* with symbolic links followed */
+    int fd; /* -1 when not open */
+    char *path;
     bool writable;
     dev_t dev;
     ino_t ino;
@@ -68,11 +69,11 @@ uint64_t answer_file_size(const struct answer_file *f);
 /* Append whole lines, all or none; they count as read if all before are. With the lock, after
  * answer_file_cut. ERR_IO. */
 int answer_file_append(struct answer_file *f, const char *lines, size_t n, struct err *err);
-/* Put a new store in the place of f, beside which it is written (STORE.PROCESS.new): its first
- * line, and what fill appends. With the lock, which success releases. On error f stays as it is and
- * the new file is removed: ERR_IO, ERR_NOMEM, and what fill returns. */
-typedef int answer_file_fill(void *arg, struct answer_file *made, struct err *err);
-int answer_file_replace(struct answer_file *f, answer_file_fill *fill, void *arg, struct err *err);
+/* Put a new store in the place of f (atomic_file.h): its first line, and the lines that fill
+ * writes. With the lock, which success releases; then no line has been read. On error f stays as it
+ * is. ERR_IO, ERR_NOMEM. */
+int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to), void *arg,
+                        struct err *err);
 
 /* Give the line about a torn tail, once. False: there is none. */
 bool answer_file_note(struct answer_file *f, struct err *note);

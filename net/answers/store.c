@@ -71,22 +71,16 @@ static bool refresh(struct store *s)
     return rc == OK;
 }
 
-/* Append the newest answers to the new file of a compaction, in their order. */
-static int store_fill(void *arg, struct answer_file *made, struct err *err)
+/* Write the newest answers to the new file of a compaction, in their order. */
+static void store_fill(void *arg, FILE *to)
 {
     const struct store *s = arg;
-    char lines[WAITING * ANSWER_LINE_STORED];
-    size_t room = (size_t)(s->limit / 2 / ANSWER_LINE_STORED) - 1, n = s->table.n, bytes = 0;
-    int rc = OK;
-    for (size_t i = n > room ? n - room : 0; i < n && rc == OK; i++) {
+    char line[ANSWER_LINE_STORED];
+    size_t room = (size_t)(s->limit / 2 / ANSWER_LINE_STORED) - 1, n = s->table.n;
+    for (size_t i = n > room ? n - room : 0; i < n; i++) {
         const struct answer *a = answer_table_at(&s->table, i);
-        bytes += answer_line_stored(lines + bytes, &a->key, a->id);
-        if (bytes + ANSWER_LINE_STORED <= sizeof(lines) && i + 1 < n)
-            continue;
-        rc = answer_file_append(made, lines, bytes, err);
-        bytes = 0;
+        fwrite(line, 1, answer_line_stored(line, &a->key, a->id), to);
     }
-    return rc;
 }
 
 /* Make room for n more bytes. False: there is no room, or the lock is lost because another file is

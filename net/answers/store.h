@@ -5,9 +5,9 @@
  * as answers. The answers themselves are kept in memory, some 64 bytes each.
  *
  * The file is bounded. A store beyond its limit is compacted: the newest distinct answers, as many
- * as fill half of the limit, go to a new file beside it (FILE.new), which is synced and then takes
- * the old one's name by rename(2). A process killed meanwhile leaves the old file intact. Other
- * processes notice the new file at their next miss or append.
+ * as fill half of the limit, go to a new file that takes the old one's place (atomic_file.h). A
+ * process killed meanwhile leaves the old file intact. Other processes notice the new file at their
+ * next miss or append.
  *
  * Readers see what others have appended at their next miss. One thread at a time. After fork, the
  * child may keep using what it inherited. */

@@ -11,7 +11,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/learn/samples.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 
 enum { PATH = 600, SHOWN = 160 };
 

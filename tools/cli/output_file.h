@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 
 struct output_file {
     const char *path; /* borrowed; NULL: no output, and f is NULL */

@@ -17,7 +17,7 @@
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 #include "weights/find.h"
 
 /* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tools/command.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 #include "weights/weights.h"
 
 /* Delete unfinished files, then end the process as the signal would have done. */

@@ -7,7 +7,7 @@
 #include "model/train/bpe_train.h"
 #include "tools/demo/pretrain_save.h"
 #include "weights/gguf_write.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 #include "weights/quant.h"
 
 enum { ROW_FLOATS = 4, MOSTLY_Q8_0 = 7, Q8_BLOCK = 32, Q8_BYTES = 34 };

@@ -87,10 +87,12 @@ static inline size_t head_size(void)
     return answer_line_store(line);
 }
 
-/* Set made to the name of the file that is to replace the store. */
-static inline void name_made(pid_t pid)
+/* Set made to the i-th name of a file by which a process would replace the store. Always true, for
+ * use in loops. */
+static inline bool name_made(pid_t pid, unsigned i)
 {
-    snprintf(made, sizeof(made), "%s.%ld.new", path, (long)pid);
+    snprintf(made, sizeof(made), "%s.%ld.%u.part", path, (long)pid, i);
+    return true;
 }
 
 /* Make the folder for the test. */

@@ -79,7 +79,7 @@ static void test_killed(void)
             CHECK(has(s, round * 100000 + i)); /* an answer is there once store_put has returned */
         store_close(s);
         CHECK(size_of() <= STORE_LEAST);
-        name_made(pid);
+        name_made(pid, 0);
         unlink(made); /* it may have been killed during a compaction */
     }
     CHECK(unlink(path) == 0);
@@ -102,7 +102,7 @@ static void test_replaced(void)
             const struct timespec nap = { .tv_nsec = 10000000 };
             char bytes[200];
             ssize_t n = (ssize_t)(head_size() + line_of(1));
-            name_made(getpid());
+            name_made(getpid(), 0);
             int fd = open(path, O_RDWR), new = open(made, O_RDWR | O_CREAT | O_TRUNC, 0600);
             if (fd < 0 || fcntl(fd, F_SETLKW, &l) || write(pipes[1], "x", 1) != 1)
                 _exit(1);

@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700 /* S_ISVTX */
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "weights/atomic_file.h"
+#include "kernels/sys/atomic_file.h"
 
 static char folder[] = "/tmp/t_atomic_file_XXXXXX", path[64], name[64];
 static struct err err;

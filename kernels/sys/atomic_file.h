@@ -6,8 +6,8 @@
  * The umask decides about the permissions of a new file, and one that replaces another allows no
  * more than that did. It stays in the old one's group; where that is not allowed, the new group
  * gets no more than all others. Owner and access control list are those of any new file. */
-#ifndef WEIGHTS_ATOMIC_FILE_H
-#define WEIGHTS_ATOMIC_FILE_H
+#ifndef KERNELS_SYS_ATOMIC_FILE_H
+#define KERNELS_SYS_ATOMIC_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>
