@@ -38,6 +38,14 @@ void atomic_file_abandon_all(void)
 
 enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
 
+/* Write the name of the folder of a file. False: it is too long. */
+static bool atomic_file_folder(char folder[TARGET_MAX], const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    int n = slash ? (int)(slash - name) + 1 : 0;
+    return snprintf(folder, TARGET_MAX, "%.*s", n ? n : 1, n ? name : ".") < TARGET_MAX;
+}
+
 /* True for a link that somebody else may have planted: it lies in a folder in which everybody may
  * make files, such as /tmp, and belongs neither to this user nor to the folder's owner. Linux
  * refuses to follow such links if fs.protected_symlinks is set, but only where it follows them. */
@@ -45,13 +53,9 @@ static bool atomic_file_planted(const char *name, const struct stat *link)
 {
     char folder[TARGET_MAX];
     struct stat st;
-    const char *slash = strrchr(name, '/');
-    int n = slash ? (int)(slash - name) + 1 : 0;
-    if (n >= TARGET_MAX)
-        return true;
-    snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? name : ".");
-    return stat(folder, &st) != 0 || ((st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH) &&
-                                      link->st_uid != geteuid() && link->st_uid != st.st_uid);
+    return !atomic_file_folder(folder, name) || stat(folder, &st) != 0 ||
+           ((st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH) && link->st_uid != geteuid() &&
+            link->st_uid != st.st_uid);
 }
 
 /* Return the name that a path leads to after all its symbolic links, in allocated memory. The last
@@ -160,6 +164,18 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
     return code;
 }
 
+/* Let the new name survive a loss of power, where the file system can do that. */
+static void atomic_file_sync_folder(const char *path)
+{
+    char folder[TARGET_MAX];
+    atomic_file_folder(folder, path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)
 {
     int code = OK;
@@ -173,6 +189,8 @@ int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)
         code = err_set(err, ERR_IO, "%s: %s", p->path, strerror(errno));
     if (!commit || code != OK)
         unlink(p->temp);
+    else
+        atomic_file_sync_folder(p->path);
     free(p->path);
     if (!p->listed || atomic_file_swap(p->temp, NULL)) /* otherwise a signal handler is using it */
         free(p->temp);

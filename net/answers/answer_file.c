@@ -291,8 +291,10 @@ int answer_file_append(struct answer_file *f, const char *lines, size_t n, struc
     uint64_t size = answer_file_size(f);
     if (!answer_file_write(f->fd, lines, n, (off_t)size))
         return io_error(f, "cannot write", err);
-    if (f->read == size)
+    if (f->read == size) {
         f->read += n;
+        f->skipping = false;
+    }
     return OK;
 }
 
@@ -311,7 +313,7 @@ int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to)
     fwrite(head, 1, answer_file_head(f->use, head), made.f);
     fill(arg, made.f);
     rc = atomic_file_close(&made, true, err);
-    if (rc == OK)
-        answer_file_moved(f); /* closing the old file releases the lock */
+    if (rc == OK && !answer_file_moved(f)) /* closing the old file releases the lock */
+        rc = err_set(err, ERR_IO, "%s: the compacted file cannot be opened", f->path);
     return rc;
 }

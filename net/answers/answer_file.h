@@ -70,8 +70,8 @@ uint64_t answer_file_size(const struct answer_file *f);
  * answer_file_cut. ERR_IO. */
 int answer_file_append(struct answer_file *f, const char *lines, size_t n, struct err *err);
 /* Put a new store in the place of f (atomic_file.h): its first line, and the lines that fill
- * writes. With the lock, which success releases; then no line has been read. On error f stays as it
- * is. ERR_IO, ERR_NOMEM. */
+ * writes. With the lock, which success releases; then no line has been read. On error the old file
+ * stays open. ERR_IO, ERR_NOMEM. */
 int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to), void *arg,
                         struct err *err);
 

@@ -14,8 +14,8 @@ static const char *const origins[] = { NULL, "call", "memo", "store", "audit" };
 static const char *const faults[] = { "net", "remote", "text" };
 static const int fault_codes[] = { ERR_NET, ERR_REMOTE, ERR_TEXT };
 
-void answer_server_set(struct answer_server *s, const char *model, const char *api,
-                       uint64_t tokenizer)
+void answer_line_set_server(struct answer_server *s, const char *model, const char *api,
+                            uint64_t tokenizer)
 {
     json_input_line(s->model, sizeof(s->model), model, strlen(model));
     json_input_line(s->api, sizeof(s->api), api, strlen(api));
@@ -146,7 +146,7 @@ int answer_line_read_server(struct answer_server *out, const char *p, size_t n, 
     else if (!known || !prefix_key_parse(&k, hex, 32))
         rc = bad_member("tokenizer", "16 hexadecimal digits", print, err);
     else
-        answer_server_set(out, json_string_value(model), json_string_value(api), k.lo);
+        answer_line_set_server(out, json_string_value(model), json_string_value(api), k.lo);
     json_decref(root);
     return rc;
 }

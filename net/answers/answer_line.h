@@ -33,8 +33,8 @@ struct answer_server {
     uint64_t tokenizer; /* fingerprint */
 };
 
-void answer_server_set(struct answer_server *s, const char *model, const char *api,
-                       uint64_t tokenizer);
+void answer_line_set_server(struct answer_server *s, const char *model, const char *api,
+                            uint64_t tokenizer);
 
 /* Write a line with checksum and LF, and return its length. */
 size_t answer_line_store(char line[ANSWER_LINE]);

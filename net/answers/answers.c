@@ -91,7 +91,7 @@ static int set_server(struct answers *c, const char *model, const char *api, str
     struct answer_server s;
     if (!model)
         return OK;
-    answer_server_set(&s, model, api ? api : "", c->tokenizer);
+    answer_line_set_server(&s, model, api ? api : "", c->tokenizer);
     if (c->named)
         return strcmp(c->server.model, s.model) == 0
                    ? OK

@@ -60,14 +60,23 @@ static int store_take(void *arg, size_t number, const char *p, size_t n, struct 
     return OK;
 }
 
-/* Read what was appended since the last call; of a file far beyond the limit, only the end. False:
- * out of memory or a read error, so not all is known. */
+/* Read what was appended since the last call; of a file far beyond the limit, only the end. What
+ * waits will stand behind it, so it counts again. False: out of memory or a read error, so not all
+ * is known. */
 static bool refresh(struct store *s)
 {
     struct err err;
+    uint64_t before = s->file.read;
     int rc = answer_file_read(&s->file, s->limit, store_take, s, &err);
     if (rc != OK)
         trouble(s, &err);
+    if (s->file.read == before)
+        return rc == OK;
+    for (const char *p = s->waiting; p < s->waiting + s->bytes;) {
+        size_t n = strcspn(p, "\n");
+        store_take(s, 0, p, n, &err); /* needs no memory: the table has its key */
+        p += n + 1;
+    }
     return rc == OK;
 }
 
@@ -83,17 +92,19 @@ static void store_fill(void *arg, FILE *to)
     }
 }
 
-/* Make room for n more bytes. False: there is no room, or the lock is lost because another file is
- * open now. Call with the file locked. */
+/* Make room for n more bytes. False: there is no room; or a new file with all that waited is open
+ * now, and the lock is lost. Call with the file locked. */
 static bool store_make_room(struct store *s, size_t n)
 {
     struct err err;
     if (answer_file_size(&s->file) + n <= s->limit)
         return true;
-    if (!refresh(s))
+    if (!refresh(s)) {
         err_set(&err, ERR_IO, "%s: cannot be compacted: not all of it could be read", s->file.path);
-    else if (answer_file_replace(&s->file, store_fill, s, &err) == OK)
+    } else if (answer_file_replace(&s->file, store_fill, s, &err) == OK) {
+        s->nwaiting = s->bytes = 0; /* they were in the table, and so are in the new file */
         return false;
+    }
     s->full = true;
     trouble(s, &err);
     return false;
@@ -116,18 +127,16 @@ static bool take_lock(struct store *s, unsigned ms)
 static void store_flush(struct store *s, unsigned ms)
 {
     struct err err;
-    for (int again = 0; again < 2; again++) { /* a second time after a compaction */
-        if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
-            return;
-        refresh(s);
-        if (store_make_room(s, s->bytes)) {
-            if (answer_file_append(&s->file, s->waiting, s->bytes, &err) == OK)
-                s->nwaiting = s->bytes = 0;
-            else
-                trouble(s, &err);
-        }
-        answer_file_unlock(&s->file);
+    if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
+        return;
+    refresh(s);
+    if (store_make_room(s, s->bytes)) {
+        if (answer_file_append(&s->file, s->waiting, s->bytes, &err) == OK)
+            s->nwaiting = s->bytes = 0;
+        else
+            trouble(s, &err);
     }
+    answer_file_unlock(&s->file);
 }
 
 /* Open the file and read it; compact it if it is beyond the limit. */

@@ -58,7 +58,7 @@ static const struct answer *get(struct record *r, const uint32_t *at, size_t n)
 static int begin(struct record *r, const char *model, const char *api)
 {
     struct answer_server s;
-    answer_server_set(&s, model, api, 0x1234);
+    answer_line_set_server(&s, model, api, 0x1234);
     return record_begin(r, &s, &err);
 }
 

@@ -72,6 +72,13 @@ static void test_text(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Another process appends n bytes. */
+static void append(const char *p, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_APPEND);
+    CHECK(fd >= 0 && write(fd, p, n) == (ssize_t)n && close(fd) == 0);
+}
+
 /* A file torn at every byte keeps its whole lines. */
 static void test_torn(void)
 {
@@ -108,6 +115,15 @@ static void test_torn(void)
     spill(path, "", 0);
     put(s, 79);
     CHECK(has(s, 79) && size_of() == head_size() + line_of(79));
+    /* Or appends damage without an end, which is ended; the next line counts. */
+    static char damage[ANSWER_LINE + 2];
+    memset(damage, 'x', sizeof(damage));
+    append(damage, sizeof(damage));
+    CHECK(!has(s, 81));
+    put(s, 80);
+    struct prefix_key k = key_of(82);
+    append(damage, answer_line_stored(damage, &k, id_of(82)));
+    CHECK(has(s, 80) && has(s, 82));
     store_close(s);
     CHECK(unlink(path) == 0);
 }
@@ -242,14 +258,26 @@ static bool alone(void)
     return n == 1;
 }
 
+/* The file ends with answer i, and has it once. */
+static bool ends_once(uint32_t i)
+{
+    static char bytes[STORE_LEAST + 1];
+    char line[ANSWER_LINE_STORED + 1];
+    struct prefix_key k = key_of(i);
+    size_t size = slurp(path, bytes, STORE_LEAST), n = answer_line_stored(line, &k, id_of(i));
+    bytes[size] = line[n] = 0;
+    return size > n && strstr(bytes, line) == bytes + size - n;
+}
+
 /* The newest answers stay, the limit holds, and others notice the new file. */
 static void test_compaction(void)
 {
     struct store *s = must_open(), *reader;
     CHECK(store_open(&reader, path, STORE_LEAST, &err) == OK);
     for (uint32_t i = 0; i < 7000; i++) {
+        size_t before = size_of();
         put(s, i);
-        CHECK(size_of() <= STORE_LEAST);
+        CHECK(size_of() <= STORE_LEAST && (size_of() > before || ends_once(i)));
         CHECK(has(s, i) && (i < 400 || has(s, i - 400)));
         if (i % 100 == 0)
             CHECK(has(reader, i));

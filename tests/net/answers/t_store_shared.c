@@ -153,12 +153,19 @@ static void test_held(void)
     CHECK(store_note(s, &note) && strstr(note.msg, "holds the lock"));
     CHECK(store_note(s, &note) && strstr(note.msg, "44 answers could not be kept"));
     CHECK(size_of() == head_size());
+    /* Its answer to the same prefix does not replace one that waits, and will stand behind it. */
+    char line[ANSWER_LINE_STORED];
+    struct prefix_key k = key_of(7);
+    ssize_t n = (ssize_t)answer_line_stored(line, &k, 5);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    CHECK(fd >= 0 && write(fd, line, (size_t)n) == n && close(fd) == 0);
+    CHECK(!has(s, 300) && has(s, 7));
     CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
     close(pipes[0]);
     close(pipes[1]);
     store_close(s);
     s = must_open();
-    CHECK(has(s, 0) && has(s, 255) && !has(s, 256));
+    CHECK(has(s, 0) && has(s, 7) && has(s, 255) && !has(s, 256));
     store_close(s);
     CHECK(unlink(path) == 0);
 }
