@@ -119,6 +119,11 @@ gap=$(results=$dir percent '%.1f' real gain form=this policy=always score=citer)
 closed=$(results=$dir percent '%.0f' real pgr form=this policy=position score=citer)
 low=$(results=$dir percent '%.0f' real pgr_low form=this policy=position score=citer)
 high=$(results=$dir percent '%.0f' real pgr_high form=this policy=position score=citer)
+whole() { # POLICY: right answers in form reason
+    results=$dir percent '%.1f %%' real accuracy form=this policy="$1" score=citer
+}
+says . "small model is right in $(whole never), the large one in $(whole always)"
+says . "is right in $(whole slot): where an answer is a letter"
 says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
