@@ -37,31 +37,13 @@ int bench_begin(const struct command *cmd, int argc, char **argv, int most, int 
     return rc == OK ? -1 : command_fail(cmd->name, rc, &err);
 }
 
-/* Parse a list that must hold one number. */
-static int cmd_bench_one(size_t *out, const char *option, const char *text, struct err *err)
-{
-    struct bench_list list;
-    int rc = bench_list(&list, option, text, err);
-    if (!rc && list.n != 1)
-        rc = err_set(err, ERR_ARG, "%s: expected one number, found %s", option, text);
-    *out = rc ? 0 : list.at[0];
-    return rc;
-}
-
-int bench_lengths(const char *prompt, const char *tokens, struct err *err)
-{
-    const char *p = bench_model_opts.prompt, *n = bench_model_opts.gen;
-    int rc = cmd_bench_one(&bench_opts.prompt, "-p", p ? p : prompt, err);
-    return rc ? rc : cmd_bench_one(&bench_opts.tokens, "-n", n ? n : tokens, err);
-}
-
 int bench_threads_of(bool many, struct err *err)
 {
-    size_t one;
-    if (!bench_threads)
-        return OK;
-    int rc = bench_list(&bench_model_opts.threads, "-t", bench_threads, err);
-    return rc || many ? rc : cmd_bench_one(&one, "-t", bench_threads, err);
+    struct bench_list *threads = &bench_model_opts.threads;
+    int rc = bench_threads ? bench_list(threads, "-t", bench_threads, err) : OK;
+    if (rc == OK && !many && threads->n > 1)
+        rc = err_set(err, ERR_ARG, "-t: expected one number, found %s", bench_threads);
+    return rc;
 }
 
 static const struct option_group limits_options = {

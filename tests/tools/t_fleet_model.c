@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "kernels/sys/base.h"
+#include "tests/tools/long_text.h"
 #include "tests/support/test.h"
 #include "tools/cli/setup.h"
-#include "tools/clock/ahead_model.h"
 #include "tools/clock/fleet_model.h"
 
 /* Prints both values where they differ by more than this share. */
@@ -109,7 +109,7 @@ static void test_ahead(void)
             h.routed = 0.1 * (double)i;
             struct fleet_load load = run(&h, &s, 1);
             near("time per token", load.answer_ms / (double)h.tokens,
-                 ahead_model_expected(10, h.routed, 0.7, 75, h.ahead), 0.015);
+                 long_text(10, h.routed, 0.7, 75, h.ahead), 0.015);
             near("calls", load.calls / load.answers, h.routed * (double)h.tokens, 0.02);
         }
 }

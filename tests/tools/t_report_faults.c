@@ -16,11 +16,10 @@
 #include "tests/support/torture.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
-#include "tools/bench/bench_route.h"
 #include "tools/bench/read_probe.h"
+#include "tools/bench/route_report.h"
 #include "tools/cli/setup.h"
 #include "tools/info/info.h"
-#include "tools/paper_table.h"
 #include "weights/weights.h"
 
 static const char *form;
@@ -87,30 +86,19 @@ static int report_memory(void)
     return bench_memory(&o, &m, &err);
 }
 
-static const struct bench_route_setting setting = {
-    .model = "tiny", .prompt = 4, .tokens = 8, .repeat = 2
-};
+static const struct route_setting setting = { .model = "tiny", .prompt = 4, .tokens = 8 };
 
 static int report_route(void)
 {
-    double samples[] = { 1, 2 };
-    const struct bench_route_row rows[] = {
-        { .share = 0.5, .samples = samples, .hidden = (double)NAN },
-        { .share = 0.7, .samples = samples }
-    };
-    return route_report(form, &setting, rows, 2, &err);
+    const struct route_row rows[] = { { .share = 0.5 }, { .share = 0.7 } };
+    return route_report_rows(form, &setting, rows, 2, &err);
 }
 
 static int report_ways(void)
 {
-    const struct bench_route_way ways[] = { { .name = "default", .s = 1 },
-                                            { .name = "in step", .s = 2 } };
+    const struct route_way ways[] = { { .name = "default", .s = 1 },
+                                      { .name = "in step", .s = 2 } };
     return route_report_ways(form, &setting, ways, 2, &err);
-}
-
-static int report_paper(void)
-{
-    return route_report_paper(form, &setting, paper_rows, &err);
 }
 
 static int report_info(void)
@@ -182,7 +170,6 @@ int main(void)
     check_report("memory", report_memory);
     check_report("route", report_route);
     check_report("ways", report_ways);
-    check_report("paper", report_paper);
     check_report("info", report_info);
     weights_close(source.w);
     model_close(engine.model);

@@ -258,8 +258,7 @@ real() {
 
 # Rows of a program that does not end well do not count.
 dies='mizzle() { "$MIZZLE" "$@"; return 137; }'
-for bad in "fleet fleet_sizes cache --devices 1" "memory memory_rows qwen2.5-0.5b" \
-    "paper paper_printed"; do
+for bad in "fleet fleet_sizes cache --devices 1" "memory memory_rows qwen2.5-0.5b"; do
     real "${bad%% *}" "$dies" "jobs() { job ${bad#* }; }"
     run 1 "${bad%% *}"
     says '(status 137)'

@@ -8,9 +8,7 @@
 #include "kernels/sys/os.h"
 #include "model/session.h"
 
-struct engine;
 struct err;
-struct option_group;
 struct pool;
 struct read_level;
 
@@ -21,10 +19,6 @@ struct bench_options {
     size_t repeat;
     const char *only; /* kernels: one operation; NULL: all */
     const char *plot; /* path of the picture, or NULL */
-    /* route: */
-    size_t prompt, tokens; /* -p, -n */
-    const char *model;     /* display name of the model */
-    enum kvcache kv;
 };
 
 /* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
@@ -76,11 +70,5 @@ int bench_kernels(const struct bench_options *o, struct err *err);
 
 /* Run `mizzle bench limits`; threads 0: all processors. */
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err);
-
-/* Run `mizzle bench route` on this engine, whose tokenizer is not used. */
-int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
-extern const struct option_group bench_route_opts;
-/* Return how many samples it takes unless told: 3 with --as-paper, else 1. */
-size_t bench_route_repeat(void);
 
 #endif

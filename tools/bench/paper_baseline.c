@@ -235,11 +235,8 @@ static int paper_baseline_answer(struct writer *w)
     struct traffic opening = w->http ? http_traffic(w->http) : (struct traffic){ 0 };
     uint64_t start = os_now_ns();
     session_rewind(w->p->session, 0);
-    for (size_t i = 0; i < w->p->tokens && rc == OK; i++) {
+    for (size_t i = 0; i < w->p->tokens && rc == OK; i++)
         rc = write_token(w, i);
-        if (!i)
-            w->cost->ttft_ms = paper_baseline_ms_since(start);
-    }
     w->cost->ms = paper_baseline_ms_since(start);
     hang_up(w);
     w->cost->up -= opening.bytes_up;

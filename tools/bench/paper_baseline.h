@@ -34,7 +34,6 @@ struct paper_baseline {
 
 struct paper_baseline_cost {
     double ms, edge_ms, cloud_ms; /* for the answer, prompt included */
-    double ttft_ms;               /* to its first token */
     size_t calls;
     uint64_t up, down; /* bytes, headers included */
     uint64_t text;     /* hash of the answer's ids (scripted_cloud_hash) */

@@ -14,7 +14,7 @@
 #include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
 
-enum { FOR_ID = 1, FOR_NEXT = 2, TEN = 10, SEEDS = 1000 };
+enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
 
 uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id)
 {
@@ -46,8 +46,7 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
         nanosleep(&step, NULL);
     if (n >= t->prompt && n - t->prompt < t->n) {
         const struct bench_answer *a = &t->answers[n - t->prompt];
-        bool asked = t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED;
-        if (a->prefix == prefix && (asked || rand_unit(prefix, FOR_NEXT) < t->agree_next))
+        if (a->prefix == prefix)
             return a->id;
     }
     return any_id(t, prefix);

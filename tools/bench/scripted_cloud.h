@@ -1,6 +1,6 @@
 /* scripted_cloud.h - a cloud for benchmarks that costs no processor time: for a given share of the
  * prefixes it answers with the edge's own guess, for the others with another token. A call for more
- * tokens continues with the text, a given share of whose tokens it knows.
+ * tokens continues with the text.
  *
  * The prefix decides which: of each ten routed tokens of a text, as many agree as the share says,
  * and a hash of the first one's prefix shuffles them. So even a short text has the requested share.
@@ -27,9 +27,8 @@ struct bench_answer {
 };
 
 struct scripted_cloud {
-    double agree;      /* share of routed tokens that agree */
-    double agree_next; /* share of the other tokens that it knows */
-    unsigned step_ms;  /* time per token of the cloud */
+    double agree;     /* share of routed tokens that agree */
+    unsigned step_ms; /* time per token of the cloud */
     size_t vocab;
     size_t prompt, n;             /* tokens of prompt and answer */
     struct bench_answer *answers; /* [n] */

@@ -7,7 +7,7 @@
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 
-/* The values of the options; -p, -n, -d and -t are text until they are needed. */
+/* The values of the options; lists of numbers are text until they are needed. */
 extern struct bench_options bench_opts;
 extern struct bench_model_options bench_model_opts;
 extern const char *bench_threads;
@@ -58,9 +58,6 @@ extern const char *bench_threads;
 int bench_begin(const struct command *cmd, int argc, char **argv, int most, int *nargs,
                 size_t repeat);
 
-/* Set bench_opts.prompt and .tokens to -p and -n, single numbers, or if not given to these.
- * ERR_ARG. */
-int bench_lengths(const char *prompt, const char *tokens, struct err *err);
 /* Set bench_model_opts.threads to -t; many: it may be a list. ERR_ARG. */
 int bench_threads_of(bool many, struct err *err);
 

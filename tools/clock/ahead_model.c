@@ -1,11 +1,6 @@
 #include "tools/clock/ahead_model.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
-
-#include "kernels/math.h"
-
-enum { LONG_TEXT = 1 << 20 };
 
 /* State of the event model: the requests in flight are a ring of `out` calls from `oldest` on. */
 struct window {
@@ -116,17 +111,4 @@ size_t ahead_model_decisions(double *at, const unsigned char *marks, const doubl
     struct window w = { .marks = marks, .calls = calls, .at = at, .n = n, .t = t };
     ahead_model_write(&w, ahead);
     return w.wasted;
-}
-
-double ahead_model_expected(double t, double routed, double agree, double latency, size_t ahead)
-{
-    unsigned char *marks = calloc(LONG_TEXT, 1);
-    if (!marks)
-        return 0;
-    for (size_t i = 0; i < LONG_TEXT; i++)
-        marks[i] = (unsigned char)((rand_unit(1, i) < routed ? AHEAD_MODEL_ROUTED : 0) |
-                                   (rand_unit(2, i) < agree ? AHEAD_MODEL_AGREES : 0));
-    double ms = ahead_model_text(marks, LONG_TEXT, t, latency, ahead, NULL);
-    free(marks);
-    return ms;
 }

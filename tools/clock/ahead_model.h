@@ -30,8 +30,4 @@ double ahead_model_text(const unsigned char *marks, size_t n, double t, double l
 size_t ahead_model_decisions(double *at, const unsigned char *marks, const double *calls, size_t n,
                              double t, size_t ahead);
 
-/* Return the value of ahead_model_text for a long text with random marks, which is the expected
- * value; 0 if there is no memory. */
-double ahead_model_expected(double t, double routed, double agree, double latency, size_t ahead);
-
 #endif

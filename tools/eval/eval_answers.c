@@ -18,7 +18,7 @@
 #include "tools/eval/eval_plan.h"
 #include "tools/eval/eval_print.h"
 #include "tools/eval/eval_run.h"
-#include "tools/paper_table.h"
+#include "tools/eval/paper_table.h"
 #include "tools/stand_in/routed.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
@@ -212,7 +212,7 @@ static int answers_baselines(struct answers_run *m, struct err *err)
 static float answers_given(const struct answers_run *m, const struct eval_entry *e, size_t i)
 {
     const struct router *router = e->router ? e->router : m->asking.routing.router;
-    float given = m->plan.paper ? (float)paper_rows[i].threshold : route_options.threshold;
+    float given = m->plan.paper ? (float)paper_thresholds[i] : route_options.threshold;
     if (m->plan.ntargets)
         return NAN;
     if (!isnan(given) || !policy_reads_router(e->policy))

@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "tools/run/audit_line.h"
 #include "tools/cli/output_file.h"
-#include "tools/paper_table.h"
+#include "tools/eval/paper_table.h"
 
 enum { FIELDS = 112, VALUE = 264 };
 

@@ -1,15 +1,19 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # paper - Table 1 of the paper (She et al., arXiv 2504.07878): its printed rows; the demo pair with
-# the times of the paper's devices, at its thresholds and at its shares; the shape of Qwen2.5-0.5B
-# on this machine.
-PAPER_COLUMNS=threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s
-HEADER=way,$PAPER_COLUMNS
-MEASURED=way,$PAPER_COLUMNS,paper_routed,paper_overall_s,date,processor
+# the times of the paper's devices, at its thresholds and at its shares.
+HEADER=way,threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s
 
-paper_printed() { # measures next to nothing: the printed rows stand beside it
-    printed=threshold,paper_routed,paper_edge_s,paper_ttft_s,paper_tbt_s,paper_cloud_s
-    tabulate "way=printed,$printed,paper_overall_s" \
-        bench route --table paper -p 1 -n 2 -L 0 --cloud-ms 0 --trips 0 -t 1 -o csv
+paper_printed() {
+    cat <<'END'
+printed,0.40,0,28.19,0.67,0.28,0.00,28.14
+printed,0.50,0,28.10,0.50,0.28,0.00,28.15
+printed,0.60,1,28.40,0.45,0.28,0.94,28.40
+printed,0.70,14,28.04,0.34,0.33,11.97,40.06
+printed,0.72,17,27.58,0.46,0.33,13.43,41.30
+printed,0.76,38,27.59,0.41,0.45,34.00,61.65
+printed,0.80,65,28.02,0.47,0.80,58.23,86.32
+printed,0.90,76,28.20,0.49,1.18,72.76,101.05
+END
 }
 
 paper_rows() { # WAY OPTIONS...: the rows of eval's table, between its head and its notes
@@ -31,18 +35,6 @@ jobs() {
     job paper_rows "ahead 4" --ahead 4 --sweep 0:0.76:5 --questions 24
 }
 CHECKED='1 2'
-
-paper_measured() { # WAY OPTIONS...: 50 tokens, half as many as the paper's, to save time
-    way=$1
-    shift
-    about="date=$(today),processor=$(processor)"
-    tabulate "way=$way,$PAPER_COLUMNS,paper_routed,paper_overall_s,$about" \
-        bench route --table paper --shape qwen2.5-0.5b -L 170 -n 50 -o csv "$@"
-}
-
-measures() {
-    job paper_measured "in step" --ahead 0
-}
 
 paper_last() { # WAY COLUMN-NUMBER: from the last row of a way, rounded
     awk -F, -v way="$1" -v column="$2" '

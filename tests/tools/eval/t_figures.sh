@@ -146,7 +146,6 @@ Labels|85.5|the same
 Labels|1024|a width that was tried
 Labels|7.5|share of tokens that are facts (t_world_places)
 Labels|3,000|questions of a training that the table does not hold
-Paper|20|ms of computing in the server
 LIST
 
 # Print the tables and scripts of a section, which is on stdin.
