@@ -58,13 +58,15 @@ awk -v core=$core -v serve=$serve '
         exit bad
     }' $(echo "$sources" | grep -v '^tests/') $(find kernels weights model net router tools -name '*.inc' -o -name '*.def') || bad=1
 
-# Generated tables may be as long as they must.
+# Generated tables may be as long as they must; the decoding loop is one thing in one file.
 for f in $sources; do
+    most=500
     case $f in
     model/text/unicode_*_table.c) continue ;;
+    router/decode/step.c) most=800 ;;
     esac
     lines=$(wc -l <"$f")
-    [ "$lines" -le 500 ] || { echo "$f: $lines lines, at most 500" && bad=1; }
+    [ "$lines" -le $most ] || { echo "$f: $lines lines, at most $most" && bad=1; }
 done
 
 # A folder can be taken in at a glance.

@@ -348,6 +348,12 @@ uint64_t os_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void os_nap(uint64_t ns)
+{
+    const uint64_t second = 1000000000;
+    nanosleep(&(struct timespec){ (time_t)(ns / second), (long)(ns % second) }, NULL);
+}
+
 bool os_cond_open(pthread_cond_t *c)
 {
 #if defined(__APPLE__)

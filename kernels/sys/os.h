@@ -41,6 +41,8 @@ void os_dontneed(const void *p, size_t size);
 
 /* Return the monotonic clock in nanoseconds. */
 uint64_t os_now_ns(void);
+/* Sleep for so long, or until a signal. */
+void os_nap(uint64_t ns);
 
 /* Counters cover the thread that opened them and those that it starts later, in user code alone.
  * Those down to OS_TLB_MISSES are counted by the processor, the others (time on a processor, page

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "net/answers/answer_line.h"
 
 enum { HEAD = 64 };
@@ -267,7 +267,6 @@ bool answer_file_moved(struct answer_file *f)
 
 int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
 {
-    const struct timespec nap = { .tv_nsec = 1000000 };
     for (unsigned waited = 0;; waited++) {
         if (set_lock(f->fd, F_WRLCK)) {
             if (!answer_file_moved(f)) /* closing the old file has released the lock */
@@ -277,7 +276,7 @@ int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
         }
         if (waited >= ms)
             return err_set(err, ERR_IO, "%s: another process holds the lock", f->path);
-        nanosleep(&nap, NULL);
+        os_nap(1000000);
     }
 }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
 #include "net/http/http.h"
 
@@ -438,9 +438,8 @@ struct http_try *http_ended(struct http *h)
 
 void http_wait(struct http *h, int ms)
 {
-    const struct timespec nap = { .tv_nsec = 10000000 };
     if (curl_multi_poll(h->multi, NULL, 0, ms, NULL) && ms)
-        nanosleep(&nap, NULL); /* it returned at once: avoid a busy loop */
+        os_nap(10000000); /* it returned at once: avoid a busy loop */
 }
 
 void http_wake(struct http *h)

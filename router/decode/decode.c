@@ -1,7 +1,6 @@
 #include "router/decode/decode.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
@@ -18,16 +17,6 @@ const char *finish_name(enum finish f)
 {
     static const char *const names[] = { "eos", "length", "stop", "error" };
     return names[f];
-}
-
-/* Sleep until then, or until a signal. */
-static void decode_rest(uint64_t until)
-{
-    uint64_t now = os_now_ns();
-    uint64_t ns = until > now ? until - now : 0;
-    const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-    if (ns)
-        nanosleep(&t, NULL);
 }
 
 /* The one text of decode_run. */
@@ -49,8 +38,9 @@ static void decode_evaluate(struct decode *d)
     if (d->o->reading && d->n > BATCH_ROWS)
         d->n = BATCH_ROWS;
     int rc = session_eval(d->text->session, ids, d->n, d->o->stop, &err);
-    if (d->o->step_ns)
-        decode_rest(clock + d->o->step_ns);
+    uint64_t took = os_now_ns() - clock;
+    if (took < d->o->step_ns)
+        os_nap(d->o->step_ns - took);
     if (rc == OK)
         step_give_rows(d->step, d->n);
     else

@@ -1,10 +1,10 @@
-/* step.c - the loop, step_next; what it wants and is given; the beginning and the end of a text. */
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+/* step.c - the loop. step_next, at the end, decides what can be decided (step_decide_ready), then
+ * writes on (step_advance), until something is wanted. What stands beside it and is asked by it:
+ * verdicts (step_verdict.c), drafts (step_draft.c), the audit (step_audit.c), and the beginning and
+ * end of a text (step_open.c). */
+#include <math.h>
 
 #include "kernels/sys/os.h"
-#include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
@@ -21,8 +21,9 @@ double step_lap(uint64_t *since)
     return ms;
 }
 
-void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
-               uint64_t since, enum gate_reason reason)
+/* Tell the caller's hook. */
+static void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
+                      uint64_t since, enum gate_reason reason)
 {
     static const struct traffic none = { 0 };
     const uint64_t now = os_now_ns();
@@ -36,6 +37,31 @@ void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, siz
     if (s->o->event)
         s->o->event(s->o->arg, &e);
 }
+
+const uint32_t *step_text_ids(const struct step *s)
+{
+    return s->lazy ? s->lazy : session_ids(s->text.session);
+}
+
+bool step_is_lazy(const struct step *s)
+{
+    return s->lazy != NULL;
+}
+
+bool step_is_last(const struct step *s, uint32_t id)
+{
+    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
+{
+    const struct tokenizer *tok = s->text.tok;
+    size_t n, at, length;
+    const char *bytes = tokenizer_bytes(tok, id, &n);
+    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
+}
+
+/* What is wanted. */
 
 /* Say what is wanted. */
 static void step_wants(struct step *s, enum step_want want)
@@ -54,24 +80,13 @@ static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, siz
     step_wants(s, STEP_ROWS);
 }
 
-const uint32_t *step_text_ids(const struct step *s)
-{
-    return s->lazy ? s->lazy : session_ids(s->text.session);
-}
-
-bool step_is_lazy(const struct step *s)
-{
-    return s->lazy != NULL;
-}
-
 /* True when a score needs what the head gives, beside the hidden state. */
 static bool step_reads_features(const struct step *s)
 {
     return policy_reads_network(s->o->policy) && router_reads_features(s->text.router);
 }
 
-/* Return how many of the first `most` ids of the text the session has. */
-static size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
+size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
 {
     const uint32_t *have = session_ids(s->text.session);
     size_t shared = 0, length = session_length(s->text.session);
@@ -133,7 +148,8 @@ static void step_want_of(struct step *s, size_t at, enum step_want want)
     step_wants(s, want);
 }
 
-bool step_pick(struct step *s, size_t at, struct decode_token *t)
+/* Find the local model's own token after the prefix of `at` ids. False: it is wanted. */
+static bool step_pick(struct step *s, size_t at, struct decode_token *t)
 {
     const struct view_row *row = view_row(&s->view, at);
     if (!row || !row->picked) {
@@ -145,7 +161,8 @@ bool step_pick(struct step *s, size_t at, struct decode_token *t)
     return true;
 }
 
-const struct view_row *step_score(struct step *s, size_t at)
+/* Find what is known of the token there, its score among it. NULL: it is wanted. */
+static const struct view_row *step_score(struct step *s, size_t at)
 {
     const struct view_row *row = view_row(&s->view, at);
     if (row && row->scored)
@@ -155,20 +172,8 @@ const struct view_row *step_score(struct step *s, size_t at)
     return NULL;
 }
 
-bool step_is_last(const struct step *s, uint32_t id)
-{
-    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
-}
-
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
-{
-    const struct tokenizer *tok = s->text.tok;
-    size_t n, at, length;
-    const char *bytes = tokenizer_bytes(tok, id, &n);
-    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
-}
-
-void step_append(struct step *s)
+/* Want the newest token to be evaluated, unless it has been. */
+static void step_append(struct step *s)
 {
     if (s->lazy) {
         s->lazy[s->view.length++] = s->last;
@@ -186,6 +191,458 @@ void step_append(struct step *s)
     step_want_rows(s, s->view.length, s->some, 1 + drafted);
     s->drafted = drafted;
 }
+
+/* The cloud: what is known, a request, its answer. */
+
+/* Look the token up without a call. */
+static enum origin step_ask_known(const struct step *s, size_t n, uint32_t *id)
+{
+    const struct cloud_port *c = s->cloud;
+    enum origin from = c ? c->known(c->arg, step_text_ids(s), n, id) : ORIGIN_NONE;
+    return from != ORIGIN_NONE && *id < s->size ? from : ORIGIN_NONE;
+}
+
+/* Find the ways in which the token may be requested. Bodies are measured only when a limit counts
+ * them. */
+static void step_find_ways(struct step *s, struct ahead_token *e)
+{
+    const struct cloud_port *c = s->cloud;
+    for (size_t i = 0; i < 2; i++) {
+        struct caps_call *w = &e->ways[i];
+        size_t tokens = i ? 1 : c->tokens(c->arg);
+        if (w->tokens == tokens && w->bytes)
+            continue; /* done before, and nothing has changed */
+        *w = (struct caps_call){ .n = e->at, .tokens = tokens };
+        if (i && e->ways[0].tokens == 1)
+            *w = e->ways[0];
+        else if (gate_counts_bytes(s->gate)) /* waits for a server that is not known yet */
+            w->bytes = c->bytes(c->arg, step_text_ids(s), e->at, tokens);
+    }
+}
+
+/* Request it in e->way; returns the port's errors. */
+static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
+{
+    size_t tokens = e->ways[e->way].tokens;
+    e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
+    int rc =
+        s->cloud->ask(s->cloud->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    if (rc != OK) {
+        e->call = NULL;
+        return rc;
+    }
+    s->stats->calls++;
+    ahead_asked(&s->ahead);
+    step_tell(s, DECODE_ASKED, e->at, tokens, 0, GATE_OPEN);
+    return OK;
+}
+
+/* Decide whether the text's own patterns or limits keep the cloud's token out. They come before
+ * what is known without a call, which depends on what other texts have asked. */
+static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
+{
+    uint64_t limit = s->o->cloud_limit;
+    if (!step_may_route(s, s->stats->cloud, e->at)) {
+        err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
+                100 * (double)s->o->max_routed);
+        return GATE_CAPPED;
+    }
+    if (e->own) {
+        err_set(&s->fault, OK, "the text holds a private span");
+        return GATE_PRIVATE;
+    }
+    if (!limit || s->stats->cloud + 1 < limit)
+        return GATE_OPEN;
+    err_set(&s->fault, OK, "the limit on cloud tokens of this text is reached");
+    return GATE_CAPPED;
+}
+
+/* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
+ * requested, or the gate has said why not. */
+static int step_begin_turn(struct step *s, struct ahead_token *e)
+{
+    size_t way = 0, asked = e->ways[e->way].tokens;
+    e->met = true;
+    if (s->cloud)
+        step_find_ways(s, e); /* again: the server may have been unknown before */
+    if (asked > e->ways[0].tokens)
+        asked = e->ways[0].tokens; /* the server gives no more */
+    enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
+    enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
+    e->answered = from != ORIGIN_NONE;
+    if (own != GATE_OPEN) {
+        e->gate = own;
+    } else if (e->answered) {
+        s->stats->memo_hits += from == ORIGIN_MEMO;
+        s->stats->store_hits += from == ORIGIN_STORE;
+    } else if (!s->cloud) {
+        e->gate = GATE_NO_CLOUD;
+        err_set(&s->fault, ERR_NET, "there is no cloud");
+    } else {
+        e->gate = gate_decide(s->gate, &s->its, e->ways, e->held, &way, &s->fault);
+        if (e->call && e->gate == GATE_OPEN && e->ways[way].tokens != asked)
+            ahead_drop(&s->ahead, e); /* a limit has come closer than predicted */
+        e->way = way;
+        if (e->gate == GATE_OPEN)
+            return e->call ? OK : step_ask(s, e, &s->err);
+        gate_held(s->gate, e->gate);
+    }
+    ahead_drop(&s->ahead, e);
+    return OK;
+}
+
+int step_hear(struct step *s, struct ahead_token *e)
+{
+    int rc = s->cloud->take(e->call, &e->answer, &s->fault);
+    if (s->cloud->moved)
+        s->moved = s->cloud->moved(e->call);
+    if (rc == OK && e->answer >= s->size) {
+        rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
+                     (unsigned)e->answer);
+        ahead_reject(&s->ahead, e); /* the memo must not keep it */
+    }
+    if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
+        return err_set(&s->err, rc, "%s", s->fault.msg);
+    e->answered = e->called = rc == OK;
+    e->gate = rc == OK           ? GATE_OPEN
+              : rc == ERR_REMOTE ? GATE_REFUSED
+              : rc == ERR_TEXT   ? GATE_UNFIT
+                                 : GATE_FAULT;
+    struct caps_call *way = &e->ways[e->way];
+    size_t most = s->cloud->tokens(s->cloud->arg);
+    if (rc == OK && way->tokens > most)
+        way->tokens = most; /* the server, unknown when it was asked, gives no more */
+    return OK;
+}
+
+/* Take the answer to a token whose turn it is. */
+static int step_take_answer(struct step *s, struct ahead_token *e)
+{
+    int rc = step_hear(s, e);
+    if (rc != OK)
+        return rc;
+    gate_done(s->gate, &s->its, e->gate, step_text_ids(s), &e->ways[e->way], &s->fault);
+    ahead_commit(&s->ahead, e);
+    s->stats->committed += e->answered;
+    s->stats->failed += !e->answered;
+    step_tell(s, DECODE_ANSWERED, e->at, e->ways[e->way].tokens, e->asked_ns, e->gate);
+    return OK;
+}
+
+/* True when the turn of this token cannot begin without waiting: its answer is on the way already,
+ * or the server is not known yet. */
+static bool step_must_wait(const struct step *s, const struct ahead_token *e)
+{
+    const struct cloud_port *c = s->cloud;
+    uint32_t id;
+    if (!c)
+        return false;
+    return c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING ||
+           (gate_counts_bytes(s->gate) && !c->settled(c->arg));
+}
+
+/* True when a call in flight for an earlier token also requests this one. */
+static bool step_ask_covered(const struct step *s, const struct ahead_token *e)
+{
+    for (size_t i = 0; i < s->ahead.n; i++) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        if (b->call && e->at - b->at < b->ways[b->way].tokens)
+            return true;
+    }
+    return false;
+}
+
+/* For a routed token whose turn has not come: see without a trace whether it will need no call,
+ * because it is known (then *id is set) or covered. */
+static void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
+{
+    const struct cloud_port *c = s->cloud;
+    enum cloud_sight sight = c->peek(c->arg, step_text_ids(s), e->at, id);
+    e->known = sight == CLOUD_HERE && *id < s->size;
+    e->covered = sight == CLOUD_COMING || step_ask_covered(s, e);
+}
+
+/* A turn: score, ask or guess, decide, show. */
+
+/* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
+ * head read it. For the oracle, the score is p1 until the cloud has answered. False: something is
+ * wanted first. */
+static bool step_route(struct step *s, struct ahead_token *e)
+{
+    const struct decode_options *o = s->o;
+    struct decode_token *t = &e->t;
+    const struct view_row *row = NULL;
+    uint64_t clock = os_now_ns();
+    if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
+        t->score = NAN;
+        e->routed = o->policy == POLICY_ALWAYS;
+        return true;
+    }
+    if (!step_score_ids(s, e->at, &t->score)) {
+        if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
+            return false;
+        if (!(row = step_score(s, e->at)))
+            return false;
+    }
+    if (row)
+        t->score = row->score;
+    if (row && o->policy == POLICY_PRICE) {
+        e->wrong = 1 - row->score;
+        t->score = step_price(s, e->wrong, e->at);
+    }
+    s->stats->router_ms += step_lap(&clock);
+    e->routed = step_routes(s, t->score, e->at);
+    return true;
+}
+
+/* For the oracle: ask for a token whose turn it is, and, with the answer, score it and say again
+ * whether it is routed. */
+static int step_ask_first(struct step *s, struct ahead_token *e, bool wait)
+{
+    int rc = OK;
+    if (!e->met && !wait && step_must_wait(s, e)) {
+        s->want = STEP_CLOUD;
+        return OK;
+    }
+    if (!e->met)
+        rc = step_begin_turn(s, e);
+    if (rc == OK && e->call && !wait && !s->cloud->done(e->call)) {
+        s->want = STEP_CLOUD;
+        return OK;
+    }
+    if (rc == OK && e->call)
+        rc = step_take_answer(s, e);
+    if (rc != OK)
+        return rc;
+    if (e->answered && e->answer == e->t.edge_id)
+        e->t.score = 1;
+    e->routed = step_routes(s, e->t.score, e->at);
+    e->answered = e->answered && e->routed;
+    return OK;
+}
+
+/* Append the newest token; generation continues after it. */
+static void step_written(struct step *s, struct ahead_token *e, uint32_t id)
+{
+    e->t.id = s->last = id;
+    e->written = true;
+    s->halted = step_is_last(s, id) || step_stopped(s, &s->tail, id);
+}
+
+/* Take back what was written from the oldest token on. */
+static void step_roll_back(struct step *s, struct ahead_token *e)
+{
+    size_t n = s->ahead.n - !e->written;
+    ahead_cut(&s->ahead, 1);
+    s->view.length = e->at;
+    s->scored = false;
+    if (n)
+        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
+    e->written = false;
+}
+
+/* Find the local model's own token for the oldest one. A cached answer may have been used and text
+ * have been written after it. False: the head is wanted. */
+static bool step_pick_oldest(struct step *s, struct ahead_token *e)
+{
+    if (e->t.has_edge)
+        return true;
+    if (s->view.length > e->at)
+        step_roll_back(s, e);
+    return step_pick(s, e->at, &e->t);
+}
+
+/* Take the local model's own token, as there is no answer. */
+static int step_fall_back(struct step *s, struct ahead_token *e)
+{
+    bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
+    int code = e->gate == GATE_REFUSED ? ERR_REMOTE : e->gate == GATE_UNFIT ? ERR_TEXT : ERR_NET;
+    if (s->o->cloud_required && !limit)
+        return err_set(&s->err, code, "%s", s->fault.msg);
+    if (!step_pick_oldest(s, e))
+        return OK;
+    e->t.source = SOURCE_FALLBACK;
+    e->t.reason = e->gate;
+    e->t.fault = s->fault.msg;
+    s->stats->fallback++;
+    s->stats->reasons[e->gate]++;
+    return OK;
+}
+
+/* Show the token, and see whether the text ends with it. */
+static void step_show(struct step *s, struct decode_token *t, size_t at)
+{
+    struct decode_stats *stats = s->stats;
+    const struct decode_options *o = s->o;
+    t->pos = stats->tokens;
+    t->eog = step_is_last(s, t->id);
+    t->ms = step_lap(&s->clock);
+    if (stats->tokens++ == 0)
+        stats->ttft_ms = t->ms;
+    stats->cloud += t->source == SOURCE_CLOUD;
+    bool goes_on = !o->emit || o->emit(o->arg, t);
+    s->abandoned = !goes_on;
+    s->end = at;
+    s->ended = true;
+    stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
+    if (t->eog || step_stopped(s, &s->stops, t->id) || !goes_on)
+        return;
+    stats->finish = FINISH_LENGTH;
+    s->ended = stats->tokens >= o->max_tokens || at == session_context(s->text.session);
+}
+
+/* Make the oldest token part of the text; roll back the tokens after it if they follow a different
+ * token. */
+static int step_decide(struct step *s, struct ahead_token *e)
+{
+    int rc = OK;
+    /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
+     * longer when that came, has none yet. */
+    bool guessed = s->o->edges || (s->o->ahead && e->called);
+    if (e->routed && !e->answered)
+        rc = step_fall_back(s, e);
+    else if (e->routed && guessed)
+        step_pick_oldest(s, e);
+    if (rc != OK || s->want)
+        return rc;
+    struct decode_token t = e->t;
+    if (e->answered)
+        t.source = SOURCE_CLOUD;
+    /* A guess made while another call's reply was about to bring the token was made by chance. */
+    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
+        t.has_edge = false;
+    if (e->routed)
+        t.id = e->answered ? e->answer : t.edge_id;
+    bool back = !e->written || t.id != e->t.id;
+    if (back) {
+        step_roll_back(s, e);
+        s->last = t.id;
+    }
+    size_t at = e->at;
+    rc = step_audit_draw(s, &t, at, e->called);
+    if (rc != OK)
+        return rc;
+    step_judged(s, e, &t);
+    ahead_pop(&s->ahead);
+    step_show(s, &t, at);
+    if (back)
+        s->tail = s->stops;
+    return OK;
+}
+
+/* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
+static int step_decide_ready(struct step *s, bool wait)
+{
+    while (s->ahead.n && !s->ended) {
+        struct ahead_token *e = ahead_at(&s->ahead, 0);
+        if (!step_stands(s, e)) { /* by what is decided now: written anew */
+            step_roll_back(s, e);
+            ahead_cut(&s->ahead, 0);
+            s->tail = s->stops;
+            return OK;
+        }
+        bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
+        if (comes && !wait)
+            return OK;
+        wait = wait && !comes;
+        int rc = turn ? step_begin_turn(s, e) : OK;
+        if (rc == OK && e->call) {
+            /* Ahead, the guess comes before the answer, however soon that is there. */
+            if (!wait && ((s->o->ahead && !e->written) || !s->cloud->done(e->call)))
+                return OK;
+            wait = false;
+            rc = step_take_answer(s, e);
+        }
+        if (rc == OK)
+            rc = step_decide(s, e);
+        if (rc != OK || s->want)
+            return rc;
+    }
+    return OK;
+}
+
+/* Score the next token; for a routed one, find the ways to request it. The oracle needs the answer
+ * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
+ * come. */
+static int step_score_next(struct step *s, bool wait)
+{
+    struct ahead_token *e = &s->next;
+    bool oracle = s->o->policy == POLICY_ORACLE;
+    if (!e->met) {
+        *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
+        if (!step_route(s, e))
+            return OK;
+        if ((e->routed || oracle) && s->cloud) {
+            if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
+                s->want = STEP_CLOUD;
+                return OK;
+            }
+            const uint32_t *ids = step_text_ids(s);
+            e->own = private_holds(s->o->spans, &s->spans, ids, e->at);
+            e->held = e->own || gate_holds(s->gate, &s->its, ids, e->at);
+            step_find_ways(s, e);
+        }
+    }
+    int rc = oracle ? step_ask_first(s, e, wait) : OK;
+    s->scored = rc == OK && !s->want;
+    return rc;
+}
+
+/* Append the next token to the queue. A routed token that follows undecided tokens is requested
+ * early. */
+static int step_enqueue_next(struct step *s)
+{
+    struct ahead_token *e = &s->next;
+    uint32_t id = 0;
+    bool early = e->routed && s->ahead.n && s->cloud;
+    if (early)
+        step_look_up(s, e, &id);
+    if (early && !e->known && !e->covered && step_expects(s, e)) {
+        if (!step_has_room(s)) {
+            s->want = STEP_CLOUD;
+            return OK;
+        }
+        step_ask(s, e, NULL); /* when its turn comes, an error will be reported */
+    }
+    if (!e->routed) {
+        if (!e->t.has_edge && !step_pick(s, e->at, &e->t))
+            return OK;
+        id = e->t.edge_id;
+    }
+    ahead_push(&s->ahead, e);
+    if (!e->routed || e->known)
+        step_written(s, ahead_last(&s->ahead), id);
+    s->scored = false;
+    *e = (struct ahead_token){ .met = false };
+    return OK;
+}
+
+/* Do one step of work ahead of what is decided; wants the cloud if there is none. */
+static int step_advance(struct step *s)
+{
+    struct ahead_token *last = ahead_last(&s->ahead);
+    const struct decode_options *o = s->o;
+    size_t all = s->stats->tokens + s->ahead.n;
+    if (o->stop && *o->stop)
+        return err_set(&s->err, ERR_STOP, "interrupted");
+    if (last && !last->written && o->ahead) {
+        if (last->t.has_edge || step_pick(s, last->at, &last->t))
+            step_written(s, last, last->t.edge_id);
+        return OK;
+    }
+    if (last && (!last->written || s->halted || all >= o->max_tokens ||
+                 last->at == session_context(s->text.session))) {
+        s->want = STEP_CLOUD;
+        return OK;
+    }
+    if (s->view.length < s->text.n + all) {
+        step_append(s);
+        return OK;
+    }
+    return s->scored ? step_enqueue_next(s) : step_score_next(s, false);
+}
+
+/* The loop, and what it is given. */
 
 /* End the text with an error. */
 static void step_end(struct step *s, int rc)
@@ -235,8 +692,7 @@ const size_t *step_rows(const struct step *s, size_t *n)
     return s->rows;
 }
 
-/* Begin to write. */
-static void step_start(struct step *s)
+void step_start(struct step *s)
 {
     gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
     s->its.limit = s->o->cloud_limit;
@@ -324,13 +780,6 @@ bool step_awaits_draft(const struct step *s)
     return s->awaited_until != 0;
 }
 
-/* Sleep until the next look for a draft, but not beyond this time. */
-static void step_doze(uint64_t until)
-{
-    uint64_t now = os_now_ns(), rest = until > now ? until - now : 0;
-    nanosleep(&(struct timespec){ .tv_nsec = (long)(rest < POLL_NS ? rest : POLL_NS) }, NULL);
-}
-
 void step_wait(struct step *s)
 {
     if (s->want != STEP_CLOUD)
@@ -341,142 +790,11 @@ void step_wait(struct step *s)
         s->want = 0; /* it will be wanted again */
         return;
     }
+    uint64_t now = os_now_ns(), rest = s->awaited_until - now;
     if (s->awaited_until)
-        step_doze(s->awaited_until);
+        os_nap(now > s->awaited_until ? 0 : rest < POLL_NS ? rest : POLL_NS);
     else
         step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
-    if (s->want) /* it will be wanted again */
-        s->want = 0;
+    s->want = 0; /* it will be wanted again */
     s->stats->cloud_ms += step_lap(&s->since);
-}
-
-/* Rewind the session to what it shares with the prompt; at least its last id will be evaluated. */
-static int step_find_prompt(struct step *s)
-{
-    size_t n = s->text.n;
-    size_t context = session_context(s->text.session);
-    if (n == 0)
-        return err_set(&s->err, ERR_ARG, "the prompt is empty");
-    if (n > context)
-        return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
-                       n);
-    s->view = (struct view){ .session = s->text.session,
-                             .length = step_shared(s, s->text.prompt, n - 1) };
-    return OK;
-}
-
-/* Return how many tokens can be undecided at once; 1 in step. */
-static size_t step_most_ahead(const struct step *s)
-{
-    size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
-    if (!s->o->ahead)
-        return 1;
-    most = most < room ? most : room;
-    return most ? most : 1;
-}
-
-/* Keep the ids aside, and leave the prompt unread. */
-static int step_be_lazy(struct step *s)
-{
-    size_t n = s->text.n, all = session_context(s->text.session);
-    if (!(s->lazy = malloc(all * sizeof(*s->lazy))))
-        return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
-    memcpy(s->lazy, s->text.prompt, n * sizeof(*s->lazy));
-    s->view.length = n;
-    s->reading = false;
-    step_start(s);
-    return OK;
-}
-
-/* Set up the loop. */
-static int step_begin(struct step *s)
-{
-    const struct decode_options *o = s->o;
-    const struct router *router = s->text.router;
-    if (policy_reads_router(o->policy) &&
-        (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
-        return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(o->policy), policy_router(o->policy));
-    if (o->policy == POLICY_POSITION && !o->place)
-        return err_set(&s->err, ERR_ARG, "policy position needs a place");
-    int rc = stops_begin(&s->stops, o->stops, &s->err);
-    if (rc == OK)
-        rc = step_find_prompt(s);
-    if (rc == OK)
-        rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
-    if (rc == OK)
-        rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
-                        session_context(s->text.session), &s->err);
-    if (rc != OK)
-        return rc;
-    s->tail = s->stops;
-    s->reading = true;
-    s->ended = false;
-    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !o->edges && s->cloud)
-        rc = step_be_lazy(s);
-    s->end = s->text.n;
-    s->stats->finish = FINISH_LENGTH;
-    return rc;
-}
-
-int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
-              struct decode_stats *stats, struct err *err)
-{
-    *stats = (struct decode_stats){ .prompt_tokens = t->n, .finish = FINISH_ERROR };
-    struct step *s = *out = calloc(1, sizeof(*s));
-    if (!s)
-        return err_set(err, ERR_NOMEM, "decode: out of memory");
-    s->text = *t;
-    s->o = o;
-    s->stats = stats;
-    s->cloud = t->cloud;
-    s->gate = o->gate ? o->gate : &s->own;
-    s->kernels = model_kernels(session_model(t->session));
-    s->size = tokenizer_size(t->tok);
-    s->begun = s->clock = os_now_ns();
-    step_audit_open(s);
-    int rc = step_begin(s);
-    if (rc == OK)
-        return OK;
-    err_set(err, rc, "%s", s->err.msg);
-    stats->finish = FINISH_ERROR;
-    ahead_close(&s->ahead);
-    draft_close(&s->draft);
-    free(s->lazy);
-    free(s);
-    *out = NULL;
-    return rc;
-}
-
-int step_close(struct step *s, struct err *err)
-{
-    if (!s)
-        return OK;
-    struct decode_stats *stats = s->stats;
-    int rc = s->rc;
-    step_draft_end(s);
-    draft_close(&s->draft);
-    step_audit_begin(s);
-    ahead_close(&s->ahead);
-    step_audit_close(s);
-    gate_end(s->gate, &s->its);
-    private_text_end(&s->spans);
-    if (rc == OK && !s->ended)
-        rc = err_set(&s->err, ERR_STOP, "interrupted");
-    if (rc != OK)
-        stats->finish = FINISH_ERROR;
-    size_t shown = s->text.n + stats->tokens;
-    shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
-    shown = rc == OK ? s->end : shown;
-    session_rewind(s->text.session, s->lazy ? step_shared(s, s->lazy, shown) : shown);
-    if (s->cloud) {
-        s->cloud->end_tally(s->cloud->arg, &s->tally);
-        stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
-    }
-    stats->cost = s->its.cost;
-    if (rc != OK)
-        err_set(err, rc, "%s", s->err.msg);
-    free(s->lazy);
-    free(s);
-    return rc;
 }

@@ -83,33 +83,18 @@ struct step {
 
 /* Return the milliseconds since *since, which becomes now. */
 double step_lap(uint64_t *since);
-/* Tell the caller's hook. */
-void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
-               uint64_t since, enum gate_reason reason);
-/* Find the local model's own token after the prefix of `at` ids. False: it is wanted. */
-bool step_pick(struct step *s, size_t at, struct decode_token *t);
-/* Find what is known of the token there, its score among it. NULL: it is wanted. */
-const struct view_row *step_score(struct step *s, size_t at);
 /* Return the ids of the text, and those of a draft after them. */
 const uint32_t *step_text_ids(const struct step *s);
-/* Want the newest token to be evaluated, unless it has been. */
-void step_append(struct step *s);
-
+/* Return how many of the first `most` ids of the text the session has. */
+size_t step_shared(const struct step *s, const uint32_t *ids, size_t most);
+/* Begin to write, as the prompt has been read. */
+void step_start(struct step *s);
 /* True when the text ends with this token. */
 bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
-
-/* step_write.c */
-
-/* Do one step of work ahead of what is decided; wants the cloud if there is none. */
-int step_advance(struct step *s);
-/* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
-int step_decide_ready(struct step *s, bool wait);
-/* Score the next token; for a routed one, find the ways to request it. The oracle needs the answer
- * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
- * come. */
-int step_score_next(struct step *s, bool wait);
+/* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
+int step_hear(struct step *s, struct ahead_token *e);
 
 /* step_verdict.c */
 
@@ -126,6 +111,13 @@ bool step_stands(const struct step *s, struct ahead_token *e);
 /* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t);
 
+/* True when the token after the first `at` ids may be the cloud's, with so many before it. */
+bool step_may_route(const struct step *s, size_t cloud, size_t at);
+/* True when one more call may be in flight after the oldest one, given that each may be wasted. */
+bool step_has_room(const struct step *s);
+/* True when the gate will probably let such a token be requested in its turn, in e->way. */
+bool step_expects(const struct step *s, struct ahead_token *e);
+
 /* step_draft.c */
 
 /* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
@@ -135,31 +127,7 @@ bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */
 void step_draft_end(struct step *s);
 
-/* step_ask.c */
-
-/* Find the ways in which the token may be requested. */
-void step_find_ways(struct step *s, struct ahead_token *e);
-/* Request it in e->way; returns the port's errors. */
-int step_ask(struct step *s, struct ahead_token *e, struct err *err);
-/* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
- * requested, or the gate has said why not. */
-int step_begin_turn(struct step *s, struct ahead_token *e);
-/* Take the answer to a token whose turn it is. */
-int step_take_answer(struct step *s, struct ahead_token *e);
-/* For the oracle: ask for a token whose turn it is, and, with the answer, score it and say again
- * whether it is routed. */
-int step_ask_first(struct step *s, struct ahead_token *e, bool wait);
-/* True when the turn of this token cannot begin without waiting: its answer is on the way already,
- * or the server is not known yet. */
-bool step_must_wait(const struct step *s, const struct ahead_token *e);
-
-/* For a routed token whose turn has not come: see without a trace whether it will need no call,
- * because it is known (then *id is set) or covered. */
-void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id);
-/* True when such a token is worth a call, in e->way. */
-bool step_expects(const struct step *s, struct ahead_token *e);
-/* True when one more call may be in flight after the oldest one, given that each may be wasted. */
-bool step_has_room(const struct step *s);
+/* step_audit.c */
 
 /* Begin and end the audit with its text. close needs the queue closed. */
 void step_audit_open(struct step *s);

@@ -88,3 +88,33 @@ void step_judged(struct step *s, const struct ahead_token *e, struct decode_toke
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
 }
+
+bool step_may_route(const struct step *s, size_t cloud, size_t at)
+{
+    const double spare = 2, share = (double)s->o->max_routed;
+    return !(share > 0) || (double)(cloud + 1) <= share * (double)(at - s->text.n + 1) + spare;
+}
+
+bool step_has_room(const struct step *s)
+{
+    const struct ahead_token *first = ahead_at(&s->ahead, 0);
+    /* Without a call of its own, the oldest token waits for a committed reply, which counts,
+     * too. */
+    size_t more = first->routed && !first->call;
+    return s->ahead.out + more < s->o->ahead;
+}
+
+bool step_expects(const struct step *s, struct ahead_token *e)
+{
+    struct gate_ahead a;
+    size_t cloud = s->stats->cloud;
+    gate_ahead_begin(&a, s->gate, &s->its);
+    for (size_t i = 0; i < s->ahead.n; i++) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        cloud += b->routed;
+        if (b->routed && !b->known && !b->covered)
+            gate_ahead_add(&a, s->gate, b->call ? &b->ways[b->way] : NULL);
+    }
+    return step_may_route(s, cloud, e->at) &&
+           gate_expects(s->gate, &s->its, e->ways, e->held, &a, &e->way);
+}

@@ -1,7 +1,6 @@
 /* texts_run.c - the engine thread: rounds of asking every text what it wants, then one pass for all
  * that want one. */
 #include <string.h>
-#include <time.h>
 
 #include "kernels/sys/os.h"
 #include "model/model.h"
@@ -247,7 +246,7 @@ static bool texts_go_round(struct texts_round *r)
     if (busy)
         return true;
     if (r->nap)
-        nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+        os_nap(NAP_NS);
     return r->nap;
 }
 

@@ -15,7 +15,7 @@
  * Measure   The time on the cloud's own clock with 1, 2, 4 and 8 requests, if it agrees with the
  *           edge always, in 60 of 100 tokens, never; and how many calls are wasted.
  *
- * Solution  ahead.c, step_ask.c and step_write.c in router/; the stage is tests/support/sim.c. */
+ * Solution  ahead.c and step.c in router/decode/; the stage is tests/support/sim.c. */
 #include "tests/exercises/exercise.h"
 
 static void write_ahead(const struct ahead_text *t)

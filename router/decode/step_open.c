@@ -1,0 +1,141 @@
+/* step_open.c - the beginning and the end of a text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/os.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/cloud_port.h"
+#include "router/decode/step_internal.h"
+#include "router/router.h"
+
+/* Rewind the session to what it shares with the prompt; at least its last id will be evaluated. */
+static int step_find_prompt(struct step *s)
+{
+    size_t n = s->text.n;
+    size_t context = session_context(s->text.session);
+    if (n == 0)
+        return err_set(&s->err, ERR_ARG, "the prompt is empty");
+    if (n > context)
+        return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
+                       n);
+    s->view = (struct view){ .session = s->text.session,
+                             .length = step_shared(s, s->text.prompt, n - 1) };
+    return OK;
+}
+
+/* Return how many tokens can be undecided at once; 1 in step. */
+static size_t step_most_ahead(const struct step *s)
+{
+    size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
+    if (!s->o->ahead)
+        return 1;
+    most = most < room ? most : room;
+    return most ? most : 1;
+}
+
+/* Keep the ids aside, and leave the prompt unread. */
+static int step_be_lazy(struct step *s)
+{
+    size_t n = s->text.n, all = session_context(s->text.session);
+    if (!(s->lazy = malloc(all * sizeof(*s->lazy))))
+        return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
+    memcpy(s->lazy, s->text.prompt, n * sizeof(*s->lazy));
+    s->view.length = n;
+    s->reading = false;
+    step_start(s);
+    return OK;
+}
+
+/* Set up the loop. */
+static int step_begin(struct step *s)
+{
+    const struct decode_options *o = s->o;
+    const struct router *router = s->text.router;
+    if (policy_reads_router(o->policy) &&
+        (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
+        return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
+                       policy_name(o->policy), policy_router(o->policy));
+    if (o->policy == POLICY_POSITION && !o->place)
+        return err_set(&s->err, ERR_ARG, "policy position needs a place");
+    int rc = stops_begin(&s->stops, o->stops, &s->err);
+    if (rc == OK)
+        rc = step_find_prompt(s);
+    if (rc == OK)
+        rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
+    if (rc == OK)
+        rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
+                        session_context(s->text.session), &s->err);
+    if (rc != OK)
+        return rc;
+    s->tail = s->stops;
+    s->reading = true;
+    s->ended = false;
+    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !o->edges && s->cloud)
+        rc = step_be_lazy(s);
+    s->end = s->text.n;
+    s->stats->finish = FINISH_LENGTH;
+    return rc;
+}
+
+int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
+              struct decode_stats *stats, struct err *err)
+{
+    *stats = (struct decode_stats){ .prompt_tokens = t->n, .finish = FINISH_ERROR };
+    struct step *s = *out = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "decode: out of memory");
+    s->text = *t;
+    s->o = o;
+    s->stats = stats;
+    s->cloud = t->cloud;
+    s->gate = o->gate ? o->gate : &s->own;
+    s->kernels = model_kernels(session_model(t->session));
+    s->size = tokenizer_size(t->tok);
+    s->begun = s->clock = os_now_ns();
+    step_audit_open(s);
+    int rc = step_begin(s);
+    if (rc == OK)
+        return OK;
+    err_set(err, rc, "%s", s->err.msg);
+    stats->finish = FINISH_ERROR;
+    ahead_close(&s->ahead);
+    draft_close(&s->draft);
+    free(s->lazy);
+    free(s);
+    *out = NULL;
+    return rc;
+}
+
+int step_close(struct step *s, struct err *err)
+{
+    if (!s)
+        return OK;
+    struct decode_stats *stats = s->stats;
+    int rc = s->rc;
+    step_draft_end(s);
+    draft_close(&s->draft);
+    step_audit_begin(s);
+    ahead_close(&s->ahead);
+    step_audit_close(s);
+    gate_end(s->gate, &s->its);
+    private_text_end(&s->spans);
+    if (rc == OK && !s->ended)
+        rc = err_set(&s->err, ERR_STOP, "interrupted");
+    if (rc != OK)
+        stats->finish = FINISH_ERROR;
+    size_t shown = s->text.n + stats->tokens;
+    shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
+    shown = rc == OK ? s->end : shown;
+    session_rewind(s->text.session, s->lazy ? step_shared(s, s->lazy, shown) : shown);
+    if (s->cloud) {
+        s->cloud->end_tally(s->cloud->arg, &s->tally);
+        stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
+    }
+    stats->cost = s->its.cost;
+    if (rc != OK)
+        err_set(err, rc, "%s", s->err.msg);
+    free(s->lazy);
+    free(s);
+    return rc;
+}
