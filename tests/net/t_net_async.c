@@ -1,18 +1,16 @@
-/* Tests calls that are in flight together: answered, dropped, retried, streamed, interrupted. The
- * last id of the prefix selects the server's behaviour. */
+/* Tests calls that are in flight together: answered, dropped, retried, streamed, interrupted, and
+ * looked at as their tokens come. The last id of the prefix selects the server's behaviour. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
-#include "tests/support/threaded_server.h"
+#include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -37,83 +35,77 @@ enum {
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
 /* Answer with the token `id`. */
-static bool answer(const struct threaded_server_request *r, unsigned id)
+static bool answer(const struct rude_request *r, unsigned id)
 {
     char json[128];
     snprintf(json, sizeof(json),
              "{\"choices\":[{\"text\":\"x\",\"finish_reason\":\"length\",\"token_ids\":[%u]}]}",
              id);
-    return threaded_server_json(r, "200 OK", json);
+    return rude_json(r, "200 OK", json);
 }
 
-static atomic_bool held; /* a stream waits after its first token */
+static struct rude *server;
+static atomic_bool silent, held; /* a stream waits before its first token; after it */
 
 /* Send four tokens as events. */
-static bool stream(const struct threaded_server_request *r)
+static bool stream(const struct rude_request *r)
 {
-    bool goes_on = threaded_server_text(r, SSE EVENT("201"));
+    bool goes_on = true;
+    while (goes_on && silent)
+        goes_on = rude_pause(r, 10);
+    goes_on = goes_on && rude_text(r, SSE EVENT("201"));
     while (goes_on && held)
-        goes_on = threaded_server_pause(r, 10);
-    return goes_on && threaded_server_text(r, EVENT("202") EVENT("203")) &&
-           threaded_server_pause(r, 30) &&
-           threaded_server_text(r, EVENT("204") "data: [DONE]\n\n") && false;
+        goes_on = rude_pause(r, 10);
+    return goes_on && rude_text(r, EVENT("202") EVENT("203")) && rude_pause(r, 30) &&
+           rude_text(r, EVENT("204") "data: [DONE]\n\n") && false;
 }
 
 /* Behave as the last id of the prompt says. */
-static bool serve(const struct threaded_server_request *r)
+static bool serve(const struct rude_request *r)
 {
     switch (r->last) {
     case BUSY:
-        return r->seen ? answer(r, 42)
-                       : threaded_server_json(r, "503 Busy", "{\"error\":\"busy\"}");
+        return r->seen ? answer(r, 42) : rude_json(r, "503 Busy", "{\"error\":\"busy\"}");
     case LATER:
         return r->seen ? answer(r, 43)
-                       : threaded_server_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 1\r\n"
-                                                 "Content-Length: 0\r\n\r\n");
+                       : rude_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 1\r\n"
+                                      "Content-Length: 0\r\n\r\n");
     case MUCH_LATER:
-        return threaded_server_text(
-            r, "HTTP/1.1 429 Wait\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n");
+        return rude_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n");
     case RESET:
         if (r->seen)
             return answer(r, 44);
-        threaded_server_reset(r);
-        return false;
+        return rude_reset(r);
     case RESETS:
-        threaded_server_reset(r);
-        return false;
+        return rude_reset(r);
     case SILENT:
-        return threaded_server_pause(r, 60000);
+        return rude_pause(r, 60000);
     case BAD:
-        return threaded_server_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
+        return rude_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
     case STREAM:
         return stream(r);
     case STREAM_CUT:
-        threaded_server_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
-        threaded_server_pause(r, 20);
-        threaded_server_reset(r);
-        return false;
+        rude_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
+        rude_pause(r, 20);
+        return rude_reset(r);
     case STREAM_PLAIN:
-        return threaded_server_json(r, "200 OK",
-                                    "{\"choices\":[{\"token_ids\":[201,202,203,204]}]}");
+        return rude_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[201,202,203,204]}]}");
     case STREAM_BAD:
-        return threaded_server_text(r, SSE "data: {\"error\":{\"message\":\"too long\"}}\n\n") &&
-               false;
+        return rude_text(r, SSE "data: {\"error\":{\"message\":\"too long\"}}\n\n") && false;
     case NONE:
-        return threaded_server_json(r, "500 Oops", "{}");
+        return rude_json(r, "500 Oops", "{}");
     default:
-        return (r->last < SLOW || threaded_server_pause(r, 100)) && answer(r, r->last + 7);
+        return (r->last < SLOW || rude_pause(r, 100)) && answer(r, r->last + 7);
     }
 }
 
 /* Open a client of the crowd server, with more options. */
 static struct cloud *client(const struct cloud_options *more)
 {
-    char url[64];
     struct cloud_options o = *more;
     struct cloud *c;
     struct err err;
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
-    o.url = url;
+    o.url = rude_url(server);
     o.key = "sk-secret";
     o.vocab = VOCAB;
     o.api = CLOUD_OPENAI;
@@ -190,13 +182,13 @@ static void test_retry(void)
         struct cloud *c = client(&(struct cloud_options){ .timeout_ms = 5000 });
         struct err err = { "" };
         uint32_t id = 0;
-        threaded_server_forget();
+        rude_forget(server);
         uint64_t start = os_now_ns();
         int rc = next(c, cases[i].last, &id, &err);
         double s = seconds_since(start);
         bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
                     s <= cases[i].most && cloud_ledger(c)->traffic.retries == cases[i].retries &&
-                    threaded_server_seen(cases[i].last) == cases[i].requests;
+                    rude_seen(server, cases[i].last) == cases[i].requests;
         if (!fine)
             fprintf(stderr, "retry %zu: %d, %.3f s: %s\n", i, rc, s, err.msg);
         CHECK(fine && cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1);
@@ -224,7 +216,7 @@ static void test_tally(void)
     struct cloud_call *calls[3];
     uint64_t start = os_now_ns();
     uint32_t id;
-    threaded_server_forget();
+    rude_forget(server);
     for (size_t i = 0; i < 3; i++) {
         calls[i] = ask(c, last[i]);
         cloud_tally(calls[i], &t[i]);
@@ -276,6 +268,8 @@ static void test_stop(void)
         CHECK(cloud_take(calls[i], &id, NULL) == ERR_STOP && id == 77);
     CHECK(seconds_since(start) > 0.09 && seconds_since(start) < 2);
     pthread_join(t, NULL);
+    stop = 0;
+    CHECK(next(c, 99, &id, NULL) == OK && cloud_ledger(c)->faults == 0);
     cloud_drop(calls[0]);
     cloud_commit(calls[1]);
     cloud_close(c); /* while a call is still open */
@@ -293,13 +287,13 @@ static void test_drop(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
     uint32_t id = 0;
-    threaded_server_forget();
+    rude_forget(server);
     for (uint32_t i = 0; i < 20; i++) {
         cloud_drop(ask(c, 50));
         CHECK(next(c, 100 + i, &id, NULL) == OK && id == 107 + i);
     }
     CHECK(cloud_ledger(c)->wasted == 20 && cloud_ledger(c)->committed == 20);
-    CHECK(threaded_server_connections() < 15);
+    CHECK(rude_connections(server) < 15);
     cloud_close(c);
 }
 
@@ -311,7 +305,7 @@ static void test_stream(void)
     uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
     CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, &err) == OK);
     struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
-    threaded_server_forget();
+    rude_forget(server);
     held = true;
     struct cloud_call *call = ask(c, STREAM);
     CHECK(!cloud_known(c, ids, 3, &id));
@@ -329,7 +323,7 @@ static void test_stream(void)
     ids[3] = 7;
     CHECK(!cloud_known(c, ids, 4, &id) && !cloud_known(c, ids, 7, &id));
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
-    CHECK(threaded_server_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
+    CHECK(rude_seen(server, STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two tokens: the call succeeds, and the third token is missing. */
     ids[2] = STREAM_CUT;
@@ -346,59 +340,82 @@ static void test_stream(void)
     answers_close(answers, NULL);
 }
 
-/* A forked child cannot use the client, and leaves the parent's connection alone. It can end what
- * the parent has begun, even if another thread held the lock. */
-static void test_fork(void)
+/* Wait for the first token of a call that succeeds. */
+static void take(struct cloud_call *call)
 {
-    struct cloud *c = client(&(struct cloud_options){ 0 });
-    struct cloud_tally tally = { .calls = NULL };
+    struct err err = { "" };
     uint32_t id = 0;
-    int status = 1;
-    CHECK(next(c, 99, &id, NULL) == OK);
-    wire_lock(c->wire);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        alarm(10);
-        bool fine = cloud_tally_read(c, &tally).retries == 0 && next(c, 99, &id, NULL) == ERR_ARG;
-        cloud_tally_end(c, &tally);
-        cloud_close(c);
-        _exit(fine ? 0 : 1);
-    }
-    wire_unlock(c->wire);
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    threaded_server_forget();
-    CHECK(next(c, 99, &id, NULL) == OK && id == 106 && threaded_server_connections() == 0);
-    cloud_close(c);
+    CHECK(cloud_take(call, &id, &err) == OK && id == 201);
 }
 
-/* Order numbers for qsort. */
-static int up(const void *a, const void *b)
+/* A stream that has given enough ends at once: its tokens are kept if it is committed, and nobody
+ * waits for the others. */
+static void enough(struct cloud *c)
 {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    uint32_t ids[] = { 500, 600, STREAM, 201 }, id = 0, seen[4];
+    bool ended;
+    silent = held = true;
+    struct cloud_call *call = ask(c, STREAM);
+    cloud_enough(call); /* of no effect before the first token */
+    silent = false;
+    take(call);
+    CHECK(cloud_look(call, seen, 0, 4, &ended) == 1 && seen[0] == 201 && !ended);
+    CHECK(cloud_look(call, seen, 1, 4, &ended) == 0 && !ended);
+    cloud_enough(call);
+    cloud_enough(call);
+    cloud_commit(call);
+    CHECK(cloud_known(c, ids, 3, &id) == ORIGIN_MEMO && id == 201);
+    CHECK(!cloud_known(c, ids, 4, &id)); /* the server still holds the stream */
+    call = ask(c, STREAM);
+    take(call);
+    cloud_enough(call);
+    cloud_drop(call);
+    CHECK(cloud_ledger(c)->committed == 1 && cloud_ledger(c)->wasted == 1);
 }
 
-/* Measure what the client and the loopback cost; the server answers at once. */
-static void test_speed(void)
+/* Tokens are seen in pieces of any size before the call is committed. */
+static void look(struct cloud *c)
 {
-    enum { N = 1000, ROUNDS = 301 };
-    static uint32_t ids[N + ROUNDS];
-    static double us[ROUNDS];
-    struct cloud *c = client(&(struct cloud_options){ 0 });
-    for (uint32_t i = 0; i < N + ROUNDS; i++)
-        ids[i] = 500 + i * 7 % 500;
-    for (size_t i = 0; i < ROUNDS; i++) {
-        uint32_t id;
-        uint64_t start = os_now_ns();
-        CHECK(cloud_next(c, ids, N + i, &id, NULL) == OK);
-        us[i] = (double)(os_now_ns() - start) / 1e3;
-    }
-    qsort(us, ROUNDS, sizeof(us[0]), up);
-    printf("1,000 ids, loopback: median %.0f us, 90 %% below %.0f us; %zu bytes of body\n",
-           us[ROUNDS / 2], us[ROUNDS * 9 / 10], cloud_bytes(c, ids, N, CLOUD_MAX_TOKENS));
-    CHECK(us[ROUNDS / 2] < 20000);
+    uint32_t ids[] = { 500, 600, STREAM, 201, 202 }, id = 0, seen[5] = { 0 };
+    bool ended = false;
+    held = false;
+    struct cloud_call *call = ask(c, STREAM);
+    for (size_t n = 0; !ended; n += cloud_look(call, seen + n, n, 5 - n, &ended))
+        CHECK(n <= 4);
+    CHECK(seen[0] == 201 && seen[3] == 204 && seen[4] == 0);
+    CHECK(cloud_look(call, seen, 2, 1, &ended) == 1 && seen[0] == 203 && !ended);
+    CHECK(cloud_look(call, seen, 3, 1, &ended) == 1 && seen[0] == 204 && ended);
+    CHECK(cloud_look(call, seen, 9, 1, &ended) == 0 && ended);
+    cloud_enough(call);
+    CHECK(!cloud_known(c, ids, 5, &id)); /* not committed yet */
+    cloud_commit(call);
+    CHECK(cloud_known(c, ids, 5, &id) == ORIGIN_MEMO && id == 203);
+}
+
+/* A fault has no tokens, and take gives it. */
+static void fault(struct cloud *c)
+{
+    struct err err = { "" };
+    uint32_t id = 77, seen[4];
+    bool ended;
+    struct cloud_call *call = ask(c, BAD);
+    CHECK(cloud_take(call, &id, &err) == ERR_TEXT && id == 77);
+    CHECK(cloud_look(call, seen, 0, 4, &ended) == 0 && ended);
+    cloud_enough(call);
+    CHECK(cloud_take(call, &id, &err) == ERR_TEXT);
+    cloud_commit(call);
+}
+
+static void test_look(void)
+{
+    struct answers *answers;
+    CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, NULL) == OK);
+    struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
+    enough(c);
+    look(c);
+    fault(c);
     cloud_close(c);
+    answers_close(answers, NULL);
 }
 
 /* Every allocation fails once: an error or a right answer, and no leak. */
@@ -409,12 +426,13 @@ static void test_torture(void)
         struct err err = { "" };
         struct cloud *c;
         struct cloud_call *call = NULL;
-        char url[64];
         uint32_t id = 77;
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
-        const struct cloud_options o = {
-            .url = url, .model = "m", .vocab = VOCAB, .api = CLOUD_OPENAI, .tokens = 4
-        };
+        const struct cloud_options o = { .url = rude_url(server),
+                                         .key = "sk-secret",
+                                         .model = "m",
+                                         .vocab = VOCAB,
+                                         .api = CLOUD_OPENAI,
+                                         .tokens = 4 };
         torture_begin(n);
         int rc = cloud_open(&c, &o, &err);
         if (rc == OK)
@@ -446,9 +464,9 @@ static void test_kept(void)
                   OK);
         for (int i = 0; i < kept; i++)
             cloud_commit(calls[i]);
-        threaded_server_forget();
+        rude_forget(server);
         CHECK(next(c, RESETS, &id, &err) == ERR_NET);
-        CHECK(threaded_server_seen(RESETS) == 3 && cloud_ledger(c)->traffic.retries == 2);
+        CHECK(rude_seen(server, RESETS) == 3 && cloud_ledger(c)->traffic.retries == 2);
         CHECK(next(c, 99, &id, &err) == OK && id == 106);
         cloud_close(c);
     }
@@ -456,7 +474,7 @@ static void test_kept(void)
 
 int main(void)
 {
-    threaded_server_open(serve);
+    server = rude_open(serve);
     test_many();
     test_retry();
     test_tally();
@@ -464,9 +482,8 @@ int main(void)
     test_stop();
     test_drop();
     test_stream();
-    test_fork();
-    test_speed();
+    test_look();
     test_torture();
-    threaded_server_close();
+    rude_close(server);
     return 0;
 }

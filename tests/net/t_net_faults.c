@@ -1,18 +1,15 @@
-/* Tests what a network and a server can do wrong: each fault has its code and its message, ends
- * within the deadline, and leaves the client fit for the next call. */
-#include <pthread.h>
-#include <stdatomic.h>
+/* Tests what one client says and does among replies that are wrong: words with the key in them,
+ * the request as it is on the wire, connections that are kept, and what the server is taken for. */
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "net/cloud.h"
+#include "net/cloud_internal.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 
 #define KEY "sk-test-0123456789"
 #define GOOD_BODY \
@@ -21,119 +18,42 @@
 #define UNTIL_END OK_JSON "Connection: close\r\n\r\n"
 #define STATUS(s) \
     "HTTP/1.1 " s "\r\nContent-Length: 50\r\n\r\n{\"error\":{\"message\":\"reason " KEY " \"}}"
-#define IDS(list) UNTIL_END "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":" list "}]}"
 
 static const char good[] = OK_JSON "Content-Length: 78\r\n\r\n" GOOD_BODY;
-static const char url_form[] = "http://127.0.0.1:%u";
 static const uint32_t prompt[] = { 7, 8, 9 };
 static struct rude *server;
 
 struct fault {
-    const char *name;
-    enum rude_mode mode;
-    const char *bytes;
+    const char *name, *bytes;
     int code;
     const char *says; /* a part of the message */
 };
 
+/* What has no row in support/fault_matrix.h: the forms of one dialect, and words of the server with
+ * the key in them, which the message leaves out. */
 static const struct fault faults[] = {
-    { "immediate FIN", RUDE_CLOSE, "", ERR_NET, "" },
-    { "RST", RUDE_RESET, "", ERR_NET, "" },
-    { "RST in the header", RUDE_RESET, "HTTP/1.1 200 OK\r\nContent-", ERR_NET, "" },
-    { "RST in the body", RUDE_RESET, OK_JSON "Content-Length: 500\r\n\r\n{", ERR_NET, "" },
-    { "cut body, length given", RUDE_CLOSE, OK_JSON "Content-Length: 500\r\n\r\n{\"choices\":[{",
-      ERR_NET, "" },
-    { "cut body, no length", RUDE_CLOSE, UNTIL_END "{\"choices\":[{\"token_ids\":[4", ERR_NET,
-      "not JSON" },
-    { "cut chunk", RUDE_CLOSE, OK_JSON "Transfer-Encoding: chunked\r\n\r\nff\r\n{\"choi", ERR_NET,
-      "" },
-    { "bad chunk size", RUDE_CLOSE, OK_JSON "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
-      ERR_NET, "" },
-    { "empty body", RUDE_KEEP, OK_JSON "Content-Length: 0\r\n\r\n", ERR_NET, "empty" },
-    { "HTML portal", RUDE_CLOSE,
-      "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>\x1b[31mlog in", ERR_NET, "<html>" },
-    { "gzip without asking", RUDE_CLOSE, UNTIL_END "\x1f\x8b\x08", ERR_NET, "not JSON" },
-    { "bad UTF-8", RUDE_CLOSE, UNTIL_END "{\"choices\":[{\"text\":\"\xff\xfe\"}]}", ERR_NET,
-      "not JSON" },
-    { "bad JSON", RUDE_CLOSE, UNTIL_END "{'choices':[]}", ERR_NET, "not JSON" },
-    { "two documents", RUDE_CLOSE, UNTIL_END GOOD_BODY GOOD_BODY, ERR_NET, "not JSON" },
-    { "NaN", RUDE_CLOSE, IDS("[NaN]"), ERR_NET, "not JSON" },
-    { "no object", RUDE_CLOSE, UNTIL_END "[42]", ERR_NET, "choices" },
-    { "a number", RUDE_CLOSE, UNTIL_END "42", ERR_NET, "choices" },
-    { "empty choices", RUDE_CLOSE, UNTIL_END "{\"choices\":[]}", ERR_NET, "choices" },
-    { "choices is a string", RUDE_CLOSE, UNTIL_END "{\"choices\":\"42\"}", ERR_NET, "a string" },
-    { "choice is a number", RUDE_CLOSE, UNTIL_END "{\"choices\":[42]}", ERR_NET, "choices" },
-    { "ids is a string", RUDE_CLOSE, IDS("\"42\""), ERR_NET, "a string" },
-    { "ids is a number", RUDE_CLOSE, IDS("42"), ERR_NET, "a number" },
-    { "ids nested", RUDE_CLOSE, IDS("[[42]]"), ERR_NET, "a list" },
-    { "id is a string", RUDE_CLOSE, IDS("[\"42\"]"), ERR_NET, "a string" },
-    { "id is null", RUDE_CLOSE, IDS("[null]"), ERR_NET, "null" },
-    { "id is true", RUDE_CLOSE, IDS("[true]"), ERR_NET, "boolean" },
-    { "id negative", RUDE_CLOSE, IDS("[-1]"), ERR_NET, "-1" },
-    { "id fractional", RUDE_CLOSE, IDS("[42.0]"), ERR_NET, "fraction" },
-    { "id beyond vocab", RUDE_CLOSE, IDS("[1000]"), ERR_NET, "below 1000" },
-    { "id 2^32", RUDE_CLOSE, IDS("[4294967338]"), ERR_NET, "below 1000" },
-    { "id 1e300", RUDE_CLOSE, IDS("[1e300]"), ERR_NET, "fraction" },
-    { "id 1e999", RUDE_CLOSE, IDS("[1e999]"), ERR_NET, "not JSON" },
-    { "id of 30 digits", RUDE_CLOSE, IDS("[100000000000000000000000000000]"), ERR_NET, "not JSON" },
-    { "several ids", RUDE_CLOSE, IDS("[42,43]"), ERR_NET, "found 2" },
-    { "empty ids", RUDE_CLOSE, IDS("[]"), ERR_NET, "found none" },
-    { "text only", RUDE_CLOSE, UNTIL_END "{\"choices\":[{\"text\":\"x\"}]}", ERR_REMOTE,
+    { "choices is a string", UNTIL_END "{\"choices\":\"42\"}", ERR_NET, "a string" },
+    { "choice is a number", UNTIL_END "{\"choices\":[42]}", ERR_NET, "choices" },
+    { "ids null", UNTIL_END "{\"choices\":[{\"text\":\"x\",\"token_ids\":null}]}", ERR_REMOTE,
       "without token ids" },
-    { "ids null", RUDE_CLOSE, IDS("null"), ERR_REMOTE, "without token ids" },
-    { "aborted", RUDE_CLOSE,
-      UNTIL_END "{\"choices\":[{\"token_ids\":[42],\"finish_reason\":\"abort\"}]}", ERR_NET,
-      "abort" },
-    { "error as success", RUDE_CLOSE, UNTIL_END "{\"error\":{\"message\":\"over\\nloaded\"}}",
-      ERR_NET, "over" },
-    { "the end of the key", RUDE_CLOSE,
+    { "aborted", UNTIL_END "{\"choices\":[{\"token_ids\":[42],\"finish_reason\":\"abort\"}]}",
+      ERR_NET, "abort" },
+    { "the end of the key",
       UNTIL_END "{\"error\":{\"message\":\"no (23456789), st-0123456 or 3456789\"}}", ERR_NET,
       "no (***), *** or 3456789" },
-    { "wrong version", RUDE_CLOSE, "HTTP/9.9 200 OK\r\n\r\n" GOOD_BODY, ERR_NET, "" },
-    { "no HTTP", RUDE_CLOSE, "SSH-2.0-OpenSSH_9.2\r\n", ERR_NET, "" },
-    { "HTTP/0.9", RUDE_CLOSE, GOOD_BODY, ERR_NET, "" },
-    { "two lengths", RUDE_CLOSE,
-      OK_JSON "Content-Length: 78\r\nContent-Length: 3\r\n\r\n" GOOD_BODY, ERR_NET, "" },
-    { "negative length", RUDE_CLOSE, OK_JSON "Content-Length: -5\r\n\r\n", ERR_NET, "" },
-    { "length short of the body", RUDE_CLOSE, OK_JSON "Content-Length: 9\r\n\r\n" GOOD_BODY,
-      ERR_NET, "not JSON" },
-    { "endless body", RUDE_FLOOD, UNTIL_END, ERR_NET, "longer than" },
-    { "endless headers", RUDE_FLOOD_HEADERS, OK_JSON, ERR_NET, "header" },
-    { "endless 1xx", RUDE_FLOOD_HEADERS, "HTTP/1.1 103 Early Hints\r\n", ERR_NET, "header" },
-    { "204", RUDE_KEEP, "HTTP/1.1 204 No Content\r\n\r\n", ERR_NET, "204" },
-    { "301", RUDE_CLOSE,
-      "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", ERR_TEXT,
-      "not followed" },
-    { "302", RUDE_CLOSE,
-      "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", ERR_NET,
-      "not followed" },
-    { "400", RUDE_KEEP, STATUS("400 Bad Request"), ERR_TEXT, "400: reason ***" },
-    { "401", RUDE_KEEP, STATUS("401 Unauthorized"), ERR_REMOTE,
+    { "400", STATUS("400 Bad Request"), ERR_TEXT, "400: reason ***" },
+    { "401", STATUS("401 Unauthorized"), ERR_REMOTE,
       "401: reason ***  (the API key that was sent is not accepted)" },
-    { "403", RUDE_KEEP, STATUS("403 Forbidden"), ERR_REMOTE, "403" },
-    { "404", RUDE_KEEP, STATUS("404 Not Found"), ERR_REMOTE, "404" },
-    { "408", RUDE_CLOSE, STATUS("408 Request Timeout"), ERR_NET, "408" },
-    { "413", RUDE_KEEP, STATUS("413 Too Large"), ERR_TEXT, "413" },
-    { "429", RUDE_KEEP, STATUS("429 Too Many Requests"), ERR_NET, "429" },
-    { "500", RUDE_KEEP, STATUS("500 Oops"), ERR_NET, "500" },
-    { "502", RUDE_KEEP, STATUS("502 Bad Gateway"), ERR_NET, "502" },
-    { "503", RUDE_KEEP, STATUS("503 Unavailable"), ERR_NET, "503" },
-    { "504", RUDE_KEEP, STATUS("504 Gateway Timeout"), ERR_NET, "504" },
 };
 
-/* Open a client of the rude server, with more options. */
-static struct cloud *client(const struct cloud_options *more)
+/* Open a client of the rude server. */
+static struct cloud *client(void)
 {
-    char url[64];
-    struct cloud_options o = *more;
+    const struct cloud_options o = {
+        .url = rude_url(server), .key = KEY, .vocab = 1000, .api = CLOUD_OPENAI, .model = "m"
+    };
     struct cloud *c;
     struct err err;
-    snprintf(url, sizeof(url), url_form, rude_port(server));
-    o.url = url;
-    o.key = KEY;
-    o.vocab = 1000;
-    o.api = CLOUD_OPENAI;
-    o.model = "m";
     CHECK(cloud_open(&c, &o, &err) == OK);
     return c;
 }
@@ -153,7 +73,7 @@ static void works(struct cloud *c)
 {
     struct err err = { "" };
     uint32_t id = 0;
-    rude_play(server, &(struct rude_part){ .mode = RUDE_KEEP, .bytes = good });
+    rude_play(server, RUDE_KEEP, good);
     int rc = cloud_next(c, prompt, 3, &id, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.msg);
@@ -163,13 +83,13 @@ static void works(struct cloud *c)
 /* Each fault of the table gives its code and message. */
 static void test_table(void)
 {
-    struct cloud *c = client(&(struct cloud_options){ .max_reply = 1 << 16 });
+    struct cloud *c = client();
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         const struct fault *f = &faults[i];
         struct err err = { "" };
         uint32_t id = 77;
         works(c);
-        rude_play(server, &(struct rude_part){ .mode = f->mode, .bytes = f->bytes });
+        rude_play(server, RUDE_CLOSE, f->bytes);
         int rc = cloud_next(c, prompt, 3, &id, &err);
         if (rc != f->code)
             fprintf(stderr, "%s: %d %s\n", f->name, rc, err.msg);
@@ -185,45 +105,15 @@ static void test_table(void)
     cloud_close(c);
 }
 
-/* Replies that look odd but are valid are accepted. */
-static void test_odd_but_right(void)
-{
-    static const char *const fine[] = {
-        OK_JSON "Transfer-Encoding: chunked\r\n\r\n4e\r\n" GOOD_BODY "\r\n0\r\n\r\n",
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" OK_JSON
-        "Content-Length: 78\r\n\r\n" GOOD_BODY,
-        "HTTP/1.0 200 OK\r\n\r\n" GOOD_BODY,
-        /* end-of-text is a token, whatever finish_reason says */
-        UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\",\"token_ids\":[42]}]}",
-        UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\",\"token_ids\":[42]}]}",
-        UNTIL_END "{\"choices\":[{\"text\":\"\\u0000\",\"token_ids\":[42]}]}",
-        /* the end of the prompt before exactly one new id */
-        UNTIL_END "{\"choices\":[{\"text\":\"\",\"token_ids\":[8,9,42]}],\"usage\":{\"completion_"
-                  "tokens\":1}}",
-    };
-    struct cloud *c = client(&(struct cloud_options){ 0 });
-    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
-        struct err err = { "" };
-        uint32_t id = 0;
-        rude_play(server,
-                  &(struct rude_part){ .mode = i < 2 ? RUDE_KEEP : RUDE_CLOSE, .bytes = fine[i] });
-        int rc = cloud_next(c, prompt, 3, &id, &err);
-        if (rc)
-            fprintf(stderr, "%zu: %s\n", i, err.msg);
-        CHECK(rc == OK && id == 42);
-    }
-    cloud_close(c);
-}
-
 /* A connection closed between two calls is replaced by a new one. */
 static void test_kept_alive(void)
 {
-    struct cloud *c = client(&(struct cloud_options){ 0 });
+    struct cloud *c = client();
     unsigned before = rude_connections(server);
     for (int i = 0; i < 10; i++)
         works(c);
     CHECK(rude_connections(server) == before + 1);
-    rude_play(server, &(struct rude_part){ .mode = RUDE_CLOSE, .bytes = good });
+    rude_play(server, RUDE_CLOSE, good);
     for (int i = 0; i < 3; i++) {
         uint32_t id = 0;
         CHECK(cloud_next(c, prompt, 3, &id, NULL) == OK && id == 42);
@@ -232,109 +122,13 @@ static void test_kept_alive(void)
     cloud_close(c);
 }
 
-static double seconds_since(uint64_t start)
-{
-    return (double)(os_now_ns() - start) / 1e9;
-}
-
-/* A call ends at its deadline, whatever the server sends until then. */
-static void test_deadline(void)
-{
-    static const struct rude_part slow[] = {
-        { .mode = RUDE_SILENT, .bytes = "" },
-        { .mode = RUDE_SILENT, .bytes = "HTTP/1.1 200 OK\r\n" },
-        { .mode = RUDE_SILENT, .bytes = OK_JSON "Content-Length: 500\r\n\r\n{" },
-        { .mode = RUDE_DRIP, .bytes = OK_JSON "Content-Length: 500\r\n\r\n{" },
-        { .mode = RUDE_DRIP, .bytes = UNTIL_END "{\"choices\":[                              " },
-    };
-    struct cloud *c = client(&(struct cloud_options){ .timeout_ms = 200 });
-    for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
-        struct err err = { "" };
-        uint32_t id = 77;
-        uint64_t start = os_now_ns();
-        rude_play(server, &slow[i]);
-        CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET && id == 77);
-        CHECK(seconds_since(start) > 0.15 && seconds_since(start) < 5);
-        check_line("deadline", &err, "in time");
-    }
-    cloud_close(c);
-    c = client(&(struct cloud_options){ 0 });
-    works(c);
-    cloud_close(c);
-}
-
-/* A server that has gone gives an error that names it. */
-static void test_refused(void)
-{
-    struct err err = { "" };
-    struct cloud *c = client(&(struct cloud_options){ 0 });
-    unsigned port = rude_port(server);
-    uint32_t id = 77;
-    works(c);
-    rude_close(server); /* no server listens now */
-    CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET && id == 77);
-    check_line("refused", &err, "127.0.0.1");
-    CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET);
-    CHECK(port);
-    cloud_close(c);
-    server = rude_open();
-}
-
-/* Set the stop flag after a while. */
-static void *raise_flag(void *flag)
-{
-    const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
-    nanosleep(&pause, NULL);
-    atomic_store((_Atomic int *)flag, 1);
-    return NULL;
-}
-
-/* The stop flag ends a waiting call. */
-static void test_interrupted(void)
-{
-    static _Atomic int stop;
-    struct err err = { "" };
-    uint32_t id = 77;
-    pthread_t t;
-    struct cloud *c = client(&(struct cloud_options){ .stop = &stop, .timeout_ms = 60000 });
-    works(c);
-    rude_play(server, &(struct rude_part){ .mode = RUDE_SILENT, .bytes = "" });
-    uint64_t start = os_now_ns();
-    CHECK(pthread_create(&t, NULL, raise_flag, &stop) == 0);
-    CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_STOP && id == 77);
-    CHECK(seconds_since(start) < 10);
-    CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_STOP);
-    check_line("interrupted", &err, "interrupted");
-    pthread_join(t, NULL);
-    atomic_store(&stop, 0);
-    works(c);
-    CHECK(cloud_ledger(c)->faults == 0);
-    cloud_close(c);
-}
-
-/* JSON that is nested too deep is refused. */
-static void test_deep(void)
-{
-    static char deep[1 << 16] = UNTIL_END;
-    size_t n = strlen(deep);
-    memset(deep + n, '[', sizeof(deep) - n);
-    struct err err = { "" };
-    uint32_t id = 77;
-    struct cloud *c = client(&(struct cloud_options){ 0 });
-    rude_play(server, &(struct rude_part){ .mode = RUDE_CLOSE, .bytes = deep, .n = sizeof(deep) });
-    CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET && id == 77);
-    check_line("deep", &err, "deeper");
-    works(c);
-    cloud_close(c);
-}
-
 /* The wire carries one POST without Expect or Accept-Encoding, and the key in one place. */
 static void test_request(void)
 {
     static char text[1 << 16];
-    struct cloud *c = client(&(struct cloud_options){ 0 });
+    struct cloud *c = client();
     works(c);
-    rude_request(server, text, sizeof(text));
+    rude_latest(server, text, sizeof(text));
     CHECK(strncmp(text, "POST /v1/completions HTTP/1.1\r\n", 31) == 0);
     CHECK(strstr(text, "Authorization: Bearer " KEY "\r\n"));
     CHECK(strstr(text, "Content-Type: application/json\r\n"));
@@ -350,7 +144,7 @@ static void test_request(void)
 static void test_no_key(void)
 {
     static char replies[2][1200]; /* the server's thread reads them */
-    char url[64], words[900];
+    char words[900];
     struct err err = { "" };
     struct cloud *c;
     uint32_t id;
@@ -361,9 +155,10 @@ static void test_no_key(void)
         snprintf(reply, sizeof(replies[i]),
                  "HTTP/1.1 401 Unauthorized\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
                  (i ? strlen(words) : 2) + 12, i ? words : "no");
-        rude_play(server, &(struct rude_part){ RUDE_KEEP, reply, 0 });
-        snprintf(url, sizeof(url), url_form, rude_port(server));
-        const struct cloud_options o = { .url = url, .api = CLOUD_LLAMACPP, .vocab = 1000 };
+        rude_play(server, RUDE_KEEP, reply);
+        const struct cloud_options o = { .url = rude_url(server),
+                                         .api = CLOUD_LLAMACPP,
+                                         .vocab = 1000 };
         CHECK(cloud_open(&c, &o, &err) == OK);
         CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
         if (!strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"))
@@ -395,13 +190,11 @@ static void test_probe(void)
         { STATUS("503 Unavailable"), ERR_NET, CLOUD_AUTO, NULL },
         { UNTIL_END "<html>", ERR_NET, CLOUD_AUTO, NULL },
     };
-    char url[64];
-    snprintf(url, sizeof(url), url_form, rude_port(server));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct cloud_options o = { .url = url, .key = KEY, .vocab = 1000 };
+        const struct cloud_options o = { .url = rude_url(server), .key = KEY, .vocab = 1000 };
         struct err err = { "" };
         struct cloud *c;
-        rude_play(server, &(struct rude_part){ .mode = RUDE_CLOSE, .bytes = cases[i].bytes });
+        rude_play(server, RUDE_CLOSE, cases[i].bytes);
         int rc = cloud_open(&c, &o, &err);
         if (rc != cases[i].code)
             fprintf(stderr, "probe %zu: %d %s\n", i, rc, err.msg);
@@ -418,48 +211,62 @@ static void test_probe(void)
 #undef MODELS
 }
 
-/* Every allocation fails once: an error or a right answer, and no leak. */
-static void test_torture(void)
+/* A forked child cannot use the client, and leaves the parent's connection alone. It can end what
+ * the parent has begun, even if another thread held the lock. */
+static void test_fork(void)
 {
-    long n = 1;
-    rude_play(server, &(struct rude_part){ .mode = RUDE_KEEP, .bytes = good });
-    for (;; n++) {
-        struct err err = { "" };
-        uint32_t id = 77;
-        char url[64];
-        struct cloud *c;
-        snprintf(url, sizeof(url), url_form, rude_port(server));
-        const struct cloud_options o = {
-            .url = url, .key = KEY, .model = "m", .vocab = 1000, .api = CLOUD_OPENAI
-        };
-        torture_begin(n);
-        int rc = cloud_open(&c, &o, &err);
-        if (rc == OK)
-            rc = cloud_next(c, prompt, 3, &id, &err);
+    struct cloud *c = client();
+    struct cloud_tally tally = { .calls = NULL };
+    uint32_t id = 0;
+    int status = 1;
+    works(c);
+    wire_lock(c->wire);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(10);
+        bool fine = cloud_tally_read(c, &tally).retries == 0 &&
+                    cloud_next(c, prompt, 3, &id, NULL) == ERR_ARG;
+        cloud_tally_end(c, &tally);
         cloud_close(c);
-        int hit = torture_end();
-        CHECK(torture_live() == 0);
-        CHECK(rc == OK ? id == 42 : hit && rc == ERR_NOMEM && id == 77);
-        if (!hit)
-            break;
+        _exit(fine ? 0 : 1);
     }
-    CHECK(n > 5);
+    wire_unlock(c->wire);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    unsigned before = rude_connections(server);
+    works(c);
+    CHECK(rude_connections(server) == before);
+    cloud_close(c);
+}
+
+/* The server answers at once, so the client does, too; half of the calls may be unlucky. */
+static void test_speed(void)
+{
+    enum { N = 1000, ROUNDS = 101 };
+    static uint32_t ids[N + ROUNDS];
+    size_t slow = 0;
+    struct cloud *c = client();
+    works(c);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        uint32_t id;
+        uint64_t start = os_now_ns();
+        CHECK(cloud_next(c, ids, N + i, &id, NULL) == OK);
+        slow += os_now_ns() - start > 20000000;
+    }
+    CHECK(slow <= ROUNDS / 2);
+    cloud_close(c);
 }
 
 int main(void)
 {
-    server = rude_open();
+    server = rude_open(NULL);
     test_table();
-    test_odd_but_right();
     test_kept_alive();
-    test_deadline();
-    test_refused();
-    test_interrupted();
-    test_deep();
     test_request();
     test_no_key();
     test_probe();
-    test_torture();
+    test_fork();
+    test_speed();
     rude_close(server);
     return 0;
 }

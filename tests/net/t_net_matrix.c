@@ -112,7 +112,7 @@ static void test_table(void)
 static void nobody(const char *name, const char *url, bool late, bool hasty)
 {
     const struct matrix_row r = {
-        .name = name, .code = ERR_NET, .says = "", .late = late, .hasty = hasty
+        .name = name, .code = ERR_NET, .says = url, .late = late, .hasty = hasty
     };
     for (size_t a = 0; a < 3; a++, atomic_fetch_add(&checked, 1))
         atomic_fetch_add(&wrong, !matrix_call(&r, apis[a], url, NULL));
@@ -188,10 +188,10 @@ static void *interrupt(void *arg)
 static void test_interrupt(void)
 {
     static const struct matrix_row rows[] = {
-        ROW("SIGINT before the request", ERR_STOP, "", SILENT, "", .when = ACCEPT),
+        ROW("SIGINT before the request", ERR_STOP, "", SILENT, "", .when = RUDE_ACCEPT),
         ROW("SIGINT before the reply", ERR_STOP, "", SILENT, ""),
         ROW("SIGINT in the reply", ERR_STOP, "", SILENT, "HTTP/1.1 200 OK\r\n\r\n{"),
-        ROW("SIGINT in the handshake", ERR_STOP, "", SILENT, "", .when = HALF, .tls = true),
+        ROW("SIGINT in the handshake", ERR_STOP, "", SILENT, "", .when = RUDE_HALF, .tls = true),
     };
     pthread_t self = pthread_self(), other;
     const struct sigaction action = { .sa_handler = on_signal };
@@ -199,14 +199,14 @@ static void test_interrupt(void)
     for (size_t i = 0; i < 12; i++, atomic_fetch_add(&checked, 1)) {
         const struct matrix_row *r = &rows[i / 3];
         struct matrix_server *s = matrix_open(r, apis[i % 3]);
-        char url[64];
         struct cloud *c;
         struct err err = { "" };
         uint32_t id = 77;
-        snprintf(url, sizeof(url), "%s://127.0.0.1:%u", r->tls ? "https" : "http", matrix_port(s));
-        const struct cloud_options o = {
-            .url = url, .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB, .stop = &stop
-        };
+        const struct cloud_options o = { .url = matrix_url(s),
+                                         .api = apis[i % 3],
+                                         .model = "m",
+                                         .vocab = MATRIX_VOCAB,
+                                         .stop = &stop };
         CHECK(cloud_open(&c, &o, &err) == OK);
         CHECK(pthread_create(&other, NULL, interrupt, &self) == 0);
         uint64_t start = os_now_ns();
@@ -225,19 +225,17 @@ static void test_pipe(void)
 {
     static uint32_t ids[1 << 18];
     static const struct matrix_row rows[] = {
-        ROW("FIN while a long request is written", ERR_NET, "", CLOSE, "", .when = HALF),
-        ROW("RST while a long request is written", ERR_NET, "", RESET, "", .when = HALF),
+        ROW("FIN while a long request is written", ERR_NET, "", CLOSE, "", .when = RUDE_HALF),
+        ROW("RST while a long request is written", ERR_NET, "", RESET, "", .when = RUDE_HALF),
     };
     CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     for (size_t i = 0; i < 6; i++, atomic_fetch_add(&checked, 1)) {
         struct matrix_server *s = matrix_open(&rows[i / 3], apis[i % 3]);
-        char url[64];
         struct cloud *c;
         struct err err = { "" };
         uint32_t id = 77;
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u", matrix_port(s));
         const struct cloud_options o = {
-            .url = url, .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
+            .url = matrix_url(s), .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
         };
         CHECK(cloud_open(&c, &o, &err) == OK);
         CHECK(cloud_next(c, ids, 1 << 18, &id, &err) == ERR_NET && id == 77);

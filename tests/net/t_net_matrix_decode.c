@@ -91,11 +91,9 @@ static bool as_expected(const struct matrix_row *r, const struct text *x, const 
 static struct cloud *client(const struct matrix_row *r, const struct matrix_server *s,
                             enum cloud_api api)
 {
-    char url[64];
     struct cloud *c;
     struct err err = { "" };
-    snprintf(url, sizeof(url), "%s://127.0.0.1:%u", r->tls ? "https" : "http", matrix_port(s));
-    const struct cloud_options o = { .url = url,
+    const struct cloud_options o = { .url = matrix_url(s),
                                      .api = api,
                                      .model = "m",
                                      .vocab = TINY_VOCAB,

@@ -61,7 +61,7 @@ static void test_descriptors(struct rude *server)
         return;
     }
     static const char *const hosts[] = { "127.0.0.1", "localhost" };
-    rude_play(server, &(struct rude_part){ RUDE_KEEP, good, 0 });
+    rude_play(server, RUDE_KEEP, good);
     for (size_t host = 0; host < 2; host++)
         for (rlim_t n = 3; n <= MOST; n++) {
             char url[64];
@@ -118,7 +118,7 @@ static void test_certificates(void)
 
 int main(void)
 {
-    struct rude *server = rude_open();
+    struct rude *server = rude_open(NULL);
     test_certificates();
     test_descriptors(server);
     rude_close(server);

@@ -8,9 +8,10 @@
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
 #include "net/cloud_internal.h"
-#include "tests/support/threaded_server.h"
+#include "tests/support/rude.h"
 #include "tests/support/test.h"
 
+static struct rude *server;
 /* The behaviour of the server, set by the tests. */
 static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
@@ -31,8 +32,7 @@ static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, siz
 }
 
 /* Write the ids of the string after "key": in the request, unescaped as far as needed. */
-static void sample_ids(const struct threaded_server_request *r, const char *key, char *out,
-                       size_t cap)
+static void sample_ids(const struct rude_request *r, const char *key, char *out, size_t cap)
 {
     const char *at = strstr(r->body, key);
     size_t n = 0;
@@ -50,46 +50,46 @@ static void sample_ids(const struct threaded_server_request *r, const char *key,
 }
 
 /* Answer /v1/completions. */
-static bool completions(const struct threaded_server_request *r)
+static bool completions(const struct rude_request *r)
 {
     char json[4096], ids[3000] = "";
     if (r->gzip && !takes_gzip)
-        return threaded_server_json(r, "400 Bad", "{\"error\":{\"message\":\"not JSON\"}}");
+        return rude_json(r, "400 Bad", "{\"error\":{\"message\":\"not JSON\"}}");
     if (text_only)
-        return threaded_server_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
+        return rude_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
     if (!r->gzip && strstr(r->body, "\"prompt\":\""))
         sample_ids(r, "\"prompt\":", ids, sizeof(ids));
     snprintf(json, sizeof(json),
              "{\"choices\":[{\"text\":\"x\",\"token_ids\":[7],\"prompt_token_ids\":[%s]}]}", ids);
-    return threaded_server_json(r, "200 OK", json);
+    return rude_json(r, "200 OK", json);
 }
 
 /* Answer as the variables above say. */
-static bool serve(const struct threaded_server_request *r)
+static bool serve(const struct rude_request *r)
 {
     char json[4096], ids[3000];
-    if (slow && !threaded_server_pause(r, 150))
+    if (slow && !rude_pause(r, 150))
         return false;
     probes += strcmp(r->path, "/v1/models") == 0;
     if (down || (down_for && down_for--))
-        return threaded_server_json(r, "503 Down", "{}");
+        return rude_json(r, "503 Down", "{}");
     if (strcmp(r->path, "/v1/models") == 0 && two)
-        return threaded_server_json(r, "200 OK",
-                                    "{\"data\":[{\"id\":\"v\",\"root\":\"/a\",\"max_model_len\":4},"
-                                    "{\"id\":\"w\",\"root\":\"/b\",\"max_model_len\":7}]}");
+        return rude_json(r, "200 OK",
+                         "{\"data\":[{\"id\":\"v\",\"root\":\"/a\",\"max_model_len\":4},"
+                         "{\"id\":\"w\",\"root\":\"/b\",\"max_model_len\":7}]}");
     if (strcmp(r->path, "/v1/models") == 0)
-        return threaded_server_json(r, "200 OK",
-                                    sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
-                                             "\"max_model_len\":4096}]}"
-                                           : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
+        return rude_json(r, "200 OK",
+                         sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
+                                  "\"max_model_len\":4096}]}"
+                                : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
     if (strcmp(r->path, "/version") == 0)
-        return threaded_server_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
+        return rude_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
     if (strcmp(r->path, "/health") == 0)
-        return threaded_server_text(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        return rude_text(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     if (strcmp(r->path, "/tokenize") == 0 && tokenize) {
         sample_ids(r, "\"content\":", ids, sizeof(ids));
         snprintf(json, sizeof(json), "{\"tokens\":[%s]}", ids);
-        return threaded_server_json(r, "200 OK", json);
+        return rude_json(r, "200 OK", json);
     }
     if (strcmp(r->path, "/v1/completions") == 0)
         return completions(r);
@@ -98,20 +98,18 @@ static bool serve(const struct threaded_server_request *r)
         snprintf(json, sizeof(json), /* 1 is begin-of-text */
                  "{\"output_ids\":[7],\"meta_info\":{\"input_token_logprobs\":[[null,1,null],%s]}}",
                  ids);
-        return threaded_server_json(r, "200 OK", json);
+        return rude_json(r, "200 OK", json);
     }
     if (strcmp(r->path, "/generate") == 0)
-        return threaded_server_json(r, "200 OK",
-                                    "{\"output_ids\":[7],\"meta_info\":{\"completion_tokens\":1}}");
-    return threaded_server_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
+        return rude_json(r, "200 OK",
+                         "{\"output_ids\":[7],\"meta_info\":{\"completion_tokens\":1}}");
+    return rude_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
 /* Open a client of the server. */
 static int begin(struct cloud **c, struct cloud_options o, struct err *err)
 {
-    char url[64];
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
-    o.url = url;
+    o.url = rude_url(server);
     o.vocab = 1000;
     return cloud_open(c, &o, err);
 }
@@ -336,7 +334,7 @@ static void test_deadline(void)
 
 int main(void)
 {
-    threaded_server_open(serve);
+    server = rude_open(serve);
     test_deadline();
     test_tokenizers();
     test_text();
@@ -344,6 +342,6 @@ int main(void)
     test_gzip();
     test_background();
     test_one_at_a_time();
-    threaded_server_close();
+    rude_close(server);
     return 0;
 }

@@ -119,19 +119,6 @@ static struct cloud *client(const char *url)
     return c;
 }
 
-static struct cloud *rude_client(void)
-{
-    char url[64];
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", rude_port(rude));
-    return client(url);
-}
-
-static void play(enum rude_mode mode, const char *bytes)
-{
-    const struct rude_part part = { mode, bytes, 0 };
-    rude_play(rude, &part);
-}
-
 #define REPLY(id)                                  \
     "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" \
     "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" #id "]}]}"
@@ -299,14 +286,14 @@ static void test_unfit(struct cloud *c)
         snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
         for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
             gate = (struct gate){ 0 };
-            play(RUDE_CLOSE, reply);
+            rude_play(rude, RUDE_CLOSE, reply);
             /* More often than the breaker allows faults in a row. */
             for (size_t k = 0; k < 4; k++) {
                 CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
                 CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
                 CHECK(strstr(seen.fault, unfit[i]));
             }
-            play(RUDE_CLOSE, REPLY(65));
+            rude_play(rude, RUDE_CLOSE, REPLY(65));
             CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
         }
     }
@@ -318,18 +305,18 @@ static void test_faults(void)
     struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 6 };
     CHECK(run(&o, NULL, NULL) == OK && seen.stats.fallback == 6 && same_text() && *seen.fault);
 
-    struct cloud *c = rude_client();
-    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    struct cloud *c = client(rude_url(rude));
+    rude_play(rude, RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "500"));
 
-    play(RUDE_CLOSE, REPLY(265)); /* the id of a padded row */
+    rude_play(rude, RUDE_CLOSE, REPLY(265)); /* the id of a padded row */
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "265") && strstr(seen.fault, "258"));
     CHECK(seen.stats.failed == seen.stats.calls && seen.stats.calls == 3);
 
     unsigned before = rude_requests(rude);
-    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
+    rude_play(rude, RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(rude_requests(rude) == before + 1 && strstr(seen.fault, "401"));
 
@@ -345,16 +332,16 @@ static void test_faults(void)
     test_unfit(c);
     o.gate = NULL;
     o.ahead = 0;
-    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    rude_play(rude, RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
     CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 3); /* then the breaker is open */
     CHECK(seen.stats.reasons[GATE_FAULT] == 3 && seen.stats.reasons[GATE_BREAKER] == 3);
 
-    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
+    rude_play(rude, RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
     o.cloud_required = true;
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
     o.ahead = 4;
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
-    play(RUDE_CLOSE, "");
+    rude_play(rude, RUDE_CLOSE, "");
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_NET && seen.n == 0);
     CHECK(run_prompt(&o, NULL, NULL, prompt, PROMPT, &err) == ERR_NET);
     cloud_close(c);
@@ -363,12 +350,12 @@ static void test_faults(void)
 /* The cloud's tokens stand in the text, and its end-of-text ends it. */
 static void test_cloud_tokens(void)
 {
-    struct cloud *c = rude_client();
+    struct cloud *c = client(rude_url(rude));
     struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 3 };
-    play(RUDE_CLOSE, REPLY(65));
+    rude_play(rude, RUDE_CLOSE, REPLY(65));
     CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 3 && seen.stats.finish == FINISH_LENGTH);
     CHECK(session_length(session) == PROMPT + 2 && session_ids(session)[PROMPT] == 65);
-    play(RUDE_CLOSE, REPLY(257));
+    rude_play(rude, RUDE_CLOSE, REPLY(257));
     CHECK(run(&o, NULL, c) == OK && seen.n == 1 && seen.at[0].eog);
     CHECK(seen.stats.finish == FINISH_EOS && seen.stats.cloud == 1);
     cloud_close(c);
@@ -471,7 +458,7 @@ int main(void)
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
-    rude = rude_open();
+    rude = rude_open(NULL);
     struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0);

@@ -348,28 +348,21 @@ static void test_limits(const char *url, size_t ahead)
 /* A text that the server refuses does not stop the others, and its reason stays its own. */
 static void test_faults(void)
 {
-    struct rude *rude = rude_open();
-    char url[64];
+    struct rude *rude = rude_open(NULL);
     struct traffic sum;
-    const struct rude_part part = { RUDE_CLOSE, "HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n", 0 };
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", rude_port(rude));
-    rude_play(rude, &part);
-    struct cloud *c = client(url, 1);
+    rude_play(rude, RUDE_CLOSE, "HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n");
+    struct cloud *c = client(rude_url(rude), 1);
     run(c, POLICY_ALWAYS, &sum);
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(together[i].stats.failed == 1 && together[i].stats.reasons[GATE_UNFIT] == LENGTH);
     cloud_close(c);
     /* An answer that is no id is a fault, until the breaker opens. */
-    const struct rude_part odd = {
-        RUDE_CLOSE,
-        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-        "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[265]}]}",
-        0
-    };
     const struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 5 };
     struct cloud_port port;
-    rude_play(rude, &odd);
-    c = client(url, 1);
+    rude_play(rude, RUDE_CLOSE,
+              "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+              "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[265]}]}");
+    c = client(rude_url(rude), 1);
     cloud_port_cloud(&port, c);
     make_texts(together, &o, &port);
     write_texts(together, 1);

@@ -154,17 +154,13 @@ static size_t cloud_tokens_of(struct texts *e)
  * call. */
 static void test_forgiven(enum cloud_api api)
 {
-    const struct rude_part no = { RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n", 0 };
-    const struct rude_part yes = { RUDE_CLOSE,
-                                   "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-                                   "{\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"}],"
-                                   "\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[65]}]}",
-                                   0 };
-    struct rude *rude = rude_open();
+    static const char no[] = "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n";
+    static const char yes[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+                              "{\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"}],\"choices\":"
+                              "[{\"index\":0,\"text\":\"x\",\"token_ids\":[65]}]}";
+    struct rude *rude = rude_open(NULL);
     struct routing r = { .policy = POLICY_ALWAYS };
     struct texts *e;
-    char url[64];
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", rude_port(rude));
     for (unsigned again = 1; again < 1000000; again += 999998) {
         const struct texts_options o = { .engine = &engine,
                                          .routing = &r,
@@ -173,16 +169,16 @@ static void test_forgiven(enum cloud_api api)
                                          .context = TINY_CONTEXT,
                                          .kv = KVCACHE_F32,
                                          .again_ms = again };
-        rude_play(rude, &no);
+        rude_play(rude, RUDE_CLOSE, no);
         r.gate = (struct gate){ 0 };
-        r.cloud = client(url, api, NULL);
+        r.cloud = client(rude_url(rude), api, NULL);
         cloud_port_cloud(&r.port, r.cloud);
         CHECK(texts_open(&e, &o, NULL) == OK);
         CHECK(cloud_tokens_of(e) == 0);
         while (!texts_count(e).refused)
             sched_yield();
         CHECK(strstr(texts_count(e).why.msg, "401"));
-        rude_play(rude, &yes);
+        rude_play(rude, RUDE_CLOSE, yes);
         if (again > 1)
             CHECK(cloud_tokens_of(e) == 0 && texts_count(e).refused);
         else

@@ -6,10 +6,11 @@
 #define OK200                  "HTTP/1.1 200 OK\r\n"
 #define ENDS                   OK200 "Connection: close\r\n\r\n"
 #define STREAM                 OK200 "Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-#define ID(list)               ROW("ids " list, ERR_NET, "", CLOSE, ENDS W, .ids = list)
+#define ID(list, says)         ROW("ids " list, ERR_NET, says, CLOSE, ENDS W, .ids = list)
 #define JSON(name, says, text) ROW(name, ERR_NET, says, CLOSE, ENDS text)
 #define EVENTS(name, code, says, then, text) \
     ROW(name, code, says, then, STREAM text, .stream = true)
+#define L32 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 /* The fields of all dialects; each dialect has its own way to state the finish reason. */
 #define ALL(ids, openai, sglang)                                                                  \
     "{\"choices\":[{\"text\":\"\",\"finish_reason\":" openai ",\"token_ids\":" ids "}],\"output_" \
@@ -28,6 +29,10 @@ const struct matrix_row matrix_bodies[] = {
         ENDS ALL("\"\"", "\"abort\"", "{\"type\":\"abort\",\"message\":\"no\"}")),
     ROW("text without ids", ERR_REMOTE, "without token ids", CLOSE,
         ENDS "{\"choices\":[{\"text\":\"x\"}],\"text\":\"x\",\"content\":\"x\"}"),
+    ROW("a zero byte in the text", OK, "", CLOSE,
+        ENDS
+        "{\"choices\":[{\"text\":\"\\u0000\",\"token_ids\":[42]}],\"output_ids\":[42],\"meta_info\""
+        ":{\"completion_tokens\":1},\"content\":\"\\u0000\",\"tokens\":[42],\"stop\":true}"),
     ROW("two choices", ERR_NET, "", CLOSE,
         ENDS "{\"choices\":[{\"token_ids\":[42]},{\"token_ids\":[42]}],\"output_ids\":[[42],[42]],"
              "\"tokens\":[[42],[42]]}"),
@@ -42,41 +47,41 @@ const struct matrix_row matrix_bodies[] = {
         ENDS "{\"error\":{\"message\":\"over\\nloaded\"}}"),
     ROW("error as text", ERR_NET, "over", CLOSE, ENDS "{\"error\":\"over\\u0007loaded\"}"),
 
-    ID("[1000]"),
-    ID("[-1]"),
-    ID("[42.0]"),
-    ID("[42.5]"),
-    ID("[\"42\"]"),
-    ID("[null]"),
-    ID("[true]"),
-    ID("[[42]]"),
-    ID("[{}]"),
-    ID("[4294967338]"),
-    ID("[18446744073709551658]"),
-    ID("[9223372036854775807]"),
-    ID("[-9223372036854775808]"),
-    ID("[1e300]"),
-    ID("[1e999]"),
-    ID("[4.2e1]"),
-    ID("[0x2a]"),
-    ID("[042]"),
-    ID("[+42]"),
-    ID("[NaN]"),
-    ID("[Infinity]"),
-    ID("[-Infinity]"),
-    ID("[]"),
-    ID("[42,43]"),
-    ID("[42,42]"),
-    ID("[42,]"),
-    ID("[,42]"),
-    ID("[42"),
-    ID("42"),
-    ID("\"42\""),
-    ID("{}"),
-    ID("{\"0\":42}"),
-    ID("true"),
-    ID("[42]]"),
-    ID("[42],\"a\":}"),
+    ID("[1000]", "below 1000"),
+    ID("[-1]", "-1"),
+    ID("[42.0]", "fraction"),
+    ID("[42.5]", ""),
+    ID("[\"42\"]", "a string"),
+    ID("[null]", "null"),
+    ID("[true]", "boolean"),
+    ID("[[42]]", "a list"),
+    ID("[{}]", ""),
+    ID("[4294967338]", "below 1000"),
+    ID("[18446744073709551658]", "not JSON"),
+    ID("[9223372036854775807]", ""),
+    ID("[-9223372036854775808]", ""),
+    ID("[1e300]", "fraction"),
+    ID("[1e999]", "not JSON"),
+    ID("[4.2e1]", ""),
+    ID("[0x2a]", ""),
+    ID("[042]", ""),
+    ID("[+42]", ""),
+    ID("[NaN]", "not JSON"),
+    ID("[Infinity]", ""),
+    ID("[-Infinity]", ""),
+    ID("[]", "found none"),
+    ID("[42,43]", "found 2"),
+    ID("[42,42]", ""),
+    ID("[42,]", ""),
+    ID("[,42]", ""),
+    ID("[42", ""),
+    ID("42", "a number"),
+    ID("\"42\"", "a string"),
+    ID("{}", ""),
+    ID("{\"0\":42}", ""),
+    ID("true", ""),
+    ID("[42]]", ""),
+    ID("[42],\"a\":}", ""),
 
     JSON("empty body", "empty", ""),
     JSON("blanks", "", " \r\n\t "),
@@ -100,6 +105,7 @@ const struct matrix_row matrix_bodies[] = {
     JSON("a control character", "not JSON", "{\"a\":\"\x1b[2J\"}"),
     JSON("an escape that is none", "not JSON", "{\"a\":\"\\x41\"}"),
     JSON("a callback", "not JSON", "callback(" W ")"),
+    JSON("lists nested too deep", "deeper", L32 L32 "["),
     ROW("deep lists", ERR_NET, "", FLOOD, ENDS, .flood = "["),
     ROW("deep objects", ERR_NET, "", FLOOD, ENDS, .flood = "{\"a\":"),
 

@@ -1,30 +1,15 @@
 #include "tests/support/fault_matrix.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "tests/support/rude.h"
 #include "tests/support/test.h"
 
 #define KEY "sk-matrix-0123456789"
 
-enum {
-    CONNECTIONS = 32,
-    DRIP_MS = 4,
-    PATIENT_MS = 30000,
-    SLACK_MS = 10000,
-    MAX_FLOOD = 128 << 20,
-    FIRST_MARK = 0xf1
-};
+enum { PATIENT_MS = 30000, SLACK_MS = 10000, FIRST_MARK = 0xf1 };
 
 struct text {
     char p[4096];
@@ -32,17 +17,9 @@ struct text {
 };
 
 struct matrix_server {
-    const struct matrix_row *row;
+    struct rude *rude;
+    char url[32];
     struct text bad, good;
-    int listener;
-    unsigned port;
-    atomic_int mended, stop;
-    pthread_t acceptor, threads[CONNECTIONS];
-    struct connection {
-        struct matrix_server *server;
-        int fd;
-    } at[CONNECTIONS];
-    size_t started;
 };
 
 static const uint32_t prompt[] = { 7, 8, 9 };
@@ -109,174 +86,37 @@ static void render(struct text *t, const char *bytes, const char *ids, enum clou
             add(t, bytes, 1);
 }
 
-/* Wait until fd is ready. Returns 1: ready; 0: not within ms; -1: the check ends. */
-static int ready(const struct matrix_server *s, int fd, short events, int ms)
-{
-    for (; !atomic_load(&s->stop); ms -= 10) {
-        struct pollfd p = { .fd = fd, .events = events };
-        if (poll(&p, 1, ms < 10 ? ms : 10) > 0)
-            return 1;
-        if (ms <= 10)
-            return 0;
-    }
-    return -1;
-}
-
-static bool put(const struct matrix_server *s, int fd, const char *p, size_t n)
-{
-    while (n) {
-        if (ready(s, fd, POLLOUT, PATIENT_MS) <= 0)
-            return false;
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
-        if (sent <= 0)
-            return false;
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
-/* Discard input until the client closes. */
-static void until_gone(const struct matrix_server *s, int fd)
-{
-    char sink[512];
-    while (ready(s, fd, POLLIN, PATIENT_MS) > 0 && recv(fd, sink, sizeof(sink), 0) > 0)
-        ;
-}
-
-static void flood(const struct matrix_server *s, int fd, const char *unit)
-{
-    char block[1 << 14];
-    size_t n = 0, len = strlen(unit);
-    for (; n + len <= sizeof(block); n += len)
-        memcpy(block + n, unit, len);
-    for (size_t sent = 0; sent < MAX_FLOOD && put(s, fd, block, n); sent += n)
-        ;
-}
-
-static void drip(const struct matrix_server *s, int fd, const struct text *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        if (!put(s, fd, t->p + i, 1) || ready(s, fd, POLLIN, DRIP_MS) != 0)
-            return;
-}
-
-/* Do what the row says; true when the connection stays open for another request. */
-static bool play(const struct matrix_server *s, int fd)
-{
-    const struct matrix_row *r = s->row;
-    if (r->then == DRIP) {
-        drip(s, fd, &s->bad);
-        return false;
-    }
-    if (!put(s, fd, s->bad.p, s->bad.n))
-        return false;
-    if (r->then == FLOOD)
-        flood(s, fd, r->flood);
-    if (r->then == SILENT)
-        until_gone(s, fd);
-    if (r->then == RESET) {
-        struct linger now = { .l_onoff = 1, .l_linger = 0 };
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-    }
-    return r->then == KEEP;
-}
-
-/* Read one whole request, or `least` bytes of it; false when the client has gone. */
-static bool get(const struct matrix_server *s, int fd, char *text, size_t cap, size_t least)
-{
-    size_t n = 0;
-    for (;;) {
-        size_t room = least ? least - n : cap - 1 - n;
-        if (ready(s, fd, POLLIN, PATIENT_MS) <= 0)
-            return false;
-        ssize_t got = recv(fd, text + n, room, 0);
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        text[n] = 0;
-        if (n == least)
-            return true;
-        const char *end = least ? NULL : strstr(text, "\r\n\r\n");
-        const char *length = end ? strstr(text, "Content-Length:") : NULL;
-        if (end &&
-            n >= (size_t)(end - text) + 4 + (length ? (size_t)strtoul(length + 15, NULL, 10) : 0))
-            return true;
-        CHECK(n + 1 < cap);
-    }
-}
-
-static void *connection(void *arg)
-{
-    char text[1 << 16];
-    const struct connection *c = arg;
-    const struct matrix_server *s = c->server;
-    bool bad = s->row && !atomic_load(&s->mended), stays = true;
-    if (bad && s->row->when == ACCEPT)
-        stays = play(s, c->fd);
-    while (stays && get(s, c->fd, text, sizeof(text), bad && s->row->when == HALF ? 16 : 0)) {
-        bad = s->row && !atomic_load(&s->mended);
-        stays = bad ? play(s, c->fd) : put(s, c->fd, s->good.p, s->good.n);
-    }
-    close(c->fd);
-    return NULL;
-}
-
-static void *accept_all(void *arg)
-{
-    struct matrix_server *s = arg;
-    while (ready(s, s->listener, POLLIN, 1 << 30) > 0) {
-        int one = 1, fd = accept(s->listener, NULL, NULL);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        CHECK(s->started < CONNECTIONS);
-        s->at[s->started] = (struct connection){ s, fd };
-        CHECK(!pthread_create(&s->threads[s->started], NULL, connection, &s->at[s->started]));
-        s->started++;
-    }
-    return NULL;
-}
-
 struct matrix_server *matrix_open(const struct matrix_row *row, enum cloud_api api)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
     struct matrix_server *s = calloc(1, sizeof(*s));
     CHECK(s);
-    s->row = row;
+    s->rude = rude_open(NULL);
     render(&s->good, good_reply, NULL, api);
     if (row)
         render(&s->bad, row->bytes ? row->bytes : "", row->ids, api);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    s->listener = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(s->listener >= 0 && bind(s->listener, (struct sockaddr *)&at, sizeof(at)) == 0);
-    CHECK(listen(s->listener, 64) == 0);
-    CHECK(getsockname(s->listener, (struct sockaddr *)&at, &len) == 0);
-    s->port = ntohs(at.sin_port);
-    CHECK(pthread_create(&s->acceptor, NULL, accept_all, s) == 0);
+    if (row)
+        rude_part(s->rude,
+                  &(struct rude_part){ row->then, s->bad.p, s->bad.n, row->flood, row->when });
+    else
+        matrix_mend(s);
+    snprintf(s->url, sizeof(s->url), "%s://127.0.0.1:%u", row && row->tls ? "https" : "http",
+             rude_port(s->rude));
     return s;
 }
 
-unsigned matrix_port(const struct matrix_server *s)
+const char *matrix_url(const struct matrix_server *s)
 {
-    return s->port;
+    return s->url;
 }
 
 void matrix_mend(struct matrix_server *s)
 {
-    atomic_store(&s->mended, 1);
+    rude_part(s->rude, &(struct rude_part){ .bytes = s->good.p, .n = s->good.n });
 }
 
 void matrix_close(struct matrix_server *s)
 {
-    atomic_store(&s->stop, 1);
-    pthread_join(s->acceptor, NULL);
-    for (size_t i = 0; i < s->started; i++)
-        pthread_join(s->threads[i], NULL);
-    close(s->listener);
+    rude_close(s->rude);
     free(s);
 }
 
@@ -357,9 +197,7 @@ bool matrix_call(const struct matrix_row *r, enum cloud_api api, const char *url
 bool matrix_check(const struct matrix_row *r, enum cloud_api api)
 {
     struct matrix_server *s = matrix_open(r, api);
-    char url[64];
-    snprintf(url, sizeof(url), "%s://127.0.0.1:%u", r->tls ? "https" : "http", s->port);
-    bool right = matrix_call(r, api, url, r->tls ? NULL : s);
+    bool right = matrix_call(r, api, s->url, r->tls ? NULL : s);
     matrix_close(s);
     return right;
 }

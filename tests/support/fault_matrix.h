@@ -1,8 +1,7 @@
-/* fault_matrix.h - one fault, one server, one client: what a raw loopback server does to one
- * request in a dialect, and what net/ must make of it.
+/* fault_matrix.h - one fault, one server, one client: what a rude server does to one request in a
+ * dialect, and what net/ must make of it.
  *
- * Each check has its own server on its own port, with one thread per connection, so checks can run
- * side by side. */
+ * Each check has its own server on its own port, so checks can run side by side. */
 #ifndef TESTS_SUPPORT_FAULT_MATRIX_H
 #define TESTS_SUPPORT_FAULT_MATRIX_H
 
@@ -11,16 +10,7 @@
 #include <stdint.h>
 
 #include "net/cloud.h"
-
-enum matrix_when { WHOLE, ACCEPT, HALF }; /* after a whole request; on connect; after 16 bytes */
-enum matrix_then {
-    KEEP,
-    CLOSE,
-    RESET,
-    SILENT,
-    DRIP,
-    FLOOD
-}; /* what follows the bytes; DRIP sends them one by one */
+#include "tests/support/rude.h"
 
 /* In `bytes`, bytes that never occur in UTF-8 stand for what differs between the dialects: */
 #define W "\361" /* a whole reply with ids */
@@ -33,11 +23,11 @@ struct matrix_row {
     const char *name;
     int code;         /* OK (the id is 42), ERR_NET or ERR_REMOTE */
     const char *says; /* part of the message */
-    enum matrix_then then;
+    enum rude_mode then;
     const char *bytes;
-    const char *ids;   /* the list in W and E; NULL: [42] */
-    const char *flood; /* FLOOD sends it until the client goes, at most 128 MiB */
-    enum matrix_when when;
+    const char *ids; /* the list in W and E; NULL: [42] */
+    const char *flood;
+    enum rude_when when;
     bool stream; /* the client asks for a stream */
     bool late;   /* only the deadline ends the call */
     bool hasty;  /* the deadline may end the call, and is as short */
@@ -45,10 +35,10 @@ struct matrix_row {
 };
 
 /* A row; fields that it does not set are 0. */
-#define ROW(kind, becomes, line, ends, sent, ...)                                           \
-    {                                                                                       \
-        .name = (kind), .code = (becomes), .says = (line), .then = (ends), .bytes = (sent), \
-        __VA_ARGS__                                                                         \
+#define ROW(kind, becomes, line, ends, sent, ...)                                                \
+    {                                                                                            \
+        .name = (kind), .code = (becomes), .says = (line), .then = RUDE_##ends, .bytes = (sent), \
+        __VA_ARGS__                                                                              \
     }
 
 /* Each ends with a row without name. */
@@ -61,7 +51,7 @@ struct matrix_server;
 /* Start a server that does to each request what the row says; with row NULL it answers correctly.
  * Ends the test when no socket can be had. */
 struct matrix_server *matrix_open(const struct matrix_row *row, enum cloud_api api);
-unsigned matrix_port(const struct matrix_server *s);
+const char *matrix_url(const struct matrix_server *s);
 void matrix_mend(struct matrix_server *s); /* it answers correctly from now on */
 void matrix_close(struct matrix_server *s);
 

@@ -1,233 +1,360 @@
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "kernels/sys/os.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 
-enum { MAX_FLOOD = 64 << 20 };
+enum {
+    CONNECTIONS = 256, /* at a time */
+    MAX_LAST = 4096,
+    MAX_REQUEST = 1 << 16,
+    MAX_FLOOD = 128 << 20,
+    HALF = 16,
+    DRIP_MS = 4,
+    PATIENT_MS = 600000
+};
+
+struct connection {
+    struct rude *server;
+    int fd;
+    pthread_t thread;
+    bool used;
+    atomic_bool done;
+};
 
 struct rude {
     int listener;
     unsigned port;
-    pthread_t thread;
-    pthread_mutex_t lock;
+    char url[32];
+    bool (*serve)(const struct rude_request *r);
+    pthread_t acceptor;
+    struct connection at[CONNECTIONS];
+    atomic_bool stop;
+    pthread_mutex_t lock; /* of what follows */
     struct rude_part part;
-    unsigned connections, requests;
-    char request[1 << 16];
-    char last[1 << 16];
-    atomic_int stop;
+    unsigned connections, requests, seen[MAX_LAST];
+    char latest[MAX_REQUEST];
 };
 
-static struct rude the; /* static, so that tests that count allocations do not see it */
-
-/* Wait until fd is ready; false when the server stops. */
-static bool ready(struct rude *r, int fd, short events)
+/* Wait until fd is ready. Returns 1: ready; 0: not within ms; -1: the test ends. */
+static int ready(const struct rude *s, int fd, short events, unsigned ms)
 {
-    while (!atomic_load(&r->stop)) {
+    uint64_t end = os_now_ns() + ms * UINT64_C(1000000);
+    while (!atomic_load(&s->stop)) {
         struct pollfd p = { .fd = fd, .events = events };
-        int n = poll(&p, 1, 20);
+        uint64_t now = os_now_ns();
+        int left = now < end ? (int)((end - now) / 1000000) + 1 : 0;
+        int n = poll(&p, 1, left < 10 ? left : 10);
         if (n > 0)
-            return true;
-        if (n < 0 && errno != EINTR)
-            return false;
+            return 1;
+        if (n == 0 && os_now_ns() >= end)
+            return 0;
     }
-    return false;
+    return -1;
 }
 
-/* Send n bytes; false once the client is gone. */
-static bool put(struct rude *r, int fd, const char *p, size_t n)
+bool rude_send(const struct rude_request *r, const char *bytes, size_t n)
 {
     while (n) {
-        if (!ready(r, fd, POLLOUT))
+        if (ready(r->server, r->fd, POLLOUT, PATIENT_MS) <= 0)
             return false;
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = send(r->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
         if (sent <= 0)
             return false;
-        p += sent;
+        bytes += sent;
         n -= (size_t)sent;
     }
     return true;
 }
 
-static size_t body_length(const char *head)
+bool rude_text(const struct rude_request *r, const char *bytes)
 {
-    const char *at = strstr(head, "Content-Length:");
-    return at ? (size_t)strtoul(at + 15, NULL, 10) : 0;
+    return rude_send(r, bytes, strlen(bytes));
 }
 
-/* Read one whole request into r->request; false when the client has gone. */
-static bool get(struct rude *r, int fd)
+bool rude_json(const struct rude_request *r, const char *status, const char *json)
 {
-    size_t n = 0;
-    for (;;) {
-        if (!ready(r, fd, POLLIN) || n + 1 >= sizeof(r->request))
-            return false;
-        ssize_t got = recv(fd, r->request + n, sizeof(r->request) - 1 - n, 0);
-        if (got <= 0)
-            return false;
-        n += (size_t)got;
-        r->request[n] = 0;
-        char *end = strstr(r->request, "\r\n\r\n");
-        if (end && n >= (size_t)(end - r->request) + 4 + body_length(r->request))
-            return true;
-    }
+    char text[4096];
+    int n = snprintf(text, sizeof(text),
+                     "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
+                     "%s",
+                     status, strlen(json), json);
+    CHECK(n > 0 && (size_t)n < sizeof(text));
+    return rude_send(r, text, (size_t)n);
 }
 
-static void wait_for_end(struct rude *r, int fd)
+bool rude_pause(const struct rude_request *r, unsigned ms)
 {
-    char sink[512];
-    while (ready(r, fd, POLLIN) && recv(fd, sink, sizeof(sink), 0) > 0)
-        ;
+    return ready(r->server, r->fd, POLLIN, ms) == 0; /* a client has nothing to send: it hangs up */
 }
 
-static void flood(struct rude *r, int fd, const char *unit)
+bool rude_reset(const struct rude_request *r)
+{
+    struct linger now = { .l_onoff = 1, .l_linger = 0 };
+    setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    return false;
+}
+
+static void flood(const struct rude_request *r, const char *unit)
 {
     char block[1 << 14];
     size_t n = 0, len = strlen(unit);
-    while (n + len <= sizeof(block)) {
+    for (; n + len <= sizeof(block); n += len)
         memcpy(block + n, unit, len);
-        n += len;
-    }
-    for (size_t sent = 0; sent < MAX_FLOOD && put(r, fd, block, n); sent += n)
+    for (size_t sent = 0; sent < MAX_FLOOD && rude_send(r, block, n); sent += n)
         ;
 }
 
-static bool drip(struct rude *r, int fd, const char *p, size_t n)
+/* Play the part; true when the connection stays open for another request. */
+static bool play(const struct rude_request *r, const struct rude_part *part)
 {
-    const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
-    for (size_t i = 0; i < n; i++) {
-        if (!put(r, fd, p + i, 1))
-            return false;
-        nanosleep(&pause, NULL);
+    char sink[512];
+    size_t n = part->n ? part->n : part->bytes ? strlen(part->bytes) : 0;
+    if (part->mode == RUDE_DRIP) {
+        for (size_t i = 0; i < n && rude_send(r, part->bytes + i, 1) && rude_pause(r, DRIP_MS); i++)
+            ;
+        return false;
     }
+    if (!rude_send(r, part->bytes, n))
+        return false;
+    if (part->mode == RUDE_FLOOD)
+        flood(r, part->flood);
+    while (part->mode == RUDE_SILENT && ready(r->server, r->fd, POLLIN, PATIENT_MS) > 0 &&
+           recv(r->fd, sink, sizeof(sink), 0) > 0)
+        ;
+    if (part->mode == RUDE_RESET)
+        rude_reset(r);
+    return part->mode == RUDE_KEEP;
+}
+
+/* Return what follows this name at the beginning of a header line, or NULL. */
+static const char *header(const char *head, const char *name)
+{
+    const char *end = strstr(head, "\r\n\r\n");
+    for (const char *at = strstr(head, "\r\n"); at && at < end; at = strstr(at + 2, "\r\n"))
+        if (strncasecmp(at + 2, name, strlen(name)) == 0)
+            return at + 2 + strlen(name);
+    return NULL;
+}
+
+/* Return the last id of the first list in the body, or 0. */
+static unsigned last_id(const char *body, size_t n)
+{
+    const char *open = memchr(body, '[', n), *end = open ? strchr(open, ']') : NULL;
+    if (!end || !isdigit((unsigned char)end[-1]))
+        return 0;
+    while (isdigit((unsigned char)end[-1]))
+        end--;
+    unsigned id = (unsigned)strtoul(end, NULL, 10);
+    return id < MAX_LAST ? id : 0;
+}
+
+/* Find the parts of a request; false as long as it is not whole. */
+static bool parse(struct rude_request *r)
+{
+    char method[8];
+    const char *end = strstr(r->text, "\r\n\r\n");
+    const char *length = end ? header(r->text, "Content-Length:") : NULL;
+    if (!end)
+        return false;
+    r->body = end + 4;
+    r->n = length ? (size_t)strtoul(length, NULL, 10) : 0;
+    if (r->length < (size_t)(r->body - r->text) + r->n)
+        return false;
+    CHECK(sscanf(r->text, "%7s %63s", method, r->path) == 2);
+    r->gzip = header(r->text, "Content-Encoding:") != NULL;
+    r->last = last_id(r->body, r->n);
     return true;
 }
 
-/* Play the present part; true when the connection stays open for another request. */
-static bool play(struct rude *r, int fd)
+/* Read one whole request, or half of one, and count it; false when the client has gone. */
+static bool get(struct rude_request *r, char *text, bool half)
 {
-    pthread_mutex_lock(&r->lock);
-    struct rude_part part = r->part;
-    r->requests++;
-    memcpy(r->last, r->request, sizeof(r->last));
-    pthread_mutex_unlock(&r->lock);
-    size_t n = part.n ? part.n : part.bytes ? strlen(part.bytes) : 0;
-    if (part.mode == RUDE_DRIP)
-        return drip(r, fd, part.bytes, n);
-    if (n && !put(r, fd, part.bytes, n))
-        return false;
-    switch (part.mode) {
-    case RUDE_SILENT:
-        wait_for_end(r, fd);
-        return false;
-    case RUDE_FLOOD:
-        flood(r, fd, "x");
-        return false;
-    case RUDE_FLOOD_HEADERS:
-        flood(r, fd, "X-Padding: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n");
-        return false;
-    case RUDE_RESET: {
-        struct linger now = { .l_onoff = 1, .l_linger = 0 };
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-        return false;
-    }
-    default:
-        return part.mode == RUDE_KEEP;
-    }
+    struct rude *s = r->server;
+    size_t cap = half ? HALF : MAX_REQUEST - 1;
+    r->text = text;
+    r->length = 0;
+    do {
+        ssize_t got = ready(s, r->fd, POLLIN, PATIENT_MS) > 0
+                          ? recv(r->fd, text + r->length, cap - r->length, 0)
+                          : 0;
+        if (got <= 0)
+            return false;
+        r->length += (size_t)got;
+        text[r->length] = 0;
+    } while (half ? r->length < HALF : !parse(r));
+    pthread_mutex_lock(&s->lock);
+    s->requests++;
+    r->seen = s->seen[r->last]++;
+    memcpy(s->latest, text, r->length + 1);
+    pthread_mutex_unlock(&s->lock);
+    return true;
 }
 
-static void *serve(void *arg)
+static struct rude_part present(struct rude *s)
 {
-    struct rude *r = arg;
-    while (ready(r, r->listener, POLLIN)) {
-        int fd = accept(r->listener, NULL, NULL);
-        if (fd < 0)
+    pthread_mutex_lock(&s->lock);
+    struct rude_part part = s->part;
+    pthread_mutex_unlock(&s->lock);
+    return part;
+}
+
+static void *connection(void *arg)
+{
+    char text[MAX_REQUEST];
+    struct connection *c = arg;
+    struct rude *s = c->server;
+    struct rude_request r = { .server = s, .fd = c->fd };
+    struct rude_part part = present(s);
+    bool stays = part.when != RUDE_ACCEPT || play(&r, &part);
+    while (stays && get(&r, text, part.when == RUDE_HALF)) {
+        part = present(s);
+        stays = s->serve ? s->serve(&r) : play(&r, &part);
+    }
+    close(c->fd);
+    atomic_store(&c->done, true);
+    return NULL;
+}
+
+/* Return a connection that is free, or NULL. */
+static struct connection *vacant(struct rude *s)
+{
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        struct connection *c = &s->at[i];
+        if (c->used && !atomic_load(&c->done))
             continue;
-        pthread_mutex_lock(&r->lock);
-        r->connections++;
-        pthread_mutex_unlock(&r->lock);
-        while (get(r, fd) && play(r, fd))
-            ;
-        close(fd);
+        if (c->used)
+            pthread_join(c->thread, NULL);
+        return c;
     }
     return NULL;
 }
 
-struct rude *rude_open(void)
+static void *accept_all(void *arg)
 {
-    struct rude *r = &the;
+    struct rude *s = arg;
+    for (int n; (n = ready(s, s->listener, POLLIN, PATIENT_MS)) >= 0;) {
+        int one = 1, fd = n ? accept(s->listener, NULL, NULL) : -1;
+        if (fd < 0)
+            continue;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        pthread_mutex_lock(&s->lock);
+        s->connections++;
+        pthread_mutex_unlock(&s->lock);
+        struct connection *c = vacant(s);
+        CHECK(c);
+        c->server = s;
+        c->fd = fd;
+        c->used = true;
+        atomic_store(&c->done, false);
+        CHECK(pthread_create(&c->thread, NULL, connection, c) == 0);
+    }
+    return NULL;
+}
+
+struct rude *rude_open(bool (*serve)(const struct rude_request *r))
+{
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t len = sizeof(at);
+    struct rude *s = calloc(1, sizeof(*s));
+    CHECK(s);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    atomic_store(&r->stop, 0);
-    r->connections = r->requests = 0;
-    pthread_mutex_init(&r->lock, NULL);
-    r->listener = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(r->listener >= 0);
-    CHECK(bind(r->listener, (struct sockaddr *)&at, sizeof(at)) == 0);
-    CHECK(listen(r->listener, 16) == 0);
-    CHECK(getsockname(r->listener, (struct sockaddr *)&at, &len) == 0);
-    r->port = ntohs(at.sin_port);
-    CHECK(pthread_create(&r->thread, NULL, serve, r) == 0);
-    return r;
+    s->serve = serve;
+    pthread_mutex_init(&s->lock, NULL);
+    s->listener = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(s->listener >= 0 && bind(s->listener, (struct sockaddr *)&at, sizeof(at)) == 0);
+    CHECK(listen(s->listener, 128) == 0);
+    CHECK(getsockname(s->listener, (struct sockaddr *)&at, &len) == 0);
+    s->port = ntohs(at.sin_port);
+    snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u", s->port);
+    CHECK(pthread_create(&s->acceptor, NULL, accept_all, s) == 0);
+    return s;
 }
 
-void rude_close(struct rude *r)
+void rude_close(struct rude *s)
 {
-    atomic_store(&r->stop, 1);
-    pthread_join(r->thread, NULL);
-    close(r->listener);
-    pthread_mutex_destroy(&r->lock);
+    if (!s)
+        return;
+    atomic_store(&s->stop, true);
+    pthread_join(s->acceptor, NULL);
+    for (size_t i = 0; i < CONNECTIONS; i++)
+        if (s->at[i].used)
+            pthread_join(s->at[i].thread, NULL);
+    close(s->listener);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
-unsigned rude_port(const struct rude *r)
+unsigned rude_port(const struct rude *s)
 {
-    return r->port;
+    return s->port;
 }
 
-void rude_play(struct rude *r, const struct rude_part *part)
+const char *rude_url(const struct rude *s)
 {
-    pthread_mutex_lock(&r->lock);
-    r->part = *part;
-    pthread_mutex_unlock(&r->lock);
+    return s->url;
 }
 
-unsigned rude_connections(struct rude *r)
+void rude_part(struct rude *s, const struct rude_part *part)
 {
-    pthread_mutex_lock(&r->lock);
-    unsigned n = r->connections;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&s->lock);
+    s->part = *part;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void rude_play(struct rude *s, enum rude_mode mode, const char *bytes)
+{
+    rude_part(s, &(struct rude_part){ .mode = mode, .bytes = bytes });
+}
+
+/* Read a counter under the lock. */
+static unsigned locked(struct rude *s, const unsigned *counter)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned n = *counter;
+    pthread_mutex_unlock(&s->lock);
     return n;
 }
 
-unsigned rude_requests(struct rude *r)
+unsigned rude_connections(struct rude *s)
 {
-    pthread_mutex_lock(&r->lock);
-    unsigned n = r->requests;
-    pthread_mutex_unlock(&r->lock);
-    return n;
+    return locked(s, &s->connections);
 }
 
-void rude_request(struct rude *r, char *out, size_t cap)
+unsigned rude_requests(struct rude *s)
 {
-    pthread_mutex_lock(&r->lock);
-    size_t n = strlen(r->last);
-    if (n >= cap)
-        n = cap - 1;
-    memcpy(out, r->last, n);
-    out[n] = 0;
-    pthread_mutex_unlock(&r->lock);
+    return locked(s, &s->requests);
+}
+
+unsigned rude_seen(struct rude *s, unsigned last)
+{
+    return locked(s, &s->seen[last]);
+}
+
+void rude_forget(struct rude *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->connections = s->requests = 0;
+    memset(s->seen, 0, sizeof(s->seen));
+    pthread_mutex_unlock(&s->lock);
+}
+
+void rude_latest(struct rude *s, char *out, size_t cap)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(out, cap, "%s", s->latest);
+    pthread_mutex_unlock(&s->lock);
 }
