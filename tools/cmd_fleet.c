@@ -1,26 +1,40 @@
-/* cmd_fleet.c - `mizzle fleet`: how many devices a server carries, what they wait and what an
- * answer costs, computed with clock/fleet_model.h; with --real, measured as well. */
-#include <math.h>
+/* cmd_fleet.c - `mizzle fleet`: how many devices a server carries and what they wait, computed with
+ * clock/fleet.h; with --real, a small fleet as well, against which the simulated one is checked.
+ *
+ * The clients of --real are threads that call the stand-in server over HTTP. Each follows the
+ * script of a simulated device: it sleeps while its small model would compute, and calls when the
+ * script says so. The server holds no model. It computes in passes of up to `batch` calls, each of
+ * which takes as long as fleet.h says, and spends that time asleep. So the two share the script and
+ * the length of a pass; queues, batches, network and threads are real; chunk and kv are ignored. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tools/bench/fleet_clients.h"
-#include "tools/clock/fleet_model.h"
-#include "tools/command.h"
+#include "model/text/tokenizer.h"
+#include "net/cloud.h"
+#include "net/http/buf.h"
+#include "tools/bench/bench_plan.h"
+#include "tools/bench/row.h"
+#include "tools/bench/synthetic_vocab.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
+#include "tools/clock/fleet.h"
+#include "tools/command.h"
+#include "tools/stand_in/stand_in.h"
 
-enum { CHUNK = 8192, MOST_TOKENS = 1 << 16, MOST_SECONDS = 3600 };
+enum { CHUNK = 8192, MOST_TOKENS = 1 << 16, MOST_SECONDS = 3600, MOST_MS = 60000 };
+enum { CLIENTS = 64, CLIENTS_BATCH = 8, VOCAB = 4096, TIMEOUT_MS = 60000, NAP_MS = 50, ANSWER = 7 };
 
 static const char *devices = "1,10,100,1000,10000,100000", *format = "md";
-static float idle = 60, routed = 0.07f, agree = 0.7f, edge_ms = 40, latency = 50;
-static float prefill = 11146, decode = 1443, step_ms = 11.3f, usd = 4.59f, p95_ms = 250;
-static size_t prompt = 150, tokens = 100, ahead = 1, batch, kv = 224000, real_seconds;
+static float idle = 60, routed = 0.07f, agree = 0.7f, edge_ms = 40;
+static float prefill = 11146, decode = 1443, step_ms = 11.3f, p95_ms = 250;
+static size_t prompt = 150, tokens = 100, latency = 50, batch, kv = 224000, real_seconds;
 static bool no_cache;
-static uint64_t seed = 1;
 static struct progress_count progress = { .what = "fleet: answers" };
 
 static const struct option_group of_devices = {
@@ -37,13 +51,10 @@ static const struct option_group of_devices = {
           "in one call (default: 0.07)" },
         { "--agree", NULL, OPTION_FLOAT, &agree, "A",
           "Let this share of the routed tokens be what the edge guessed (default: 0.7)" },
-        { "--ahead", "-W", OPTION_SIZE, &ahead, "W",
-          "Have up to W calls in flight, 0 or 1; 0 waits for each call (default: 1)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "Take T milliseconds for each step of the edge (default: 40)" },
-        { "--latency", "-L", OPTION_FLOAT, &latency, "MS",
+        { "--latency", "-L", OPTION_SIZE, &latency, "MS",
           "Spend MS milliseconds on the network, both ways together (default: 50)" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for everything drawn (default: 1)" },
         OPTION_END,
     },
 };
@@ -63,8 +74,6 @@ static const struct option_group of_server = {
           "Have memory for the keys and values of N tokens (default: 224000; 0: no limit)" },
         { "--no-cache", NULL, OPTION_FLAG, &no_cache, NULL,
           "Read the whole text for each call (default: only what is new, while it is in memory)" },
-        { "--usd", NULL, OPTION_FLOAT, &usd, "PRICE",
-          "Let an hour of the server cost PRICE dollars (default: 4.59)" },
         { "--p95-ms", NULL, OPTION_FLOAT, &p95_ms, "MS",
           "Count devices as carried while 95 % of the cloud tokens arrive within MS milliseconds "
           "(default: 250)" },
@@ -83,190 +92,339 @@ static const struct option_group of_output = {
     },
 };
 
-static const struct option_group *const groups[] = { &of_devices, &of_server, &of_output, NULL };
-
-/* Check the options and fill both structs. */
-static int cmd_fleet_read(struct fleet_habits *h, struct fleet_server *s, struct err *err)
-{
-    const float positive[] = { idle, edge_ms, latency, step_ms, usd, p95_ms };
-    for (size_t i = 0; i < sizeof(positive) / sizeof(*positive); i++)
-        if (!(positive[i] >= 0 && positive[i] <= 1e6f))
-            return err_set(err, ERR_ARG,
-                           "--idle, --edge-ms, --latency, --step-ms, --usd, --p95-ms: expected 0 "
-                           "to 1e6, found %g",
-                           (double)positive[i]);
-    if (!(prefill >= 1 && decode >= 1) || prefill > 1e9f || decode > 1e9f)
-        return err_set(err, ERR_ARG, "--prefill, --decode: expected 1 to 1e9");
-    if (!(routed >= 0.001f && routed <= 1) || !(agree >= 0 && agree <= 1) || ahead > 1)
-        return err_set(err, ERR_ARG,
-                       "--routed: expected 0.001 to 1; --agree: 0 to 1; --ahead: 0 "
-                       "or 1");
-    if (prompt < 1 || prompt > MOST_TOKENS || tokens < 1 || tokens > MOST_TOKENS)
-        return err_set(err, ERR_ARG, "-p, -n: expected 1 to %d", MOST_TOKENS);
-    *h = (struct fleet_habits){ .idle_ms = 1000 * (double)idle,
-                                .edge_ms = (double)edge_ms,
-                                .routed = (double)routed,
-                                .agree = (double)agree,
-                                .prompt = prompt,
-                                .tokens = tokens,
-                                .ahead = ahead,
-                                .seed = seed };
-    *s = (struct fleet_server){ .prefill = (double)prefill,
-                                .decode = (double)decode,
-                                .step_ms = (double)step_ms,
-                                .latency_ms = (double)latency,
-                                .batch = batch,
-                                .chunk = CHUNK,
-                                .kv = kv,
-                                .cache = !no_cache };
-    return OK;
-}
-
-/* Return dollars per 1,000 answers. */
-static double cmd_fleet_cost(const struct fleet_load *l)
-{
-    return l->answers > 0 ? 1000 * (double)usd / (3600 * l->answers) : 0;
-}
-
-/* A column of the table and its value in the present row. */
-struct cell {
-    const char *name;
-    double value;
-    int decimals;
-};
-
-enum { SIZES = 16, NAMES = -1 };
-
-/* Print a row, or with row NAMES the header. */
-static void cmd_fleet_row(const struct cell *cells, size_t n, int row)
-{
-    bool csv = !strcmp(format, "csv");
-    progress_wipe(&progress);
-    for (size_t i = 0; i < n; i++) {
-        fputs(csv ? i ? "," : "" : "| ", stdout);
-        if (row == NAMES)
-            fputs(cells[i].name, stdout);
-        else
-            printf("%.*f", cells[i].decimals, cells[i].value);
-        fputs(csv ? "" : " ", stdout);
-    }
-    puts(csv ? "" : "|");
-    for (size_t i = 0; i < n && row == NAMES && !csv; i++)
-        fputs(i + 1 < n ? "|---" : "|---|\n", stdout);
-}
-
-/* Print a row for each size, the first with the names of the columns. */
-static int cmd_fleet_table(const struct fleet_habits *h, const struct fleet_server *s,
-                           const size_t *sizes, size_t n, struct err *err)
-{
-    struct fleet_load l;
-    size_t carries;
-    int rc = fleet_model_carries(&carries, &l, h, s, (double)p95_ms, &progress, err);
-    double cost = cmd_fleet_cost(&l);
-    for (size_t i = 0; i < n && rc == OK; i++) {
-        rc = fleet_model_run(&l, h, s, sizes[i], &progress, err);
-        const struct cell cells[] = { { "devices", (double)sizes[i], 0 },
-                                      { "routed", h->routed, 3 },
-                                      { "ahead", (double)h->ahead, 0 },
-                                      { "cache", s->cache, 0 },
-                                      { "load", l.load, 4 },
-                                      { "busy", l.busy, 4 },
-                                      { "calls_per_s", l.calls, 2 },
-                                      { "calls_per_pass", l.batch, 2 },
-                                      { "read_per_call", l.read, 1 },
-                                      { "p50_ms", l.p50, 1 },
-                                      { "p95_ms", l.p95, 1 },
-                                      { "answer_s", l.answer_ms / 1000, 3 },
-                                      { "answers_per_s", l.answers, 3 },
-                                      { "usd_per_1000", cmd_fleet_cost(&l), 4 },
-                                      { "carries", (double)carries, 0 },
-                                      { "carries_usd_per_1000", cost, 4 } };
-        for (int row = i ? 0 : NAMES; row <= 0 && rc == OK; row++)
-            cmd_fleet_row(cells, sizeof(cells) / sizeof(*cells), row);
-    }
-    return rc;
-}
-
 /* Check what real clients can do. */
-static int cmd_fleet_check(const struct fleet_server *s, const size_t *sizes, size_t n,
-                           struct err *err)
+static int cmd_fleet_check(const struct fleet_options *o, size_t most, struct err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (sizes[i] > FLEET_CLIENTS)
-            return err_set(err, ERR_ARG, "--real: expected up to %d devices, found %zu",
-                           FLEET_CLIENTS, sizes[i]);
-    if (s->batch < 1 || s->batch > FLEET_CLIENTS_BATCH || routed >= 1 ||
-        real_seconds > MOST_SECONDS)
+    if (most > CLIENTS)
+        return err_set(err, ERR_ARG, "--real: expected up to %d devices, found %zu", CLIENTS, most);
+    if (o->batch < 1 || o->batch > CLIENTS_BATCH || o->routed >= 1 || real_seconds > MOST_SECONDS)
         return err_set(err, ERR_ARG,
                        "--real: expected up to %d seconds, with --batch 1 to %d and --routed "
                        "below 1",
-                       MOST_SECONDS, FLEET_CLIENTS_BATCH);
-    if (floor(s->latency_ms) < s->latency_ms)
-        return err_set(err, ERR_ARG, "--real: expected a whole --latency, found %g", s->latency_ms);
+                       MOST_SECONDS, CLIENTS_BATCH);
     return OK;
 }
 
-/* Print what clients measured beside the model. */
-static int cmd_fleet_real(const struct fleet_habits *h, const struct fleet_server *s,
-                          const size_t *sizes, size_t n, struct err *err)
+/* Check the options, and fill *o and *sizes. */
+static int cmd_fleet_read(struct fleet_options *o, struct bench_list *sizes, struct err *err)
 {
-    int rc = cmd_fleet_check(s, sizes, n, err);
+    const float positive[] = { idle, edge_ms, step_ms, p95_ms };
+    for (size_t i = 0; i < sizeof(positive) / sizeof(*positive); i++)
+        if (!(positive[i] >= 0 && positive[i] <= 1e6f))
+            return err_set(err, ERR_ARG,
+                           "--idle, --edge-ms, --step-ms, --p95-ms: expected 0 to 1e6, found %g",
+                           (double)positive[i]);
+    if (!(prefill >= 1 && decode >= 1) || prefill > 1e9f || decode > 1e9f)
+        return err_set(err, ERR_ARG, "--prefill, --decode: expected 1 to 1e9");
+    if (!(routed >= 0.001f && routed <= 1) || !(agree >= 0 && agree <= 1))
+        return err_set(err, ERR_ARG, "--routed: expected 0.001 to 1; --agree: 0 to 1");
+    if (prompt < 1 || prompt > MOST_TOKENS || tokens < 1 || tokens > MOST_TOKENS)
+        return err_set(err, ERR_ARG, "-p, -n: expected 1 to %d", MOST_TOKENS);
+    if (latency > MOST_MS)
+        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MOST_MS, latency);
+    int rc = bench_list(sizes, "--devices", devices, err);
+    for (size_t i = 0; i < sizes->n && rc == OK; i++)
+        if (sizes->at[i] < 1 || sizes->at[i] > FLEET_MOST)
+            rc = err_set(err, ERR_ARG, "--devices: expected 1 to %d, found %zu", FLEET_MOST,
+                         sizes->at[i]);
+    *o = (struct fleet_options){ .idle_ms = 1000 * (double)idle,
+                                 .edge_ms = (double)edge_ms,
+                                 .routed = (double)routed,
+                                 .agree = (double)agree,
+                                 .prompt = prompt,
+                                 .tokens = tokens,
+                                 .latency_ms = (double)latency,
+                                 .prefill = (double)prefill,
+                                 .decode = (double)decode,
+                                 .step_ms = (double)step_ms,
+                                 .batch = batch,
+                                 .chunk = CHUNK,
+                                 .kv = kv,
+                                 .cache = !no_cache };
+    return rc || !real_seconds ? rc : cmd_fleet_check(o, bench_list_most(sizes), err);
+}
+
+/* A call that reached the server of --real is known by its number. Calls wait, and one of their
+ * threads runs the next pass. */
+struct passes {
+    const struct fleet_options *o;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    size_t arrived, done; /* calls */
+    size_t
+        read[CLIENTS]; /* tokens that a call reads, by its number: a client makes one at a time */
+    bool running;
+    struct text {
+        uint32_t answer;
+        size_t read;
+    } texts[CLIENTS]; /* what the cache holds of each client */
+};
+
+/* What all clients share, and one of them. */
+struct crowd {
+    const struct fleet_options *o;
+    uint64_t start;  /* os_now_ns at the script's time 0 */
+    double from, to; /* ms of the measurement */
+    _Atomic int stop;
+    pthread_mutex_t lock; /* of what is measured: */
+    struct buf times;     /* of calls, in double */
+    struct fleet_answers answers;
+    struct client {
+        pthread_t thread;
+        struct crowd *crowd;
+        struct fleet_device device;
+        struct cloud *cloud;
+        uint32_t *ids; /* [prompt + tokens] */
+        int rc;
+        struct err err;
+    } clients[CLIENTS];
+};
+
+static void sleep_for(double ms)
+{
+    uint64_t ns = ms > 0 ? (uint64_t)(ms * 1e6) : 0;
+    const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+    nanosleep(&t, NULL);
+}
+
+/* Run a pass over the calls that have waited longest. Called with the lock, which it releases while
+ * the pass takes its time. */
+static void run_pass(struct passes *p)
+{
+    size_t end = p->done, read = 0;
+    for (; end < p->arrived && end - p->done < p->o->batch; end++)
+        read += p->read[end % CLIENTS];
+    double ms = 1000 * (double)read / p->o->prefill;
+    p->running = true;
+    pthread_mutex_unlock(&p->lock);
+    sleep_for(ms > p->o->step_ms ? ms : p->o->step_ms);
+    pthread_mutex_lock(&p->lock);
+    p->running = false;
+    p->done = end;
+    pthread_cond_broadcast(&p->change);
+}
+
+/* The oracle of the stand-in: wait for a pass. ids[0] is the client, ids[1] its answer. */
+static uint32_t answer_call(void *arg, const uint32_t *ids, size_t n)
+{
+    struct passes *p = arg;
+    struct text *t = &p->texts[ids[0] % CLIENTS];
+    pthread_mutex_lock(&p->lock);
+    size_t mine = p->arrived++;
+    bool kept = p->o->cache && t->answer == ids[1] && t->read < n;
+    p->read[mine % CLIENTS] = kept ? n - t->read : n;
+    *t = (struct text){ ids[1], n };
+    while (p->done <= mine)
+        if (p->running)
+            pthread_cond_wait(&p->change, &p->lock);
+        else
+            run_pass(p);
+    pthread_mutex_unlock(&p->lock);
+    return ANSWER;
+}
+
+/* Return the script's time. */
+static double script_ms(const struct crowd *c)
+{
+    return (double)(os_now_ns() - c->start) / 1e6;
+}
+
+/* Sleep until then, in naps, so that an interrupt is noticed. False: the run is over. */
+static bool sleep_until(struct crowd *c, double then)
+{
+    for (;;) {
+        double now = script_ms(c);
+        if (interrupted || atomic_load(&c->stop) || now > c->to)
+            return false;
+        if (now >= then)
+            return true;
+        sleep_for(then - now < NAP_MS ? then - now : NAP_MS);
+    }
+}
+
+/* Thread of a client. What ends within the measurement is noted. */
+static void *run_client(void *arg)
+{
+    struct client *w = arg;
+    struct crowd *c = w->crowd;
+    struct fleet_answers early = { 0 };
+    while (w->rc == OK && sleep_until(c, w->device.asked)) {
+        uint32_t id;
+        double asked = script_ms(c);
+        w->ids[1] = (uint32_t)(w->device.answer % VOCAB);
+        w->rc = cloud_next(w->cloud, w->ids, c->o->prompt + w->device.token, &id, &w->err);
+        double now = script_ms(c), ms = now - asked;
+        bool counts = now >= c->from && now <= c->to;
+        w->device.asked = asked;
+        pthread_mutex_lock(&c->lock);
+        if (w->rc == OK && counts && !buf_add(&c->times, &ms, sizeof(ms)))
+            w->rc = err_set(&w->err, ERR_NOMEM, "fleet: out of memory");
+        fleet_hear(&w->device, c->o, now, counts ? &c->answers : &early);
+        pthread_mutex_unlock(&c->lock);
+    }
+    if (w->rc)
+        atomic_store(&c->stop, 1);
+    return NULL;
+}
+
+/* Make the clients and their connections. */
+static int open_clients(struct crowd *c, size_t n, const char *url, struct err *err)
+{
+    const struct cloud_options o = { .url = url,
+                                     .api = CLOUD_SGLANG,
+                                     .vocab = VOCAB,
+                                     .timeout_ms = TIMEOUT_MS,
+                                     .stop = &interrupted };
+    size_t room = c->o->prompt + c->o->tokens;
+    int rc = OK;
     for (size_t i = 0; i < n && rc == OK; i++) {
-        struct fleet_load m, r;
-        rc = fleet_model_run(&m, h, s, sizes[i], &progress, err);
+        struct client *w = &c->clients[i];
+        struct fleet_answers none = { 0 };
+        w->crowd = c;
+        w->ids = calloc(room, sizeof(*w->ids));
+        if (!w->ids)
+            return err_set(err, ERR_NOMEM, "fleet: out of memory");
+        for (size_t k = 1; k < room; k++)
+            w->ids[k] = SYNTHETIC_VOCAB_WORDS + (uint32_t)(k % (VOCAB - SYNTHETIC_VOCAB_WORDS));
+        w->ids[0] = (uint32_t)i;
+        fleet_device(&w->device, c->o, i, &none);
+        rc = cloud_open(&w->cloud, &o, err);
         if (rc == OK)
-            rc = fleet_clients_run(&r, h, s, sizes[i], (double)real_seconds, err);
-        if (rc)
-            break;
-        const struct cell cells[] = { { "devices", (double)sizes[i], 0 },
-                                      { "routed", h->routed, 3 },
-                                      { "ahead", (double)h->ahead, 0 },
-                                      { "cache", s->cache, 0 },
-                                      { "batch", (double)s->batch, 0 },
-                                      { "seconds", (double)real_seconds, 0 },
-                                      { "busy", m.busy, 4 },
-                                      { "calls_per_s", m.calls, 1 },
-                                      { "real_calls_per_s", r.calls, 1 },
-                                      { "p50_ms", m.p50, 1 },
-                                      { "real_p50_ms", r.p50, 1 },
-                                      { "p95_ms", m.p95, 1 },
-                                      { "real_p95_ms", r.p95, 1 },
-                                      { "p95_ratio", m.p95 / r.p95, 3 },
-                                      { "answer_s", m.answer_ms / 1000, 3 },
-                                      { "real_answer_s", r.answer_ms / 1000, 3 } };
-        for (int row = i ? 0 : NAMES; row <= 0; row++)
-            cmd_fleet_row(cells, sizeof(cells) / sizeof(*cells), row);
+            rc = cloud_ready(w->cloud, err);
     }
     return rc;
 }
 
-/* Parse --devices. */
-static int cmd_fleet_sizes(size_t sizes[SIZES], size_t *n, struct err *err)
+/* Let the clients run, and describe what they measured. */
+static int measure_clients(struct fleet_load *out, struct crowd *c, size_t n, struct err *err)
 {
-    const char *p = devices;
-    for (*n = 0; *n < SIZES && *p >= '0' && *p <= '9'; p++) {
-        char *end;
-        unsigned long v = strtoul(p, &end, 10);
-        if (v < 1 || v > FLEET_MOST)
-            break;
-        sizes[(*n)++] = v;
-        p = end;
-        if (!*p)
-            return OK;
-        if (*p != ',')
-            break;
+    double seconds = (double)real_seconds;
+    size_t started = 0;
+    int rc = OK;
+    c->from = 250 * seconds;
+    c->to = 1250 * seconds;
+    c->start = os_now_ns();
+    while (started < n &&
+           !pthread_create(&c->clients[started].thread, NULL, run_client, &c->clients[started]))
+        started++;
+    if (started < n) {
+        atomic_store(&c->stop, 1);
+        rc = err_set(err, ERR_IO, "fleet: threads cannot be made");
     }
-    return err_set(err, ERR_ARG,
-                   "--devices: expected up to %d numbers of 1 to %d with commas, found %s", SIZES,
-                   FLEET_MOST, devices);
+    for (size_t i = 0; i < started; i++) {
+        const struct client *w = &c->clients[i];
+        pthread_join(w->thread, NULL);
+        if (w->rc && rc == OK) {
+            rc = w->rc;
+            *err = w->err;
+        }
+    }
+    if (rc == OK && interrupted)
+        rc = err_set(err, ERR_STOP, "interrupted");
+    double *times = (double *)(void *)c->times.p;
+    size_t calls = c->times.n / sizeof(*times), answers = c->answers.n;
+    if (rc == OK && !calls)
+        rc = err_set(err, ERR_ARG, "--real: expected time for at least one call");
+    if (rc)
+        return rc;
+    bench_median(times, calls); /* sorts */
+    *out = (struct fleet_load){ .calls = (double)calls / seconds,
+                                .p50 = times[calls / 2],
+                                .p95 = times[(size_t)(0.95 * (double)calls)],
+                                .answers = (double)answers / seconds,
+                                .answer_ms = answers ? c->answers.ms / (double)answers : 0 };
+    return OK;
+}
+
+/* Measure n clients. */
+static int run_clients(struct fleet_load *out, const struct fleet_options *o, size_t n,
+                       struct err *err)
+{
+    struct passes passes = { .o = o,
+                             .lock = PTHREAD_MUTEX_INITIALIZER,
+                             .change = PTHREAD_COND_INITIALIZER };
+    struct crowd c = { .o = o, .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct tokenizer *vocab;
+    struct stand_in *server = NULL;
+    int rc = synthetic_vocab_open(&vocab, VOCAB, err);
+    const struct stand_in_oracle oracle = { answer_call, &passes, vocab };
+    const struct stand_in_options s = { .oracle = &oracle,
+                                        .server = STAND_IN_SGLANG,
+                                        .slots = CLIENTS,
+                                        .latency_ms = (unsigned)o->latency_ms,
+                                        .context = o->prompt + o->tokens };
+    if (rc == OK)
+        rc = stand_in_open(&server, &s, err);
+    if (rc == OK)
+        rc = open_clients(&c, n, stand_in_url(server), err);
+    if (rc == OK)
+        rc = measure_clients(out, &c, n, err);
+    for (size_t i = 0; i < n; i++) {
+        cloud_close(c.clients[i].cloud);
+        free(c.clients[i].ids);
+    }
+    buf_free(&c.times);
+    stand_in_close(server);
+    tokenizer_close(vocab);
+    return rc;
+}
+
+/* Add what clients measured to a row, beside what the model says of them. */
+static int cmd_fleet_real(struct row *r, const struct fleet_options *o, size_t n,
+                          const struct fleet_load *model, struct err *err)
+{
+    struct fleet_load l = { 0 };
+    int rc = run_clients(&l, o, n, err);
+    if (rc)
+        return rc;
+    row_put(r, "seconds", (double)real_seconds, 0);
+    row_put(r, "real_calls_per_s", l.calls, 2);
+    row_put(r, "real_p50_ms", l.p50, 1);
+    row_put(r, "real_p95_ms", l.p95, 1);
+    row_put(r, "real_answer_s", l.answer_ms / 1000, 3);
+    row_put(r, "p95_ratio", model->p95 / l.p95, 3);
+    return OK;
+}
+
+/* Print a row for each size. */
+static int cmd_fleet_table(const struct fleet_options *o, const struct bench_list *sizes,
+                           struct err *err)
+{
+    struct row r = { .format = format };
+    struct fleet_load l;
+    size_t carries;
+    int rc = fleet_carries(&carries, o, (double)p95_ms, &progress, err);
+    for (size_t i = 0; i < sizes->n && rc == OK; i++) {
+        rc = fleet_run(&l, o, sizes->at[i], &progress, err);
+        progress_wipe(&progress);
+        if (rc)
+            break;
+        row_put(&r, "devices", (double)sizes->at[i], 0);
+        row_put(&r, "routed", o->routed, 3);
+        row_put(&r, "cache", o->cache, 0);
+        row_put(&r, "load", l.load, 4);
+        row_put(&r, "busy", l.busy, 4);
+        row_put(&r, "calls_per_s", l.calls, 2);
+        row_put(&r, "calls_per_pass", l.batch, 2);
+        row_put(&r, "read_per_call", l.read, 1);
+        row_put(&r, "p50_ms", l.p50, 1);
+        row_put(&r, "p95_ms", l.p95, 1);
+        row_put(&r, "answer_s", l.answer_ms / 1000, 3);
+        row_put(&r, "answers_per_s", l.answers, 3);
+        row_put(&r, "carries", (double)carries, 0);
+        if (real_seconds)
+            rc = cmd_fleet_real(&r, o, sizes->at[i], &l, err);
+        if (rc == OK)
+            rc = row_print(&r, err);
+    }
+    return rc;
 }
 
 static int cmd_fleet_main(int argc, char **argv)
 {
     struct err err = { "" };
-    struct fleet_habits h;
-    struct fleet_server s;
-    size_t sizes[SIZES], n;
+    struct fleet_options o;
+    struct bench_list sizes;
     int nargs = 0, status = options_parse(&cmd_fleet, argc, argv, &nargs);
     if (status >= 0)
         return status;
@@ -276,13 +434,9 @@ static int cmd_fleet_main(int argc, char **argv)
     if (rc == OK && strcmp(format, "md") && strcmp(format, "csv"))
         rc = err_set(&err, ERR_ARG, "-o: expected md or csv, found %s", format);
     if (rc == OK)
-        rc = cmd_fleet_read(&h, &s, &err);
+        rc = cmd_fleet_read(&o, &sizes, &err);
     if (rc == OK)
-        rc = cmd_fleet_sizes(sizes, &n, &err);
-    if (rc == OK && real_seconds)
-        rc = cmd_fleet_real(&h, &s, sizes, n, &err);
-    else if (rc == OK)
-        rc = cmd_fleet_table(&h, &s, sizes, n, &err);
+        rc = cmd_fleet_table(&o, &sizes, &err);
     progress_wipe(&progress);
     return command_fail("fleet", rc, &err);
 }
@@ -309,19 +463,18 @@ const struct command cmd_fleet = {
         "                  of that and the time between later tokens\n"
         "  calls_per_s     calls of the whole fleet; answers_per_s are its answers\n"
         "  answer_s        time of an answer\n"
-        "  usd_per_1000    price of the server for the time of 1,000 answers of the fleet\n"
         "  carries         most devices, up to 1,000,000, whose p95_ms is at most\n"
         "                  --p95-ms\n\n"
         "The default server is Qwen3.5-27B in BF16 on one H200 with SGLang 0.5.16, from the speed "
         "table of SGLang's cookbook: 8,192 tokens are read in 735 ms, and at full load 6,380 "
         "tokens per second are read and written, 8 to 1. A pass takes at least as long as reading "
-        "54 GB of weights at 4.8 TB/s. The price is RunPod's.\n\n"
+        "54 GB of weights at 4.8 TB/s.\n\n"
         "--real also runs up to 64 devices as clients in threads, which call the stand-in server "
         "over HTTP. Its passes take the same time, but hold at most --batch calls, 1 to 8.\n\n"
         "  mizzle fleet --devices 100,1000,10000\n"
         "  mizzle fleet --routed 1\n"
         "  mizzle fleet --no-cache -o csv\n"
         "  mizzle fleet -N 64 --real 20 --idle 1 --edge-ms 20 -n 20 --batch 4",
-    .groups = groups,
+    .groups = (const struct option_group *const[]){ &of_devices, &of_server, &of_output, NULL },
     .run = cmd_fleet_main,
 };

@@ -18,18 +18,18 @@ done
 
 # Each combination has a row; for each share the text is the same, whatever L and W are.
 "$MIZZLE" bench route -p 12 -n 60 -R 0.1,0.3 -L 0,5 -W 0,1,4 -t 1 -o csv >"$tmp/csv"
-head -n 1 "$tmp/csv" | grep -q '^routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,cloud,agreed,fallback,calls,wasted,up_bytes,down_bytes,text$' ||
+head -n 1 "$tmp/csv" | grep -q '^model,n_prompt,n_gen,agree,routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,cloud,agreed,fallback,calls,wasted,up_bytes,down_bytes,text$' ||
     fail "columns: $(head -n 1 "$tmp/csv")"
 [ "$(wc -l <"$tmp/csv")" -eq 13 ] || fail "12 rows: $(cat "$tmp/csv")"
 awk -F, 'NR > 1 {
-    if (!($1 in text)) { text[$1] = $15; n++ }
-    if (text[$1] != $15) { print "W changes the text: " $0; bad = 1 }
-    if ($8 != 60 * $1 || $10 != 0) { print "cloud tokens: " $0; bad = 1 }
-    if ($11 != $8 + $12 || ($3 < 2 && $12)) { print "wasted calls: " $0; bad = 1 }
-    if ($13 < 200 || $14 < 100) { print "bytes: " $0; bad = 1 }
-    if ($2 == 0 && $6 != $4) { print "nothing to wait for: " $0; bad = 1 }
-    want = $3 ? $4 + $1 * 0.3 * $2 : $4 + $1 * $2
-    if ($6 - want > 0.002 || want - $6 > 0.002) { print "formula: " $0; bad = 1 }
+    if (!($5 in text)) { text[$5] = $19; n++ }
+    if (text[$5] != $19) { print "W changes the text: " $0; bad = 1 }
+    if ($12 != 60 * $5 || $14 != 0) { print "cloud tokens: " $0; bad = 1 }
+    if ($15 != $12 + $16 || ($7 < 2 && $16)) { print "wasted calls: " $0; bad = 1 }
+    if ($17 < 200 || $18 < 100) { print "bytes: " $0; bad = 1 }
+    if ($6 == 0 && $10 != $8) { print "nothing to wait for: " $0; bad = 1 }
+    want = $7 ? $8 + $5 * 0.3 * $6 : $8 + $5 * $6
+    if ($10 - want > 0.002 || want - $10 > 0.002) { print "formula: " $0; bad = 1 }
 }
 END { exit bad || n != 2 }' "$tmp/csv" || fail "see above"
 
@@ -53,9 +53,9 @@ awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$
 # Edge, waiting and rest are those of one answer; the parts are the sum of the habits' extra times.
 "$MIZZLE" bench route -p 12 -n 20 -R 0.2 -L 2 --as-paper -t 1 -r 1 -o csv >"$tmp/ways"
 awk -F, 'function near(a, b) { return a - b < 3e-4 && b - a < 3e-4 }
-NR == 1 && $0 != "way,s,edge_s,cloud_s,rest_s,more_s,times,calls,up_bytes,down_bytes,text" { bad = 1 }
-NR > 1 { s[$1] = $2; more[$1] = $6; calls[$1] = $8; down[$1] = $10; text[$1] = $11 }
-NR > 1 && !near($2, $3 + $4 + $5) { print "parts: " $0; bad = 1 }
+NR == 1 && $0 != "model,n_prompt,n_gen,agree,way,s,edge_s,cloud_s,rest_s,more_s,times,calls,up_bytes,down_bytes,text" { bad = 1 }
+NR > 1 { s[$5] = $6; more[$5] = $10; calls[$5] = $12; down[$5] = $14; text[$5] = $15 }
+NR > 1 && !near($6, $7 + $8 + $9) { print "parts: " $0; bad = 1 }
 END {
     split("default,in step,no KV cache,new connections,16 tokens", same, ",")
     for (i in same) if (text[same[i]] != text["default"]) { print same[i] ": another text"; bad = 1 }

@@ -5,7 +5,7 @@
 #include "tests/tools/long_text.h"
 #include "tests/support/test.h"
 #include "tools/cli/setup.h"
-#include "tools/clock/fleet_model.h"
+#include "tools/clock/fleet.h"
 
 /* Prints both values where they differ by more than this share. */
 static void near(const char *what, double have, double want, double share)
@@ -15,21 +15,23 @@ static void near(const char *what, double have, double want, double share)
     CHECK(fabs(have - want) <= share * want);
 }
 
-static struct fleet_load run(const struct fleet_habits *h, const struct fleet_server *s, size_t n)
+static struct fleet_load run(const struct fleet_options *o, size_t n)
 {
     struct fleet_load load;
     struct err err;
-    CHECK(fleet_model_run(&load, h, s, n, NULL, &err) == OK);
+    CHECK(fleet_run(&load, o, n, NULL, &err) == OK);
     return load;
 }
 
-/* A device that makes one call per answer, and a server that computes one call at a time. */
-static const struct fleet_habits caller = {
-    .routed = 0.999999, .prompt = 7, .tokens = 1, .agree = 1, .seed = 1
-};
-static const struct fleet_server single = {
-    .prefill = 1e9, .decode = 1e9, .step_ms = 10, .batch = 1
-};
+/* Devices that make one call per answer, and a server that computes one call at a time. */
+static const struct fleet_options single = { .routed = 0.999999,
+                                             .prompt = 7,
+                                             .tokens = 1,
+                                             .agree = 1,
+                                             .prefill = 1e9,
+                                             .decode = 1e9,
+                                             .step_ms = 10,
+                                             .batch = 1 };
 
 /* Many devices that ask seldom make a Poisson process: M/D/1 waits rho D / 2 (1 - rho), after
  * Pollaczek and Khinchine. */
@@ -38,9 +40,9 @@ static void test_queue(void)
     const double rhos[] = { 0.3, 0.5, 0.7 };
     const size_t n = 5000;
     for (size_t i = 0; i < 3; i++) {
-        struct fleet_habits h = caller;
-        h.idle_ms = (double)n * 10 / rhos[i];
-        struct fleet_load load = run(&h, &single, n);
+        struct fleet_options o = single;
+        o.idle_ms = (double)n * 10 / rhos[i];
+        struct fleet_load load = run(&o, n);
         near("M/D/1 utilisation", load.busy, rhos[i], 0.02);
         near("M/D/1 time in the system", load.mean, 10 + rhos[i] * 10 / (2 * (1 - rhos[i])), 0.03);
     }
@@ -50,27 +52,28 @@ static void test_queue(void)
  * X = 1 / D. */
 static void test_limits(void)
 {
-    struct fleet_habits h = caller;
-    struct fleet_server s = single;
-    s.latency_ms = 30;
-    h.idle_ms = 5;
-    struct fleet_load one = run(&h, &s, 1);
+    struct fleet_options o = single;
+    o.latency_ms = 30;
+    o.idle_ms = 5;
+    struct fleet_load one = run(&o, 1);
     near("one device", one.mean, 40, 1e-9);
     near("p95 of equal times", one.p95, 40, 0.001);
-    h.idle_ms = 1000;
-    struct fleet_load many = run(&h, &s, 400);
+    o.idle_ms = 1000;
+    struct fleet_load many = run(&o, 400);
     near("throughput", many.calls, 100, 1e-6);
     near("Little's law", many.mean, 400 * 10 - 1000, 0.01);
     near("load of a step that does little", many.load, 100 * 7 / 1e9, 1e-6);
     /* Calls of 10 tokens in one pass: the rate is all that counts. */
-    s = (struct fleet_server){ .prefill = 1000, .decode = 1, .step_ms = 1, .latency_ms = 30 };
-    h.prompt = 10;
-    struct fleet_load wide = run(&h, &s, 400);
+    o.prefill = 1000;
+    o.step_ms = 1;
+    o.batch = 0;
+    o.prompt = 10;
+    struct fleet_load wide = run(&o, 400);
     near("rate with batches", wide.calls, 100, 1e-3);
     near("full", wide.load, 1, 1e-3);
     CHECK(wide.batch > 50);
-    s.chunk = 20;
-    struct fleet_load narrow = run(&h, &s, 400);
+    o.chunk = 20;
+    struct fleet_load narrow = run(&o, 400);
     near("rate with chunks", narrow.calls, 100, 1e-3);
     near("calls of a chunk", narrow.batch, 2, 0.01);
 }
@@ -80,63 +83,69 @@ static void test_limits(void)
 static void test_overload(void)
 {
     const size_t n = 15000;
-    const struct fleet_habits h = { .idle_ms = 60000,
-                                    .edge_ms = 40,
-                                    .routed = 0.07,
-                                    .agree = 0.7,
-                                    .prompt = 150,
-                                    .tokens = 100,
-                                    .ahead = 1,
-                                    .seed = 1 };
-    const struct fleet_server s = {
-        .prefill = 11146, .decode = 1443, .step_ms = 11.3, .latency_ms = 50, .chunk = 8192
-    };
-    struct fleet_load load = run(&h, &s, n);
+    const struct fleet_options o = { .idle_ms = 60000,
+                                     .edge_ms = 40,
+                                     .routed = 0.07,
+                                     .agree = 0.7,
+                                     .prompt = 150,
+                                     .tokens = 100,
+                                     .prefill = 11146,
+                                     .decode = 1443,
+                                     .step_ms = 11.3,
+                                     .latency_ms = 50,
+                                     .chunk = 8192 };
+    struct fleet_load load = run(&o, n);
     near("answers of full server", load.answers, load.calls / 7, 0.01);
-    near("Little's law in overload", load.answers * (load.answer_ms + h.idle_ms) / 1000, (double)n,
+    near("Little's law in overload", load.answers * (load.answer_ms + o.idle_ms) / 1000, (double)n,
          0.01);
 }
 
 /* One device sees every call take latency and step: ahead_model.h gives the time per token. */
 static void test_ahead(void)
 {
-    struct fleet_server s = { .prefill = 1e12, .decode = 1, .step_ms = 15, .latency_ms = 60 };
-    struct fleet_habits h = {
-        .idle_ms = 1, .edge_ms = 10, .prompt = 5, .tokens = 500, .agree = 0.7, .seed = 3
-    };
-    for (h.ahead = 0; h.ahead < 2; h.ahead++)
-        for (size_t i = 1; i <= 3; i++) {
-            h.routed = 0.1 * (double)i;
-            struct fleet_load load = run(&h, &s, 1);
-            near("time per token", load.answer_ms / (double)h.tokens,
-                 long_text(10, h.routed, 0.7, 75, h.ahead), 0.015);
-            near("calls", load.calls / load.answers, h.routed * (double)h.tokens, 0.02);
-        }
+    struct fleet_options o = { .idle_ms = 1,
+                               .edge_ms = 10,
+                               .prompt = 5,
+                               .tokens = 500,
+                               .agree = 0.7,
+                               .prefill = 1e12,
+                               .decode = 1,
+                               .step_ms = 15,
+                               .latency_ms = 60 };
+    for (size_t i = 1; i <= 3; i++) {
+        o.routed = 0.1 * (double)i;
+        struct fleet_load load = run(&o, 1);
+        near("time per token", load.answer_ms / (double)o.tokens,
+             long_text(10, o.routed, 0.7, 75, 1), 0.015);
+        near("calls", load.calls / load.answers, o.routed * (double)o.tokens, 0.02);
+    }
 }
 
 /* With the cache a text is read once; a memory that is too small falls back to reading it again. */
 static void test_cache(void)
 {
-    struct fleet_server s = { .prefill = 1e5, .decode = 1e4, .step_ms = 5, .latency_ms = 20 };
-    struct fleet_habits h = { .idle_ms = 100,
-                              .edge_ms = 5,
-                              .prompt = 50,
-                              .tokens = 100,
-                              .agree = 1,
-                              .seed = 2,
-                              .routed = 0.1 };
-    struct fleet_load without = run(&h, &s, 20);
+    struct fleet_options o = { .idle_ms = 100,
+                               .edge_ms = 5,
+                               .prompt = 50,
+                               .tokens = 100,
+                               .agree = 1,
+                               .routed = 0.1,
+                               .prefill = 1e5,
+                               .decode = 1e4,
+                               .step_ms = 5,
+                               .latency_ms = 20 };
+    struct fleet_load without = run(&o, 20);
     near("a call reads the text before its token", without.read, 50 + 49.5, 0.02);
-    s.cache = true;
-    struct fleet_load with = run(&h, &s, 20);
+    o.cache = true;
+    struct fleet_load with = run(&o, 20);
     /* The last of the routed tokens is on average 1 / r - 1 before the end. */
     near("an answer is read once", with.read * with.calls / with.answers, 50 + 100 - 10, 0.02);
-    s.kv = 20 * 150;
-    near("all fits", run(&h, &s, 20).read, with.read, 1e-9);
-    s.kv = 10 * 150;
-    double some = run(&h, &s, 20).read;
-    s.kv = 151;
-    double none = run(&h, &s, 20).read;
+    o.kv = 20 * 150;
+    near("all fits", run(&o, 20).read, with.read, 1e-9);
+    o.kv = 10 * 150;
+    double some = run(&o, 20).read;
+    o.kv = 151;
+    double none = run(&o, 20).read;
     CHECK(with.read < some && some < none);
     CHECK(none <= without.read * 1.05);
 }
@@ -144,39 +153,43 @@ static void test_cache(void)
 /* Whole answers: one read, then one token per pass, as many calls at a time as fit. */
 static void test_whole(void)
 {
-    struct fleet_server s = { .prefill = 1000, .decode = 200, .step_ms = 1, .latency_ms = 10 };
-    struct fleet_habits h = { .prompt = 100, .tokens = 50, .routed = 1, .seed = 2 };
-    struct fleet_load one = run(&h, &s, 1);
+    struct fleet_options o = { .prompt = 100,
+                               .tokens = 50,
+                               .routed = 1,
+                               .prefill = 1000,
+                               .decode = 200,
+                               .step_ms = 1,
+                               .latency_ms = 10 };
+    struct fleet_load one = run(&o, 1);
     near("an answer alone", one.answer_ms, 100 + 49 * 5 + 10, 1e-9);
     near("its tokens", one.mean, (100 + 49 * 5 + 10) / 50.0, 1e-9);
     near("median: the first token", one.p50, 110, 0.001);
-    s.kv = 4 * 149;
-    struct fleet_load many = run(&h, &s, 64);
+    o.kv = 4 * 149;
+    struct fleet_load many = run(&o, 64);
     near("four at a time", many.batch, 4, 0.01);
     near("answers per second", many.answers, 1000 / (100 + 49 * 5.0), 0.01);
-    s.prefill = 1e6;
-    s.decode = 20;
-    near("median: a later token", run(&h, &s, 1).p50, 50, 0.001);
-    s.kv = 149;
+    o.prefill = 1e6;
+    o.decode = 20;
+    near("median: a later token", run(&o, 1).p50, 50, 0.001);
+    o.kv = 149;
     struct fleet_load load;
     struct err err;
-    CHECK(fleet_model_run(&load, &h, &s, 2, NULL, &err) == ERR_ARG);
+    CHECK(fleet_run(&load, &o, 2, NULL, &err) == ERR_ARG);
 }
 
 static void test_carries(void)
 {
-    struct fleet_habits h = caller;
-    struct fleet_load at;
+    struct fleet_options o = single;
+    struct fleet_load load;
     struct err err;
     size_t n;
-    h.idle_ms = 1000;
-    CHECK(fleet_model_carries(&n, &at, &h, &single, 60, NULL, &err) == OK);
-    CHECK(n > 10 && at.p95 <= 60);
-    CHECK(run(&h, &single, n + n / 20 + 2).p95 > 60);
-    CHECK(fleet_model_carries(&n, &at, &h, &single, 9, NULL, &err) == OK && n == 0);
+    o.idle_ms = 1000;
+    CHECK(fleet_carries(&n, &o, 60, NULL, &err) == OK);
+    CHECK(n > 10 && run(&o, n).p95 <= 60 && run(&o, n + n / 20 + 2).p95 > 60);
+    CHECK(fleet_carries(&n, &o, 9, NULL, &err) == OK && n == 0);
     interrupted = 1;
-    CHECK(fleet_model_run(&at, &h, &single, 1, NULL, &err) == ERR_STOP);
-    CHECK(fleet_model_carries(&n, &at, &h, &single, 60, NULL, &err) == ERR_STOP);
+    CHECK(fleet_run(&load, &o, 1, NULL, &err) == ERR_STOP);
+    CHECK(fleet_carries(&n, &o, 60, NULL, &err) == ERR_STOP);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034
-# fleet - one server for many devices: its load, the wait for a token, the price of an answer
-HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,usd_per_1000,carries,carries_usd_per_1000
+# fleet - one server for many devices: its load, and the wait for a token
+HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,carries
 MEASURED=date,processor,mode,devices,seconds,busy,source,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio
 
 fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
@@ -9,17 +9,10 @@ fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
     tabulate "mode=$fleet_mode,${HEADER#*,}" \
         fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
         --step-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
-        --usd "$(constant fleet_usd_hour)" --p95-ms "$(constant fleet_p95_ms)" \
-        --idle "$(constant fleet_idle_s)" --edge-ms "$(constant fleet_edge_ms)" \
+        --p95-ms "$(constant fleet_p95_ms)" --idle "$(constant fleet_idle_s)" \
+        --edge-ms "$(constant fleet_edge_ms)" \
         --latency "$(constant fleet_latency_ms)" --n-prompt "$(constant fleet_prompt)" \
         --n-gen "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
-}
-
-# The cost of routing grows with its share; the number of devices is that of the other rows.
-fleet_shares() { # MODE OPTIONS...
-    for share in 0.01 0.02 0.03 0.05 0.1 0.15 0.2 0.3; do
-        fleet_sizes "$@" --devices 1000 --routed $share
-    done
 }
 
 jobs() {
@@ -28,8 +21,6 @@ jobs() {
     job fleet_sizes cache --devices $fleet_all --routed "$share"
     job fleet_sizes no-cache --devices $fleet_all --routed "$share" --no-cache
     job fleet_sizes cloud-alone --devices $fleet_all --routed 1
-    job fleet_shares cache
-    job fleet_shares no-cache --no-cache
 }
 
 # Real clients on a slower server, so that 64 of them are a load for it.
@@ -58,34 +49,13 @@ draws() {
         $(value fleet answers_per_s mode=cache devices=2000)")
     fleet_note="Qwen3.5-27B on one H200; $(figure %.0f "100 * $share") % of the tokens routed, or all answers from the cloud"
     plot fleet-p95.svg fleet.csv --x devices --y p95_ms --by mode --log-x --log-y \
-        --where "routed=$(figure %.3f "$share"),1.000" --guide "$limit ms=$limit" \
+        --guide "$limit ms=$limit" \
         --title "With a prefix cache a server carries $with devices, without $without, and $alone if it writes all answers" \
         --note "$fleet_note" --x-label devices --y-label 'p95 of a cloud token, ms' \
         --y-range 10,20000
     plot fleet-load.svg fleet.csv --x devices --y answers_per_s --by mode --log-x --log-y \
-        --where "routed=$(figure %.3f "$share"),1.000" \
         --title "With too many devices the cache overflows: 10,000 get $half % of the answers of 2,000" \
         --note "$fleet_note" --x-label devices --y-label 'answers per second'
-    plot fleet-cost.svg fleet.csv --x devices --y usd_per_1000 --by mode --log-x --log-y \
-        --where "routed=$(figure %.3f "$share"),1.000" \
-        --title "A full server costs \$$(fleet_cost cache) per 1,000 answers, \$$(fleet_cost no-cache) without cache, \$$(fleet_cost cloud-alone) for whole ones" \
-        --note "$fleet_note; full: at the p95 of $limit ms" --x-label devices --y-label 'USD for 1,000 answers'
-    plot fleet-share.svg fleet.csv --x routed --percent routed --y carries --by mode --log-y \
-        --where mode=cache,no-cache --where devices=1000 --guide "cloud alone=$alone" \
-        --title "Without the cache, routing more than $(fleet_break) % costs the server more than whole answers" \
-        --note "Devices that get 95 % of their cloud tokens within $limit ms" \
-        --x-label 'tokens routed, %' --y-label 'devices carried'
-}
-
-fleet_cost() { # MODE
-    figure %.3f "$(value fleet carries_usd_per_1000 mode="$1" devices=1)"
-}
-
-# Print the largest share in percent at which the server carries more devices without cache than
-# when it writes all answers.
-fleet_break() {
-    awk -F, -v alone="$alone" '$1 == "no-cache" && $2 == 1000 && $14 > alone && $3 > most { most = $3 }
-        END { print 100 * most }' "$results/fleet.csv"
 }
 
 draws_measured() {
