@@ -6,7 +6,7 @@ tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 export MIZZLE="${MIZZLE:-build/mizzle}" REAL="$tmp/work" RESULTS="$tmp/results" WEIGHTS="$tmp/weights"
 export DATA="$tmp/data" EDGE=weights/milli/edge-0.5.gguf CLOUD=weights/milli/cloud.gguf
-export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='context combined mix' LABELS=match CHOICES='mix-8 combined-4' KEPT=chat
+export TEXTS=90 QUESTIONS=7 CALIBRATION=4 REPEATS=2 HEADS='context combined mlp mix' LABELS=match CHOICES='mix-8 combined-4' KEPT=chat
 if [ ! -f "$EDGE" ]; then
     echo "SKIP: no demo pair in weights/milli"
     exit 77
@@ -75,6 +75,10 @@ grep -q '^2.*,train-chat,[0-9]*,mizzle .*,[0-9]*,"mizzle router train .*;.* --he
     fail "$(cat "$kept/log.csv")"
 ! grep -q "$tmp" "$kept/log.csv" "$kept/thresholds"/* || fail "names of folders are kept"
 grep -q ',mlp=mix,0.06,citer,7,2,.*,never,' "$kept/figures.csv" || fail "$(cat "$kept/figures.csv")"
+
+# The paper's table, one answer at a time, in step and ahead.
+run 0 --steps timed-paper
+[ "$(grep -c ',[04],0[.][4-9]' "$kept/paper.measured.csv")" -eq 16 ] || fail "$(cat "$kept/paper.measured.csv")"
 
 # A step that fails says so, and is not done.
 CLOUD=$tmp/none run 3 --steps dev-chat-position

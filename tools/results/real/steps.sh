@@ -129,6 +129,7 @@ plan() {
             measure query 400 $target query
             measure oracle 400 $target oracle
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
+            [ $set != chat ] || step timed-paper 20 "split-$task train-$set" '' paper_table
             ;;
         arc) measure routers $whole $target combined primary ;;
         gsm8k)
@@ -278,6 +279,22 @@ answers() { # PART PARTS POLICY...
         [ "$part" -eq 0 ] || keep_items "$asked_block.csv" || return
         first=$((first + count))
     done
+}
+
+# Time the columns of the paper's Table 1, at its thresholds, on a machine that does nothing else:
+# each call awaited as there, and decoding ahead.
+paper_table() {
+    for ahead in 0 4; do
+        # shellcheck disable=SC2086
+        run eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
+            --questions "${QUESTIONS:-100}" --parallel 1 --ahead $ahead --table paper \
+            --policy "$(policies second.1)" $form >"$work/table.$ahead" || return
+    done
+    awk -v date="$(today)" -v processor="$(processor)" -v OFS=, '
+        BEGIN { print "date,processor,ahead,threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s" }
+        FNR == 1 { ahead = FILENAME; sub(/.*[.]/, "", ahead) }
+        $1 ~ /^mlp/ { print date, processor, ahead, $2, $3, $4, $5, $6, $7, $8 }' \
+        "$work/table.0" "$work/table.4" >"$kept/paper.measured.csv"
 }
 
 keep_items() { # FILE
