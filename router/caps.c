@@ -1,13 +1,12 @@
 #include "router/caps.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 
-enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
+enum { PRICE_PLACES = 6 };
 
 const struct caps_limits caps_none = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
 
@@ -139,82 +138,14 @@ void caps_amount(char out[CAPS_AMOUNT], uint64_t pico)
         out[--n] = 0;
 }
 
-/* Read three numbers separated by the characters of `between`: a comma, or blanks. */
-static bool caps_three(struct caps_price *out, const char *p, const char *between)
+bool caps_price(struct caps_price *out, const char *text)
 {
     uint64_t *to[] = { &out->up, &out->cached, &out->down };
     for (size_t i = 0; i < 3; i++) {
-        size_t n = strcspn(p, between);
-        if (!caps_decimal(to[i], p, n, PRICE_PLACES))
+        size_t n = strcspn(text, ",");
+        if (!caps_decimal(to[i], text, n, PRICE_PLACES) || (text[n] == ',') != (i < 2))
             return false;
-        p += n;
-        size_t gap = *between == ',' ? *p == ',' : strspn(p, between);
-        if (i < 2 ? !gap : *between == ',' && gap)
-            return false;
-        p += gap;
+        text += n + 1;
     }
-    return !*p;
-}
-
-/* One line of a price file, without its end. */
-static bool price_line(struct caps_price *out, char *line, const char **model)
-{
-    static const char blank[] = " \t\r";
-    char *p = line + strspn(line, blank);
-    *model = NULL;
-    if (!*p || *p == '#')
-        return true;
-    size_t n = strcspn(p, blank);
-    char *rest = p + n + strspn(p + n, blank);
-    p[n] = 0;
-    *model = p;
-    return caps_three(out, rest, blank);
-}
-
-static int read_prices(FILE *f, struct caps_price *out, const char *path, const char *model,
-                       struct err *err)
-{
-    char line[PRICE_LINE];
-    bool found = false, any = false;
-    for (size_t number = 1; fgets(line, sizeof(line), f); number++) {
-        struct caps_price price;
-        const char *name;
-        size_t n = strlen(line);
-        bool whole = n && line[n - 1] == '\n';
-        if (whole)
-            line[n - 1] = 0;
-        if ((!whole && !feof(f)) || !price_line(&price, line, &name))
-            return err_set(err, ERR_FORMAT,
-                           "%s: line %zu: expected MODEL UP CACHED DOWN, prices per million tokens "
-                           "with at most %d decimal places",
-                           path, number, PRICE_PLACES);
-        if (!name)
-            continue;
-        bool same = model && strcmp(name, model) == 0, star = strcmp(name, "*") == 0;
-        if ((same && !found) || (star && !found && !any))
-            *out = price;
-        found = found || same;
-        any = any || star;
-    }
-    if (ferror(f))
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    if (!found && !any)
-        return err_set(err, ERR_ARG, "%s: no price for the model %s, and no line *", path,
-                       model ? model : "without a name");
-    return OK;
-}
-
-bool caps_price(struct caps_price *out, const char *text)
-{
-    return caps_three(out, text, ",");
-}
-
-int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    int rc = read_prices(f, out, path, model, err);
-    fclose(f);
-    return rc;
+    return true;
 }

@@ -78,9 +78,5 @@ void caps_amount(char out[CAPS_AMOUNT], uint64_t pico);
 
 /* Parse "UP,CACHED,DOWN", prices per million tokens; false if it is anything else. */
 bool caps_price(struct caps_price *out, const char *text);
-/* Read the prices of model, which may be NULL, from a file of lines "MODEL UP CACHED DOWN"; #
- * begins a comment, and MODEL * stands for any other. ERR_IO, ERR_FORMAT (with the line's number),
- * ERR_ARG (no line for this model). */
-int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err);
 
 #endif

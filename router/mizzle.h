@@ -133,8 +133,7 @@ struct mizzle_options {
     uint64_t max_cloud_tokens; /* UINT64_MAX, the default: no limit */
     uint64_t max_upload_bytes; /* of request bodies; UINT64_MAX, the default: no limit */
     const char *cloud_budget;  /* an amount such as "0.50"; needs cloud_price; NULL: no limit */
-    const char *cloud_price;  /* "UP,CACHED,DOWN" per million tokens, or a file with lines "MODEL UP
-                                 CACHED DOWN"; NULL: costs are not counted */
+    const char *cloud_price;  /* "UP,CACHED,DOWN" per million tokens; NULL: costs are not counted */
     const char *private_file; /* patterns, one per line: a text that matches one is not sent; NULL:
                                  none */
 

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
@@ -175,20 +174,7 @@ static int routing_open_answers(struct routing *r, const struct mizzle_options *
     return answers_open(&r->answers, &c, err);
 }
 
-/* True for a text of digits and separators that does not name a file. */
-static bool routing_looks_like_prices(const char *text)
-{
-    return text[strspn(text, "0123456789., ")] == 0 && access(text, F_OK) != 0;
-}
-
-/* True if the prices are in a file, so that the name of the server's model is needed. */
-static bool routing_prices_by_model(const struct mizzle_options *o)
-{
-    struct caps_price price;
-    return o->cloud_price && !caps_price(&price, o->cloud_price);
-}
-
-/* Parse the limits. A price file is read later, by routing_reach_cloud. */
+/* Parse the limits. */
 static int routing_open_limits(struct routing *r, const struct mizzle_options *o, struct err *err)
 {
     struct caps_limits l = caps_none;
@@ -200,11 +186,9 @@ static int routing_open_limits(struct routing *r, const struct mizzle_options *o
                        budget);
     if (budget && !o->cloud_price)
         return err_set(err, ERR_ARG, "cloud_budget needs cloud_price");
-    if (o->cloud_price && !caps_price(&l.price, o->cloud_price) &&
-        routing_looks_like_prices(o->cloud_price))
+    if (o->cloud_price && !caps_price(&l.price, o->cloud_price))
         return err_set(err, ERR_ARG,
-                       "cloud_price: expected UP,CACHED,DOWN as in 2.50,1.25,10, or a file, "
-                       "found %s",
+                       "cloud_price: expected UP,CACHED,DOWN as in 2.50,1.25,10, found %s",
                        o->cloud_price);
     caps_begin(&r->caps, &l);
     return OK;
@@ -276,18 +260,13 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
 /* Wait for the server if something must be known of it. If it does not answer and is not required,
  * the first routed token asks it again. The breaker counts calls for tokens alone, so that a
  * replay, which has these and no server to reach, decides as the run did that was recorded. */
-static int routing_reach_cloud(struct routing *r, const struct mizzle_options *o, bool asks,
-                               struct err *err)
+static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
 {
-    bool by_model = routing_prices_by_model(o), needed = r->required || by_model;
-    int rc = needed || asks ? cloud_ready(r->cloud, err) : OK;
-    if (rc == ERR_NET && !needed) {
+    int rc = r->required || asks ? cloud_ready(r->cloud, err) : OK;
+    if (rc == ERR_NET && !r->required) {
         routing_add_note(r, "no answer from the cloud yet: ", err->msg);
         rc = OK;
     }
-    if (rc == OK && by_model)
-        rc = caps_price_file(&r->caps.limits.price, o->cloud_price,
-                             cloud_known_info(r->cloud)->model, err);
     return rc;
 }
 
@@ -316,9 +295,9 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
         rc = cloud_open(&r->cloud, &c, err);
     wipe_text(key);
     if (rc == OK)
-        rc = routing_reach_cloud(r, o, asks, err);
+        rc = routing_reach_cloud(r, asks, err);
     r->start_ms = (double)(os_now_ns() - start) / 1e6;
-    bool refused = rc == ERR_REMOTE && r->cloud && !r->required && !routing_prices_by_model(o);
+    bool refused = rc == ERR_REMOTE && r->cloud && !r->required;
     if (rc == OK || refused)
         cloud_port_cloud(&r->port, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)

@@ -2,7 +2,6 @@
  * model. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
@@ -10,7 +9,6 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
-static struct err err;
 
 static const char *refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
                           size_t bytes)
@@ -172,43 +170,15 @@ static void test_property(void)
     }
 }
 
-/* Read a price from a file with this text. */
-static int price(struct caps_price *p, const char *text, const char *model)
-{
-    const char *path = "build/caps-prices";
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-    err.msg[0] = 0;
-    int rc = caps_price_file(p, path, model, &err);
-    CHECK(unlink(path) == 0);
-    CHECK((rc == OK) == !err.msg[0] && !strchr(err.msg, '\n'));
-    return rc;
-}
-
 static void test_prices(void)
 {
-    static const char table[] = "# model up cached down\n\nqwen-72b  1.5 0.75\t6\r\n"
-                                "  * 9 9 9\nqwen-7b 0.1 0 0.2\nqwen-7b 5 5 5";
     struct caps_price p;
-    CHECK(price(&p, table, "qwen-72b") == OK);
+    CHECK(caps_price(&p, "1.5,0.75,6"));
     CHECK(p.up == 1500000 && p.cached == 750000 && p.down == 6000000);
-    CHECK(price(&p, table, "qwen-7b") == OK && p.up == 100000 && !p.cached && p.down == 200000);
-    CHECK(price(&p, table, "qwen") == OK && p.up == 9000000);
-    CHECK(price(&p, table, NULL) == OK && p.up == 9000000);
-    CHECK(price(&p, "a 1 1 1\n", "b") == ERR_ARG && strstr(err.msg, "no price for the model b"));
-    CHECK(price(&p, "", NULL) == ERR_ARG);
-    static const char *const bad[] = { "a 1 1\n", "a 1 1 1 1\n", "a\n", "a 1 -1 1\n", "a 1,1,1\n" };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK(price(&p, bad[i], "a") == ERR_FORMAT && strstr(err.msg, "line 1"));
-    char big[3000];
-    memset(big, 'a', sizeof(big) - 1);
-    big[sizeof(big) - 1] = 0;
-    CHECK(price(&p, big, "a") == ERR_FORMAT);
-    static const char *const flags[] = { "1,2", "1,2,3,4", "1,2,x", "", "1,,3", "1,2,3," };
+    static const char *const flags[] = { "1,2",   "1,2,3,4", "1,2,x", "1,-1,1",
+                                         "1 1 1", "",        "1,,3",  "1,2,3," };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         CHECK(!caps_price(&p, flags[i]));
-    CHECK(caps_price_file(&p, "build", NULL, &err) == ERR_IO);
-    CHECK(caps_price_file(&p, "build/no-such-file", NULL, &err) == ERR_IO);
 }
 
 /* Another one goes on with the counts and with what the server has read. */

@@ -234,8 +234,7 @@ for ahead in 0 1 4; do
     expect 0 run --question 5 --policy always --json -n 24 --cloud-tokens 8 --ahead $ahead
     [ "$(field committed)" -eq 3 ] && [ "$(field calls)" -le 4 ] || fail "8 tokens: calls, $ahead"
 done
-printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"
-expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
+expect 0 $ask --cloud-price 1,0.5,4 --cloud-budget 0.0002
 awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
 expect 0 run --question 1 --policy always --cloud-price 1,1,1
 says '; cost 0.00'
@@ -244,8 +243,6 @@ for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-clo
     expect 2 $ask $args
     one_line
 done
-printf 'a 1 1\n' >"$dir/prices"
-expect 3 $ask --cloud-price "$dir/prices"
 expect 2 $ask --cloud-price 2,5
 says 'UP,CACHED,DOWN.*found 2,5'
 

@@ -152,8 +152,7 @@ static const struct option limit_rows[] = {
       "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
     { "--cloud-price", NULL, OPTION_STR, &cloud_limit_options.price, "PRICES",
       "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
-      "2.50,1.25,10, or a file with lines MODEL UP CACHED DOWN, where MODEL * is any other "
-      "(default: costs are not counted)" },
+      "2.50,1.25,10 (default: costs are not counted)" },
     { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
       "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
       "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
