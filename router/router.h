@@ -93,6 +93,8 @@ bool router_reads_features(const struct router *r);
 const char *router_kind(const struct router *r);
 enum tap router_tap(const struct router *r);
 const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
+/* Parse such a name. False: it is none of them. */
+bool router_tap_parse(enum tap *out, const char *name);
 const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);

@@ -23,6 +23,12 @@ const char *router_tap_name(enum tap tap)
     return tap_names[tap];
 }
 
+bool router_tap_parse(enum tap *out, const char *name)
+{
+    *out = strcmp(name, tap_names[TAP_POST_ATTN]) ? TAP_FINAL : TAP_POST_ATTN;
+    return !strcmp(name, tap_names[*out]);
+}
+
 int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err)
 {
     *out = (struct router_form){ .dim = dim, .width = width };

@@ -75,14 +75,13 @@ static const struct option_group *const groups[] = {
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)
 {
-    options.tap = strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) ? TAP_FINAL : TAP_POST_ATTN;
     options.router = route_options.router;
     options.round = (unsigned)round_number;
     if (!options.out)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.labels, labels_name))
         return "--labels: expected match, citer or divergent";
-    if (strcmp(tap_name, router_tap_name(options.tap)) != 0)
+    if (!router_tap_parse(&options.tap, tap_name))
         return "--tap: expected final or post_attn";
     if (!options.questions || !options.max_tokens || !options.calls)
         return "--questions, --n-predict, --calls: expected at least 1";
@@ -144,7 +143,7 @@ const struct command cmd_router_collect = {
         "(B).\"). The samples are the same for any number of calls. "
         "An item without a reference answer gets the one that the cloud writes. Texts of more "
         "tokens than the model has positions, or 4096, are left out and counted.\n\n"
-        "The folder holds meta.json and one file for every 16 texts. An interrupted collection "
+        "The folder holds one safetensors file for every 16 texts. An interrupted collection "
         "continues when the same command is run again, and ends with the same bytes.\n\n"
         "  mizzle router collect -o samples\n"
         "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json \\\n"

@@ -87,10 +87,10 @@ static int cmd_router_train_usage(const char *what)
 static const char *cmd_router_train_check(void)
 {
     enum fit_head head = FIT_MLP;
+    enum tap tap;
     if (!out_path)
         return "expected -o FILE";
-    if (tap_name && strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) != 0 &&
-        strcmp(tap_name, router_tap_name(TAP_FINAL)) != 0)
+    if (tap_name && !router_tap_parse(&tap, tap_name))
         return "--tap: expected final or post_attn";
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
         return "--share, --cover: expected 0 to 1";
@@ -128,8 +128,8 @@ static int cmd_router_train_run(void)
     o.demo.cloud = cloud_path;
     o.demo.questions = questions != SIZE_MAX ? questions : o.demo.questions;
     o.demo.quiet = quiet;
-    if (tap_name && !strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
-        o.demo.tap = TAP_POST_ATTN;
+    if (tap_name)
+        router_tap_parse(&o.demo.tap, tap_name);
     fit_defaults(&o.fit);
     if (recipe_name)
         fit_recipe_citer(&o.fit);

@@ -52,8 +52,9 @@ static int collect_fit(struct collect_run *r, struct collect_text *texts, struct
             return err_set(err, ERR_ARG,
                            "collect: text %zu: there is neither a reference answer nor a cloud",
                            s->first + i);
-        r->works[i] =
-            (struct collect_work){ .text = t, .number = s->first + i, .read = { .dim = s->dim } };
+        r->works[i] = (struct collect_work){ .text = t,
+                                             .number = s->first + i,
+                                             .read = { .dim = s->samples.dim } };
         r->works[i].too_long = t->left_out;
         r->works[i].stage = t->left_out ? COLLECT_DONE : COLLECT_NEW;
     }
@@ -73,9 +74,9 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     struct sample_row row = { .edge = (int32_t)edge,
                               .cloud = SAMPLE_NOT_ASKED,
                               .gold = (int32_t)gold,
-                              .before = { at > 1 ? (int32_t)text->ids[at - 2] : SAMPLE_NOT_ASKED,
-                                          (int32_t)text->ids[at - 1] },
-                              .text = (int32_t)w->number,
+                              .before = { at > 1 ? text->ids[at - 2] : SAMPLES_NONE,
+                                          text->ids[at - 1] },
+                              .text = (uint32_t)w->number,
                               .subject = text->subject,
                               .label = right,
                               .way = (uint8_t)(right     ? SAMPLE_EDGE_RIGHT
@@ -85,7 +86,7 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     const struct features_text t = { c->tok, text->ids, at, text->prompt };
     features_of(features, &t, session_logits(c->session, back), tokenizer_size(c->tok), NULL, k);
     memcpy(row.features, features, sizeof(row.features));
-    return sample_shard_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
+    return samples_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
 }
 
 /* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
@@ -244,9 +245,10 @@ static int collect_advance(struct collect_run *r, size_t i, struct err *err)
 static int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
 {
     struct sample_counts *n = &r->s->counts;
-    const struct sample_shard *read = &w->read;
+    const struct samples *read = &w->read;
     int rc = collect_chains_settle(r, w, err);
-    size_t samples = r->s->n;
+    struct samples *s = &r->s->samples;
+    size_t before = s->n;
     n->written += w->written;
     n->refused += w->text->left_out && !w->too_long;
     for (size_t i = 0; rc == OK && !w->text->left_out && i < read->n; i++) {
@@ -256,11 +258,11 @@ static int collect_complete(struct collect_run *r, struct collect_work *w, struc
             continue;
         n->right += row->label;
         n->rollouts += row->way == SAMPLE_ROLLOUT;
-        rc = sample_shard_add(r->s, read->hidden + i * read->dim, row, err);
+        rc = samples_add(s, read->x + i * read->dim, row, err);
     }
-    n->texts += r->s->n > samples;
-    n->samples = r->s->n;
-    sample_shard_close(&w->read);
+    n->texts += s->n > before;
+    n->samples = s->n;
+    samples_close(&w->read);
     r->c->stats.texts++;
     return rc;
 }
@@ -332,7 +334,7 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
     for (size_t i = 0; i < s->ntexts; i++) {
         collect_chains_drop(&r.works[i], c);
         free(r.works[i].chains);
-        sample_shard_close(&r.works[i].read);
+        samples_close(&r.works[i].read);
     }
     pthread_mutex_destroy(&r.lock);
     pthread_cond_destroy(&r.changed);

@@ -23,7 +23,7 @@
 
 #include "kernels/sys/base.h"
 #include "model/session.h"
-#include "router/learn/sample_shard.h"
+#include "router/learn/sample_files.h"
 
 struct cloud_port;
 struct router;

@@ -51,7 +51,7 @@ struct collect_work {
     enum collect_stage stage;
     bool written; /* the reference answer is the cloud's own */
     bool too_long;
-    struct sample_shard read; /* the rows of this text */
+    struct samples read; /* the rows of this text */
     struct collect_chain *chains;
     size_t nchains, room, first; /* chains; [first, nchains) are of this stage */
 };

@@ -21,7 +21,7 @@ static uint64_t collect_budget(const struct collect_options *o, size_t number)
 /* Those that are drawn are spread evenly. */
 void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn)
 {
-    struct sample_shard *s = &w->read;
+    struct samples *s = &w->read;
     size_t all = 0, seen = 0;
     for (size_t i = 0; i < s->n; i++)
         all += s->rows[i].way == SAMPLE_UNDECIDED;

@@ -94,7 +94,7 @@ static void fit_labels(struct fit *t)
     if (t->o->shuffle_labels)
         fit_shuffle(t->train, s->n, rand_u64(t->o->seed, FIT_KEY_LABELS));
     for (size_t i = 0; i < s->n; i++)
-        t->label[i] = s->label[t->train[i]];
+        t->label[i] = s->rows[t->train[i]].label;
 }
 
 static int fit_by_value(const void *a, const void *b)
@@ -114,7 +114,7 @@ static int fit_draw(struct fit *t, size_t *n, struct err *err)
     int rc =
         group && drawn && t->times ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < s->n; i++)
-        group[i] = s->group[i];
+        group[i] = s->rows[i].subject;
     if (rc == OK)
         qsort(group, s->n, sizeof(*group), fit_by_value);
     for (size_t i = 0; rc == OK && i < s->n; i++)
@@ -124,7 +124,8 @@ static int fit_draw(struct fit *t, size_t *n, struct err *err)
         drawn[rand_below(key, i, groups)]++;
     *n = 0;
     for (size_t i = 0; rc == OK && i < s->n; i++) {
-        const uint32_t *at = bsearch(&s->group[i], group, groups, sizeof(*group), fit_by_value);
+        const uint32_t *at =
+            bsearch(&s->rows[i].subject, group, groups, sizeof(*group), fit_by_value);
         *n += t->times[i] = drawn[at - group];
     }
     free(group);
@@ -158,7 +159,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_labels(t);
     for (size_t i = 0; i < s->n; i++) {
-        uint32_t group = t->o->by_token ? (uint32_t)i : s->group[i];
+        uint32_t group = t->o->by_token ? (uint32_t)i : s->rows[i].subject;
         bool held = fit_holds_out(t->o->seed, group);
         count[held][t->label[i]] += t->times ? t->times[i] : 1;
         fit_place(t, i, held);
@@ -348,7 +349,7 @@ static int fit_measure(struct fit_report *report, const struct fit *t, const flo
     int rc = label && before ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < t->nheld; i++) {
         label[i] = t->label[t->held[i]];
-        memcpy(before[i], t->s->before[t->held[i]], sizeof(*before));
+        memcpy(before[i], t->s->rows[t->held[i]].before, sizeof(*before));
     }
     if (rc == OK)
         rc = measures_of(&report->measures, score, label, (const uint32_t(*)[2])before, t->nheld,

@@ -82,7 +82,7 @@ int fit_contexts(struct router_form *out, const struct fit *t, struct err *err)
     struct counted *c = calloc(t->ntrain + 1, sizeof(*c));
     int rc = c ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < t->ntrain; i++) {
-        const uint32_t *before = t->s->before[t->train[i]];
+        const uint32_t *before = t->s->rows[t->train[i]].before;
         c[i] = (struct counted){ before[0], before[1], t->label[t->train[i]] };
         if (!fit_context_ids(before))
             rc = err_set(err, ERR_ARG,

@@ -11,7 +11,7 @@ enum { FOLDS = 5 };
 /* Return the fold of a subject; with seed and subject it is always the same. */
 static size_t fit_fold(const struct fit *t, size_t i)
 {
-    return (size_t)rand_below(rand_u64(t->o->seed, FIT_KEY_FOLD), t->s->group[i], FOLDS);
+    return (size_t)rand_below(rand_u64(t->o->seed, FIT_KEY_FOLD), t->s->rows[i].subject, FOLDS);
 }
 
 /* Count a table without the training samples of one fold, or with all for FOLDS, and set the
@@ -32,7 +32,7 @@ static int fit_score_contexts(struct samples *with, struct router_form *table, c
     for (size_t k = 0, n = fold == FOLDS ? t->nheld : t->ntrain; rc == OK && k < n; k++)
         if (fold == FOLDS || fit_fold(t, index[k]) == fold)
             with->x[(index[k] + 1) * with->dim - 1] =
-                features_context(table->contexts, table->ncontexts, t->s->before[index[k]], 2);
+                features_context(table->contexts, table->ncontexts, t->s->rows[index[k]].before, 2);
     free(part.train);
     return rc;
 }
@@ -51,7 +51,8 @@ int fit_inputs(struct samples *with, struct router_form *table, const struct fit
         float *x = with->x + i * with->dim;
         if (dim)
             memcpy(x, s->x + i * dim, dim * sizeof(*x));
-        memcpy(x + dim, s->features[i], sizeof(s->features[i]));
+        memcpy(x + dim, s->rows[i].features, sizeof(s->rows[i].features));
+        x[dim + FEATURE_CONTEXT] = 0; /* where the table is not asked */
     }
     int rc = OK;
     for (size_t fold = 0; rc == OK && fold <= FOLDS; fold++) {

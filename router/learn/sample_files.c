@@ -1,8 +1,10 @@
-#include "router/learn/sample_files_internal.h"
+#include "router/learn/sample_files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,102 +12,304 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "router/learn/samples.h"
-#include "kernels/sys/atomic_file.h"
+#include "kernels/sys/crc.h"
+#include "router/router.h"
+#include "weights/safetensors_write.h"
+#include "weights/weights.h"
 
-enum { PATH = 600, SHOWN = 160 };
+#define FORMAT "mizzle samples 4"
+static const char no_limit[] = "no limit";
 
-/* Set the path of meta.json. */
-static void sample_files_meta_path(char out[PATH], const char *dir)
+enum { PATH = 600, VALUE = 260 };
+
+enum kind { TEXT, NUMBER, HEX };
+enum scope { MODEL, FOLDER, PLACE, COUNT };
+
+/* The fields of a shard's metadata: its settings, its place, its counts. */
+static const struct field {
+    const char *name;
+    enum kind kind;
+    enum scope scope;
+    size_t at, size; /* in struct sample_shard */
+} fields[] = {
+#define FIELD(name, kind, scope, member)                        \
+    { name, kind, scope, offsetof(struct sample_shard, member), \
+      sizeof(((struct sample_shard *)0)->member) },
+#define TEXT_FIELD(name, bytes, scope) FIELD(#name, TEXT, scope, meta.name)
+#define NUMBER_FIELD(name, scope)      FIELD(#name, NUMBER, scope, meta.name)
+#define HEX_FIELD(name, scope)         FIELD(#name, HEX, scope, meta.name)
+#define COUNT_FIELD(name)              FIELD(#name, NUMBER, COUNT, counts.name)
+    SAMPLE_SETTINGS(TEXT_FIELD, NUMBER_FIELD, HEX_FIELD) FIELD("first", NUMBER, PLACE, first)
+        FIELD("ntexts", NUMBER, PLACE, ntexts) SAMPLE_COUNTS(COUNT_FIELD)
+};
+enum { FIELDS = sizeof(fields) / sizeof(*fields) };
+
+/* The tensors: the hidden states, which have meta.dim columns, and the fields of a row. */
+static const struct column {
+    const char *name;
+    int type;
+    size_t cols, at, bytes; /* cols 0: one dimension; offset and size in struct sample_row */
+} columns[] = {
+#define COLUMN(name, type, cols)                              \
+    {                                                         \
+#name, type, cols, offsetof(struct sample_row, name), \
+            sizeof(((struct sample_row *)0)->name)            \
+    }
+    { "hidden", W_F32, 0, 0, 0 }, COLUMN(label, W_U8, 0),
+    COLUMN(way, W_U8, 0),         COLUMN(edge, W_I32, 0),
+    COLUMN(cloud, W_I32, 0),      COLUMN(gold, W_I32, 0),
+    COLUMN(before, W_I32, 2),     COLUMN(text, W_I32, 0),
+    COLUMN(subject, W_U32, 0),    COLUMN(features, W_F32, FEATURE_CONTEXT),
+};
+enum { COLUMNS = sizeof(columns) / sizeof(*columns) };
+
+/* ---- metadata ---- */
+
+/* The metadata of a shard: pairs of name and value, ended by NULL. */
+struct header {
+    const char *pairs[2 * (FIELDS + 2) + 1];
+    char value[FIELDS][VALUE], checksum[9];
+};
+
+/* Write a field as text. */
+static void sample_files_value(char out[VALUE], const struct sample_shard *s, const struct field *f)
 {
-    snprintf(out, PATH, "%s/meta.json", dir);
+    const char *at = (const char *)s + f->at;
+    uint64_t v = 0;
+    if (f->kind != TEXT)
+        memcpy(&v, at, sizeof(v));
+    if (f->kind == TEXT || v == SAMPLE_FILES_NO_LIMIT)
+        snprintf(out, VALUE, "%s", f->kind == TEXT ? at : no_limit);
+    else
+        snprintf(out, VALUE, f->kind == HEX ? "%016" PRIx64 : "%" PRIu64, v);
 }
 
-static void sample_files_shard_path(char out[PATH], const char *dir, size_t i)
+/* Set a field to what its text says; sample_files_value tells whether it says it properly. */
+static void sample_files_parse(struct sample_shard *s, const struct field *f, struct str text)
 {
-    snprintf(out, PATH, "%s/%05zu.safetensors", dir, i);
+    char *at = (char *)s + f->at;
+    if (f->kind == TEXT) {
+        size_t n = text.n < f->size ? text.n : f->size - 1;
+        memcpy(at, text.p, n);
+        at[n] = 0;
+    } else {
+        uint64_t v = strcmp(text.p, no_limit) ? strtoull(text.p, NULL, f->kind == HEX ? 16 : 10)
+                                              : SAMPLE_FILES_NO_LIMIT;
+        memcpy(at, &v, sizeof(v));
+    }
 }
+
+static void sample_files_header(struct header *h, const struct sample_shard *s)
+{
+    uint32_t sum = 0;
+    const char **pair = h->pairs;
+    *pair++ = "format", *pair++ = FORMAT;
+    for (size_t i = 0; i < FIELDS; i++) {
+        sample_files_value(h->value[i], s, &fields[i]);
+        sum = crc_add(sum, h->value[i], strlen(h->value[i]) + 1);
+        *pair++ = fields[i].name, *pair++ = h->value[i];
+    }
+    snprintf(h->checksum, sizeof(h->checksum), "%08" PRIx32, sum);
+    *pair++ = "checksum", *pair++ = h->checksum;
+    *pair = NULL;
+}
+
+/* Read the metadata: what is written from it again must be what was read. */
+static int sample_files_read_header(struct sample_shard *out, const struct weights *w,
+                                    struct err *err)
+{
+    struct header h;
+    struct str text;
+    *out = (struct sample_shard){ .first = 0 };
+    for (size_t i = 0; i < FIELDS; i++)
+        if (weights_str(w, fields[i].name, &text))
+            sample_files_parse(out, &fields[i], text);
+    sample_files_header(&h, out);
+    for (const char **pair = h.pairs; *pair; pair += 2) {
+        bool found = weights_str(w, pair[0], &text);
+        if (!found || text.n != strlen(pair[1]) || memcmp(text.p, pair[1], text.n) != 0)
+            return err_set(err, ERR_FORMAT, "%s: metadata %s: expected %s, found %.60s",
+                           weights_path(w), pair[0], found ? pair[1] : "a value",
+                           found ? text.p : "nothing");
+    }
+    if (weights_nkv(w) != FIELDS + 2)
+        return err_set(err, ERR_FORMAT, "%s: metadata: expected %d fields, found %zu",
+                       weights_path(w), FIELDS + 2, weights_nkv(w));
+    /* Sums of sizes must not overflow. */
+    const struct {
+        const char *name;
+        uint64_t found, high;
+    } sizes[] = { { "dim", out->meta.dim, ROUTER_MAX },
+                  { "vocab", out->meta.vocab, INT32_MAX },
+                  { "questions", out->meta.questions, INT32_MAX } };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if (sizes[i].found < 1 || sizes[i].found > sizes[i].high)
+            return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %" PRIu64 ", found %" PRIu64,
+                           weights_path(w), sizes[i].name, sizes[i].high, sizes[i].found);
+    enum tap tap;
+    if (router_tap_parse(&tap, out->meta.tap))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: tap: expected final or post_attn, found %s",
+                   weights_path(w), out->meta.tap);
+}
+
+/* Read the metadata of a shard. */
+static int sample_files_peek(struct sample_shard *out, const char *path, struct err *err)
+{
+    struct weights *w;
+    int rc = weights_open(&w, path, err);
+    if (rc == OK)
+        rc = sample_files_read_header(out, w, err);
+    weights_close(w);
+    return rc;
+}
+
+/* Compare the fields up to a scope. Another value is refused with this code; `as` says where the
+ * expected one is from. */
+static int sample_files_agree(const struct sample_shard *want, const struct sample_shard *found,
+                              enum scope to, int code, const char *path, const char *as,
+                              struct err *err)
+{
+    char a[VALUE], b[VALUE];
+    for (size_t i = 0; i < FIELDS; i++) {
+        sample_files_value(a, want, &fields[i]);
+        sample_files_value(b, found, &fields[i]);
+        if (fields[i].scope <= to && strcmp(a, b) != 0)
+            return err_set(err, code, "%s: %s: expected %.100s, as %s, found %.100s", path,
+                           fields[i].name, *a ? a : "nothing", as, *b ? b : "nothing");
+    }
+    return OK;
+}
+
+void sample_counts_add(struct sample_counts *a, const struct sample_counts *b)
+{
+#define COUNT(name) a->name += b->name;
+    SAMPLE_COUNTS(COUNT)
+#undef COUNT
+}
+
+/* ---- rows ---- */
+
+/* Copy the tensors into rows. */
+static int sample_files_load(struct sample_shard *out, const struct weights *w, struct err *err)
+{
+    struct samples *s = &out->samples;
+    size_t n = (size_t)out->counts.samples;
+    s->dim = (size_t)out->meta.dim;
+    if (weights_ntensors(w) != COLUMNS)
+        return err_set(err, ERR_FORMAT, "%s: expected %d tensors, found %zu", weights_path(w),
+                       COLUMNS, weights_ntensors(w));
+    for (size_t c = 0; c < COLUMNS; c++) {
+        const struct column *at = &columns[c];
+        const struct tensor *t = weights_want(w, at->name, n, c ? at->cols : s->dim, err);
+        if (!t)
+            return ERR_FORMAT;
+        if (t->type != at->type)
+            return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found %s", weights_path(w),
+                           at->name, wtype_name(at->type), wtype_name(t->type));
+        if (!c && samples_reserve(s, n, err) != OK) /* only now n is known to be true */
+            return ERR_NOMEM;
+        if (!c && n)
+            memcpy(s->x, t->data, t->bytes);
+        for (size_t i = 0; c && i < n; i++)
+            memcpy((char *)&s->rows[i] + at->at, (const char *)t->data + i * at->bytes, at->bytes);
+    }
+    s->n = n;
+    return OK;
+}
+
+/* Check the rows, and count again what the metadata counts. */
+static int sample_files_check(const struct sample_shard *s, const char *path, struct err *err)
+{
+    struct sample_shard again = *s;
+    int rc = samples_check(&s->samples, (size_t)s->meta.vocab, (uint32_t)s->first,
+                           (uint32_t)(s->first + s->ntexts), path, err);
+    again.counts.texts = again.counts.right = again.counts.rollouts = 0;
+    for (size_t i = 0; i < s->samples.n; i++) {
+        const struct sample_row *row = &s->samples.rows[i];
+        again.counts.texts += !i || row->text != row[-1].text;
+        again.counts.right += row->label;
+        again.counts.rollouts += row->way == SAMPLE_ROLLOUT;
+    }
+    if (rc != OK)
+        return rc;
+    return sample_files_agree(&again, s, COUNT, ERR_FORMAT, path, "the rows have", err);
+}
+
+/* Describe the tensors; columns are gathered into data, which has room for all rows. */
+static void sample_files_tensors(struct tensor t[COLUMNS], unsigned char *data,
+                                 const struct samples *s)
+{
+    for (size_t c = 0; c < COLUMNS; c++) {
+        const struct column *at = &columns[c];
+        size_t cols = c ? at->cols : s->dim;
+        t[c] = (struct tensor){ .name = at->name,
+                                .type = at->type,
+                                .ndim = cols ? 2 : 1,
+                                .shape = { s->n, cols },
+                                .data = c ? (void *)data : (void *)s->x,
+                                .bytes = s->n * (c ? at->bytes : s->dim * sizeof(float)) };
+        for (size_t i = 0; c && i < s->n; i++, data += at->bytes)
+            memcpy(data, (const char *)&s->rows[i] + at->at, at->bytes);
+    }
+}
+
+/* Read a shard and check everything in it. */
+static int sample_files_read_shard(struct sample_shard *out, const char *path, struct err *err)
+{
+    struct weights *w;
+    *out = (struct sample_shard){ .first = 0 };
+    int rc = weights_open(&w, path, err);
+    if (rc == OK)
+        rc = sample_files_read_header(out, w, err);
+    if (rc == OK)
+        rc = sample_files_load(out, w, err);
+    weights_close(w);
+    if (rc == OK)
+        rc = sample_files_check(out, path, err);
+    if (rc != OK)
+        samples_close(&out->samples);
+    return rc;
+}
+
+/* ---- the folder ---- */
 
 size_t sample_files_shards(const struct sample_meta *m)
 {
-    return (size_t)((m->texts + SAMPLE_FILES_TEXTS - 1) / SAMPLE_FILES_TEXTS);
+    return (size_t)((m->questions + SAMPLE_FILES_TEXTS - 1) / SAMPLE_FILES_TEXTS);
 }
 
-/* Say what shard i must be. */
-static struct sample_shard_want sample_files_shard_want(const struct sample_meta *m,
-                                                        uint32_t collection, size_t i)
+void sample_files_begin(struct sample_shard *out, const struct sample_meta *m, size_t i)
 {
-    size_t first = i * SAMPLE_FILES_TEXTS, rest = (size_t)m->texts - first;
-    return (struct sample_shard_want){ .collection = collection,
-                                       .dim = (size_t)m->dim,
-                                       .vocab = (size_t)m->vocab,
-                                       .first = first,
-                                       .ntexts =
-                                           rest < SAMPLE_FILES_TEXTS ? rest : SAMPLE_FILES_TEXTS };
+    uint64_t first = i * SAMPLE_FILES_TEXTS, rest = m->questions - first;
+    *out = (struct sample_shard){ .meta = *m,
+                                  .first = first,
+                                  .ntexts = rest < SAMPLE_FILES_TEXTS ? rest : SAMPLE_FILES_TEXTS,
+                                  .samples = { .dim = (size_t)m->dim } };
 }
 
-void sample_files_begin_shard(struct sample_shard *out, const struct sample_meta *m, size_t i)
+/* Set the path of a shard. False: there is no such file. */
+static bool sample_files_path(char out[PATH], const char *dir, size_t i)
 {
-    struct sample_shard_want want = sample_files_shard_want(m, 0, i);
-    *out = (struct sample_shard){ .dim = want.dim, .first = want.first, .ntexts = want.ntexts };
+    snprintf(out, PATH, "%s/%05zu.safetensors", dir, i);
+    return !access(out, F_OK) || errno != ENOENT;
 }
 
-/* Keep the folder's name. */
+/* Keep the folder's name, and refuse an older collection. */
 static int sample_files_keep_dir(struct sample_meta *m, const char *dir, struct err *err)
 {
+    char path[PATH];
     if (strlen(dir) >= sizeof(m->dir))
         return err_set(err, ERR_ARG, "%.40s...: expected a path of at most %zu bytes", dir,
                        sizeof(m->dir) - 1);
     memcpy(m->dir, dir, strlen(dir) + 1);
-    return OK;
-}
-
-int sample_files_append(struct samples *out, const struct sample_shard *s, uint32_t base,
-                        struct err *err)
-{
-    int rc = samples_reserve(out, s->n, err);
-    for (size_t i = 0; rc == OK && i < s->n; i++) {
-        const struct sample_row *r = &s->rows[i];
-        const struct sample one = { .x = s->hidden + i * s->dim,
-                                    .features = r->features,
-                                    .label = r->label,
-                                    .group = r->subject,
-                                    .text = base + (uint32_t)r->text,
-                                    .before = { (uint32_t)r->before[0], (uint32_t)r->before[1] } };
-        rc = samples_add(out, &one, err);
-    }
-    return rc;
-}
-
-/* Append all shards; their counts must add up to those of meta.json. */
-static int sample_files_append_all(struct samples *out, const struct sample_meta *m, uint32_t base,
-                                   struct err *err)
-{
-    char path[PATH];
-    struct sample_counts sum = { 0 };
-    bool ok;
-    uint32_t collection = sample_meta_checksum(m, &ok);
-    int rc = ok ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", m->dir);
-    for (size_t i = 0; rc == OK && i < sample_files_shards(m); i++) {
-        struct sample_shard s;
-        struct sample_shard_want want = sample_files_shard_want(m, collection, i);
-        sample_files_shard_path(path, m->dir, i);
-        rc = sample_shard_read(&s, path, &want, err);
-        if (rc == ERR_IO) /* a shard that is missing is a bad collection */
-            rc = ERR_FORMAT;
-        if (rc != OK)
-            break;
-        rc = sample_files_append(out, &s, base, err);
-        sample_counts_add(&sum, &s.counts);
-        sample_shard_close(&s);
-    }
-    if (rc != OK || !memcmp(&sum, &m->counts, sizeof(sum)))
-        return rc;
-    sample_files_meta_path(path, m->dir);
+    snprintf(path, PATH, "%s/meta.json", dir);
+    if (access(path, F_OK))
+        return OK;
     return err_set(err, ERR_FORMAT,
-                   "%s: counts: expected the sums of all shards (%zu samples), found others (%zu "
-                   "samples)",
-                   path, (size_t)sum.samples, (size_t)m->counts.samples);
+                   "%s: expected no such file, found a collection of an older version, which is "
+                   "not read; collect again, into a new folder",
+                   path);
 }
 
 /* Write the tasks of several folders, each once: "csqa+gsm8k". */
@@ -123,120 +327,86 @@ static void sample_files_join_tasks(struct sample_meta *m, const struct sample_m
 int sample_files_read(struct samples *out, struct sample_meta *meta, const char *dir,
                       struct err *err)
 {
-    char path[PATH], a[SHOWN], b[SHOWN];
-    struct sample_meta m;
-    bool missing, first = !meta->dir[0];
-    int rc = sample_files_keep_dir(&m, dir, err);
-    if (rc != OK)
-        return rc;
-    sample_files_meta_path(path, dir);
-    rc = sample_meta_read(&m, &missing, path, err);
-    if (rc == ERR_IO && missing)
-        rc = err_set(err, ERR_FORMAT,
-                     "%s: expected the samples of mizzle router collect, found "
-                     "no meta.json",
-                     dir);
-    if (rc == OK && !m.complete)
-        rc = err_set(err, ERR_FORMAT,
-                     "%s: complete: expected a finished collection, found one that was "
-                     "interrupted; run collect again",
-                     path);
-    if (rc == OK)
-        rc = sample_files_keep_dir(&m, dir, err);
-    const char *name = rc == OK && !first ? sample_meta_differ(a, b, meta, &m, true) : NULL;
-    if (name)
-        rc = err_set(err, ERR_ARG, "%s: %s: expected %s, as in %s, found %s", path, name, a,
-                     meta->dir, b);
-    if (rc == OK && out->dim && out->dim != m.dim)
-        rc = err_set(err, ERR_ARG, "%s: dim: expected %zu, found %zu", path, out->dim,
-                     (size_t)m.dim);
-    if (rc != OK)
-        return rc;
+    char path[PATH], as[PATH];
+    struct sample_shard s, want;
+    struct sample_meta m = { .questions = 1 };
+    const struct sample_shard before = { .meta = *meta };
+    bool alone = !meta->dir[0];
     size_t n = out->n;
-    out->dim = (size_t)m.dim;
-    rc = sample_files_append_all(out, &m, first ? 0 : (uint32_t)meta->texts, err);
+    int rc = sample_files_keep_dir(&m, dir, err);
+    snprintf(as, sizeof(as), "in %s", meta->dir);
+    for (size_t i = 0; rc == OK && i < sample_files_shards(&m); i++) {
+        if (!sample_files_path(path, dir, i)) {
+            rc = err_set(err, ERR_FORMAT,
+                         "%s: expected a finished collection, found no such file; run router "
+                         "collect again",
+                         path);
+            break;
+        }
+        rc = sample_files_read_shard(&s, path, err);
+        if (rc == OK && !i) {
+            rc = alone ? OK : sample_files_agree(&before, &s, MODEL, ERR_ARG, dir, as, err);
+            m = s.meta;
+            out->dim = rc == OK ? s.samples.dim : out->dim;
+        }
+        sample_files_begin(&want, &m, i);
+        if (rc == OK)
+            rc =
+                sample_files_agree(&want, &s, PLACE, ERR_FORMAT, path, "the first shard says", err);
+        if (rc == OK)
+            rc = samples_append(out, &s.samples, alone ? 0 : (uint32_t)meta->questions, err);
+        samples_close(&s.samples);
+    }
     if (rc != OK) {
         out->n = n;
         return rc;
     }
-    m.texts += first ? 0 : meta->texts;
-    if (!first)
+    m.questions += meta->questions;
+    if (!alone)
         sample_files_join_tasks(&m, meta);
     *meta = m;
-    return OK;
+    return sample_files_keep_dir(meta, dir, err);
 }
 
-/* Write meta.json. */
-static int sample_files_write_meta(const struct sample_meta *m, struct err *err)
+/* Compare the shards that are there with what this run would make. */
+static int sample_files_compare(const struct sample_meta *m, struct err *err)
 {
     char path[PATH];
-    struct atomic_file file;
-    sample_files_meta_path(path, m->dir);
-    char *text = sample_meta_text(m);
-    if (!text)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    int rc = atomic_file_open(&file, path, err);
-    if (rc == OK) {
-        fputs(text, file.f); /* atomic_file_close sees its errors */
-        rc = atomic_file_close(&file, true, err);
+    const struct sample_shard want = { .meta = *m };
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < sample_files_shards(m); i++) {
+        struct sample_shard found;
+        if (!sample_files_path(path, m->dir, i))
+            continue;
+        rc = sample_files_peek(&found, path, err);
+        if (rc == OK)
+            rc = sample_files_agree(&want, &found, FOLDER, ERR_ARG, path, "the options say", err);
     }
-    free(text);
     return rc;
 }
 
-/* Compare the meta.json that is there with what this run would make, or write one. */
-static int sample_files_begin(struct sample_files *f, struct err *err)
-{
-    char path[PATH], a[SHOWN], b[SHOWN];
-    struct sample_meta found;
-    bool missing;
-    sample_files_meta_path(path, f->meta.dir);
-    int rc = sample_meta_read(&found, &missing, path, err);
-    if (rc == ERR_IO && missing)
-        return sample_files_write_meta(&f->meta, err);
-    const char *name = rc == OK ? sample_meta_differ(a, b, &f->meta, &found, false) : NULL;
-    if (name)
-        return err_set(err, ERR_ARG, "%s: %s: expected %s, as the options say, found %s", path,
-                       name, a, b);
-    if (rc == OK)
-        f->meta.counts = found.counts;
-    f->meta.complete = rc == OK && found.complete;
-    return rc;
-}
-
-/* Lock meta.json, so that no other process writes here. The lock ends with the process. */
+/* Take the lock, so that no other process writes here. It ends with the process. */
 static int sample_files_take_lock(struct sample_files *f, struct err *err)
 {
     char path[PATH];
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    sample_files_meta_path(path, f->meta.dir);
-    f->lock = open(path, O_RDWR | O_CLOEXEC);
-    if (f->lock < 0)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    if (!fcntl(f->lock, F_SETLK, &lock))
+    snprintf(path, PATH, "%s/lock", f->meta.dir);
+    f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (f->lock >= 0 && !fcntl(f->lock, F_SETLK, &lock))
         return OK;
-    if (errno == EACCES || errno == EAGAIN)
+    if (f->lock >= 0 && (errno == EACCES || errno == EAGAIN))
         return err_set(err, ERR_IO, "%s: another process is collecting into this folder", path);
     return err_set(err, ERR_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
-/* True for the name of an unfinished meta.json or shard, as atomic_file.h makes it. */
-static bool sample_files_is_unfinished(const char *name)
-{
-    size_t n = strlen(name), digits = strspn(name, "0123456789");
-    bool ours = !strncmp(name, "meta.json.", 10) ||
-                (digits >= 5 && !strncmp(name + digits, ".safetensors.", 13));
-    return ours && n > 5 && !strcmp(name + n - 5, ".part");
-}
-
-/* Delete what killed runs have left. */
+/* Delete the unfinished shards that killed runs have left, as atomic_file.h names them. */
 static int sample_files_sweep(const struct sample_files *f, struct err *err)
 {
     DIR *d = opendir(f->meta.dir);
     if (!d)
         return err_set(err, ERR_IO, "%s: %s", f->meta.dir, strerror(errno));
     for (const struct dirent *e; (e = readdir(d));)
-        if (sample_files_is_unfinished(e->d_name))
+        if (!fnmatch("[0-9]*.safetensors.*.part", e->d_name, 0))
             unlinkat(dirfd(d), e->d_name, 0);
     closedir(d);
     return OK;
@@ -245,21 +415,16 @@ static int sample_files_sweep(const struct sample_files *f, struct err *err)
 int sample_files_open(struct sample_files *f, const struct sample_meta *meta, const char *dir,
                       struct err *err)
 {
-    bool ok;
     *f = (struct sample_files){ .meta = *meta, .lock = -1 };
-    f->meta.complete = false;
-    f->meta.counts = (struct sample_counts){ 0 };
-    f->collection = sample_meta_checksum(&f->meta, &ok);
-    int rc = ok ? sample_files_keep_dir(&f->meta, dir, err)
-                : err_set(err, ERR_NOMEM, "%s: out of memory", dir);
+    int rc = sample_files_keep_dir(&f->meta, dir, err);
     if (rc == OK && mkdir(dir, 0777) && errno != EEXIST)
         rc = err_set(err, ERR_IO, "%s: cannot be made: %s", dir, strerror(errno));
-    if (rc == OK)
-        rc = sample_files_begin(f, err);
     if (rc == OK)
         rc = sample_files_take_lock(f, err);
     if (rc == OK)
         rc = sample_files_sweep(f, err);
+    if (rc == OK)
+        rc = sample_files_compare(&f->meta, err);
     if (rc != OK)
         sample_files_close(f);
     return rc;
@@ -276,26 +441,32 @@ int sample_files_shard(struct sample_shard *out, bool *exists, const struct samp
                        size_t i, struct err *err)
 {
     char path[PATH];
-    struct stat st;
-    struct sample_shard_want want = sample_files_shard_want(&f->meta, f->collection, i);
-    sample_files_shard_path(path, f->meta.dir, i);
-    sample_files_begin_shard(out, &f->meta, i);
-    *exists = !stat(path, &st) || errno != ENOENT;
-    return *exists ? sample_shard_read(out, path, &want, err) : OK;
+    struct sample_shard want;
+    sample_files_begin(&want, &f->meta, i);
+    *out = want;
+    *exists = sample_files_path(path, f->meta.dir, i);
+    int rc = *exists ? sample_files_read_shard(out, path, err) : OK;
+    if (rc == OK)
+        rc = sample_files_agree(&want, out, PLACE, ERR_FORMAT, path, "the options say", err);
+    if (rc == OK)
+        out->meta = f->meta;
+    else
+        samples_close(&out->samples);
+    return rc;
 }
 
-int sample_files_write(const struct sample_files *f, size_t i, struct sample_shard *s,
-                       struct err *err)
+int sample_files_write(const struct sample_shard *s, struct err *err)
 {
     char path[PATH];
-    sample_files_shard_path(path, f->meta.dir, i);
-    return sample_shard_write(path, s, f->collection, err);
-}
-
-int sample_files_finish(struct sample_files *f, const struct sample_counts *counts, struct err *err)
-{
-    bool same = f->meta.complete && !memcmp(counts, &f->meta.counts, sizeof(*counts));
-    f->meta.complete = true;
-    f->meta.counts = *counts;
-    return same ? OK : sample_files_write_meta(&f->meta, err);
+    struct header h;
+    struct tensor t[COLUMNS];
+    unsigned char *data = malloc(s->samples.n * sizeof(struct sample_row) + 1);
+    sample_files_path(path, s->meta.dir, (size_t)s->first / SAMPLE_FILES_TEXTS);
+    if (!data)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    sample_files_header(&h, s);
+    sample_files_tensors(t, data, &s->samples);
+    int rc = safetensors_write(path, t, COLUMNS, h.pairs, err);
+    free(data);
+    return rc;
 }

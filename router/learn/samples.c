@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,65 +9,100 @@
 
 static int samples_no_memory(struct err *err)
 {
-    return err_set(err, ERR_NOMEM, "router training: out of memory");
-}
-
-/* Give every array this much room; what was there stays. */
-static bool samples_resize(struct samples *s, size_t room)
-{
-    size_t floats, bytes;
-    if (!size_mul(&floats, room, s->dim) || !size_mul(&bytes, floats, sizeof(*s->x)))
-        return false;
-    float *x = realloc(s->x, bytes);
-    s->x = x ? x : s->x;
-    unsigned char *label = realloc(s->label, room);
-    s->label = label ? label : s->label;
-    uint32_t *group = realloc(s->group, room * sizeof(*group));
-    s->group = group ? group : s->group;
-    uint32_t *text = realloc(s->text, room * sizeof(*text));
-    s->text = text ? text : s->text;
-    float(*features)[FEATURES] = realloc(s->features, room * sizeof(*features));
-    s->features = features ? features : s->features;
-    uint32_t(*before)[2] = realloc(s->before, room * sizeof(*before));
-    s->before = before ? before : s->before;
-    if (!x || !label || !group || !text || !features || !before)
-        return false;
-    s->room = room;
-    return true;
+    return err_set(err, ERR_NOMEM, "samples: out of memory");
 }
 
 int samples_reserve(struct samples *s, size_t n, struct err *err)
 {
-    size_t room;
+    size_t room, floats, bytes, row_bytes;
     if (n <= s->room - s->n)
         return OK;
-    return size_add(&room, s->n, n) && samples_resize(s, room) ? OK : samples_no_memory(err);
+    if (!size_add(&room, s->n, n) || !size_mul(&floats, room, s->dim) ||
+        !size_mul(&bytes, floats, sizeof(*s->x)) || !size_mul(&row_bytes, room, sizeof(*s->rows)))
+        return samples_no_memory(err);
+    float *x = realloc(s->x, bytes);
+    s->x = x ? x : s->x;
+    struct sample_row *rows = realloc(s->rows, row_bytes);
+    s->rows = rows ? rows : s->rows;
+    if (!x || !rows)
+        return samples_no_memory(err);
+    s->room = room;
+    return OK;
 }
 
-int samples_add(struct samples *s, const struct sample *one, struct err *err)
+int samples_add(struct samples *s, const float *x, const struct sample_row *row, struct err *err)
 {
-    if (s->n == s->room && !samples_resize(s, s->room ? 2 * s->room : 1024))
-        return samples_no_memory(err);
-    memcpy(s->x + s->n * s->dim, one->x, s->dim * sizeof(*one->x));
-    s->label[s->n] = one->label;
-    s->group[s->n] = one->group;
-    s->text[s->n] = one->text;
-    memset(s->features[s->n], 0, sizeof(*s->features));
-    if (one->features)
-        memcpy(s->features[s->n], one->features, FEATURE_CONTEXT * sizeof(*one->features));
-    memcpy(s->before[s->n++], one->before, sizeof(one->before));
+    int rc = s->n < s->room ? OK : samples_reserve(s, s->room ? s->room : 256, err);
+    if (rc != OK)
+        return rc;
+    memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
+    s->rows[s->n++] = *row;
+    return OK;
+}
+
+int samples_append(struct samples *s, const struct samples *more, uint32_t base, struct err *err)
+{
+    int rc = samples_reserve(s, more->n, err);
+    if (rc != OK || !more->n)
+        return rc;
+    memcpy(s->x + s->n * s->dim, more->x, more->n * s->dim * sizeof(*s->x));
+    for (size_t i = 0; i < more->n; i++) {
+        s->rows[s->n] = more->rows[i];
+        s->rows[s->n++].text += base;
+    }
     return OK;
 }
 
 void samples_close(struct samples *s)
 {
     free(s->x);
-    free(s->label);
-    free(s->group);
-    free(s->text);
-    free(s->features);
-    free(s->before);
+    free(s->rows);
     *s = (struct samples){ 0 };
+}
+
+/* Refuse values of a row that are not finite. */
+static int samples_finite(const char *name, const char *tensor, size_t row, const float *x,
+                          size_t n, struct err *err)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(x[k]))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: row %zu: expected finite values, found %g at %zu", name,
+                           tensor, row, (double)x[k], k);
+    return OK;
+}
+
+int samples_check(const struct samples *s, size_t vocab, uint32_t first, uint32_t end,
+                  const char *name, struct err *err)
+{
+    const int64_t most = (int64_t)vocab - 1;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < s->n; i++) {
+        const struct sample_row *r = &s->rows[i];
+        const struct {
+            const char *tensor;
+            int64_t low, high, found;
+        } checks[] = {
+            { "label", 0, 1, r->label },
+            { "way", 0, SAMPLE_WAYS - 1, r->way },
+            { "edge", 0, most, r->edge },
+            { "cloud", SAMPLE_NOT_ASKED, most, r->cloud },
+            { "gold", 0, most, r->gold },
+            { "before", -1, most, (int32_t)r->before[0] },
+            { "before", 0, most, (int32_t)r->before[1] },
+            { "text", i ? r[-1].text : first, (int64_t)end - 1, r->text },
+        };
+        for (size_t c = 0; c < sizeof(checks) / sizeof(*checks); c++)
+            if (checks[c].found < checks[c].low || checks[c].found > checks[c].high)
+                return err_set(
+                    err, ERR_FORMAT,
+                    "%s: tensor %s: row %zu: expected %" PRId64 " to %" PRId64 ", found %" PRId64,
+                    name, checks[c].tensor, i, checks[c].low, checks[c].high, checks[c].found);
+        rc = samples_finite(name, "hidden", i, s->x + i * s->dim, s->dim, err);
+        if (rc == OK)
+            rc = samples_finite(name, "features", i, r->features, FEATURE_CONTEXT, err);
+    }
+    return rc;
 }
 
 int samples_of_texts(struct samples *out, const struct samples *s, struct err *err)
@@ -74,16 +110,13 @@ int samples_of_texts(struct samples *out, const struct samples *s, struct err *e
     bool whole = false; /* the text's first token is there */
     out->dim = s->dim;
     for (size_t i = 0; i < s->n; i++) {
-        struct sample one = {
-            .x = s->x + i * s->dim, .label = true, .group = s->group[i], .text = s->text[i]
-        };
-        memcpy(one.before, s->before[i], sizeof(one.before));
-        bool first = !i || s->text[i] != s->text[i - 1];
-        whole = first ? !(s->features[i][FEATURE_POSITION] > 0) : whole;
-        if (first && whole && samples_add(out, &one, err) != OK)
+        const struct sample_row *row = &s->rows[i];
+        bool first = !i || row->text != row[-1].text;
+        whole = first ? !(row->features[FEATURE_POSITION] > 0) : whole;
+        if (first && whole && samples_add(out, s->x + i * s->dim, row, err) != OK)
             return ERR_NOMEM;
         if (whole)
-            out->label[out->n - 1] &= s->label[i];
+            out->rows[out->n - 1].label &= row->label;
     }
     return OK;
 }
@@ -91,7 +124,7 @@ int samples_of_texts(struct samples *out, const struct samples *s, struct err *e
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch)
 {
     /* An id that the text does not have is in no table. */
-    return router_is_table(r) ? router_score_ids(r, s->before[i], 2)
+    return router_is_table(r) ? router_score_ids(r, s->rows[i].before, 2)
                               : router_score(r, s->x + i * s->dim, scratch);
 }
 

@@ -12,30 +12,45 @@
 struct err;
 struct router;
 
-struct samples { /* all zero with dim set is an empty one */
-    size_t dim, n, room;
-    float *x;                    /* [n][dim] hidden states */
-    unsigned char *label;        /* [n] 1: the edge's token may stand; 0: it may not */
-    uint32_t *group;             /* [n] hash of the subject; a subject is never split */
-    uint32_t *text;              /* [n] number of the text */
-    float (*features)[FEATURES]; /* [n] as features.h has them; the context's is 0 */
-    uint32_t (*before)[2];       /* [n] the ids before the token: the one before the last, the last;
-                                  * SAMPLES_NONE where the text has no such token */
+/* How a label came about. */
+enum sample_way {
+    SAMPLE_EDGE_RIGHT,  /* the edge's token is the reference answer's: 1 */
+    SAMPLE_EDGE_WRONG,  /* it is not, and nothing else was asked: 0 */
+    SAMPLE_CLOUD_RIGHT, /* the cloud's token is the reference answer's, the edge's is not: 0 */
+    SAMPLE_AGREED,      /* the cloud says the same as the edge: 1 */
+    SAMPLE_ROLLOUT,     /* the answer was written to its end */
+    SAMPLE_WAYS
 };
 
-#define SAMPLES_NONE UINT32_MAX
+enum { SAMPLE_NOT_ASKED = -1 }; /* the cloud's token */
+#define SAMPLES_NONE UINT32_MAX /* an id before the text's first */
 
-struct sample { /* one row of the above */
-    const float *x;
-    bool label;
-    uint32_t group, text, before[2];
-    const float *features; /* [FEATURE_CONTEXT]; NULL: all 0 */
+struct sample_row {
+    int32_t edge, cloud, gold; /* ids */
+    uint32_t before[2];        /* the id before the last one, the last one */
+    uint32_t text;             /* number of the text in its task */
+    uint32_t subject;          /* hash of what the text asks about; a subject is never split */
+    float features[FEATURE_CONTEXT]; /* all but that of the table, which training makes */
+    uint8_t label;                   /* 1: the edge's token may stand; 0: it may not */
+    uint8_t way;
+};
+
+struct samples { /* all zero with dim set is an empty one */
+    size_t dim, n, room;
+    float *x;                /* [n][dim] hidden states */
+    struct sample_row *rows; /* [n] */
 };
 
 /* Make room for n more samples, so that the arrays can be filled beyond s->n. ERR_NOMEM. */
 int samples_reserve(struct samples *s, size_t n, struct err *err);
-/* Append a sample; x is copied. ERR_NOMEM. */
-int samples_add(struct samples *s, const struct sample *one, struct err *err);
+/* Append a sample; x [dim] and the row are copied. ERR_NOMEM. */
+int samples_add(struct samples *s, const float *x, const struct sample_row *row, struct err *err);
+/* Append more samples of the same dim, whose texts are numbered from base on. ERR_NOMEM. */
+int samples_append(struct samples *s, const struct samples *more, uint32_t base, struct err *err);
+/* Check every number of samples that were read from the file `name`: labels are 0 or 1, ids below
+ * vocab, texts of [first, end) and in order, and floats finite. ERR_FORMAT. */
+int samples_check(const struct samples *s, size_t vocab, uint32_t first, uint32_t end,
+                  const char *name, struct err *err);
 void samples_close(struct samples *s);
 /* Make *out, which is all zero, the sample of each text's first token, right if all of its samples
  * are. A text whose first token was left out is, too. ERR_NOMEM; *out is the caller's to close

@@ -102,6 +102,13 @@ static struct sample_row define(const struct collect_text *t, size_t at, enum co
 
 static unsigned slow = 40; /* as in fake */
 
+static struct sample_shard shard_of(size_t first, size_t ntexts)
+{
+    return (struct sample_shard){ .first = first,
+                                  .ntexts = ntexts,
+                                  .samples = { .dim = model_config(engine.model)->hidden } };
+}
+
 /* Collect the texts in two shards. Return the error's code of the first that fails. */
 static int run(struct sample_shard s[2], const struct collect_options *o, size_t per_call,
                unsigned stored, struct collect_stats *stats)
@@ -118,9 +125,7 @@ static int run(struct sample_shard s[2], const struct collect_options *o, size_t
                           .may = o->calls };
     for (size_t i = 0; i < 2; i++) {
         s[i] =
-            (struct sample_shard){ .dim = model_config(engine.model)->hidden,
-                                   .first = i * SAMPLE_FILES_TEXTS,
-                                   .ntexts = i ? TEXTS - SAMPLE_FILES_TEXTS : SAMPLE_FILES_TEXTS };
+            shard_of(i * SAMPLE_FILES_TEXTS, i ? TEXTS - SAMPLE_FILES_TEXTS : SAMPLE_FILES_TEXTS);
         if (rc == OK)
             rc = collect_shard(&s[i], &c, texts + s[i].first, drawn, &err);
         drawn += s[i].counts.rollouts;
@@ -133,8 +138,8 @@ static int run(struct sample_shard s[2], const struct collect_options *o, size_t
 
 static void close_shards(struct sample_shard s[2])
 {
-    sample_shard_close(&s[0]);
-    sample_shard_close(&s[1]);
+    samples_close(&s[0].samples);
+    samples_close(&s[1].samples);
 }
 
 /* Give the bare text back its missing answer. */
@@ -182,10 +187,10 @@ static void check_again(const struct sample_shard s[2], const struct collect_opt
         CHECK(run(again, &other, per_call, stored, NULL) == OK);
         CHECK(fake.order == order && fake.dropped == 0);
         for (size_t i = 0; i < 2; i++) {
-            CHECK(again[i].n == s[i].n);
+            CHECK(again[i].samples.n == s[i].samples.n);
             CHECK(!memcmp(&again[i].counts, &s[i].counts, sizeof(s[i].counts)));
-            for (size_t k = 0; k < s[i].n; k++)
-                CHECK(same_row(&again[i].rows[k], &s[i].rows[k]));
+            for (size_t k = 0; k < s[i].samples.n; k++)
+                CHECK(same_row(&again[i].samples.rows[k], &s[i].samples.rows[k]));
         }
         close_shards(again);
     }
@@ -203,18 +208,18 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
     CHECK(run(s, &o, per_call, stored, &stats) == OK);
     for (size_t i = 0; i < TEXTS; i++) {
         const struct collect_text *t = &texts[i];
-        struct sample_shard *in = &s[i >= SAMPLE_FILES_TEXTS];
+        const struct samples *in = &s[i >= SAMPLE_FILES_TEXTS].samples;
         row = i % SAMPLE_FILES_TEXTS ? row : 0;
         CHECK(t->left_out == (i == TOO_LONG || (i == REFUSED && labels != COLLECT_MATCH)));
         for (size_t at = t->prompt; !t->left_out && at < t->n; at++, row++) {
             const struct sample_row *r = &in->rows[row], want = define(t, at, labels, second);
-            CHECK(row < in->n && r->text == (int32_t)i && r->subject == t->subject);
+            CHECK(row < in->n && r->text == i && r->subject == t->subject);
             CHECK(r->edge == want.edge && r->cloud == want.cloud && r->gold == want.gold);
             CHECK(r->way == want.way && r->label == want.label);
-            CHECK(r->before[1] == (int32_t)t->ids[at - 1]);
-            CHECK(r->before[0] == (at > 1 ? (int32_t)t->ids[at - 2] : -1));
+            CHECK(r->before[1] == t->ids[at - 1]);
+            CHECK(r->before[0] == (at > 1 ? t->ids[at - 2] : SAMPLES_NONE));
             reach(t->ids, at);
-            CHECK(!memcmp(in->hidden + row * in->dim, session_hidden(plain, TAP_POST_ATTN, 0),
+            CHECK(!memcmp(in->x + row * in->dim, session_hidden(plain, TAP_POST_ATTN, 0),
                           in->dim * sizeof(float)));
             float features[FEATURES];
             features_of(
@@ -230,7 +235,7 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
     }
     const struct sample_counts *n = &s[0].counts;
     CHECK(n->too_long == 1 && n->written == 1 && n->refused == (labels != COLLECT_MATCH));
-    CHECK(n->samples == s[0].n && n->texts == (labels == COLLECT_MATCH ? 15 : 14));
+    CHECK(n->samples == s[0].samples.n && n->texts == (labels == COLLECT_MATCH ? 15 : 14));
     CHECK(n->left_out == 0 && fake.dropped == 0);
     /* The refused text and the answer that the cloud writes take some more. */
     if (labels == COLLECT_CITER && !second)
@@ -261,8 +266,8 @@ static void check_stops(void)
     CHECK(n && snprintf(stop, sizeof(stop), "%.*s", (int)n, bytes) == (int)n);
     o.stops = stops;
     CHECK(run(s, &o, 3, 20, NULL) == OK);
-    for (size_t k = 0; k < s[0].n && s[0].rows[k].text == 0; k++) {
-        const struct sample_row *r = &s[0].rows[k];
+    for (size_t k = 0; k < s[0].samples.n && s[0].samples.rows[k].text == 0; k++) {
+        const struct sample_row *r = &s[0].samples.rows[k];
         if (r->way == SAMPLE_EDGE_RIGHT)
             continue;
         CHECK(r->cloud == (int32_t)cloud_says(t->ids, t->prompt + k));
@@ -295,13 +300,13 @@ static void check_draw(enum collect_labels labels)
         uint64_t budget = limits[l] * SAMPLE_FILES_TEXTS / TEXTS; /* of the first shard */
         CHECK(some[0].counts.rollouts <= budget && budget <= some[0].counts.rollouts + candidates);
         for (size_t i = 0; i < 2; i++) {
-            size_t k = 0;
-            for (size_t j = 0; j < some[i].n; j++, k++) {
-                while (!same_row(&all[i].rows[k], &some[i].rows[j])) {
-                    CHECK(all[i].rows[k].way == SAMPLE_ROLLOUT && k + 1 < all[i].n);
+            const struct samples *a = &all[i].samples, *b = &some[i].samples;
+            for (size_t j = 0, k = 0; j < b->n; j++, k++) {
+                while (!same_row(&a->rows[k], &b->rows[j])) {
+                    CHECK(a->rows[k].way == SAMPLE_ROLLOUT && k + 1 < a->n);
                     k++;
                 }
-                CHECK(all[i].hidden[k * all[i].dim] == some[i].hidden[j * all[i].dim]);
+                CHECK(a->x[k * a->dim] == b->x[j * b->dim]);
             }
         }
         close_shards(some);
@@ -333,29 +338,27 @@ static void check_without(void)
     struct err err;
     struct collect_options o = options(COLLECT_MATCH, false);
     struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 }, { "" } };
-    struct sample_shard s = { .dim = model_config(engine.model)->hidden, .ntexts = 4 };
+    struct sample_shard s = shard_of(0, 4);
     CHECK(collect_shard(&s, &c, texts, 0, &err) == OK && s.counts.texts == 3);
-    sample_shard_close(&s);
-    s = (struct sample_shard){ .dim = model_config(engine.model)->hidden, .ntexts = 6 };
+    samples_close(&s.samples);
+    s = shard_of(0, 6);
     CHECK(collect_shard(&s, &c, texts, 0, &err) == ERR_ARG && strstr(err.msg, "text 5"));
-    sample_shard_close(&s);
+    samples_close(&s.samples);
     o.labels = COLLECT_DIVERGENT;
-    s = (struct sample_shard){ .dim = model_config(engine.model)->hidden, .ntexts = 1 };
+    s = shard_of(0, 1);
     CHECK(collect_shard(&s, &c, texts, 0, &err) == ERR_ARG && strstr(err.msg, "divergent"));
     const _Atomic int stop = 1;
     o = options(COLLECT_MATCH, false);
     o.stop = &stop;
     CHECK(collect_shard(&s, &c, texts, 0, &err) == ERR_STOP);
-    sample_shard_close(&s);
+    samples_close(&s.samples);
     /* Nor is a cloud awaited that never says anything. */
     fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX, .slow = SILENT };
     c.cloud = &port;
-    s = (struct sample_shard){ .dim = model_config(engine.model)->hidden,
-                               .first = BARE,
-                               .ntexts = 1 };
+    s = shard_of(BARE, 1);
     CHECK(collect_shard(&s, &c, texts + BARE, 0, &err) == ERR_STOP && fake.asked == 1);
     CHECK(!fake.open);
-    sample_shard_close(&s);
+    samples_close(&s.samples);
 }
 
 /* Without memory, collecting ends with that error, and nothing leaks. */
@@ -365,15 +368,13 @@ static void check_memory(enum collect_labels labels)
     struct err err;
     int reached = 1;
     for (long n = 1; reached; n++) {
-        struct sample_shard s = { .dim = model_config(engine.model)->hidden,
-                                  .first = BARE,
-                                  .ntexts = 4 };
+        struct sample_shard s = shard_of(BARE, 4);
         struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
         uint32_t *ids = texts[BARE].ids;
         fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
         torture_begin(n);
         int rc = collect_shard(&s, &c, texts + BARE, 0, &err);
-        sample_shard_close(&s);
+        samples_close(&s.samples);
         reached = torture_end();
         CHECK(rc == (reached ? ERR_NOMEM : OK) && fake.live == 0);
         CHECK(torture_live() == 0 || texts[BARE].ids != ids); /* the answer that was written */

@@ -49,8 +49,8 @@ static void make_samples(void)
         for (size_t k = 0; k < DIM; k++)
             x[k] = (float)((rand_unit(1, i * DIM + k) * 2 - 1) * (k % 5 ? 1 : 6) + (k == 3));
         bool wrong = (x[1] > 0.2f && x[2] > 0.1f) || rand_unit(2, i) < 0.05;
-        const struct sample one = { .x = x, .label = !wrong, .group = i / PER_TEXT };
-        CHECK(samples_add(&samples, &one, NULL) == OK);
+        const struct sample_row row = { .label = !wrong, .subject = i / PER_TEXT };
+        CHECK(samples_add(&samples, x, &row, NULL) == OK);
     }
 }
 
@@ -112,7 +112,7 @@ static void sample_forward(size_t b, size_t at, size_t n, size_t step)
         v[b][i] = sum * d2[b][i];
         z += par[W6 + i] * v[b][i];
     }
-    double right = samples.label[at], p = 1 / (1 + exp(-z));
+    double right = samples.rows[at].label, p = 1 / (1 + exp(-z));
     dz[b] = (right > 0 ? 1 : wrong_weight) * (p - right) / (double)n;
 }
 
@@ -190,7 +190,7 @@ static double reference_loss(const size_t *index, size_t n)
                 sum += par[W4 + i * WIDTH + j] * h[j];
             z += par[W6 + i] * sum;
         }
-        loss += samples.label[index[b]] ? log(1 + exp(-z)) : wrong_weight * log(1 + exp(z));
+        loss += samples.rows[index[b]].label ? log(1 + exp(-z)) : wrong_weight * log(1 + exp(z));
     }
     return loss / (double)n;
 }
@@ -202,10 +202,10 @@ static void reference_compare(void)
     size_t ntrain = 0, nheld = 0, step = 0, rights = 0;
     double worst = 0;
     for (size_t i = 0; i < TOKENS; i++)
-        if (fit_holds_out(options.seed, samples.group[i]))
+        if (fit_holds_out(options.seed, samples.rows[i].subject))
             held[nheld++] = i;
         else
-            rights += samples.label[train[ntrain++] = i];
+            rights += samples.rows[train[ntrain++] = i].label;
     wrong_weight = sqrt((double)rights / (double)(ntrain - rights));
     reference_init();
     for (size_t e = 0; e < EPOCHS; e++) {
@@ -238,9 +238,9 @@ static void compare_folded(const struct router_form *f, const struct fit_report 
     CHECK(router_make(&r, f, "citer", k, NULL) == OK);
     score_all(score, &samples, r);
     for (size_t i = 0; i < TOKENS; i++)
-        if (fit_holds_out(options.seed, samples.group[i])) {
+        if (fit_holds_out(options.seed, samples.rows[i].subject)) {
             double p = (double)score[i];
-            loss -= samples.label[i] ? log(p) : wrong_weight * log(1 - p);
+            loss -= samples.rows[i].label ? log(p) : wrong_weight * log(1 - p);
             n++;
         }
     CHECK((size_t)n == report->held && report->held_loss == losses[report->best - 1]);

@@ -24,22 +24,23 @@ static void make(struct samples *s, size_t n, enum rule rule)
 {
     *s = (struct samples){ .dim = DIM };
     for (uint32_t i = 0; i < n; i++) {
-        float x[DIM], features[FEATURE_CONTEXT];
+        float x[DIM];
+        struct sample_row row = { .subject = i / PER_TEXT };
         uint32_t a = (uint32_t)rand_below(3, i, 6), b = (uint32_t)rand_below(4, i, 5);
         for (size_t k = 0; k < DIM; k++)
             x[k] = (float)(rand_unit(1, i * DIM + k) * 2 - 1) * (k % 4 ? 1 : 2);
         for (size_t k = 0; k < FEATURE_CONTEXT; k++)
-            features[k] = (float)rand_unit(5, i * FEATURE_CONTEXT + k);
-        features[FEATURE_POSITION] = (float)(i % PER_TEXT);
+            row.features[k] = (float)rand_unit(5, i * FEATURE_CONTEXT + k);
+        row.features[FEATURE_POSITION] = (float)(i % PER_TEXT);
         bool wrong = rule == RULE_LINE   ? x[1] + x[2] - x[3] > 0.8f
                      : rule == RULE_BAND ? x[1] * x[1] > 0.5f
                      : rule == RULE_CONTEXT
                          ? (a == 2 && b == 3) || b == 4
-                         : features[FEATURE_MARGIN] + features[FEATURE_GAP] > 1.4f;
-        const struct sample one = {
-            .x = x, .label = !wrong, .group = i / PER_TEXT, .before = { a, b }, .features = features
-        };
-        CHECK(samples_add(s, &one, NULL) == OK);
+                         : row.features[FEATURE_MARGIN] + row.features[FEATURE_GAP] > 1.4f;
+        row.label = !wrong;
+        row.before[0] = a;
+        row.before[1] = b;
+        CHECK(samples_add(s, x, &row, NULL) == OK);
     }
 }
 
@@ -140,14 +141,13 @@ static void check_query(void)
     struct err err;
     make(&s, 2000, RULE_LINE);
     for (size_t i = 0; i < s.n; i++) {
-        struct sample one = { .x = s.x + i * DIM, .label = true, .group = s.group[i] };
-        s.text[i] = (uint32_t)(i / 4);
+        struct sample_row one = s.rows[i];
+        s.rows[i].text = (uint32_t)(i / 4);
         bool cut = i / 4 == 7; /* its first token was not drawn */
-        s.features[i][FEATURE_POSITION] = (float)(i % 4 + cut);
+        s.rows[i].features[FEATURE_POSITION] = (float)(i % 4 + cut);
         for (size_t k = i; k < i + 4 && k < s.n; k++)
-            one.label = one.label && s.label[k];
-        memcpy(one.before, s.before[i], sizeof(one.before));
-        CHECK(i % 4 || cut || samples_add(&texts, &one, NULL) == OK);
+            one.label &= s.rows[k].label;
+        CHECK(i % 4 || cut || samples_add(&texts, s.x + i * DIM, &one, NULL) == OK);
     }
     fit_defaults(&o);
     o.epochs = 3;
@@ -219,12 +219,12 @@ static void check_table(void)
         out++;
     for (size_t i = 0; i < 10; i++) { /* two tokens are held out */
         const float x = 0;
-        struct sample one = { .x = &x, .label = i == 8, .group = out };
+        struct sample_row one = { .label = i == 8, .subject = out };
         if (i < 8)
-            one = (struct sample){
-                &x, rows[i].right, in, 0, { rows[i].before[0], rows[i].before[1] }, NULL
-            };
-        CHECK(samples_add(&s, &one, &err) == OK);
+            one = (struct sample_row){ .label = rows[i].right,
+                                       .subject = in,
+                                       .before = { rows[i].before[0], rows[i].before[1] } };
+        CHECK(samples_add(&s, &x, &one, &err) == OK);
     }
     CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
     double mean = 8.0 / 12, one = (3 + 4 * mean) / 9, nil = (2 + 4 * mean) / 6;
@@ -242,7 +242,7 @@ static void check_table(void)
     CHECK(f.ncontexts == sizeof(want) / sizeof(want[0]));
     CHECK(!memcmp(f.contexts, want, sizeof(want)) && report.epochs == 0);
     router_form_close(&f);
-    s.before[0][1] = 1 << 24;
+    s.rows[0].before[1] = 1 << 24;
     CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG && !f.contexts);
     CHECK(strstr(err.msg, "16777216"));
     samples_close(&s);
@@ -269,13 +269,13 @@ static void check_fails(void)
             reached = torture_end();
             CHECK(torture_live() == 0 && (reached || rc == OK));
         }
-        unsigned char *label = s.label;
-        unsigned char all[300];
-        memset(all, 1, sizeof(all));
-        s.label = all;
+        struct sample_row *rows = s.rows, all[300] = { { 0 } };
+        for (size_t i = 0; i < s.n; i++)
+            all[i].label = 1;
+        s.rows = all;
         CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
         CHECK(strstr(err.msg, "0 wrong to train on"));
-        s.label = label;
+        s.rows = rows;
         size_t n = s.n;
         s.n = 0;
         CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);

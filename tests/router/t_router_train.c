@@ -41,8 +41,8 @@ static void make(struct samples *s, uint64_t seed, bool noise)
         }
         x[7] = 3;
         bool wrong = noise ? rand_unit(seed + 1, i) < 0.2 : z[0] > 0.2 && z[1] > 0.2;
-        const struct sample one = { .x = x, .label = !wrong, .group = i / PER_TEXT };
-        CHECK(samples_add(s, &one, NULL) == OK);
+        const struct sample_row row = { .label = !wrong, .subject = i / PER_TEXT };
+        CHECK(samples_add(s, x, &row, NULL) == OK);
     }
 }
 
@@ -76,12 +76,12 @@ static void check_saved(const struct samples *s, const struct router_form *f,
     CHECK(!memcmp(a, b, s->n * sizeof(*a)));
     double loss = 0, rights = 0, n = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (!fit_holds_out(o->seed, s->group[i]))
-            n++, rights += s->label[i];
+        if (!fit_holds_out(o->seed, s->rows[i].subject))
+            n++, rights += s->rows[i].label;
     double weight = sqrt(rights / (n - rights));
     for (size_t i = 0; i < s->n; i++)
-        if (fit_holds_out(o->seed, s->group[i]))
-            loss -= s->label[i] ? log((double)a[i]) : weight * log(1 - (double)a[i]);
+        if (fit_holds_out(o->seed, s->rows[i].subject))
+            loss -= s->rows[i].label ? log((double)a[i]) : weight * log(1 - (double)a[i]);
     CHECK(fabs(loss / (double)report->held - report->held_loss) < 1e-3 * report->held_loss);
     free(a);
     free(b);
@@ -130,9 +130,9 @@ static void check_learns(const struct kernels *k, struct pool *pool)
     router_form_close(&f);
 
     for (size_t i = 0; i < s.n; i++)
-        s.label[i] = 1;
+        s.rows[i].label = 1;
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
-    s.label[0] = 0;
+    s.rows[0].label = 0;
     s.x[5] = NAN;
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
     samples_close(&s);

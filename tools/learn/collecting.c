@@ -140,7 +140,7 @@ static int collecting_encode(struct collect_text *out, struct collecting *c, siz
 }
 
 /* Make a shard and write it. */
-static int collecting_make(struct sample_shard *s, struct collecting *c, size_t i, struct err *err)
+static int collecting_make(struct sample_shard *s, struct collecting *c, struct err *err)
 {
     struct collect_text texts[SAMPLE_FILES_TEXTS] = { { 0 } };
     int rc = OK;
@@ -155,7 +155,7 @@ static int collecting_make(struct sample_shard *s, struct collecting *c, size_t 
     c->made += s->ntexts;
     if (c->into)
         return OK;
-    rc = sample_files_write(&c->files, i, s, err);
+    rc = sample_files_write(s, err);
     c->unwritten = rc == ERR_IO;
     return rc;
 }
@@ -185,7 +185,7 @@ static int collecting_shard(struct sample_shard *s, bool *exists, const struct c
     if (!c->into)
         return sample_files_shard(s, exists, &c->files, i, err);
     *exists = false;
-    sample_files_begin_shard(s, &c->meta, i);
+    sample_files_begin(s, &c->meta, i);
     return OK;
 }
 
@@ -210,12 +210,12 @@ static int collecting_all(struct collecting *c, struct err *err)
         if (rc != OK)
             break;
         if (!exists)
-            rc = collecting_make(&s, c, i, err);
+            rc = collecting_make(&s, c, err);
         if (rc == OK && c->into)
-            rc = sample_files_append(c->into, &s, 0, err);
+            rc = samples_append(c->into, &s.samples, 0, err);
         c->done += rc == OK ? s.ntexts : 0;
         sample_counts_add(&c->counts, &s.counts);
-        sample_shard_close(&s);
+        samples_close(&s.samples);
     }
     progress_end(c->progress);
     c->progress = NULL;
@@ -223,10 +223,6 @@ static int collecting_all(struct collecting *c, struct err *err)
         rc = collecting_check(c, err);
     else if (rc == ERR_NET || rc == ERR_REMOTE)
         rc = collecting_stopped(c, rc, err);
-    if (rc != OK || c->into)
-        return rc;
-    rc = sample_files_finish(&c->files, &c->counts, err);
-    c->unwritten = rc == ERR_IO;
     return rc;
 }
 
@@ -282,7 +278,7 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     return rc;
 }
 
-/* Copy a string into a field of meta.json. */
+/* Copy a string into a setting. */
 #define KEEP(field, text) snprintf(field, sizeof(field), "%s", text)
 
 /* Describe the collection. */
@@ -291,13 +287,12 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
 {
     const struct engine *e = &c->engine;
     bool milli = task_size(c->task) == SIZE_MAX;
-    *m = (struct sample_meta){ .tap = c->o.tap,
-                               .round = c->how->round,
-                               .rollouts = c->how->rollouts,
+    *m = (struct sample_meta){ .round = c->how->round,
+                               .max_rollouts = c->how->rollouts,
                                .max_tokens = c->o.max_tokens,
                                .seed = milli ? c->how->task.seed : 0,
                                .world = milli ? c->how->task.world : 0,
-                               .texts = c->texts,
+                               .questions = c->texts,
                                .model = model_fingerprint(e->model, e->tokenizer),
                                .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
@@ -310,6 +305,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
     KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
     KEEP(m->labels, collect_labels_name(c->how->labels));
+    KEEP(m->tap, router_tap_name(c->o.tap));
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);

@@ -32,9 +32,9 @@ static int training_read(struct samples *s, struct sample_meta *meta,
         return router_training_collect(s, meta, &o->demo, err);
     for (size_t i = 0; rc == OK && o->samples[i]; i++)
         rc = sample_files_read(s, meta, o->samples[i], err);
-    if (rc == OK && o->tap && strcmp(o->tap, router_tap_name(meta->tap)) != 0)
+    if (rc == OK && o->tap && strcmp(o->tap, meta->tap) != 0)
         rc = err_set(err, ERR_ARG, "--tap: expected %s, as the samples in %s have it, found %s",
-                     router_tap_name(meta->tap), meta->dir, o->tap);
+                     meta->tap, meta->dir, o->tap);
     return rc;
 }
 
@@ -42,7 +42,7 @@ static int training_read(struct samples *s, struct sample_meta *meta,
 static void training_sign(struct router_form *f, const struct fit_report *r,
                           const struct sample_meta *m)
 {
-    f->tap = m->tap;
+    router_tap_parse(&f->tap, m->tap);
     f->has_threshold = true;
     f->threshold = r->cut.threshold;
     f->about.has_model = true;
@@ -59,7 +59,7 @@ static void training_print(const struct fit_report *r, const struct samples *s,
     const struct fit_options *o = &how->fit;
     const struct measures *q = &r->measures;
     printf("samples         %zu tokens of %s, labels %s, tap %s, from %s (%s)\n", s->n, m->task,
-           m->labels, router_tap_name(m->tap), m->edge, m->weights);
+           m->labels, m->tap, m->edge, m->weights);
     printf("trained on      %zu tokens (%zu wrong), %zu held out (%zu wrong)", r->trained,
            r->trained_wrong, r->held, r->held_wrong);
     if (r->epochs)
@@ -113,14 +113,13 @@ static int training_json(const struct fit_report *r, const struct samples *s,
     };
     char model[17];
     snprintf(model, sizeof(model), "%016" PRIx64, m->model);
-    json_t *root =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-                  "head", fit_head_name(o->head), "task", m->task, "labels", m->labels, "tap",
-                  router_tap_name(m->tap), "model", model, "model_name", m->edge, "weights",
-                  m->weights, "shuffled", (int)o->shuffle_labels, "samples", (json_int_t)s->n,
-                  "trained", (json_int_t)r->trained, "trained_wrong", (json_int_t)r->trained_wrong,
-                  "held", (json_int_t)r->held, "held_wrong", (json_int_t)r->held_wrong, "epochs",
-                  (json_int_t)r->epochs, "best", (json_int_t)r->best);
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "head",
+        fit_head_name(o->head), "task", m->task, "labels", m->labels, "tap", m->tap, "model", model,
+        "model_name", m->edge, "weights", m->weights, "shuffled", (int)o->shuffle_labels, "samples",
+        (json_int_t)s->n, "trained", (json_int_t)r->trained, "trained_wrong",
+        (json_int_t)r->trained_wrong, "held", (json_int_t)r->held, "held_wrong",
+        (json_int_t)r->held_wrong, "epochs", (json_int_t)r->epochs, "best", (json_int_t)r->best);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         json_report_set(&root, numbers[i].key, json_report_real(numbers[i].value));
     json_report_set(&root, "histogram_wrong", training_bins(q->wrong));

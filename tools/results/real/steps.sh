@@ -143,7 +143,7 @@ plan() {
 }
 
 collects() {
-    samples=$work/$set/samples/meta.json
+    samples=$work/$set/samples/00000.safetensors
     ! has_routers || samples='' # which have served them
     step "collect-$set" $collect_minutes "split-$task" "$samples" collect
 }
