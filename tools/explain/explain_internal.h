@@ -1,4 +1,4 @@
-/* explain_internal.h - the parts of explain_open and of the page. */
+/* explain_internal.h - the parts of explain_open. */
 #ifndef TOOLS_EXPLAIN_EXPLAIN_INTERNAL_H
 #define TOOLS_EXPLAIN_EXPLAIN_INTERNAL_H
 
@@ -12,9 +12,4 @@ int explain_look(struct explain *x, struct err *err);
 /* Return where the whole row of (pos, layer, head) begins in x->rows; for pos = positions and the
  * first layer and head of the choice, how many floats there are. */
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head);
-
-/* Write the document of explain_json as a page holds it: numbers with five digits, and weights of
- * attention in 1/10000 that add up to 10000, without those of whole rows that are below 10. */
-bool explain_json_page(FILE *to, const struct explain *x);
-
 #endif

@@ -1,5 +1,5 @@
 /* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
- * times the memory as a tree. The HTML page holds the same document with fewer digits. */
+ * times the memory as a tree. The HTML page holds the same document. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -19,19 +19,14 @@
 #include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
 
-/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers. */
-enum {
-    DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8),
-    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(5),
-    SHARES = 10000,    /* a weight of 1 in a page */
-    SHARES_LEAST = 10, /* weights of whole rows below that are not drawn, and not in the page */
-};
+enum { DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8) };
+static const float LEAST = 0.001f; /* smaller weights are not written */
+static const double UNIT = 1e-5;   /* those that are written are multiples of this */
 
 /* The document that is written. */
 struct writer {
     FILE *to;
     const struct explain *x;
-    bool page; /* for the page, not for programs */
     bool failed;
     bool *shown; /* [vocabulary] ids that occur */
 };
@@ -71,7 +66,7 @@ static json_t *json_text(const char *s)
 static void writer_put(struct writer *w, const char *before, json_t *value)
 {
     fputs(before, w->to);
-    if (!value || json_dumpf(value, w->to, w->page ? DUMP_PAGE : DUMP) != 0)
+    if (!value || json_dumpf(value, w->to, DUMP) != 0)
         w->failed = true;
     json_decref(value);
 }
@@ -87,41 +82,34 @@ static json_t *json_guesses(struct writer *w, const struct likeliest *g, size_t 
     return list;
 }
 
-/* Return a weight of a row whose weights so far add up to *sum. In a page it is an integer: sums
- * are what is rounded, so a whole row adds up to SHARES and no weight is off by more than 1. */
-static json_t *json_share(const struct writer *w, double *sum, double weight)
+/* Return a weight of a row whose weights so far add up to *sum. Sums are what is rounded, so the
+ * row adds up to 1 and no weight is off by more than UNIT. */
+static json_t *json_weight(double *sum, double weight)
 {
-    double before = *sum;
+    double before = rint(*sum / UNIT);
     *sum += weight;
-    if (!w->page || !isfinite(*sum))
-        return json_number(weight);
-    return json_integer(lrint(SHARES * *sum) - lrint(SHARES * before));
+    return json_number(UNIT * (rint(*sum / UNIT) - before));
 }
 
-/* Return the row of a head. In a page, a whole row is cut where its weights become invisible: the
- * longer the text, the more of them there are. */
-static json_t *json_head(const struct writer *w, size_t pos, size_t layer, size_t head)
+/* Return the row of a head. A whole row is cut where its weights become invisible: the longer the
+ * text, the more of them there are. */
+static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size_t head)
 {
-    const struct explain_head *h = explain_head(w->x, pos, layer, head);
-    const float *row = explain_row(w->x, pos, layer, head), *weight = row ? row : h->weight;
+    const struct explain_head *h = explain_head(x, pos, layer, head);
+    const float *row = explain_row(x, pos, layer, head), *weight = row ? row : h->weight;
     json_t *o = json_object(), *weights = json_array(), *at = json_array();
     double sum = 0, rest = row ? 0 : (double)h->rest;
-    bool whole = row && !w->page;
     for (size_t i = 0; i < (row ? pos + 1 : h->n); i++) {
-        if (row && w->page && weight[i] < (float)SHARES_LEAST / SHARES) {
+        if (row && weight[i] < LEAST) {
             rest += (double)weight[i];
             continue;
         }
-        json_push(weights, json_share(w, &sum, (double)weight[i]));
-        if (!whole)
-            json_push(at, json_count(row ? i : h->pos[i]));
+        json_push(weights, json_weight(&sum, (double)weight[i]));
+        json_push(at, json_count(row ? i : h->pos[i]));
     }
-    for (size_t i = 0; whole && i < h->n; i++)
-        json_push(at, json_count(h->pos[i]));
-    json_put(o, whole ? "most" : "at", at);
+    json_put(o, "at", at);
     json_put(o, "weights", weights);
-    if (!whole)
-        json_put(o, "rest", json_share(w, &sum, rest));
+    json_put(o, "rest", json_weight(&sum, rest));
     return o;
 }
 
@@ -130,7 +118,7 @@ static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
     const struct explain_layer *l = explain_layer(w->x, pos, layer);
     json_t *heads = json_array();
     for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
-        json_push(heads, json_head(w, pos, layer, h));
+        json_push(heads, json_head(w->x, pos, layer, h));
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_number((double)l->in), "attention",
                      json_number((double)l->attention), "middle", json_number((double)l->middle),
                      "mlp", json_number((double)l->mlp), "out", json_number((double)l->out), "lens",
@@ -293,12 +281,14 @@ static void write_document(struct writer *w)
 {
     const struct explain *x = w->x;
     struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
-    writer_put(w, "{\"format\":\"mizzle explain 1\",\n\"model\":", json_model(x));
+    char cut[EXPLAIN_WHY];
+    writer_put(w, "{\"format\":\"mizzle explain 2\",\n\"model\":", json_model(x));
     writer_put(w, ",\n\"machine\":", json_machine(x));
     writer_put(w, ",\n\"routing\":", json_routing(x));
     writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
     writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
     writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
+    writer_put(w, ",\n\"cut\":", explain_cut(cut, x) ? json_text(cut) : json_null());
     writer_put(w, ",\n\"telling\":", json_telling(x));
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
@@ -326,10 +316,9 @@ static void write_document(struct writer *w)
     fputs("]}\n", w->to);
 }
 
-/* Write the document for programs or for the page. */
-static bool json_write(FILE *to, const struct explain *x, bool page)
+bool explain_json(FILE *to, const struct explain *x)
 {
-    struct writer w = { .to = to, .x = x, .page = page };
+    struct writer w = { .to = to, .x = x };
     w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
     if (!w.shown)
         return false;
@@ -337,14 +326,4 @@ static bool json_write(FILE *to, const struct explain *x, bool page)
     write_document(&w);
     free(w.shown);
     return fflush(to) == 0 && !ferror(to) && !w.failed && !json_lost && !interrupted;
-}
-
-bool explain_json(FILE *to, const struct explain *x)
-{
-    return json_write(to, x, false);
-}
-
-bool explain_json_page(FILE *to, const struct explain *x)
-{
-    return json_write(to, x, true);
 }

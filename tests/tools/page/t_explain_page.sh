@@ -9,8 +9,8 @@
 long='Question: Where could you come across the pofosu? Let us chat. Answer: A merry question.'
 for times in 1 36; do
     text=$(awk -v text="$long" -v n=$times 'BEGIN { while (n--) printf "%s ", text }')
-    expect 0 explain -p "$text" -n 0 --html "$dir/long.html" --cloud off
-    positions=$(grep -c '^<li class="t ' "$dir/long.html")
+    expect 0 explain -p "$text" -n 0 --html "$dir/long.html" --json --cloud off
+    positions=$(sed -n 's/^"prompt_tokens":\([0-9]*\),$/\1/p' "$dir/out")
     bytes=$(wc -c <"$dir/long.html")
     [ "$positions" -ge $((25 * times)) ] || fail "a text of $positions positions"
     [ $((bytes / positions)) -le 6400 ] || fail "$bytes bytes for $positions positions"
@@ -31,8 +31,7 @@ expect 0 explain -m "$dir/hostile.gguf" --cloud off --policy never -p "$hostile"
     --html "$dir/hostile.html"
 [ ! -s "$dir/out" ] && [ ! -s "$dir/err" ] || fail "--html alone prints something"
 [ "$(grep -c '</script>' "$dir/hostile.html")" -eq 2 ] || fail "not two ends of scripts"
-grep -q '<b' "$dir/hostile.html" && ! grep -q '<b onclick\|</title></script>' "$dir/hostile.html" ||
-    fail "markup of the text"
+grep -q '<b onclick\|</title></script>' "$dir/hostile.html" && fail "markup of the text"
 LC_ALL=C tr -d '\n' <"$dir/hostile.html" | LC_ALL=C grep -q "$(printf '[\001-\037]')" &&
     fail "control characters"
 grep -q "$(printf '\342\200\250')" "$dir/hostile.html" && fail "U+2028"

@@ -1,10 +1,10 @@
-/* attention.js - where heads look, as arcs, as a matrix and in numbers. Weights are integers in
- * 1/10000 that add up to 10000 with `rest`. Of the layers and heads in doc.whole, all weights of 10
- * or more are there; of the others, the three largest. */
+/* attention.js - where heads look, as arcs, as a matrix and in numbers. The weights of a row add up
+ * to 1 with `rest`. Of the layers and heads in doc.whole, all weights of 0.1 % or more are there; of
+ * the others, the three largest. */
 'use strict';
 
 const MATRIX_MOST = 128,
-    ARC_LEAST = 50 /* what is drawn as an arc: 0.5 % */,
+    ARC_LEAST = 0.005 /* what is drawn as an arc */,
     STEP = 22 /* from token to token */,
     ARC_HIGH = 130,
     LABEL_HIGH = 92;
@@ -42,7 +42,7 @@ function arc(q, w, high) {
     const x = (i) => (i + 0.5) * STEP,
         from = x(chosen.p),
         to = x(q),
-        width = Math.max((12 * w) / 10000, 0.7);
+        width = Math.max(12 * w, 0.7);
     if (q === chosen.p)
         return svg('circle', { class: 'self', cx: to, cy: high - 4 - width / 2, r: 2 + width / 2 });
     const rx = Math.abs(from - to) / 2,
@@ -63,7 +63,7 @@ function arcLabel(q, w, high) {
             svg(
                 'text',
                 { class: 'weight', x, y: high + 13, 'text-anchor': 'middle' },
-                String(Math.round(w / 100))
+                percent(w, 0)
             )
         );
     g.append(
@@ -93,7 +93,7 @@ function drawArcs(head) {
             'aria-label': most(head)
                 .map(
                     ([q, w]) =>
-                        `${percent(w / 10000)} % of position ${q}, ` + plain(doc.tokens[q].piece)
+                        `${percent(w)} % of position ${q}, ` + plain(doc.tokens[q].piece)
                 )
                 .join('; '),
         });
@@ -125,10 +125,10 @@ function squares({ from, to, cell, edge }) {
     let d = '';
     for (let p = from; p <= to; p++)
         for (const [q, w] of weights(headOf(p))) {
-            const side = cell * Math.sqrt(w / 10000),
+            const side = cell * Math.sqrt(w),
                 x = edge + (q - from + 0.5) * cell - side / 2,
                 y = edge + (p - from + 0.5) * cell - side / 2;
-            if (q >= from && w >= 10)
+            if (q >= from && w >= 0.001)
                 d +=
                     `M${x.toFixed(1)} ${y.toFixed(1)}h${side.toFixed(1)}v${side.toFixed(1)}` +
                     `h${(-side).toFixed(1)}z`;
@@ -181,10 +181,10 @@ function readout(p, q) {
         ` looks at ${q} `,
         chip(doc.tokens[q].piece),
         known
-            ? `: ${percent(known[1] / 10000, 2)} %`
+            ? `: ${percent(known[1], 2)} %`
             : isWhole(chosen.l, chosen.h)
               ? ': less than 0.1 %'
-              : `: at most ${percent(head.rest / 10000, 2)} %, as only its three largest were kept`
+              : `: at most ${percent(head.rest, 2)} %, as only its three largest were kept`
     );
 }
 
@@ -193,11 +193,11 @@ function drawLooks() {
     for (let h = 0; h < doc.model.heads; h++) {
         const head = headOf(chosen.p, chosen.l, h),
             three = most(head),
-            left = 10000 - three.reduce((s, [, w]) => s + w, 0);
+            left = 1 - three.reduce((s, [, w]) => s + w, 0);
         const cells = [0, 1, 2].map((i) =>
             three[i]
                 ? [
-                      `${percent(three[i][1] / 10000)} % `,
+                      `${percent(three[i][1])} % `,
                       chip(doc.tokens[three[i][0]].piece),
                       make('span', 'gap', ` at ${three[i][0]}`),
                   ]
@@ -205,7 +205,7 @@ function drawLooks() {
         );
         const tr = row(
             table,
-            [String(h), ...cells, percent(left / 10000)],
+            [String(h), ...cells, percent(left)],
             h === chosen.h ? 'now' : ''
         );
         tr.lastChild.className = 'n';

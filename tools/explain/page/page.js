@@ -4,7 +4,7 @@
 
 const $ = (id) => document.getElementById(id);
 const chosen = { p: 0, l: 0, h: 0 };
-const items = [...document.querySelectorAll('#text > .t')];
+const items = []; /* of the list, one for each token */
 
 const WRITERS = {
     prompt: 'given in the prompt',
@@ -158,17 +158,21 @@ function start(found) {
     MOST.l = doc.model.layers - 1;
     MOST.h = doc.model.heads - 1;
     document.body.classList.add('on');
-    $('chosen').hidden = false;
+    drawFacts();
+    drawTimes();
+    drawRows();
     const list = $('text');
     list.setAttribute('role', 'listbox');
     list.setAttribute('aria-label', 'Tokens of the text');
     list.setAttribute('aria-orientation', 'horizontal');
-    items.forEach((item, i) => {
-        const token = doc.tokens[i];
-        fill(item.firstChild, token.piece, false);
+    doc.tokens.forEach((token, i) => {
+        const item = make('li', `t ${token.source}`);
+        item.append(fill(make('span'), token.piece, false));
         item.setAttribute('role', 'option');
         item.setAttribute('aria-label', `${plain(token.piece)}, ${i}, ${WRITERS[token.source]}`);
+        items.push(item);
     });
+    list.append(...items);
     choices('layers', 'l', doc.model.layers);
     choices('heads', 'h', doc.model.heads);
     listen();
