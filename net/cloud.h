@@ -104,7 +104,7 @@ struct cloud_tally {
 struct cloud_ledger {               /* counts since cloud_open */
     uint64_t calls, faults, tokens; /* calls made; those that failed; ids received */
     uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
-    uint64_t memo_hits, store_hits;
+    uint64_t memo, store;
     struct traffic traffic;
     uint64_t ns; /* time spent waiting in cloud_open and _take */
 };

@@ -150,7 +150,7 @@ enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t
         return from;
     wire_lock(c->wire);
     struct cloud_ledger *l = wire_ledger(c->wire);
-    ++*(from == ORIGIN_MEMO ? &l->memo_hits : &l->store_hits);
+    ++*(from == ORIGIN_MEMO ? &l->memo : &l->store);
     wire_unlock(c->wire);
     return from;
 }

@@ -262,13 +262,13 @@ struct mizzle_stats {
     size_t prompt_tokens;
     const char *finish; /* "eos", "length", "stop" (a stop text, or on_token returned false) or
                            "error"; static */
-    double first_ms, total_ms; /* until the first token; until the end */
-    double start_ms;           /* time that mizzle_open waited for the cloud; 0 after the first
-                                  answer of a handle */
+    double ttft_ms, total_ms; /* until the first token; until the end */
+    double start_ms;          /* time that mizzle_open waited for the cloud; 0 after the first
+                                 answer of a handle */
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */
     /* calls = committed (the answer was used) + failed + wasted (made ahead and not needed) */
     uint64_t calls, committed, failed, wasted;
-    uint64_t memo_hits, store_hits;              /* cloud tokens that were known without a call */
+    uint64_t memo, store;                        /* cloud tokens that were known without a call */
     uint64_t retries;                            /* requests sent again, after a fault */
     uint64_t bytes_up, bytes_down;               /* bodies and headers, of wasted calls too */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
@@ -289,11 +289,11 @@ struct mizzle_stats {
     /* What was asked with `audit` once the answer was there. Its calls, tokens and time are in none
      * of the counts above, its bytes and its cost are. */
     struct mizzle_audit {
-        size_t drawn; /* tokens to ask about; more than kept + routed + failed if limits, private
+        size_t drawn; /* tokens to ask about; more than kept + again + failed if limits, private
                          text or faults before held calls back */
-        size_t kept, missed;    /* tokens of the small model; where the cloud writes another one */
-        size_t routed, flipped; /* tokens of the cloud; where it now says another one */
-        size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
+        size_t kept, missed;   /* tokens of the small model; where the cloud writes another one */
+        size_t again, flipped; /* tokens of the cloud; where it now says another one */
+        size_t calls, failed, wasted; /* calls = kept + again + failed + wasted */
         uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
     } audit;
 };

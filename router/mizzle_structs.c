@@ -103,30 +103,10 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
 {
     if (!out)
         return;
-    const struct mizzle_stats own = {
-        .tokens = s->tokens,
-        .cloud = s->cloud,
-        .fallback = s->fallback,
-        .prompt_tokens = s->prompt_tokens,
-        .finish = finish_name(s->finish),
-        .first_ms = s->ttft_ms,
-        .total_ms = s->total_ms,
-        .start_ms = start_ms,
-        .edge_ms = s->edge_ms,
-        .router_ms = s->router_ms,
-        .cloud_ms = s->cloud_ms,
-        .calls = s->calls,
-        .committed = s->committed,
-        .failed = s->failed,
-        .wasted = s->wasted,
-        .memo_hits = s->memo_hits,
-        .store_hits = s->store_hits,
-        .retries = s->traffic.retries,
-        .bytes_up = s->traffic.bytes_up,
-        .bytes_down = s->traffic.bytes_down,
-        .header_bytes_up = s->traffic.header_bytes_up,
-        .header_bytes_down = s->traffic.header_bytes_down,
+    struct mizzle_stats own = {
         .cost = s->cost,
+        .finish = finish_name(s->finish),
+        .start_ms = start_ms,
         .held = { .no_cloud = s->reasons[GATE_NO_CLOUD],
                   .refused = s->reasons[GATE_REFUSED],
                   .unfit = s->reasons[GATE_UNFIT],
@@ -134,18 +114,14 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
                   .capped = s->reasons[GATE_CAPPED],
                   .breaker = s->reasons[GATE_BREAKER],
                   .fault = s->reasons[GATE_FAULT] },
-        .passes = s->passes,
-        .drafted = s->drafted,
-        .accepted = s->accepted,
-        .audit = { .drawn = s->audit.drawn,
-                   .kept = s->audit.kept,
-                   .missed = s->audit.missed,
-                   .routed = s->audit.routed,
-                   .flipped = s->audit.flipped,
-                   .calls = s->audit.calls,
-                   .failed = s->audit.failed,
-                   .wasted = s->audit.wasted,
-                   .cost = s->audit.cost },
+        .audit = s->audit,
     };
+#define X(name) own.name = s->name;
+    FIGURES_COUNTS(X)
+    FIGURES_TIMES(X)
+#undef X
+#define X(name) own.name = s->traffic.name;
+    TRAFFIC_COUNTS(X)
+#undef X
     mizzle_write(out, out->size, &own, sizeof(own));
 }

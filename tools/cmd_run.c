@@ -11,6 +11,7 @@
 #include "kernels/sys/os.h"
 #include "model/sample.h"
 #include "router/caps.h"
+#include "router/decode/decode.h"
 #include "router/mizzle.h"
 #include "tools/run/audit_line.h"
 #include "tools/command.h"
@@ -133,7 +134,7 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
-    struct decode_audit audit;      /* of all answers, like signs */
+    struct mizzle_audit audit;      /* of all answers, like signs */
     struct signs signs;
 };
 
@@ -214,8 +215,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
         (struct progress_count){ .what = "reading the prompt, tokens", .since = os_now_ns() };
     answer_text_begin(&r->answer, stops);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
-    const struct decode_audit audit = json_events_audit(&stats);
-    audit_add(&r->audit, &audit);
+    decode_audit_add(&r->audit, &stats.audit);
     progress_wipe(&r->progress);
     if (options.json)
         json_events_done(&stats, cloud_limit_options.replay != NULL, route_options.audit > 0);

@@ -16,7 +16,9 @@
 #include "model/session.h"
 #include "net/http/traffic.h"
 #include "router/decode/draft.h"
+#include "router/decode/figures.h"
 #include "router/gate.h"
+#include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/price.h"
 
@@ -117,33 +119,25 @@ struct decode_options {
     void *arg;
 };
 
-/* What was asked once the text had ended. Neither memo nor store keeps the answers, and a fault
- * ends nothing; but limits, breaker and refusals of the server count for all that follows. */
-struct decode_audit {
-    size_t drawn; /* tokens to ask about; kept + routed + failed were, the gate held others */
-    size_t kept, missed; /* local tokens that it knows about; where it would write another one */
-    size_t routed,
-        flipped; /* cloud tokens that it was asked for again; where it said another one */
-    size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
-    uint64_t cost;                /* a part of that of the text */
-};
-
 struct decode_stats {
-    size_t tokens, cloud, fallback, prompt_tokens;
-    double ttft_ms, total_ms, router_ms, edge_ms;
-    double cloud_ms; /* time spent waiting for the cloud */
-    /* calls = committed (the text continues with their answer) + failed (the local model's token
-     * stands) + wasted (made ahead and not needed). */
-    size_t calls, committed, failed, wasted, memo_hits, store_hits;
-    size_t passes;                /* evaluations after the prompt's */
-    size_t drafted;               /* ids of drafts that were evaluated */
-    size_t accepted;              /* those of them that were used, if only until a roll-back */
+#define X(name) size_t name;
+    FIGURES_COUNTS(X)
+#undef X
+#define X(name) double name;
+    FIGURES_TIMES(X)
+#undef X
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
     struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
     uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
-    struct decode_audit audit;    /* its calls, tokens and time are not in the counts above */
+    /* Neither memo nor store keeps the answers of an audit, and a fault ends nothing; but limits,
+     * breaker and refusals of the server count for all that follows. */
+    struct mizzle_audit audit;
     enum finish finish;
 };
+
+/* Add what another text, or its audit, has counted. */
+void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
+void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one);
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
  * NULL unless the policy is mlp. cloud may be NULL: routed tokens then stay the local model's,

@@ -273,8 +273,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
     if (own != GATE_OPEN) {
         e->gate = own;
     } else if (e->answered) {
-        s->stats->memo_hits += from == ORIGIN_MEMO;
-        s->stats->store_hits += from == ORIGIN_STORE;
+        s->stats->memo += from == ORIGIN_MEMO;
+        s->stats->store += from == ORIGIN_STORE;
     } else if (!s->cloud) {
         e->gate = GATE_NO_CLOUD;
         err_set(&s->fault, ERR_NET, "there is no cloud");

@@ -18,7 +18,7 @@ void step_audit_open(struct step *s)
 
 void step_audit_close(struct step *s)
 {
-    struct decode_audit *a = &s->stats->audit;
+    struct mizzle_audit *a = &s->stats->audit;
     a->wasted = (size_t)s->ahead.wasted - s->stats->wasted;
     a->cost = s->its.cost - s->audit.cost;
     free(s->audit.at);
@@ -119,7 +119,7 @@ static int step_audit_turn(struct step *s, struct ahead_token *e)
 /* Take an answer or a fault, and count what it says of its token. */
 static int step_audit_hear(struct step *s, struct ahead_token *e)
 {
-    struct decode_audit *a = &s->stats->audit;
+    struct mizzle_audit *a = &s->stats->audit;
     bool routed = e->t.source == SOURCE_CLOUD;
     int rc = step_hear(s, e);
     if (rc != OK)
@@ -127,7 +127,7 @@ static int step_audit_hear(struct step *s, struct ahead_token *e)
     gate_audited(s->gate, &s->its, e->gate, step_text_ids(s), &e->ways[e->way]);
     ahead_commit(&s->ahead, e);
     a->failed += !e->answered;
-    *(routed ? &a->routed : &a->kept) += e->answered;
+    *(routed ? &a->again : &a->kept) += e->answered;
     *(routed ? &a->flipped : &a->missed) += e->answered && e->answer != e->t.id;
     return OK;
 }

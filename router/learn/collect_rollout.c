@@ -95,7 +95,7 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
                         o->router ? c->cloud : NULL, r->ids, at + 1, &how, err);
     turn_give(turn);
     c->stats.calls += stats.calls;
-    c->stats.known += stats.memo_hits + stats.store_hits;
+    c->stats.known += stats.memo + stats.store;
     if (rc == ERR_TEXT) {
         text->left_out = true;
         c->refusal = *err;

@@ -323,7 +323,7 @@ static void test_stream(void)
     ids[3] = 7;
     CHECK(!cloud_known(c, ids, 4, &id) && !cloud_known(c, ids, 7, &id));
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
-    CHECK(rude_seen(server, STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
+    CHECK(rude_seen(server, STREAM) == 1 && cloud_ledger(c)->memo == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two tokens: the call succeeds, and the third token is missing. */
     ids[2] = STREAM_CUT;

@@ -105,11 +105,11 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     for (size_t i = 0; i < x->n; i++)
         sources[x->at[i].source]++;
     CHECK(s->calls == s->committed + s->failed + s->wasted && s->fallback == reasons);
-    const struct decode_audit *d = &s->audit;
-    size_t called = d->kept + d->routed + d->failed;
+    const struct mizzle_audit *d = &s->audit;
+    size_t called = d->kept + d->again + d->failed;
     CHECK(d->calls == called + d->wasted && d->drawn >= called);
     CHECK(d->missed <= d->kept && d->kept <= sources[SOURCE_EDGE]);
-    CHECK(d->flipped <= d->routed && d->routed <= s->committed && d->cost <= s->cost);
+    CHECK(d->flipped <= d->again && d->again <= s->committed && d->cost <= s->cost);
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
@@ -279,12 +279,12 @@ static inline void compare_text(const struct text *a, const struct text *b)
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }
     CHECK(s->committed == t->committed && s->failed == t->failed);
-    const struct decode_audit *c = &s->audit, *d = &t->audit;
+    const struct mizzle_audit *c = &s->audit, *d = &t->audit;
     CHECK(c->drawn == d->drawn && c->kept == d->kept && c->missed == d->missed);
-    CHECK(c->routed == d->routed && c->flipped == d->flipped && c->failed == d->failed);
+    CHECK(c->again == d->again && c->flipped == d->flipped && c->failed == d->failed);
     CHECK(c->cost == d->cost && s->cost == t->cost);
-    CHECK(s->memo_hits == t->memo_hits);
-    CHECK(s->store_hits == t->store_hits);
+    CHECK(s->memo == t->memo);
+    CHECK(s->store == t->store);
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);
 }
 

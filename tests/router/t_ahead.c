@@ -47,15 +47,15 @@ static void count(const struct setup *c)
         met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
-            const struct decode_audit *d = &x->stats.audit;
+            const struct mizzle_audit *d = &x->stats.audit;
             met.held += check_share(c, x);
             met.missed += d->missed;
             met.flipped += d->flipped;
-            met.idle += d->drawn - d->kept - d->routed - d->failed;
+            met.idle += d->drawn - d->kept - d->again - d->failed;
             met.early += d->wasted;
             met.wasted += x->stats.wasted;
-            met.memo += x->stats.memo_hits;
-            met.store += x->stats.store_hits;
+            met.memo += x->stats.memo;
+            met.store += x->stats.store;
             met.finish[x->stats.finish]++;
             met.required += x->rc == ERR_NET || x->rc == ERR_REMOTE || x->rc == ERR_TEXT;
             for (size_t k = 0; k < GATE_REASONS; k++)

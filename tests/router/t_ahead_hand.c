@@ -100,7 +100,7 @@ static void test_many(void)
     for (size_t w = 0; w < WINDOWS; w++) {
         run_window(&results[w], &c, windows[w], w);
         const struct decode_stats *s = &results[w].text[0].stats;
-        CHECK(s->calls == 3 && s->committed == 3 && s->memo_hits == 21 && s->cloud == 24);
+        CHECK(s->calls == 3 && s->committed == 3 && s->memo == 21 && s->cloud == 24);
         CHECK(results[w].count.tokens == 24 + results[w].text[1].stats.committed * 8);
     }
     static const uint64_t left[] = { 0, 2, 7, 8, 11, 17 };

@@ -29,18 +29,18 @@ static struct setup plain(uint64_t seed)
 }
 
 /* Return what one case has found, over its texts. */
-static struct decode_audit audit(const struct setup *c, size_t window)
+static struct mizzle_audit audit(const struct setup *c, size_t window)
 {
-    struct decode_audit sum = { 0 };
+    struct mizzle_audit sum = { 0 };
     struct result *r = &results[0];
     uint64_t cost = 0;
     run_window(r, c, window, c->seed);
     for (size_t i = 0; i < TEXTS; i++) {
-        const struct decode_audit *a = &r->text[i].stats.audit;
+        const struct mizzle_audit *a = &r->text[i].stats.audit;
         sum.drawn += a->drawn;
         sum.kept += a->kept;
         sum.missed += a->missed;
-        sum.routed += a->routed;
+        sum.again += a->again;
         sum.flipped += a->flipped;
         sum.calls += a->calls;
         sum.failed += a->failed;
@@ -57,7 +57,7 @@ static void test_all(void)
         struct setup c = plain(5);
         c.limits.price = (struct caps_price){ 3, 1, 10 };
         const struct result *r = &results[0];
-        struct decode_audit a = audit(&c, windows[w]);
+        struct mizzle_audit a = audit(&c, windows[w]);
         size_t edge = 0, called = 0;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct decode_stats *s = &r->text[i].stats;
@@ -65,11 +65,11 @@ static void test_all(void)
             edge += s->tokens - s->cloud;
             called += s->committed;
         }
-        CHECK(a.kept == edge && a.routed == called && a.drawn == edge + called && !a.failed);
+        CHECK(a.kept == edge && a.again == called && a.drawn == edge + called && !a.failed);
         CHECK(edge > 20 && called > 5 && a.missed > 0 && a.missed < a.kept && !a.flipped);
         c.truth.flip = 100;
         a = audit(&c, windows[w]);
-        CHECK(a.routed == called && a.flipped == called);
+        CHECK(a.again == called && a.flipped == called);
         c.truth.flip = 0;
         c.truth.agree = 100;
         a = audit(&c, windows[w]);
@@ -82,13 +82,13 @@ static void test_held(void)
 {
     const struct result *r = &results[0];
     struct setup c = plain(6);
-    struct decode_audit all = audit(&c, 0), a;
+    struct mizzle_audit all = audit(&c, 0), a;
     size_t text = results[0].text[0].stats.committed;
     c.limits.tokens = text + 7; /* what the first text leaves goes to its audit */
     a = audit(&c, 4);
     CHECK(r->text[0].stats.committed == text && r->text[0].stats.audit.calls == 7);
     CHECK(r->count.tokens == text + 7 && r->text[1].stats.fallback && !r->text[1].stats.cloud);
-    CHECK(a.drawn > 20 && a.kept + a.routed == 7);
+    CHECK(a.drawn > 20 && a.kept + a.again == 7);
     c = plain(6);
     c.private = true;
     c.prompt[0][1] = 'Q';
@@ -115,7 +115,7 @@ static void test_held(void)
     c.interrupt_after = 9;
     a = audit(&c, 4);
     CHECK(r->text[0].rc == ERR_STOP && !a.drawn && !a.calls);
-    CHECK(all.kept > 20 && all.routed > 5);
+    CHECK(all.kept > 20 && all.again > 5);
 }
 
 /* Another prompt or seed draws other tokens, and about the share that is asked for. */
@@ -128,7 +128,7 @@ static void test_share(void)
         c.seed = 1; /* the prompts differ */
         all += audit(&c, 0).drawn;
         c.audit = 0.25;
-        struct decode_audit a = audit(&c, 0);
+        struct mizzle_audit a = audit(&c, 0);
         kinds += a.drawn != last;
         last = a.drawn;
         drawn += a.drawn;
@@ -143,26 +143,26 @@ static void test_intervals(void)
 {
     size_t missed = 0, flipped = 0, asked = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct decode_audit sum[2] = { { 0 }, { 0 } };
+        struct mizzle_audit sum[2] = { { 0 }, { 0 } };
         for (uint64_t i = 0; i < RUNS; i++) {
             struct setup c = plain(100 * seed + i);
             c.truth.flip = ODDS;
             c.truth.seed = seed;
             for (size_t k = 0; k < 2; k++) {
                 c.audit = k ? 0.01 : 1;
-                struct decode_audit a = audit(&c, 0);
+                struct mizzle_audit a = audit(&c, 0);
                 sum[k].kept += a.kept;
                 sum[k].missed += a.missed;
-                sum[k].routed += a.routed;
+                sum[k].again += a.again;
                 sum[k].flipped += a.flipped;
             }
         }
         double low, high, truth = (double)sum[0].missed / (double)sum[0].kept;
         binomial_interval(&low, &high, sum[1].missed, sum[1].kept, 0.95);
         missed += low <= truth && truth <= high;
-        binomial_interval(&low, &high, sum[1].flipped, sum[1].routed, 0.95);
+        binomial_interval(&low, &high, sum[1].flipped, sum[1].again, 0.95);
         flipped += low <= ODDS / 100.0 && ODDS / 100.0 <= high;
-        asked += sum[1].kept + sum[1].routed;
+        asked += sum[1].kept + sum[1].again;
         CHECK(truth > 0.05 && truth < 0.5);
     }
     fprintf(stderr, "errors missed in %zu of 20 intervals, flips in %zu; %zu tokens a seed\n",

@@ -197,7 +197,7 @@ int main(void)
     tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(write_text(&never, 1, &stats) == 3 && stats.drafted == 0);
-    CHECK(stats.passes == LENGTH - 1 && stats.memo_hits == LENGTH / REPLY * (REPLY - 1));
+    CHECK(stats.passes == LENGTH - 1 && stats.memo == LENGTH / REPLY * (REPLY - 1));
     CHECK(write_text(&soon, 1, &stats) > 0 && stats.accepted > 0 &&
           stats.accepted == stats.drafted);
     CHECK(stats.passes + stats.accepted == LENGTH - 1);

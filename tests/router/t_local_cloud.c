@@ -102,7 +102,7 @@ static void compare(const struct written *a, const struct written *b)
     }
     CHECK(s->cloud == t->cloud && s->fallback == t->fallback && s->cost == t->cost);
     CHECK(s->committed == t->committed && s->failed == t->failed && !s->failed);
-    CHECK(s->memo_hits == t->memo_hits && s->finish == t->finish);
+    CHECK(s->memo == t->memo && s->finish == t->finish);
     CHECK(memcmp(&s->audit, &t->audit, sizeof(s->audit)) == 0);
 }
 

@@ -50,7 +50,7 @@ static void test_plain(void)
     span_case(&c);
     const struct text *x = &results[0].text[0];
     size_t n = run_all(&c);
-    CHECK(n >= 4 && x->stats.memo_hits >= n);
+    CHECK(n >= 4 && x->stats.memo >= n);
     c.truth.agree = 100;
     CHECK(run_all(&c) > 0);
     c.span = c.threshold;
@@ -124,7 +124,7 @@ static void test_server(void)
     size_t n = run_all(&c), cloud = results[0].text[0].stats.cloud;
     c.truth.alone = true;
     CHECK(run_all(&c) == n && results[0].text[0].stats.cloud == cloud);
-    CHECK(results[0].text[0].stats.calls == cloud && !results[0].text[0].stats.memo_hits);
+    CHECK(results[0].text[0].stats.calls == cloud && !results[0].text[0].stats.memo);
     c.truth.store = 50;
     for (c.truth.seed = 6; c.truth.seed < 20; c.truth.seed++)
         run_all(&c);

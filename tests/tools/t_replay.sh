@@ -146,11 +146,11 @@ for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 
     rm -f "$dir/rec"
     # shellcheck disable=SC2086
     expect 0 $ask --cloud-url "$url" --record "$dir/rec" $args
-    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":.*"cost"/"cost"/' \
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"passes":.*"cost"/"cost"/' \
         "$dir/out" >"$dir/first"
     # shellcheck disable=SC2086
     expect 0 $ask --replay "$dir/rec" $args
-    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":.*"cost"/"cost"/' \
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"passes":.*"cost"/"cost"/' \
         "$dir/out" >"$dir/second"
     cmp -s "$dir/first" "$dir/second" || fail "faults, $args: the replay differs"
     grep -q '"held":{"' "$dir/first" || fail "faults, $args: none"
@@ -184,10 +184,10 @@ grep -o '"drawn".*"audit_calls":[0-9]*' "$dir/out" | cmp -s - "$dir/first" || fa
 # The store: no calls the second time; two processes at once; an unknown file is not touched.
 expect 0 $ask --cloud-store "$dir/store"
 grep '"token"' "$dir/out" | sed 's/,"edge_id".*//' >"$dir/first"
-[ "$(field calls)" -gt 0 ] && [ "$(field store_hits)" -eq 0 ] || fail "store: first run"
+[ "$(field calls)" -gt 0 ] && [ "$(field store)" -eq 0 ] || fail "store: first run"
 expect 0 $ask --cloud-store "$dir/store"
 grep '"token"' "$dir/out" | sed 's/,"edge_id".*//' >"$dir/second"
-[ "$(field calls)" -eq 0 ] && [ "$(field store_hits)" -eq "$(field tokens)" ] || fail "store: again"
+[ "$(field calls)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "store: again"
 cmp -s "$dir/first" "$dir/second" || fail "the store answers otherwise"
 "$MIZZLE" run --question 4 --policy always -q --cloud-store "$dir/store" >/dev/null 2>&1 &
 other=$!

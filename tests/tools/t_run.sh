@@ -24,11 +24,14 @@ expect 0 --question 1 --policy always --json --ahead 0
     fail "the head was read for tokens of the cloud"
 [ ! -s "$dir/err" ] || fail "--json writes to stderr"
 [ "$(field calls)" -eq "$(field tokens)" ] && [ "$(field wasted)" -eq 0 ] || fail "in step: calls"
-keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
-keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
-keys="$keys,\"cloud_ms\":.*,\"start_ms\":.*,\"ledger\":{\"replayed\":false,\"calls\":.*"
-keys="$keys,\"committed\":.*,\"failed\":.*,\"wasted\":.*"
-keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"cost\":.*,\"held\":{.*}}"
+keys='"event":"done","replayed":false'
+for key in tokens cloud fallback memo store calls committed failed wasted prompt_tokens \
+    passes drafted accepted retries \
+    bytes_up bytes_down header_bytes_up header_bytes_down ttft_ms total_ms \
+    edge_ms router_ms cloud_ms start_ms tok_s cost; do
+    keys="$keys,\"$key\":[0-9.]*"
+done
+keys="$keys,\"held\":{.*}"
 tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: keys"
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":(null|[0-9.e+-]+),"edge_id":(null|[0-9]+)(,"reason":"[a-z-]+","message":"([^"\\]|\\.)+")?,"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"

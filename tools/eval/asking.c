@@ -265,17 +265,17 @@ static int asking_share(struct asking_sent *s, struct err *err)
 }
 
 /* Replace the measured times by those of the virtual clock. */
-static int asking_set_times(struct asked *out, struct asking *a, struct err *err)
+static int asking_set_times(struct decode_stats *stats, struct asking *a, struct err *err)
 {
-    int rc = virtual_clock_answer(a->times, &out->wasted, &a->clock, out->prompt_tokens,
-                                  out->tokens, err);
+    int rc = virtual_clock_answer(a->times, &stats->wasted, &a->clock, stats->prompt_tokens,
+                                  stats->tokens, err);
     if (rc != OK)
         return rc;
-    out->ttft_ms = a->times[0].ms;
-    out->edge_ms = virtual_clock_edge(&a->clock, out->prompt_tokens, out->tokens);
-    out->ms = 0;
-    for (size_t i = 0; i < out->tokens; i++)
-        out->ms += a->trace[i].ms = a->times[i].ms;
+    stats->ttft_ms = a->times[0].ms;
+    stats->edge_ms = virtual_clock_edge(&a->clock, stats->prompt_tokens, stats->tokens);
+    stats->total_ms = 0;
+    for (size_t i = 0; i < stats->tokens; i++)
+        stats->total_ms += a->trace[i].ms = a->times[i].ms;
     return OK;
 }
 
@@ -345,35 +345,23 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     return rc;
 }
 
-/* Fill in all of *out but the judgement. */
-static int asking_fill(struct asked *out, const struct asking_sent *s,
-                       const struct decode_stats *stats, struct err *err)
+/* Fill in all of *out but the judgement, once its text is written. */
+static int asking_fill(struct asked *out, const struct asking_sent *s, struct err *err)
 {
     struct asking *a = s->a;
+    struct decode_stats *stats = &out->stats;
     if (s->full || !asking_grow((void **)&a->text, &a->text_room, 1, 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     a->text[s->bytes] = 0;
-    out->finish = stats->finish;
-    out->tokens = stats->tokens;
-    out->cloud = stats->cloud;
-    out->fallback = stats->fallback;
     out->missing = asking_missing(a, stats);
-    out->prompt_tokens = s->prompt;
-    out->memo_hits = stats->memo_hits;
-    out->store_hits = stats->store_hits;
-    out->wasted = stats->wasted;
     out->work = s->work;
-    out->bytes_up = stats->traffic.bytes_up;
-    out->bytes_down = stats->traffic.bytes_down;
-    out->ms = stats->total_ms;
-    out->ttft_ms = stats->ttft_ms;
-    out->edge_ms = stats->edge_ms + stats->router_ms;
-    out->audit = stats->audit;
+    stats->prompt_tokens = s->prompt;
+    stats->edge_ms += stats->router_ms;
     out->hash = s->hash;
     out->trace = a->trace;
     out->scores = a->scores;
     out->text = a->text;
-    return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
+    return a->is_virtual && stats->tokens ? asking_set_times(stats, a, err) : OK;
 }
 
 double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
@@ -450,21 +438,20 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     text_line(out->answer);
     out->right = task_right(s->task, &item, out->text);
     out->citer = task_right_citer(s->task, &item, out->text);
-    out->truncated = out->finish == FINISH_LENGTH && !s->how.slot;
+    out->truncated = out->stats.finish == FINISH_LENGTH && !s->how.slot;
     return OK;
 }
 
 int asking_take(struct asked *out, struct asking *a, struct err *err)
 {
-    struct decode_stats stats = { 0 };
     struct asking_sent *s = &a->sent[a->oldest];
     const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
     *out = (struct asked){ .left_out = s->left_out, .caps = caps };
     int rc = s->left_out ? OK
-             : s->text   ? asking_many_take(&stats, s, err)
-                         : asking_write(&stats, s, err);
+             : s->text   ? asking_many_take(&out->stats, s, err)
+                         : asking_write(&out->stats, s, err);
     if (rc == OK && !s->left_out)
-        rc = asking_fill(out, s, &stats, err);
+        rc = asking_fill(out, s, err);
     if (rc == OK)
         rc = asking_judge(out, s, err);
     free(s->ids);

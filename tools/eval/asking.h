@@ -118,20 +118,13 @@ struct asked {         /* one answer */
     bool left_out;     /* longer than the context; but for id, nothing else is set */
     bool right, citer; /* by the task's rule, and by CITER's */
     bool truncated;    /* at the limit of tokens */
-    enum finish finish;
-    size_t tokens, cloud, fallback; /* generated; of these, from the cloud, and not from it */
+    /* The prompt has those of slot, too, and edge_ms is also that of the router. If others are
+     * written at the same time, total_ms is since the answer before it was taken, so that a sum is
+     * the time of all. */
+    struct decode_stats stats;
     size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span
                        and no deadline of the virtual clock kept them from it */
-    size_t prompt_tokens;         /* with those of slot */
-    size_t memo_hits, store_hits; /* of the cloud's tokens, those that needed no call */
-    size_t wasted;                /* calls that were made ahead and not needed */
     struct asked_work work;
-    uint64_t bytes_up, bytes_down; /* over the network, with headers */
-    /* For the whole answer; if others are written at the same time, since the answer before it was
-     * taken, so that a sum is the time of all. To its first token, whatever else is written. */
-    double ms, ttft_ms;
-    double edge_ms; /* of ms, in the small model and the router */
-    struct decode_audit audit;
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
     const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */

@@ -110,8 +110,7 @@ static int figures_fill(struct eval_result *r, const struct eval_entry *e,
                 return OK;
             }
             const struct asked one = { .right = citer ? l->is.right_citer : l->is.right_answer,
-                                       .tokens = l->is.tokens,
-                                       .cloud = l->is.cloud,
+                                       .stats = { .tokens = l->is.tokens, .cloud = l->is.cloud },
                                        .work = { .calls = l->is.calls, .prefilled = l->is.read } };
             rc = eval_result_add(r, &one, asked->at[i].is.group, err);
         }
@@ -144,8 +143,8 @@ static void figures_print(FILE *to, const struct items_line *l, const char *scor
     fprintf(to, "%s,%s,%zu,%zu", l->row, score, r->questions, r->trainings);
     figures_interval(to, right, true, &accuracy);
     figures_number(to, eval_result_share(r));
-    figures_number(to, (double)r->tokens / n);
-    figures_number(to, (double)r->cloud / n);
+    figures_number(to, (double)r->sum.tokens / n);
+    figures_number(to, (double)r->sum.cloud / n);
     figures_number(to, (double)r->work.calls / n);
     figures_number(to, (double)r->work.prefilled / n);
     figures_interval(to, r->pgr, r->has_pgr_interval, &r->pgr_interval);

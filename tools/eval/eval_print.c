@@ -102,9 +102,9 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_interval(f, "apgr7_ratio_low", "apgr7_ratio_high", r->has_ratio_interval,
                    &r->ratio_interval);
     print_real(f, "routed", eval_result_share(r), 6);
-    print_count(f, "tokens", r->tokens);
-    print_count(f, "cloud", r->cloud);
-    print_count(f, "fallback", r->fallback);
+    print_count(f, "tokens", r->sum.tokens);
+    print_count(f, "cloud", r->sum.cloud);
+    print_count(f, "fallback", r->sum.fallback);
     print_real(f, "citer", print_citer(about, r), 6);
     print_count(f, "no_answer", r->no_answer);
     print_count(f, "truncated", r->truncated);
@@ -115,28 +115,30 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
                        const struct eval_result *r)
 {
     double n = (double)(r->answers ? r->answers : 1);
-    print_count(f, "memo", r->memo_hits);
-    print_count(f, "wasted", r->wasted);
-    print_count(f, "prompt_tokens", r->prompt_tokens);
+    print_count(f, "memo", r->sum.memo);
+    print_count(f, "store", r->sum.store);
+    print_count(f, "wasted", r->sum.wasted);
+    print_count(f, "prompt_tokens", r->sum.prompt_tokens);
     print_count(f, "calls", r->work.calls);
     print_count(f, "prefilled", r->work.prefilled);
     print_count(f, "cached", r->work.cached);
     print_count(f, "decoded", r->work.decoded);
     print_real(f, "work", eval_result_work(r), 6);
     print_real(f, "calls_answer", (double)r->work.calls / n, 6);
-    print_real(f, "cloud_answer", (double)r->cloud / n, 6);
-    print_real(f, "edge_answer", (double)(r->tokens - r->cloud) / n, 6);
+    print_real(f, "cloud_answer", (double)r->sum.cloud / n, 6);
+    print_real(f, "edge_answer", (double)(r->sum.tokens - r->sum.cloud) / n, 6);
     print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
     print_text(f, "clock", about->clock);
     print_real(f, "parallel", about->parallel ? (double)about->parallel : (double)NAN, 0);
-    print_real(f, "ms", r->ms / n, 3);
-    print_real(f, "edge_ms", r->edge_ms / n, 3);
+    print_real(f, "ms", r->sum.total_ms / n, 3);
+    print_real(f, "edge_ms", r->sum.edge_ms / n, 3);
     print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
     print_real(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);
     print_real(f, "tbt_p95_ms", eval_times_quantile(&r->tbt, 0.95), 3);
-    print_real(f, "tok_s", r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0, 3);
-    print_count(f, "bytes_up", r->bytes_up);
-    print_count(f, "bytes_down", r->bytes_down);
+    print_real(f, "tok_s", r->sum.total_ms > 0 ? 1000 * (double)r->sum.tokens / r->sum.total_ms : 0,
+               3);
+    print_count(f, "bytes_up", r->sum.traffic.bytes_up);
+    print_count(f, "bytes_down", r->sum.traffic.bytes_down);
     print_text(f, "isa", about->origin.isa);
 }
 
@@ -153,13 +155,13 @@ static void print_audit_share(struct print_fields *f, const char *const names[5]
 }
 
 /* What --audit found. */
-static void print_audit(struct print_fields *f, const struct decode_audit *a)
+static void print_audit(struct print_fields *f, const struct mizzle_audit *a)
 {
     static const char *const kept[] = { "kept", "missed", "miss_rate", "miss_low", "miss_high" };
     static const char *const again[] = { "again", "flipped", "flip_rate", "flip_low", "flip_high" };
     print_count(f, "drawn", a->drawn);
     print_audit_share(f, kept, a->kept, a->missed);
-    print_audit_share(f, again, a->routed, a->flipped);
+    print_audit_share(f, again, a->again, a->flipped);
     print_count(f, "audit_calls", a->calls);
 }
 
@@ -169,7 +171,7 @@ static void print_fields(struct print_fields *f, const struct eval_about *about,
     f->n = 0;
     print_quality(f, about, r);
     print_cost(f, about, r);
-    print_audit(f, &r->audit);
+    print_audit(f, &r->sum.audit);
 #define X(name, bytes) print_known(f, #name, about->origin.name);
     EVAL_WRITERS(X)
     EVAL_MACHINE(X)
@@ -253,8 +255,8 @@ static void print_row(FILE *to, const struct eval_result *r, int width)
             width, r->entry->label, print_cell(threshold, 4, (double)r->threshold),
             100 * eval_result_accuracy(r), 100 * accuracy.low, 100 * accuracy.high,
             print_cell(pgr, 3, r->pgr), 100 * eval_result_share(r), 100 * eval_result_work(r),
-            r->ms / n, eval_times_quantile(&r->ttft, 0.5), eval_times_quantile(&r->tbt, 0.5),
-            eval_times_quantile(&r->tbt, 0.95));
+            r->sum.total_ms / n, eval_times_quantile(&r->ttft, 0.5),
+            eval_times_quantile(&r->tbt, 0.5), eval_times_quantile(&r->tbt, 0.95));
 }
 
 /* Print for each row what else became of its answers, and what one of them took: a share also falls
@@ -271,8 +273,9 @@ static void print_answers(FILE *to, const struct eval_about *about, const struct
             fprintf(to, "%-*s %9s  %7s  %9zu  %9zu  %6.2f %6.2f  %6.1f\n", width, r[i].entry->label,
                     print_cell(threshold, 4, (double)r[i].threshold),
                     print_cell(citer, 1, 100 * print_citer(about, &r[i])), r[i].no_answer,
-                    r[i].truncated, (double)r[i].work.calls / answers, (double)r[i].cloud / answers,
-                    (double)(r[i].tokens - r[i].cloud) / answers);
+                    r[i].truncated, (double)r[i].work.calls / answers,
+                    (double)r[i].sum.cloud / answers,
+                    (double)(r[i].sum.tokens - r[i].sum.cloud) / answers);
     }
     fprintf(to, "CITER's: %% right by the rule of its published scores; truncated: at the limit of "
                 "-n;\ncalls, and tokens of cloud and edge: of an answer\n");
@@ -334,13 +337,13 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
     for (size_t i = 0; i < n; i++) {
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
         questions = shown[i] && r[i].questions > questions ? r[i].questions : questions;
-        if (shown[i] && r[i].fallback)
+        if (shown[i] && r[i].sum.fallback)
             fprintf(to, "%s: the cloud did not give %zu of the tokens that were routed\n",
-                    r[i].entry->label, r[i].fallback);
-        if (shown[i] && r[i].audit.drawn) {
+                    r[i].entry->label, r[i].sum.fallback);
+        if (shown[i] && r[i].sum.audit.drawn) {
             char label[sizeof(r->entry->label) + 8];
             snprintf(label, sizeof(label), "%s: audit", r[i].entry->label);
-            audit_line(to, label, &r[i].audit);
+            audit_line(to, label, &r[i].sum.audit);
         }
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
@@ -400,9 +403,9 @@ void eval_print_paper(FILE *to, const struct eval_result *r, const bool *shown, 
         char threshold[16], tbt[16];
         if (!shown[i])
             continue;
-        struct paper_row p =
-            paper_row_make((double)r[i].threshold, r[i].tokens, r[i].cloud, r[i].edge_ms,
-                           eval_times_quantile(&r[i].ttft, 0.5), r[i].ms);
+        struct paper_row p = paper_row_make((double)r[i].threshold, r[i].sum.tokens, r[i].sum.cloud,
+                                            r[i].sum.edge_ms, eval_times_quantile(&r[i].ttft, 0.5),
+                                            r[i].sum.total_ms);
         fprintf(to, "%-*s %9s  %6.2f  %7.3f  %6.3f  %6s  %12.3f  %9.3f\n", width, r[i].entry->label,
                 print_cell(threshold, 4, p.threshold), p.routed, p.edge_s, p.ttft_s,
                 print_cell(tbt, 3, p.tbt_s), p.cloud_s, p.overall_s);

@@ -62,8 +62,8 @@ static bool result_add_answer(struct eval_result *r, const struct asked *one, ui
         (first && !result_grow((void **)&r->subjects, &r->subjects_room, r->questions,
                                sizeof(*r->subjects))))
         return false;
-    r->tokens_of[r->answers] = (uint32_t)one->tokens;
-    r->cloud_of[r->answers] = (uint32_t)one->cloud;
+    r->tokens_of[r->answers] = (uint32_t)one->stats.tokens;
+    r->cloud_of[r->answers] = (uint32_t)one->stats.cloud;
     r->rights[r->answers++] = one->right;
     if (first)
         r->subjects[r->questions++] = subject;
@@ -77,8 +77,8 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
         r->left_out += !r->trainings;
         return OK;
     }
-    bool fits = result_add_answer(r, one, subject) && result_add_time(&r->ttft, one->ttft_ms);
-    size_t traced = one->trace ? one->tokens : 0;
+    bool fits = result_add_answer(r, one, subject) && result_add_time(&r->ttft, one->stats.ttft_ms);
+    size_t traced = one->trace ? one->stats.tokens : 0;
     for (size_t i = 1; fits && i < traced; i++)
         fits = result_add_time(&r->tbt, one->trace[i].ms);
     if (!fits)
@@ -87,29 +87,19 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     r->citer += one->citer;
     r->no_answer += !*one->answer;
     r->truncated += one->truncated;
-    r->tokens += one->tokens;
-    r->prompt_tokens += one->prompt_tokens;
-    r->cloud += one->cloud;
-    r->fallback += one->fallback;
     r->missing += one->missing;
-    r->memo_hits += one->memo_hits + one->store_hits;
-    r->wasted += one->wasted;
+    decode_stats_add(&r->sum, &one->stats);
     r->work.calls += one->work.calls;
     r->work.prefilled += one->work.prefilled;
     r->work.cached += one->work.cached;
     r->work.decoded += one->work.decoded;
-    r->bytes_up += one->bytes_up;
-    r->bytes_down += one->bytes_down;
-    r->ms += one->ms;
-    r->edge_ms += one->edge_ms;
-    audit_add(&r->audit, &one->audit);
     for (size_t i = 0; eval_entry_scores(r->entry) && i < traced; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);
-    r->signs.kept = r->audit.kept;
-    r->signs.missed = r->audit.missed;
-    r->signs.ms = r->ms;
-    r->signs.waited_ms = r->ms - r->edge_ms;
+    r->signs.kept = r->sum.audit.kept;
+    r->signs.missed = r->sum.audit.missed;
+    r->signs.ms = r->sum.total_ms;
+    r->signs.waited_ms = r->sum.total_ms - r->sum.edge_ms;
     return OK;
 }
 
@@ -262,7 +252,7 @@ static double result_ratio(size_t part, size_t all)
 
 double eval_result_share(const struct eval_result *r)
 {
-    return result_ratio(r->cloud, r->tokens);
+    return result_ratio(r->sum.cloud, r->sum.tokens);
 }
 
 double eval_result_accuracy(const struct eval_result *r)
@@ -281,7 +271,7 @@ double eval_result_work(const struct eval_result *r)
 {
     /* The pass over the prefix of a call gives its first token. */
     size_t ids = r->work.prefilled + r->work.decoded - r->work.calls;
-    return result_ratio(ids, r->prompt_tokens + r->tokens);
+    return result_ratio(ids, r->sum.prompt_tokens + r->sum.tokens);
 }
 
 double eval_times_quantile(const struct eval_times *t, double q)

@@ -27,17 +27,13 @@ struct eval_result {
     float tie;       /* part of the tokens that score the threshold itself which are routed */
     size_t questions, left_out;
     size_t trainings;      /* of its router that have answered them, or 1 */
-    size_t answers, right; /* of all trainings */
+    size_t answers, right; /* of all trainings, as are the next ones */
     size_t citer;          /* right by CITER's own rule */
     size_t no_answer;      /* that the task's rule finds */
     size_t truncated;      /* at the limit of tokens */
-    size_t tokens, prompt_tokens;
-    size_t cloud, fallback, missing, memo_hits, wasted; /* missing: as in asked */
+    size_t missing;        /* as in asked */
+    struct decode_stats sum;
     struct asked_work work;
-    uint64_t bytes_up, bytes_down;
-    double ms;      /* over all answers, without startup */
-    double edge_ms; /* of these, in the small model and the router */
-    struct decode_audit audit;
     struct signs signs;
     /* Of each answer, one training after the other: right or not, tokens, those from the cloud. */
     unsigned char *rights;          /* [answers], 1: right */

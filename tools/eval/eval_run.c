@@ -169,8 +169,8 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
     int rc = asking_take(&one, run->asking, err);
     if (rc != OK)
         return rc;
-    *out = (struct calibrate_answer){ .tokens = one.tokens,
-                                      .cloud = one.cloud,
+    *out = (struct calibrate_answer){ .tokens = one.stats.tokens,
+                                      .cloud = one.stats.cloud,
                                       .scores = one.scores,
                                       .right = one.right,
                                       .cost = asked_cost(&one.work,

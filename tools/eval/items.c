@@ -88,8 +88,8 @@ void items_write(struct items_file *f, const struct eval_result *r, size_t item,
         snprintf(hash, sizeof(hash), "%016" PRIx64, one->hash);
     fprintf(f->out.f, "%s,%s,%016" PRIx64 ",%s,%s,%zu,%d,%d,%zu,%zu,%zu,%zu,%s,%.16s\n", f->of, id,
             subject, items_policy(policy, f->list, r->entry->label), share, r->trainings + 1,
-            one->citer, one->right, one->tokens, one->cloud, one->work.calls, one->work.prefilled,
-            hash, settings);
+            one->citer, one->right, one->stats.tokens, one->stats.cloud, one->work.calls,
+            one->work.prefilled, hash, settings);
 }
 
 bool items_begins(const char *path)

@@ -13,19 +13,6 @@ struct audit_share audit_share(size_t k, size_t n)
     return s;
 }
 
-void audit_add(struct decode_audit *sum, const struct decode_audit *one)
-{
-    sum->drawn += one->drawn;
-    sum->kept += one->kept;
-    sum->missed += one->missed;
-    sum->routed += one->routed;
-    sum->flipped += one->flipped;
-    sum->calls += one->calls;
-    sum->failed += one->failed;
-    sum->wasted += one->wasted;
-    sum->cost += one->cost;
-}
-
 /* Print "2 of 30 kept tokens (6.7 %, 95 %: 0.8 to 22.1)", without the shares if there are none. */
 static void audit_line_share(FILE *to, size_t k, size_t n, const char *which)
 {
@@ -35,14 +22,14 @@ static void audit_line_share(FILE *to, size_t k, size_t n, const char *which)
         fprintf(to, " (%.1f %%, 95 %%: %.1f to %.1f)", 100 * s.share, 100 * s.low, 100 * s.high);
 }
 
-void audit_line(FILE *to, const char *label, const struct decode_audit *a)
+void audit_line(FILE *to, const char *label, const struct mizzle_audit *a)
 {
-    size_t asked = a->kept + a->routed + a->failed;
+    size_t asked = a->kept + a->again + a->failed;
     char cost[CAPS_AMOUNT];
     fprintf(to, "%s: errors missed: ", label);
     audit_line_share(to, a->missed, a->kept, "kept");
     fputs("; flips: ", to);
-    audit_line_share(to, a->flipped, a->routed, "routed");
+    audit_line_share(to, a->flipped, a->again, "routed");
     if (a->failed)
         fprintf(to, "; %zu call%s failed", a->failed, a->failed == 1 ? "" : "s");
     if (a->drawn > asked)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "router/decode/decode.h"
+#include "router/mizzle.h"
 
 struct audit_share {
     double share;     /* NaN: nothing was asked */
@@ -14,9 +14,7 @@ struct audit_share {
 
 /* Return the share k/n. */
 struct audit_share audit_share(size_t k, size_t n);
-/* Add what another answer has shown. */
-void audit_add(struct decode_audit *sum, const struct decode_audit *one);
 /* Print a line that begins with `label`. */
-void audit_line(FILE *to, const char *label, const struct decode_audit *a);
+void audit_line(FILE *to, const char *label, const struct mizzle_audit *a);
 
 #endif

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "kernels/sys/text.h"
+#include "net/http/traffic.h"
 #include "router/caps.h"
+#include "router/decode/figures.h"
 #include "tools/run/audit_line.h"
 #include "tools/run/token_view.h"
 
@@ -85,7 +87,7 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 
 double json_events_speed(const struct mizzle_stats *s)
 {
-    double ms = s->total_ms - s->first_ms;
+    double ms = s->total_ms - s->ttft_ms;
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
@@ -118,54 +120,57 @@ static void json_events_put_reasons(const struct mizzle_stats *s)
         }
 }
 
-struct decode_audit json_events_audit(const struct mizzle_stats *s)
+static void json_events_put_count(const char *name, uint64_t n)
 {
-    const struct mizzle_audit *a = &s->audit;
-    return (struct decode_audit){ .drawn = a->drawn,
-                                  .kept = a->kept,
-                                  .missed = a->missed,
-                                  .routed = a->routed,
-                                  .flipped = a->flipped,
-                                  .calls = a->calls,
-                                  .failed = a->failed,
-                                  .wasted = a->wasted,
-                                  .cost = a->cost };
+    printf("\"%s\":%" PRIu64 ",", name, n);
 }
 
-/* Print ,"audit":{...}. */
-static void json_events_put_audit(const struct mizzle_audit *a)
+static void json_events_put_real(const char *name, double x, int digits)
+{
+    printf("\"%s\":%.*f,", name, digits, x);
+}
+
+/* Print an amount of the currency of --cloud-price. */
+static void json_events_put_cost(uint64_t pico)
 {
     char cost[CAPS_AMOUNT];
+    caps_amount(cost, pico);
+    printf("\"cost\":%s", cost);
+}
+
+/* Print "audit":{...} after a comma. */
+static void json_events_put_audit(const struct mizzle_audit *a)
+{
     const struct audit_share missed = audit_share(a->missed, a->kept);
-    const struct audit_share flipped = audit_share(a->flipped, a->routed);
-    caps_amount(cost, a->cost);
-    printf(",\"audit\":{\"drawn\":%zu,\"kept\":%zu,\"missed\":%zu,\"miss_low\":%.6f,"
-           "\"miss_high\":%.6f,\"again\":%zu,\"flipped\":%zu,\"flip_low\":%.6f,"
-           "\"flip_high\":%.6f,\"calls\":%zu,\"failed\":%zu,\"wasted\":%zu,\"cost\":%s}",
-           a->drawn, a->kept, a->missed, missed.low, missed.high, a->routed, a->flipped,
-           flipped.low, flipped.high, a->calls, a->failed, a->wasted, cost);
+    const struct audit_share flipped = audit_share(a->flipped, a->again);
+    fputs(",\"audit\":{", stdout);
+#define X(name) json_events_put_count(#name, a->name);
+    FIGURES_AUDIT(X)
+#undef X
+    json_events_put_real("miss_low", missed.low, 6);
+    json_events_put_real("miss_high", missed.high, 6);
+    json_events_put_real("flip_low", flipped.low, 6);
+    json_events_put_real("flip_high", flipped.high, 6);
+    json_events_put_cost(a->cost);
+    putchar('}');
 }
 
 void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
 {
-    char cost[CAPS_AMOUNT];
-    caps_amount(cost, s->cost);
-    printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
-           "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,"
-           "\"bytes_up\":%" PRIu64 ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,"
-           "\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
-           "\"start_ms\":%.3f,\"passes\":%zu,\"drafted\":%zu,\"accepted\":%zu,\"ledger\":{"
-           "\"replayed\":%s,\"calls\":%" PRIu64 ",\"committed\":%" PRIu64 ",\"failed\":%" PRIu64
-           ",\"wasted\":%" PRIu64 ",\"memo_hits\":%" PRIu64 ",\"store_hits\":%" PRIu64
-           ",\"retries\":%" PRIu64 ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
-           ",\"cost\":%s,\"held\":{",
-           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->first_ms, json_events_speed(s),
-           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->start_ms,
-           s->passes, s->drafted, s->accepted, replayed ? "true" : "false", s->calls, s->committed,
-           s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->header_bytes_up,
-           s->header_bytes_down, cost);
+    printf("{\"event\":\"done\",\"replayed\":%s,", replayed ? "true" : "false");
+#define X(name) json_events_put_count(#name, s->name);
+    FIGURES_COUNTS(X)
+    TRAFFIC_COUNTS(X)
+#undef X
+#define X(name) json_events_put_real(#name, s->name, 3);
+    FIGURES_TIMES(X)
+    X(start_ms)
+#undef X
+    json_events_put_real("tok_s", json_events_speed(s), 3);
+    json_events_put_cost(s->cost);
+    fputs(",\"held\":{", stdout);
     json_events_put_reasons(s);
-    fputs("}}", stdout);
+    putchar('}');
     if (audited)
         json_events_put_audit(&s->audit);
     printf(",\"reason\":\"%s\"}\n", s->finish);

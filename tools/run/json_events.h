@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "router/decode/decode.h"
 #include "router/mizzle.h"
 
 /* The state of one answer; zero at its beginning. */
@@ -19,14 +18,11 @@ struct json_events {
  * measures none. A fallback token gives the cause in "reason" and "message". False if stdout can no
  * longer be written. */
 bool json_events_token(struct json_events *j, const struct mizzle_token *t);
-/* Print {"event":"done",...} with the statistics. In "ledger", calls = committed + failed + wasted;
- * "replayed" means that these are calls of the recording and none was made; "cost" is in the
- * currency of --cloud-price; "held" counts the fallback tokens by reason. With
- * `audited`, "audit" has what the audit found, and 95 % intervals of missed/kept and
- * flipped/again, in the words of eval. */
+/* Print {"event":"done",...} with the statistics, in their own names. "replayed" means that the
+ * calls are those of the recording and none was made; "cost" is in the currency of --cloud-price;
+ * "held" counts the fallback tokens by reason. With `audited`, "audit" has what the audit found,
+ * and 95 % intervals of missed/kept and flipped/again, in the words of eval. */
 void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited);
-/* Return what the audit found. */
-struct decode_audit json_events_audit(const struct mizzle_stats *s);
 
 /* A reason for fallback tokens. */
 struct json_events_held {

@@ -40,8 +40,8 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
     if (s->cost)
         fprintf(stderr, "%scost %s", sep, cost);
     sep = "; known without a call: ";
-    summary_part(&sep, s->memo_hits, "memo");
-    summary_part(&sep, s->store_hits, "store");
+    summary_part(&sep, s->memo, "memo");
+    summary_part(&sep, s->store, "store");
     sep = "; fallback: ";
     for (size_t i = 0; json_events_held(&held, s, i); i++)
         summary_part(&sep, held.count, held.words);
@@ -55,8 +55,8 @@ void summary(const struct mizzle_stats *s, bool replays)
             s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
-            s->first_ms);
+    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->ttft_ms < 10,
+            s->ttft_ms);
     if (s->start_ms >= 1)
         fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
     if (s->drafted)
@@ -67,6 +67,6 @@ void summary(const struct mizzle_stats *s, bool replays)
     else if (s->cloud_ms >= 1)
         fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
     fprintf(stderr, "\n");
-    if (s->calls + s->audit.calls + s->memo_hits + s->store_hits + s->fallback)
+    if (s->calls + s->audit.calls + s->memo + s->store + s->fallback)
         summary_ledger(s, replays);
 }

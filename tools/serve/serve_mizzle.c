@@ -45,8 +45,8 @@ static json_t *serve_mizzle_call(const struct text_token *t)
 {
     if (!t->memo && !(t->call_ms > 0))
         return json_null();
-    return json_pack("{s:f,s:I,s:I,s:I,s:b}", "ms", t->memo ? 0.0 : t->call_ms, "up",
-                     (json_int_t)t->call.bytes_up, "down", (json_int_t)t->call.bytes_down,
+    return json_pack("{s:f,s:I,s:I,s:I,s:b}", "ms", t->memo ? 0.0 : t->call_ms, "bytes_up",
+                     (json_int_t)t->call.bytes_up, "bytes_down", (json_int_t)t->call.bytes_down,
                      "retries", (json_int_t)t->call.retries, "memo", (int)t->memo);
 }
 
@@ -102,24 +102,22 @@ static json_t *serve_mizzle_event(const struct serve_choice *c, const struct dec
 static json_t *serve_mizzle_ledger(const struct serve_choice *c)
 {
     const struct text_view *v = &c->view;
-    const struct decode_stats *s = &v->stats;
-    double first = v->n ? (double)(v->tokens[0].at - c->begun) / 1e6 : 0;
-    double last = v->n ? (double)(v->tokens[v->n - 1].at - c->begun) / 1e6 : 0;
-    json_t *out =
-        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f}", "tokens",
-                  (json_int_t)v->n, "cloud", (json_int_t)s->cloud, "fallback",
-                  (json_int_t)s->fallback, "memo", (json_int_t)(s->memo_hits + s->store_hits),
-                  "calls", (json_int_t)s->calls, "committed", (json_int_t)s->committed, "failed",
-                  (json_int_t)s->failed, "wasted", (json_int_t)s->wasted, "up",
-                  (json_int_t)s->traffic.bytes_up, "down", (json_int_t)s->traffic.bytes_down,
-                  "cost", (double)s->cost / 1e12, "ttft_ms", first, "total_ms", last, "edge_ms",
-                  s->edge_ms, "cloud_ms", s->cloud_ms, "router_ms", s->router_ms);
-    json_t *more = json_pack("{s:f,s:I,s:I,s:I,s:I,s:I}", "queue_ms", v->queue_ms, "passes",
-                             (json_int_t)s->passes, "drafted", (json_int_t)s->drafted, "accepted",
-                             (json_int_t)s->accepted, "prompt_tokens", (json_int_t)c->prompt->n,
-                             "cached_tokens", (json_int_t)v->cached);
-    json_object_update(out, more);
-    json_decref(more);
+    struct decode_stats s = v->stats;
+    s.tokens = v->n;
+    s.prompt_tokens = c->prompt->n;
+    s.ttft_ms = v->n ? (double)(v->tokens[0].at - c->begun) / 1e6 : 0;
+    s.total_ms = v->n ? (double)(v->tokens[v->n - 1].at - c->begun) / 1e6 : 0;
+    json_t *out = json_pack("{s:f,s:f,s:I}", "cost", (double)s.cost / 1e12, "queue_ms", v->queue_ms,
+                            "cached_tokens", (json_int_t)v->cached);
+#define X(name) json_object_set_new(out, #name, json_integer((json_int_t)s.name));
+    FIGURES_COUNTS(X)
+#undef X
+#define X(name) json_object_set_new(out, #name, json_integer((json_int_t)s.traffic.name));
+    TRAFFIC_COUNTS(X)
+#undef X
+#define X(name) json_object_set_new(out, #name, json_real(s.name));
+    FIGURES_TIMES(X)
+#undef X
     return out;
 }
 

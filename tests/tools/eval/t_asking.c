@@ -34,16 +34,16 @@ static void take(struct kept *k, struct asking *a)
 {
     struct asked one;
     *k = (struct kept){ .tokens = 0 };
-    CHECK(asking_take(&one, a, &err) == OK && one.tokens <= TOKENS);
-    CHECK(one.ms >= 0 && one.edge_ms >= 0 && strlen(one.text) < sizeof(k->text));
-    k->tokens = one.tokens;
-    k->cloud = one.cloud;
-    k->prompt = one.prompt_tokens;
+    CHECK(asking_take(&one, a, &err) == OK && one.stats.tokens <= TOKENS);
+    CHECK(one.stats.total_ms >= 0 && one.stats.edge_ms >= 0 && strlen(one.text) < sizeof(k->text));
+    k->tokens = one.stats.tokens;
+    k->cloud = one.stats.cloud;
+    k->prompt = one.stats.prompt_tokens;
     k->work = one.work;
     k->right = one.right;
     snprintf(k->text, sizeof(k->text), "%s", one.text);
-    memcpy(k->scores, one.scores, one.tokens * sizeof(*one.scores));
-    for (size_t i = 0; i < one.tokens; i++) {
+    memcpy(k->scores, one.scores, one.stats.tokens * sizeof(*one.scores));
+    for (size_t i = 0; i < one.stats.tokens; i++) {
         k->trace[i].source = one.trace[i].source;
         k->trace[i].has_edge = one.trace[i].has_edge;
         k->trace[i].agrees = one.trace[i].agrees;

@@ -117,16 +117,18 @@ static void add_routed(struct eval_result *r, const char *rights, size_t cloud)
     for (size_t i = 0; i < 10; i++)
         trace[i] = (struct asked_token){ .ms = (double)i };
     for (uint64_t about = 0; *rights; rights++, about++) {
-        const struct asked one = { .right = *rights == '1',
-                                   .left_out = *rights == '-',
-                                   .tokens = 10,
-                                   .cloud = cloud,
-                                   .prompt_tokens = 30,
-                                   .work = { 1, 20, 15, 1 },
-                                   .ms = 45,
-                                   .ttft_ms = 7,
-                                   .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 },
-                                   .trace = trace };
+        const struct asked one = {
+            .right = *rights == '1',
+            .left_out = *rights == '-',
+            .stats = { .tokens = 10,
+                       .cloud = cloud,
+                       .prompt_tokens = 30,
+                       .total_ms = 45,
+                       .ttft_ms = 7,
+                       .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 } },
+            .work = { 1, 20, 15, 1 },
+            .trace = trace
+        };
         CHECK(eval_result_add(r, &one, about, &err) == OK);
     }
     CHECK(eval_result_finish(r, &err) == OK);
@@ -235,7 +237,7 @@ static void test_results(void)
     add_answers(&cloud, "11-111110000");
     add_answers(&r, "11-110000000");
     r.threshold = 0.25f;
-    CHECK(r.questions == 11 && r.left_out == 1 && r.right == 4 && r.tokens == 110);
+    CHECK(r.questions == 11 && r.left_out == 1 && r.right == 4 && r.sum.tokens == 110);
     CHECK(fabs(eval_result_share(&r) - 0.1) < 1e-12 && fabs(eval_result_work(&r) - 0.5) < 1e-12);
     CHECK(eval_times_quantile(&r.ttft, 0.5) == 7 && eval_times_quantile(&r.tbt, 0.5) == 5);
     CHECK(eval_times_quantile(&r.tbt, 0.95) == 9);

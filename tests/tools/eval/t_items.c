@@ -33,8 +33,7 @@ static void write_policy(struct items_file *f, const struct eval_entry *e, doubl
     for (size_t i = 0; rights[i]; i++) {
         const struct asked a = { .right = rights[i] == '1',
                                  .citer = true,
-                                 .tokens = 10,
-                                 .cloud = cloud,
+                                 .stats = { .tokens = 10, .cloud = cloud },
                                  .work = { .calls = cloud, .prefilled = 3 * cloud },
                                  .hash = 0xabc,
                                  .id = i == 2 ? "two,\"2\"" : "" };
@@ -200,7 +199,7 @@ static void test_refused(void)
         CHECK(eval_list_parse(&l, "never", &err) == OK);
         open_items(&f, two, &origin, &l, 50, other ? "(" : "");
         eval_result_begin(&r, &l.at[0], (double)NAN);
-        items_write(&f, &r, 50, 9, &(struct asked){ .tokens = 1, .hash = 1, .id = "50" });
+        items_write(&f, &r, 50, 9, &(struct asked){ .stats.tokens = 1, .hash = 1, .id = "50" });
         CHECK(output_file_close(&f.out, true, &err) == OK);
         eval_list_close(&l);
         CHECK(eval_figures(&o, &err) == (other ? ERR_ARG : OK));

@@ -72,8 +72,8 @@ function token(i, wish) {
         call: cloud
             ? {
                   ms: memo || failed ? 0 : 62,
-                  up: 410 + i,
-                  down: 220,
+                  bytes_up: 410 + i,
+                  bytes_down: 220,
                   retries: i % 3 === 0 ? 1 : 0,
                   memo,
               }
@@ -160,8 +160,8 @@ async function write(req, reply, wish, chat) {
                 committed: calls.length,
                 failed: 0,
                 wasted: 0,
-                up: calls.length * 420,
-                down: calls.length * 220,
+                bytes_up: calls.length * 420,
+                bytes_down: calls.length * 220,
                 cost: calls.length * 1e-5,
                 ttft_ms: 12,
                 total_ms: 700,

@@ -188,8 +188,8 @@ class Details {
         else if (call)
             rows.push(
                 ['Call', duration(call.ms)],
-                ['Sent', call.up ? bytes(call.up) : 'no bytes'],
-                ['Received', call.down ? bytes(call.down) : 'no bytes'],
+                ['Sent', call.bytes_up ? bytes(call.bytes_up) : 'no bytes'],
+                ['Received', call.bytes_down ? bytes(call.bytes_down) : 'no bytes'],
                 ['Retries', String(call.retries || 0)]
             );
         return rows;

@@ -182,8 +182,8 @@ class Run {
             end = t.ms;
             if (!call || call.memo) continue;
             f.calls++;
-            f.up += call.up || 0;
-            f.down += call.down || 0;
+            f.up += call.bytes_up || 0;
+            f.down += call.bytes_down || 0;
             if (price) cost += (before + i - sent) * price.up + sent * price.cached + price.down;
             sent = before + i;
         }
@@ -197,8 +197,8 @@ class Run {
             Object.assign(f, {
                 live: false,
                 ttft: l.ttft_ms ?? begin,
-                up: l.up,
-                down: l.down,
+                up: l.bytes_up,
+                down: l.bytes_down,
                 calls: l.calls,
                 cost: price ? Number(l.cost) : null,
             });

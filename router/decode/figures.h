@@ -1,0 +1,23 @@
+/* figures.h - what a text counts, as lists of names: the loop's statistics, the library's, every
+ * JSON and the journals of eval are written from them, so that a number has one name everywhere.
+ * Names in _ms are milliseconds, all others whole numbers. */
+#ifndef ROUTER_DECODE_FIGURES_H
+#define ROUTER_DECODE_FIGURES_H
+
+/* Tokens of the answer; of these, written by the cloud, and by the local model in its place; of
+ * the cloud's, those that memo and store knew without a call. calls = committed (the text continues
+ * with their answer) + failed (the local model's token stands) + wasted (made ahead and not
+ * needed). Tokens of the prompt; evaluations after it; ids of drafts that were evaluated; of these,
+ * those that were used, if only until a roll-back. */
+#define FIGURES_COUNTS(X)                                                           \
+    X(tokens)                                                                       \
+    X(cloud) X(fallback) X(memo) X(store) X(calls) X(committed) X(failed) X(wasted) \
+        X(prompt_tokens) X(passes) X(drafted) X(accepted)
+
+/* Until the first token and the end; evaluating the model, scoring, waiting for the cloud. */
+#define FIGURES_TIMES(X) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
+
+/* What an audit counts, as in struct mizzle_audit. */
+#define FIGURES_AUDIT(X) X(drawn) X(kept) X(missed) X(again) X(flipped) X(calls) X(failed) X(wasted)
+
+#endif
