@@ -14,9 +14,9 @@
 #              of the table. COMMAND prints its rows and needs no other job.
 #   CHECKED    the numbers of the jobs that --check makes again (default: 1, 11, 21, ...)
 #   draws      a function that draws drawn/NAME.svg and NAME-*.svg from tables; optional
-#   MEASURED, measures, draws_measured
-#              the same for NAME.measured.csv, whose rows hold times of this machine, with date and
-#              processor. Its jobs run alone, one after another, and are never compared. Optional.
+#   MEASURED, measures
+#              header and jobs of NAME.measured.csv, whose rows hold times of this machine, with date
+#              and processor. Its jobs run alone, one after another, and are never compared. Optional.
 #
 # What commands may use is in tools/results/lib.sh. $JOBS jobs run at a time (default: 2). $MIZZLE
 # is the program, $RESULTS the folder of the tables, $EXPERIMENTS that of the experiments.
@@ -174,7 +174,6 @@ experiment() { # COMMAND...: run a command in a shell that has read the experime
         jobs() { :; }
         measures() { :; }
         draws() { :; }
-        draws_measured() { :; }
         # shellcheck disable=SC1090
         . "$experiments/$name.sh"
         number=0 jobs_chosen=0 gathered='' part='' header=${HEADER:?}
@@ -224,11 +223,6 @@ tables() {
     [ -z "$MEASURED" ] || assemble measures
 }
 
-pictures() { # draw the pictures, in the place where `plot` puts them
-    draws
-    [ -n "$checking" ] || draws_measured
-}
-
 compare() { # check that jobs were run, and the header and pictures of the experiment
     lost='' gathered=$dir/gathered
     jobs
@@ -238,7 +232,7 @@ compare() { # check that jobs were run, and the header and pictures of the exper
     [ -z "$lost" ]
     plots=$dir/$name.pictures
     mkdir "$plots"
-    pictures
+    draws
     for file in "$plots"/*; do
         [ ! -e "$file" ] || cmp "$file" "$results/drawn/${file##*/}"
     done
@@ -273,7 +267,7 @@ else
     lanes=$!
     wait
     finish tables
-    finish pictures
+    finish draws
 fi
 count() { cat "$dir"/*/result 2>/dev/null | grep -c "^$1\$"; }
 echo "$(count ok) jobs done, $(count FAILED) failed, $(count SKIP) skipped," \

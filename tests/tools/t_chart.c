@@ -5,42 +5,45 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/plot/chart.h"
+#include "tools/plot/chart_internal.h"
 
 enum { ROOM = 1 << 16, POINTS = 6 };
 
-/* The values for an axis from low to high must be these. */
-static void ticks_are(double low, double high, bool log, bool fixed, const char *want)
+/* The values for an axis from low to high must be these, and its ends the first and the last. */
+static void ticks_are(double low, double high, bool log, const char *want)
 {
-    double at[CHART_TICKS], first = low, last = high;
+    struct chart_scale s;
     char text[512] = "", number[32];
-    size_t n = chart_ticks(at, &first, &last, log, fixed);
-    for (size_t i = 0; i < n; i++) {
-        chart_number(number, at[i]);
+    chart_scale_open(&s, log, low, high);
+    for (size_t i = 0; i < s.n; i++) {
+        chart_number(number, s.ticks[i]);
         strncat(text, i ? " " : "", sizeof(text) - strlen(text) - 1);
         strncat(text, number, sizeof(text) - strlen(text) - 1);
     }
     if (strcmp(text, want) != 0)
         fprintf(stderr, "%g to %g: %s, expected %s\n", low, high, text, want);
     CHECK(strcmp(text, want) == 0);
-    CHECK(fixed ? first == low && last == high : first <= low && last >= high);
+    CHECK(s.low <= low && s.high >= high && s.low < s.high);
+    s.start = 100;
+    s.size = -50;
+    CHECK(chart_at(&s, s.ticks[0]) == 100 && chart_at(&s, s.ticks[s.n - 1]) == 50);
 }
 
 static void test_ticks(void)
 {
-    ticks_are(0, 55.5, false, false, "0 10 20 30 40 50 60");
-    ticks_are(0, 500, false, false, "0 50 100 150 200 250 300 350 400 450 500");
-    ticks_are(0.35, 0.985, false, false, "0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
-    ticks_are(-1, 1, false, false, "-1 -0.8 -0.6 -0.4 -0.2 0 0.2 0.4 0.6 0.8 1");
-    ticks_are(0, 123456, false, false, "0 20,000 40,000 60,000 80,000 100,000 120,000 140,000");
-    ticks_are(0.1, 0.3, false, true, "0.1 0.12 0.14 0.16 0.18 0.2 0.22 0.24 0.26 0.28 0.3");
-    ticks_are(3, 3, false, false, "1.5 2 2.5 3 3.5 4 4.5");
-    ticks_are(0, 0, false, false, "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
-    ticks_are(3, 180, true, false, "2 5 10 20 50 100 200");
-    ticks_are(0.03, 0.9, true, false, "0.02 0.05 0.1 0.2 0.5 1");
-    ticks_are(1, 100000, true, false, "1 10 100 1000 10,000 100,000");
-    ticks_are(0.25, 4096, true, true, "1 10 100 1000");
-    ticks_are(7, 7, true, false, "5 10");
+    ticks_are(0, 55.5, false, "0 10 20 30 40 50 60");
+    ticks_are(0, 500, false, "0 50 100 150 200 250 300 350 400 450 500");
+    ticks_are(0.35, 0.985, false, "0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    ticks_are(-1, 1, false, "-1 -0.8 -0.6 -0.4 -0.2 0 0.2 0.4 0.6 0.8 1");
+    ticks_are(0, 123456, false, "0 20,000 40,000 60,000 80,000 100,000 120,000 140,000");
+    ticks_are(3, 3, false, "1.5 2 2.5 3 3.5 4 4.5");
+    ticks_are(0, 0, false, "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    ticks_are(3, 180, true, "2 5 10 20 50 100 200");
+    ticks_are(0.03, 0.9, true, "0.02 0.05 0.1 0.2 0.5 1");
+    ticks_are(1, 100000, true, "1 10 100 1000 10,000 100,000");
+    ticks_are(0.25, 4096, true, "0.1 1 10 100 1000 10,000");
+    ticks_are(7, 7, true, "5 10");
+    ticks_are(5, 5, true, "5 10");
 }
 
 static void test_numbers(void)
@@ -108,39 +111,38 @@ static void check_xml(const char *p)
     CHECK(depth == 0 && elements == 1);
 }
 
-/* Draw three series: two that end at almost the same place, and one with gaps and a band. */
+/* Draw three series: two that end at almost the same place, and one with gaps and intervals. */
 static void draw(const char *path, bool log)
 {
     static struct chart_point a[POINTS], b[POINTS], c[POINTS];
     for (size_t i = 0; i < POINTS; i++) {
         double x = (double)i;
         a[i] = (struct chart_point){ .x = x, .y = 0.4 + 0.1 * x };
-        b[i] = (struct chart_point){ .x = x, .y = 0.41 + 0.1 * x, .note = "<b> & \"c\"" };
-        c[i] = (struct chart_point){ x,    i == 2 ? (double)NAN : 0.3,
-                                     0.2,  i == 4 ? (double)INFINITY : 0.45,
-                                     NULL, NULL };
+        b[i] = (struct chart_point){ .x = x, .y = 0.41 + 0.1 * x, .label = "<b> & \"c\"" };
+        c[i] = (struct chart_point){ x, i == 2 ? (double)NAN : 0.3, 0.2,
+                                     i == 4 ? (double)INFINITY : 0.45, NULL };
     }
     const struct chart_series series[] = {
-        { .label = "mlp", .points = a, .n = POINTS, .line = true, .points_shown = true },
+        { .label = "mlp", .points = a, .n = POINTS, .line = true, .marks = true },
         { .label = "a<b>&c \xff\x01 \xe2\x80\xae \xc3\xa9",
           .points = b,
           .n = POINTS,
           .style = 1,
           .line = true,
-          .points_shown = true },
-        { .points = c, .n = POINTS, .style = 9, .dashed = true, .band = true },
+          .marks = true },
+        { .points = c, .n = POINTS, .style = 9, .line = true, .intervals = true },
     };
     const struct chart chart = {
         .title = "A title that is long enough to need a second line, because it says what the "
                  "reader should see: \"<&>\"",
         .note = "Bands: 95 % intervals.",
-        .x = { "share of tokens, %", log, 0, 0 },
-        .y = { "accuracy & more", false, 0, 0 },
+        .x = { "share of tokens, %", log },
+        .y = { "accuracy & more", false },
         .series = series,
         .n = 3,
     };
     struct err err = { "" };
-    CHECK(chart_write(path, &chart, &err) == OK);
+    CHECK(charts_write(path, &chart, 1, &err) == OK);
 }
 
 /* Return the number that follows `key` in the element that ends with `end`. */
@@ -153,6 +155,14 @@ static double number_before(const char *text, const char *end, const char *key)
     from = strstr(from, key);
     CHECK(from && from < at);
     return strtod(from + strlen(key), NULL);
+}
+
+static size_t count(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *p = text; (p = strstr(p, what)); p++)
+        n++;
+    return n;
 }
 
 static void test_lines(const char *dir)
@@ -171,6 +181,9 @@ static void test_lines(const char *dir)
     double apart =
         number_before(one, ">mlp</text>", "y=\"") - number_before(one, ">a&lt;b", "y=\"");
     CHECK(apart >= 15 && apart < 40);
+    /* Of the points 0 to 5, 2 and 4 have no interval: a band, and an error bar each for 3 and 5. */
+    CHECK(count(one, "class=\"band\"") == 1 && count(one, "class=\"error\"") == 2);
+    CHECK(count(one, "class=\"title\"") == 2 && count(one, "class=\"note\"") == 1);
     draw(path, true); /* x = 0 has no place on a logarithmic axis */
     file_text(one, path);
     check_xml(one);
@@ -179,20 +192,33 @@ static void test_lines(const char *dir)
     remove(other);
 }
 
+/* Bars begin at 0, whatever their signs, and their intervals may end beyond all of them. */
 static void test_bars(const char *dir)
 {
     static char text[ROOM];
     char path[512];
     struct err err = { "" };
-    const struct chart_bar bars[] = { { "as <it> is", { 1, 2 } }, { "nothing", { 0, 0 } } };
-    const struct chart_bars c = {
-        .title = "t", .unit = "s", .names = { "edge", "cloud" }, .bars = bars, .n = 2
+    const double none = (double)NAN;
+    const struct chart_point one[] = { { 0, 0.474, none, none, "as <it> is" },
+                                       { 0, none, none, none, "nothing" } };
+    const struct chart_point two[] = { { 0, -2, -4, 1, "less" } };
+    const struct chart_series series[] = {
+        { .label = "group", .points = one, .n = 2, .intervals = true },
+        { .label = "other", .points = two, .n = 1, .intervals = true },
     };
+    const struct chart c = { .title = "t", .y = { "change, %", false }, .series = series, .n = 2 };
     snprintf(path, sizeof(path), "%s/c.svg", dir);
     CHECK(chart_bars_write(path, &c, &err) == OK);
     file_text(text, path);
     check_xml(text);
-    CHECK(strstr(text, ">3 s</text>") && strstr(text, ">as &lt;it&gt; is</text>"));
+    CHECK(strstr(text, ">0.474</text>") && strstr(text, ">as &lt;it&gt; is</text>"));
+    CHECK(strstr(text, ">other</text>") && strstr(text, ">change, %</text>"));
+    CHECK(strstr(text, ">-4</text>") && strstr(text, ">1</text>"));
+    CHECK(count(text, "<rect class=\"bar") == 2 && count(text, "class=\"error") == 1);
+    double zero = number_before(strstr(text, "<rect class=\"bar"), "/>", " x=\"");
+    const char *last = strstr(strstr(text, "<rect class=\"bar") + 1, "<rect class=\"bar");
+    double left = number_before(last, "/>", " x=\""), width = number_before(last, "/>", "width=\"");
+    CHECK(fabs(left + width - zero) < 0.2);
     remove(path);
     snprintf(path, sizeof(path), "%s/none/c.svg", dir);
     CHECK(chart_bars_write(path, &c, &err) == ERR_IO && strstr(err.msg, "none"));
@@ -203,9 +229,9 @@ static void test_empty(const char *dir)
     static char text[ROOM];
     char path[512];
     struct err err = { "" };
-    const struct chart c = { .title = "", .x = { "x", false, 0, 0 }, .y = { "y", true, 0, 0 } };
+    const struct chart c = { .title = "", .x = { "x", false }, .y = { "y", true } };
     snprintf(path, sizeof(path), "%s/d.svg", dir);
-    CHECK(chart_write(path, &c, &err) == OK);
+    CHECK(charts_write(path, &c, 1, &err) == OK);
     file_text(text, path);
     check_xml(text);
     remove(path);

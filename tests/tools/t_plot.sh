@@ -35,99 +35,89 @@ refuses() {
     [ ! -s "$tmp/out" ] || fail "plot $*: a picture"
 }
 
-# The rows of two lines, not in order; a row without y; a quoted label.
+# The rows of two lines, not in order; a row without y; a quoted label and a quoted name.
 cat >"$tmp/t.csv" <<END
-policy,kind,share,right,low,high
-mlp,a,0.02,0.9,0.8,0.95
-mlp,a,0,0.4,0.3,0.5
-"said ""x"", so",a,0,0.4,0.3,0.5
-"said ""x"", so",a,0.03,0.5,0.4,0.6
-mlp,a,0.01,0.7,0.6,0.8
-mlp,b,0.01,0.1,0.05,0.2
-random,a,0,,,
+policy,share,"right, %",low,high,kind
+mlp,2,90,80,95,a
+mlp,0,40,30,50,a
+"said ""x"", so",0,40,30,50,a
+"said ""x"", so",3,50,40,60,a
+mlp,1,72,62,82,b
+random,0,,,,b
 END
-lines="--x share --y right --by policy --percent share,right --where kind=a"
+lines="--x share --by policy --interval low,high"
 
 # shellcheck disable=SC2086
-run 0 $lines --band low,high --title "A <finding>" --note why "$tmp/t.csv"
+run 0 $lines --y "right, %" --title "A <finding>" --note why "$tmp/t.csv"
 cp "$tmp/out" "$tmp/first"
 has 1 '<title>mlp: 0, 40</title>'
-has 1 '<title>mlp: 1, 70</title>'
+has 1 '<title>mlp: 1, 72</title>'
 has 1 '<title>mlp: 2, 90</title>'
-has 0 'mlp: 1, 10<'
+has 0 'random'
 has 1 '>said &quot;x&quot;, so</text>'
 has 2 'A &lt;finding&gt;'
+has 1 '>why</text>'
 has 1 '>right, %</text>'
 has 2 'class="band"'
+has 2 'class="line" d="M'
 [ "$(grep -n 'mlp: ' "$tmp/out" | tail -n 1)" = "$(grep -n 'mlp: 2, 90' "$tmp/out")" ] ||
     fail "points are not in the order of x"
 # shellcheck disable=SC2086
-run 0 $lines --band low,high --title "A <finding>" --note why -o "$tmp/again.svg" "$tmp/t.csv"
+run 0 $lines --y "right, %" --title "A <finding>" --note why -o "$tmp/again.svg" "$tmp/t.csv"
 cmp -s "$tmp/first" "$tmp/again.svg" || fail "a file and standard output differ"
+${RUN:-} "$mizzle" plot - <"$tmp/t.csv" $lines --y "right, %" --title "A <finding>" --note why >"$tmp/out" ||
+    fail "standard input"
+cmp -s "$tmp/first" "$tmp/out" || fail "a file and standard input differ"
 
 # shellcheck disable=SC2086
-run 0 $lines --guide 'alone=40' --guide 'a=b=0,100' "$tmp/t.csv"
+run 0 $lines --y "right, %" --dots --guide '40=alone' --guide '1e1=a=b' "$tmp/t.csv"
 has 2 'class="dash"'
 has 1 '>alone</text>'
 has 1 '>a=b</text>'
-# shellcheck disable=SC2086
-run 0 $lines --where policy=mlp,random --x-range 0.5,8 "$tmp/t.csv"
-has 0 'mlp: 0,'
-has 1 'mlp: 1, 70'
-has 0 'said'
-printf 'x,y\n0.07,1\n0.08,2\n' >"$tmp/ulp.csv"
-run 0 --x x --y y --percent x --x-range 0,7 "$tmp/ulp.csv" # 100 times 0.07 is more than 7
-has 1 '<title>y: 7, 1</title>'
-has 0 '<title>y: 8, 2</title>'
-run 0 --x share --y right "$tmp/t.csv" # one line, without a label
+has 5 'class="error"'
+has 0 'class="line"'
+run 0 --x share --y high "$tmp/t.csv" # one line, without a label
 has 1 'class="line"'
-has 1 '<title>right: 0.01, 0.7</title>'
-run 0 --x share --y right --by policy,kind --log-x "$tmp/t.csv"
-has 1 '>mlp, b</text>'
-has 0 ': 0, '
-${RUN:-} "$mizzle" plot --x share --y right - <"$tmp/t.csv" >"$tmp/out" || fail "standard input"
-has 1 'class="line"'
-run 0 --bars low,high --by policy,kind --x-label ms --where policy=mlp "$tmp/t.csv"
-has 4 ' ms</text>'
-has 1 '>1.75 ms</text>'
-has 1 '>mlp, b</text>'
-has 1 '>high</text>'
-run 0 --bars low --by policy "$tmp/t.csv"
-has 7 'class="fill"' # one for each row, and no key
-printf 'a,b\nx,0.474\n' >"$tmp/share.csv"
-run 0 --bars b --by a --percent b --x-label % "$tmp/share.csv"
-has 1 '>47.4 %<'
+has 1 '<title>high: 1, 82</title>'
+run 0 --bars policy --y "right, %" --by kind --interval low,high "$tmp/t.csv"
+has 5 'class="bar s' # one for each row that has a value
+has 5 'class="error'
+has 3 '>mlp</text>'
+has 1 '>random</text>'
+has 1 '>b</text>'
+has 1 '>72</text>'
+[ "$(grep -n '>random<' "$tmp/out" | cut -d: -f1)" -gt "$(grep -n '>72<' "$tmp/out" | cut -d: -f1)" ] ||
+    fail "bars of a group are not in the order of the rows"
+run 0 --bars policy --y low "$tmp/t.csv"
+has 5 'class="bar s0"'
 
-refuses 2 'expected a column nothing, found policy,kind,share,right,low,high' \
-    --x nothing --y right "$tmp/t.csv"
-refuses 2 'expected a column shar,' --x share --y right --percent shar "$tmp/t.csv"
-refuses 2 'either --x and --y or --bars' "$tmp/t.csv"
-refuses 2 'either --x and --y or --bars' --x share "$tmp/t.csv"
-refuses 2 'either --x and --y or --bars' --x share --y right --bars low "$tmp/t.csv"
-refuses 2 'no row of' --x share --y right --where policy=nobody "$tmp/t.csv"
-refuses 2 'expected COLUMN=VALUE' --x share --y right --where policy "$tmp/t.csv"
-refuses 2 'no point is left' --x share --y right --x-range 5,6 "$tmp/t.csv"
-refuses 2 'expected LOW < HIGH' --x share --y right --x-range 6,5 "$tmp/t.csv"
-refuses 2 'both above 0' --x share --y right --log-y --y-range 0,5 "$tmp/t.csv"
-refuses 2 'expected LOW,HIGH' --x share --y right --y-range 5 "$tmp/t.csv"
-for range in nan,1 0,inf -inf,1 1,-nan 1e999,2; do
-    refuses 2 "--x-range: expected LOW,HIGH, finite numbers, found $range" \
-        --x share --y right --x-range "$range" "$tmp/t.csv"
-    refuses 2 'y-range: expected LOW,HIGH, finite' --x share --y right --y-range "$range" "$tmp/t.csv"
+refuses 2 'expected a column nothing, found policy,share,right, %,low,high' \
+    --x nothing --y low "$tmp/t.csv"
+refuses 2 'expected a column x,' --x share --y low --by x "$tmp/t.csv"
+for wrong in '' '--x share' '--y low' '--bars policy' '--x share --bars policy --y low'; do
+    # shellcheck disable=SC2086
+    refuses 2 'expected --y and either --x or --bars' $wrong "$tmp/t.csv"
 done
-refuses 2 'LABEL=LEFT,RIGHT, finite' --x share --y right --guide 'a=inf' "$tmp/t.csv"
-refuses 2 'expected LOW,HIGH' --x share --y right --band low "$tmp/t.csv"
-refuses 2 'at most 2 columns' --x share --y right --band low,high,right "$tmp/t.csv"
-refuses 2 'LABEL=Y' --x share --y right --guide alone "$tmp/t.csv"
-refuses 2 'LABEL=Y' --x share --y right --guide 40 "$tmp/t.csv"
-refuses 2 'LABEL=Y' --x share --y right --guide 'alone=x' "$tmp/t.csv"
-refuses 2 'expected one FILE.csv' --x share --y right
-refuses 3 't.csv: line 2, policy: expected a number, found mlp' --x policy --y right "$tmp/t.csv"
-refuses 3 "$tmp/none" --x share --y right "$tmp/none"
-refuses 3 'none/t.svg' --x share --y right -o "$tmp/none/t.svg" "$tmp/t.csv"
+for wrong in --dots '--guide 1=a'; do
+    # shellcheck disable=SC2086
+    refuses 2 '--bars: expected without' --bars policy --y low $wrong "$tmp/t.csv"
+done
+for wrong in low low,high,share; do
+    refuses 2 '--interval: expected LOW,HIGH' --x share --y low --interval $wrong "$tmp/t.csv"
+done
+refuses 2 'expected a column highest' --x share --y low --interval low,highest "$tmp/t.csv"
+for wrong in alone 40 x=alone inf=alone nan=alone =alone; do
+    refuses 2 '--guide: expected Y=LABEL' --x share --y low --guide "$wrong" "$tmp/t.csv"
+done
+refuses 2 'expected one FILE.csv' --x share --y low
+refuses 3 't.csv: line 2, policy: expected a number, found mlp' --x policy --y low "$tmp/t.csv"
+refuses 3 "$tmp/none" --x share --y low "$tmp/none"
+refuses 3 'none/t.svg' --x share --y low -o "$tmp/none/t.svg" "$tmp/t.csv"
 
 printf 'a,b\n1,2\n\n3\n' >"$tmp/short.csv"
-refuses 3 'short.csv: line 4: expected 2 fields, found 1' --x a --y b "$tmp/short.csv"
+refuses 3 'short.csv: line 3: expected 2 fields, found 1' --x a --y b "$tmp/short.csv"
+printf 'a,b\n1,2,3\n' >"$tmp/short.csv"
+refuses 3 'short.csv: line 2: expected 2 fields, found 3' --x a --y b "$tmp/short.csv"
 printf 'a,b\n"1,2\n' >"$tmp/open.csv"
 refuses 3 'open.csv: line 2: expected a quotation mark' --x a --y b "$tmp/open.csv"
 printf 'a,b\n1,"2\n' >"$tmp/open.csv"
@@ -145,21 +135,11 @@ printf 'a,b\n1,\377\n' >"$tmp/bytes.csv"
 refuses 3 'expected text in UTF-8' --x a --y b "$tmp/bytes.csv"
 printf 'a,b\n1,nan\n' >"$tmp/nan.csv"
 refuses 3 'expected a number, found nan' --x a --y b "$tmp/nan.csv"
-printf 'a,b\nx,-1\n' >"$tmp/minus.csv"
-refuses 3 'expected a number >= 0, found -1' --bars b --by a "$tmp/minus.csv"
-# Labels are shown whole, or not at all: cut off, they might be equal, or end within a character.
-long=$(printf 'y%.0s' $(seq 95))
-printf 'a,b,c\n1,2,%s\n' "$long" >"$tmp/long.csv"
-run 0 --x a --y b --by c "$tmp/long.csv"
-has 1 ">$long</text>"
-run 0 --x a --y b --x-label "$long" --guide "$long=1" "$tmp/long.csv"
-printf '2,3,%sz\n' "$long" >>"$tmp/long.csv"
-refuses 3 'long.csv: line 3, c: expected a label of up to 95 bytes' --x a --y b --by c "$tmp/long.csv"
-refuses 3 'line 2, b: expected a label' --bars a --by c,b "$tmp/long.csv"
-refuses 2 '--x-label: expected a label of up' --x a --y b --x-label "z$long" "$tmp/long.csv"
-refuses 2 '--guide: expected a label of up' --x a --y b --guide "z$long=1" "$tmp/long.csv"
-{ echo a,b,c && seq 60 | sed 's/.*/1,1,&/'; } >"$tmp/many.csv"
-refuses 2 'expected at most 56 lines' --x a --y b --by c "$tmp/many.csv"
+printf 'a,b\n,2\n' >"$tmp/blank.csv"
+refuses 2 'no point is left' --x a --y b "$tmp/blank.csv"
+{ echo a,b,c && seq 600 | sed 's/.*/1,1,&/'; } >"$tmp/many.csv"
+run 0 --x a --y b --by c "$tmp/many.csv"
+has 1 '>600</text>'
 printf 'a,b\r\n1,2\r\n2,3' >"$tmp/crlf.csv" # other line ends, and none at the end
 run 0 --x a --y b "$tmp/crlf.csv"
 has 1 '<title>b: 2, 3</title>'

@@ -32,9 +32,8 @@ static void eval_chart_point(struct eval_picture *p, struct chart_series *s,
                              const struct eval_result *r)
 {
     const struct statistics_interval i = eval_result_interval(r);
-    const struct chart_point point = {
-        eval_chart_share(r), 100 * eval_result_accuracy(r), 100 * i.low, 100 * i.high, NULL, NULL
-    };
+    const struct chart_point point = { eval_chart_share(r), 100 * eval_result_accuracy(r),
+                                       100 * i.low, 100 * i.high, NULL };
     size_t at = p->npoints++;
     for (; at > p->npoints - 1 - s->n && p->points[at - 1].x > point.x; at--)
         p->points[at] = p->points[at - 1];
@@ -58,8 +57,8 @@ static void eval_chart_entries(struct eval_picture *p, const struct eval_result 
                                     .points = p->points + p->npoints,
                                     .style = p->nseries++,
                                     .line = true,
-                                    .points_shown = true,
-                                    .band = true };
+                                    .marks = true,
+                                    .intervals = true };
         for (size_t k = i; k < n; k++)
             if (eval_chart_shows(&r[k], shown[k]) && r[k].entry == r[i].entry)
                 eval_chart_point(p, s, &r[k]);
@@ -138,12 +137,12 @@ int eval_chart(const char *path, const struct eval_about *about, const struct ev
         const struct chart c = {
             .title = title,
             .note = "Bands: 95 % intervals of the accuracy (Wilson).",
-            .x = { "tokens from the cloud, %", false, 0, 0 },
-            .y = { y, false, 0, 0 },
+            .x = { "tokens from the cloud, %", false },
+            .y = { y, false },
             .series = p.series,
             .n = p.nseries,
         };
-        rc = chart_write(path, &c, err);
+        rc = charts_write(path, &c, 1, err);
     }
     free(p.points);
     free(p.series);

@@ -1,36 +1,24 @@
-/* chart.c - line charts. */
+/* chart.c - line charts, and horizontal bars. */
 #include "tools/plot/chart.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tools/cli/output_file.h"
 #include "tools/plot/chart_internal.h"
 
-enum { PLOT = 380, LEFT = 78, BELOW = 58, LABELS_LEAST = 40, LABELS_MOST = 300, APART = 17 };
-enum { KEY_LINE = 18, MARK = 10, LETTERS = 13 }; /* pixels; LETTERS: height of a line of text */
-
-/* Names stand out against the lines that they are written on. */
-static const char name_styles[] =
-    "<style>.name{font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:3px;"
-    "stroke-linejoin:round}@media(prefers-color-scheme:dark){.name{stroke:#16181d}}</style>\n";
-
-struct chart_scale {
-    bool log;
-    double low, high;   /* values at the ends */
-    double start, size; /* pixels: of the low end, and signed length */
-    double ticks[CHART_TICKS];
-    size_t n;
-};
+/* Pixels: of the area, beside it, between labels; and those of an error bar's end. */
+enum { PLOT = 380, LEFT = 78, LABELS_LEAST = 40, LABELS_MOST = 300, APART = 17, CAP = 4 };
+/* Pixels of bars: their height, that of a row, the foot of its text, room for the value. */
+enum { BAR = 18, BETWEEN = 26, FOOT = 14, VALUE = 90 };
 
 /* The label at the end of a line. */
-struct chart_end_label {
-    size_t series;
+struct chart_label {
+    const struct chart_series *series;
     double x, y, at; /* end of the line; y of the label */
+    bool lead;       /* a thin line connects the two */
 };
 
 /* A chart while it is drawn. */
@@ -38,112 +26,93 @@ struct drawing {
     FILE *f;
     const struct chart *c;
     struct chart_scale x, y;
-    double top, right; /* of the area */
-    /* [room] each: labels of series; marks and labels in the area; names of points. */
-    struct chart_end_label *labels;
-    struct chart_box *taken;
-    struct chart_name *names;
-    size_t room, ntaken;
+    double top, right;          /* of the area */
+    struct chart_label *labels; /* [c->n] */
 };
 
-static bool chart_shows(const struct chart_scale *s, double v)
+static bool chart_shows(bool log, double v)
 {
-    return isfinite(v) && (!s->log || v > 0);
-}
-
-/* Return the pixel of a value, at most the ends of the axis. */
-static double chart_at(const struct chart_scale *s, double v)
-{
-    v = v < s->low ? s->low : v > s->high ? s->high : v;
-    double part = s->log ? log_f64(v / s->low) / log_f64(s->high / s->low)
-                         : (v - s->low) / (s->high - s->low);
-    return s->start + s->size * part;
+    return isfinite(v) && (!log || v > 0);
 }
 
 static bool chart_point_shown(const struct drawing *d, const struct chart_point *p)
 {
-    return chart_shows(&d->x, p->x) && chart_shows(&d->y, p->y);
+    return chart_shows(d->x.log, p->x) && chart_shows(d->y.log, p->y);
 }
 
-static void chart_include(const struct chart_scale *s, double v, double *low, double *high)
+static bool chart_interval_shown(const struct drawing *d, const struct chart_point *p)
 {
-    if (!chart_shows(s, v))
+    return chart_point_shown(d, p) && chart_shows(d->y.log, p->low) &&
+           chart_shows(d->y.log, p->high);
+}
+
+static void chart_include(bool log, double v, double *low, double *high)
+{
+    if (!chart_shows(log, v))
         return;
     *low = v < *low ? v : *low;
     *high = v > *high ? v : *high;
 }
 
-/* Set the ends of a scale and its round values. A linear axis starts at 0 if the data lie above,
- * except where that would waste half of it. */
-static void chart_scale_open(struct chart_scale *s, const struct chart *c, bool y)
+/* Set an axis around the data, and around 0 unless it is an x axis of which that would waste
+ * half. */
+static void chart_axis_open(struct chart_scale *s, const struct chart *c, bool y)
 {
-    const struct chart_axis *a = y ? &c->y : &c->x;
-    bool fixed = a->low < a->high;
+    bool log = y ? c->y.log : c->x.log;
     double low = DBL_MAX, high = -DBL_MAX;
-    s->log = a->log;
     for (size_t i = 0; i < c->n; i++) {
         const struct chart_series *t = &c->series[i];
         for (size_t k = 0; k < t->n; k++) {
-            chart_include(s, y ? t->points[k].y : t->points[k].x, &low, &high);
-            if (y && t->band) {
-                chart_include(s, t->points[k].low, &low, &high);
-                chart_include(s, t->points[k].high, &low, &high);
+            chart_include(log, y ? t->points[k].y : t->points[k].x, &low, &high);
+            if (y && t->intervals) {
+                chart_include(log, t->points[k].low, &low, &high);
+                chart_include(log, t->points[k].high, &low, &high);
             }
         }
     }
-    if (low > high) { /* no data */
-        low = s->log ? 1 : 0;
-        high = s->log ? 10 : 1;
-    }
-    if (!s->log && low > 0 && low <= high / 2)
-        low = 0;
-    s->low = fixed ? a->low : low;
-    s->high = fixed ? a->high : high;
-    s->n = chart_ticks(s->ticks, &s->low, &s->high, s->log, fixed);
+    if (!log && low <= high && (y || low <= high / 2))
+        chart_include(false, 0, &low, &high);
+    chart_scale_open(s, log, low, high);
 }
 
 /* Draw the grid, the numbers and the names of the axes. */
-static void chart_axes(struct drawing *d)
+static void chart_axes(const struct drawing *d)
 {
     char number[32];
-    double bottom = d->top + PLOT;
-    for (size_t i = 0; i < d->x.n; i++) {
-        double x = chart_at(&d->x, d->x.ticks[i]);
-        chart_number(number, d->x.ticks[i]);
-        fprintf(d->f,
-                "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/><text x=\"%.1f\" y=\"%.1f\" "
-                "text-anchor=\"middle\">%s</text>\n",
-                x, d->top, bottom, x, bottom + 19, number);
-    }
+    chart_across(d->f, &d->x, d->top, d->top + PLOT, d->c->x.label);
     for (size_t i = 0; i < d->y.n; i++) {
         double y = chart_at(&d->y, d->y.ticks[i]);
         chart_number(number, d->y.ticks[i]);
-        fprintf(d->f,
-                "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/><text x=\"%d\" y=\"%.1f\" "
-                "text-anchor=\"end\">%s</text>\n",
-                LEFT, y, d->right, LEFT - 8, y + 4.5, number);
+        fprintf(d->f, "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/>", LEFT, y, d->right);
+        chart_text(d->f, LEFT - 8, y + 4.5, "end", number);
     }
     fprintf(d->f,
-            "<path class=\"axis\" fill=\"none\" d=\"M%d %.1fV%.1fH%.1f\"/>\n"
-            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
-            LEFT, d->top, bottom, d->right, (LEFT + d->right) / 2, bottom + 43);
-    chart_text(d->f, d->c->x.label);
-    fprintf(d->f,
-            "</text>\n<text transform=\"translate(20 %.1f) rotate(-90)\" text-anchor=\"middle\">",
-            d->top + PLOT / 2);
-    chart_text(d->f, d->c->y.label);
-    fputs("</text>\n", d->f);
+            "<path class=\"axis\" d=\"M%d %.1fv%d\"/>\n<g transform=\"translate(20 %.1f) "
+            "rotate(-90)\">",
+            LEFT, d->top, PLOT, d->top + PLOT / 2);
+    chart_text(d->f, 0, 0, "middle", d->c->y.label);
+    fputs("</g>\n", d->f);
 }
 
-/* Draw the intervals: one shape for each run of points that have one. */
-static void chart_band(const struct drawing *d, const struct chart_series *s)
+static void chart_error_bar(const struct drawing *d, const struct chart_point *p)
 {
+    fprintf(d->f, "<path class=\"error\" d=\"M%.1f %.1fh%dm-%d 0V%.1fm-%d 0h%d\"/>\n",
+            chart_at(&d->x, p->x) - CAP, chart_at(&d->y, p->high), 2 * CAP, CAP,
+            chart_at(&d->y, p->low), CAP, 2 * CAP);
+}
+
+/* Draw the intervals: one shape for each run of points that have one, or an error bar each where
+ * there is no line or a point stands alone. */
+static void chart_intervals(const struct drawing *d, const struct chart_series *s)
+{
+    const struct chart_point *p = s->points;
     for (size_t i = 0, end; i < s->n; i = end + 1) {
-        const struct chart_point *p = s->points;
-        for (end = i; end < s->n && chart_point_shown(d, &p[end]) &&
-                      chart_shows(&d->y, p[end].low) && chart_shows(&d->y, p[end].high);)
+        for (end = i; end < s->n && chart_interval_shown(d, &p[end]);)
             end++;
-        if (end - i < 2)
+        bool band = s->line && end > i + 1;
+        for (size_t k = i; k < end && !band; k++)
+            chart_error_bar(d, &p[k]);
+        if (!band)
             continue;
         fputs("<path class=\"band\" d=\"", d->f);
         for (size_t k = i; k < end; k++)
@@ -157,23 +126,20 @@ static void chart_band(const struct drawing *d, const struct chart_series *s)
 
 static void chart_line(const struct drawing *d, const struct chart_series *s)
 {
-    bool on = false, any = false;
+    bool on = false;
+    fprintf(d->f, "<path class=\"%s\" d=\"", s->dashed ? "dash" : "line");
     for (size_t i = 0; i < s->n; i++) {
         const struct chart_point *p = &s->points[i];
         bool shown = chart_point_shown(d, p);
-        if (shown && !any)
-            fprintf(d->f, "<path class=\"%s\" d=\"", s->dashed ? "dash" : "line");
         if (shown)
             fprintf(d->f, "%c%.1f %.1f", on ? 'L' : 'M', chart_at(&d->x, p->x),
                     chart_at(&d->y, p->y));
-        any = any || shown;
         on = shown;
     }
-    if (any)
-        fputs("\"/>\n", d->f);
+    fputs("\"/>\n", d->f);
 }
 
-static void chart_points(const struct drawing *d, const struct chart_series *s)
+static void chart_marks(const struct drawing *d, const struct chart_series *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct chart_point *p = &s->points[i];
@@ -184,7 +150,7 @@ static void chart_points(const struct drawing *d, const struct chart_series *s)
         chart_number(y, p->y);
         snprintf(note, sizeof(note), "%s: %s, %s", s->label ? s->label : d->c->y.label, x, y);
         chart_mark(d->f, s->style, chart_at(&d->x, p->x), chart_at(&d->y, p->y),
-                   p->note ? p->note : note);
+                   p->label ? p->label : note);
     }
 }
 
@@ -192,152 +158,59 @@ static void chart_points(const struct drawing *d, const struct chart_series *s)
 static void chart_draw_series(const struct drawing *d, const struct chart_series *s)
 {
     fprintf(d->f, "<g class=\"s%zu\">\n", s->style % CHART_COLOURS);
-    if (s->band)
-        chart_band(d, s);
+    if (s->intervals)
+        chart_intervals(d, s);
     if (s->line || s->dashed)
         chart_line(d, s);
-    if (s->points_shown)
-        chart_points(d, s);
+    if (s->marks)
+        chart_marks(d, s);
     fputs("</g>\n", d->f);
 }
 
-/* Move labels, sorted by y, until they are apart and between top and bottom. */
-static void chart_spread(struct chart_end_label *labels, size_t n, double top, double bottom)
+/* Collect the labels, sorted by y, and move them until they are apart. Return their number. */
+static size_t chart_collect(const struct drawing *d)
 {
-    double apart = n > 1 ? (bottom - top) / (double)(n - 1) : APART;
-    apart = apart < APART ? apart : APART;
-    for (size_t i = 0; i < n; i++) {
-        double least = i ? labels[i - 1].at + apart : top;
-        labels[i].at = labels[i].y > least ? labels[i].y : least;
-    }
-    for (size_t i = n; i-- > 0;) {
-        double most = i + 1 < n ? labels[i + 1].at - apart : bottom;
-        labels[i].at = labels[i].at < most ? labels[i].at : most;
-    }
-}
-
-/* Collect the labels of one side, sorted by y, and spread them; return their number. */
-static size_t chart_collect(const struct drawing *d, bool first)
-{
-    struct chart_end_label *labels = d->labels;
+    struct chart_label *l = d->labels;
     size_t n = 0;
     for (size_t i = 0; i < d->c->n; i++) {
         const struct chart_series *s = &d->c->series[i];
-        size_t from = 0, to = s->n;
+        size_t to = s->n;
         while (to && !chart_point_shown(d, &s->points[to - 1]))
             to--;
-        while (from < to && !chart_point_shown(d, &s->points[from]))
-            from++;
-        if (!s->label || !to || s->label_first != first)
+        if (!s->label || !to)
             continue;
-        const struct chart_point *end = &s->points[first ? from : to - 1];
-        struct chart_end_label l = { .series = i,
-                                     .x = chart_at(&d->x, end->x),
-                                     .y = chart_at(&d->y, end->y) };
+        double x = chart_at(&d->x, s->points[to - 1].x), y = chart_at(&d->y, s->points[to - 1].y);
         size_t at = n++;
-        for (; at && labels[at - 1].y > l.y; at--)
-            labels[at] = labels[at - 1];
-        labels[at] = l;
+        for (; at && l[at - 1].y > y; at--)
+            l[at] = l[at - 1];
+        /* From the left half it would look like a line of its own. */
+        bool lead = (s->line || s->dashed) && to > 1 && x > (LEFT + d->right) / 2;
+        l[at] = (struct chart_label){ s, x, y, y, lead };
     }
-    chart_spread(labels, n, d->top + (first ? LETTERS / 2 : 0),
-                 d->top + PLOT - (first ? LETTERS : 0));
+    double bottom = d->top + PLOT - CHART_GAP, apart = n > 1 ? PLOT / (double)(n - 1) : APART;
+    apart = apart < APART ? apart : APART;
+    for (size_t i = 1; i < n; i++)
+        l[i].at = l[i].at > l[i - 1].at + apart ? l[i].at : l[i - 1].at + apart;
+    for (size_t i = n; i-- > 0; bottom = l[i].at - apart)
+        l[i].at = l[i].at < bottom ? l[i].at : bottom;
     return n;
 }
 
-/* Write the labels of the series right of the ends of their lines. */
+/* Write the labels of the series right of the area. */
 static void chart_labels(const struct drawing *d)
 {
-    size_t n = chart_collect(d, false);
+    size_t n = chart_collect(d);
     for (size_t i = 0; i < n; i++) {
-        const struct chart_end_label *l = &d->labels[i];
-        const struct chart_series *s = &d->c->series[l->series];
+        const struct chart_label *l = &d->labels[i];
         double x = d->right + 2 * CHART_GAP;
-        fprintf(d->f, "<g class=\"s%zu\">", s->style % CHART_COLOURS);
-        if (s->line || s->dashed || l->x > d->right - 1) /* else it would look like a line */
+        fprintf(d->f, "<g class=\"s%zu\">", l->series->style % CHART_COLOURS);
+        if (l->lead)
             fprintf(d->f, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", l->x, l->y, x,
                     l->at);
-        if (s->points_shown)
-            chart_mark(d->f, s->style, x, l->at, NULL);
-        fprintf(d->f, "</g><text x=\"%.1f\" y=\"%.1f\">", x + (s->points_shown ? 10 : 4),
-                l->at + 4.5);
-        chart_text(d->f, s->label);
-        fputs("</text>\n", d->f);
-    }
-}
-
-/* Write the labels that stand left of the beginnings of their lines, where names cannot. */
-static void chart_first_labels(struct drawing *d)
-{
-    size_t n = chart_collect(d, true);
-    for (size_t i = 0; i < n; i++) {
-        const struct chart_end_label *l = &d->labels[i];
-        const struct chart_series *s = &d->c->series[l->series];
-        double x = l->x - CHART_GAP, width = chart_text_width(s->label);
-        fprintf(d->f,
-                "<g class=\"s%zu\"><path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/></g>"
-                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
-                s->style % CHART_COLOURS, l->x, l->y, x, l->at, x - 3, l->at + 4.5);
-        chart_text(d->f, s->label);
-        fputs("</text>\n", d->f);
-        d->taken[d->ntaken++] =
-            (struct chart_box){ x - 3 - width, l->at - LETTERS / 2.0, width + CHART_GAP, LETTERS };
-    }
-}
-
-/* Write the names of all points, where neither marks nor labels nor other names are. */
-static void chart_names(struct drawing *d)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < d->c->n; i++)
-        for (size_t k = 0; k < d->c->series[i].n; k++) {
-            const struct chart_point *p = &d->c->series[i].points[k];
-            if (!d->c->series[i].points_shown || !chart_point_shown(d, p))
-                continue;
-            double x = chart_at(&d->x, p->x), y = chart_at(&d->y, p->y);
-            d->taken[d->ntaken++] =
-                (struct chart_box){ x - MARK / 2.0, y - MARK / 2.0, MARK, MARK };
-            if (p->name)
-                d->names[n++] = (struct chart_name){ .text = p->name, .x = x, .y = y };
-        }
-    if (!n)
-        return;
-    const struct chart_box area = { LEFT, d->top, d->right - LEFT, PLOT };
-    chart_names_place(d->names, n, d->taken, d->ntaken, &area);
-    fputs(name_styles, d->f);
-    for (size_t i = 0; i < n; i++) {
-        const struct chart_name *name = &d->names[i];
-        double x, y;
-        if (!name->placed)
-            continue;
-        if (chart_name_lead(name, &x, &y))
-            fprintf(d->f, "<path class=\"lead axis\" d=\"M%.1f %.1fL%.1f %.1f\"/>", name->x,
-                    name->y, x, y);
-        fprintf(d->f, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
-                name->box.x + name->box.w / 2, name->box.y + name->box.h - 2);
-        chart_text(d->f, name->text);
-        fputs("</text>\n", d->f);
-    }
-}
-
-/* Return the lines that the key needs: two columns of entries if all are short enough, else one. */
-static size_t chart_key_lines(const struct chart *c)
-{
-    for (size_t i = 0; i < c->nkey; i++)
-        if (chart_text_width(c->key[i]) > CHART_WIDTH / 2.0 - CHART_HEAD)
-            return c->nkey;
-    return (c->nkey + 1) / 2;
-}
-
-/* Write the key, whose first line begins below y. */
-static void chart_key(const struct drawing *d, double y)
-{
-    size_t lines = chart_key_lines(d->c);
-    for (size_t i = 0; i < d->c->nkey; i++) {
-        fprintf(d->f, "<text x=\"%d\" y=\"%.1f\">",
-                i < lines ? CHART_HEAD : CHART_WIDTH / 2 + CHART_HEAD / 2,
-                y + LETTERS + KEY_LINE * (double)(i % lines));
-        chart_text(d->f, d->c->key[i]);
-        fputs("</text>\n", d->f);
+        if (l->series->marks)
+            chart_mark(d->f, l->series->style, x, l->at, NULL);
+        fputs("</g>", d->f);
+        chart_text(d->f, x + (l->series->marks ? 10 : 4), l->at + 4.5, "start", l->series->label);
     }
 }
 
@@ -346,7 +219,7 @@ static double chart_margin(const struct chart *c)
 {
     double most = LABELS_LEAST;
     for (size_t i = 0; i < c->n; i++) {
-        const char *label = c->series[i].label_first ? NULL : c->series[i].label;
+        const char *label = c->series[i].label;
         double width = label ? chart_text_width(label) + 4 * CHART_GAP : 0;
         most = width > most ? width : most;
     }
@@ -356,19 +229,17 @@ static double chart_margin(const struct chart *c)
 /* Return the height of a chart with all that belongs to it. */
 static double chart_height(const struct chart *c)
 {
-    return chart_head(NULL, 0, c->title, c->note) + PLOT + BELOW + CHART_GAP +
-           (c->nkey ? CHART_GAP : 0) + KEY_LINE * (double)chart_key_lines(c);
+    return chart_head(NULL, 0, c->title, c->note) + PLOT + CHART_BELOW + CHART_GAP;
 }
 
 /* Draw one chart below y. */
 static void chart_draw(struct drawing *d, double y)
 {
     const struct chart *c = d->c;
-    d->ntaken = 0;
     d->right = CHART_WIDTH - chart_margin(c);
-    chart_scale_open(&d->x, c, false);
-    chart_scale_open(&d->y, c, true);
     d->top = chart_head(d->f, y, c->title, c->note) + CHART_GAP;
+    chart_axis_open(&d->x, c, false);
+    chart_axis_open(&d->y, c, true);
     d->x.start = LEFT;
     d->x.size = d->right - LEFT;
     d->y.start = d->top + PLOT;
@@ -376,35 +247,22 @@ static void chart_draw(struct drawing *d, double y)
     chart_axes(d);
     for (size_t i = 0; i < c->n; i++)
         chart_draw_series(d, &c->series[i]);
-    chart_first_labels(d);
-    chart_names(d);
     chart_labels(d);
-    chart_key(d, d->top + PLOT + BELOW);
-}
-
-/* Return how many labels and points a chart has at most. */
-static size_t chart_room(const struct chart *c)
-{
-    size_t n = c->n;
-    for (size_t i = 0; i < c->n; i++)
-        n += c->series[i].n;
-    return n;
 }
 
 int charts_write(const char *path, const struct chart *c, size_t n, struct err *err)
 {
     struct output_file to;
-    struct drawing d = { .room = 1 };
+    struct drawing d = { 0 };
     double height = 0;
+    size_t most = 1;
     for (size_t i = 0; i < n; i++) {
-        d.room = chart_room(&c[i]) > d.room ? chart_room(&c[i]) : d.room;
+        most = c[i].n > most ? c[i].n : most;
         height += chart_height(&c[i]);
     }
-    d.labels = calloc(d.room, sizeof(*d.labels));
-    d.taken = calloc(d.room, sizeof(*d.taken));
-    d.names = calloc(d.room, sizeof(*d.names));
-    int rc = d.labels && d.taken && d.names ? output_file_open(&to, path, err)
-                                            : err_set(err, ERR_NOMEM, "chart: no memory");
+    d.labels = calloc(most, sizeof(*d.labels));
+    int rc = d.labels ? output_file_open(&to, path, err)
+                      : err_set(err, ERR_NOMEM, "chart: out of memory");
     if (rc == OK) {
         d.f = to.f;
         chart_begin(d.f, c->title, height);
@@ -417,12 +275,66 @@ int charts_write(const char *path, const struct chart *c, size_t n, struct err *
         rc = output_file_close(&to, true, err);
     }
     free(d.labels);
-    free(d.taken);
-    free(d.names);
     return rc;
 }
 
-int chart_write(const char *path, const struct chart *c, struct err *err)
+/* Draw a bar with its label, its interval and its value; y is its top. None is black, as intervals
+ * are. */
+static void chart_bar(FILE *f, const struct chart_point *p, size_t style, double y,
+                      const struct chart_scale *scale)
 {
-    return charts_write(path, c, 1, err);
+    double zero = chart_at(scale, 0), end = chart_at(scale, p->y), right = end > zero ? end : zero;
+    char value[32];
+    chart_text(f, scale->start - 8, y + FOOT, "end", p->label);
+    if (!isfinite(p->y))
+        return;
+    fprintf(f, "<rect class=\"bar s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n",
+            style % (CHART_COLOURS - 1), end < zero ? end : zero, y, fabs(end - zero), BAR);
+    if (isfinite(p->low) && isfinite(p->high)) {
+        double low = chart_at(scale, p->low), high = chart_at(scale, p->high);
+        fprintf(f, "<path class=\"error ink\" d=\"M%.1f %.1fv%dm0-%dH%.1fm0-%dv%d\"/>\n", low,
+                y + BAR / 2.0 - CAP, 2 * CAP, CAP, high, CAP, 2 * CAP);
+        right = high > right ? high : right;
+    }
+    snprintf(value, sizeof(value), "%.3g", p->y);
+    chart_number(value, strtod(value, NULL));
+    chart_text(f, right + 8, y + FOOT, "start", value);
+}
+
+int chart_bars_write(const char *path, const struct chart *c, struct err *err)
+{
+    struct output_file to;
+    struct chart_scale scale;
+    double left = 0, rows = 0;
+    int rc = output_file_open(&to, path, err);
+    if (rc != OK)
+        return rc;
+    for (size_t i = 0; i < c->n; i++) {
+        rows += (double)c->series[i].n + (c->series[i].label != NULL);
+        for (size_t k = 0; k < c->series[i].n; k++) {
+            double width = chart_text_width(c->series[i].points[k].label) + 2 * CHART_HEAD;
+            left = width > left ? width : left;
+        }
+    }
+    chart_axis_open(&scale, c, true);
+    scale.start = left;
+    scale.size = CHART_WIDTH - left - VALUE;
+    double y = chart_head(NULL, 0, c->title, c->note), bottom = y + BETWEEN * rows + CHART_GAP;
+    chart_begin(to.f, c->title, bottom + CHART_BELOW);
+    chart_head(to.f, 0, c->title, c->note);
+    chart_across(to.f, &scale, y, bottom, c->y.label);
+    y += CHART_GAP / 2;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct chart_series *s = &c->series[i];
+        if (s->label) {
+            fputs("<g font-weight=\"bold\">", to.f);
+            chart_text(to.f, CHART_HEAD, y + FOOT, "start", s->label);
+            fputs("</g>", to.f);
+            y += BETWEEN;
+        }
+        for (size_t k = 0; k < s->n; k++, y += BETWEEN)
+            chart_bar(to.f, &s->points[k], s->label ? k : 0, y, &scale);
+    }
+    chart_end(to.f);
+    return output_file_close(&to, true, err);
 }

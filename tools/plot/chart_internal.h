@@ -7,12 +7,29 @@
 #include "tools/plot/chart.h"
 
 /* Pixels. */
-enum { CHART_WIDTH = 860, CHART_LINE = 22, CHART_HEAD = 16, CHART_GAP = 12 };
+enum { CHART_WIDTH = 860, CHART_HEAD = 16, CHART_GAP = 12, CHART_BELOW = 58, CHART_TICKS = 16 };
 
-/* Write text, escaped for elements and attributes. */
-void chart_text(FILE *f, const char *text);
+struct chart_scale {
+    bool log;
+    double low, high;   /* values at the ends */
+    double start, size; /* pixels: of the low end, and signed length */
+    double ticks[CHART_TICKS];
+    size_t n;
+};
+
+/* Set ends and round values of a scale for data from low to high; with low > high there are none.
+ * The round values are multiples of 1, 2 or 5 times a power of ten, 3 to 11 of them; on a
+ * logarithmic axis powers of ten or 1, 2 and 5 times them. The ends are the first and the last. */
+void chart_scale_open(struct chart_scale *s, bool log, double low, double high);
+/* Return the pixel of a value. */
+double chart_at(const struct chart_scale *s, double v);
+/* Write v as people do: "0.25", "10,000". Values are rounded to six digits. */
+void chart_number(char out[32], double v);
+
 /* Return an estimate of the width of text at the normal font size. */
 double chart_text_width(const char *text);
+/* Write text, which may be any bytes, at a place; anchor: "start", "middle" or "end". */
+void chart_text(FILE *f, double x, double y, const char *anchor, const char *text);
 /* Write the beginning of a file of this height, with styles and background. title: of the whole
  * picture, for readers that cannot see it. */
 void chart_begin(FILE *f, const char *title, double height);
@@ -20,28 +37,10 @@ void chart_end(FILE *f);
 /* Write title and note (NULL: none) below y. Return the y coordinate below them; without a file
  * (NULL), only this. */
 double chart_head(FILE *f, double y, const char *title, const char *note);
+/* Draw grid, numbers and name of a horizontal axis at the bottom of an area. */
+void chart_across(FILE *f, const struct chart_scale *x, double top, double bottom,
+                  const char *label);
 /* Write the mark of a style at a place. note: shown by a pointer; may be NULL. */
 void chart_mark(FILE *f, size_t style, double x, double y, const char *note);
-
-struct chart_box {
-    double x, y, w, h; /* of the upper left corner; size */
-};
-/* The name of the point at (x, y). placed: there was room for it, and box is where. */
-struct chart_name {
-    const char *text;
-    double x, y;
-    struct chart_box box;
-    bool placed;
-};
-/* Place the names, one after the other, in the area, each as near to its point as it can be without
- * meeting a taken box, a name before it, or a line that leads to one. A name for which there is no
- * room is not placed. */
-void chart_names_place(struct chart_name *names, size_t n, const struct chart_box *taken,
-                       size_t ntaken, const struct chart_box *area);
-/* True if a line should lead from the point to (*x, *y), because the name is too far away. */
-bool chart_name_lead(const struct chart_name *name, double *x, double *y);
-/* Return the width of the box of a name. */
-double chart_name_width(const char *name);
-bool chart_boxes_meet(const struct chart_box *a, const struct chart_box *b);
 
 #endif

@@ -1,9 +1,9 @@
 /* chart_scale.c - round values for axes, and how numbers are written. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "tools/plot/chart.h"
+#include "kernels/math.h"
+#include "tools/plot/chart_internal.h"
 
 enum { STEPS = 10, MOST_POWER = 300 };
 
@@ -28,11 +28,12 @@ static int chart_power_below(double v)
     return power;
 }
 
-/* Values of a linear axis: the smallest step of 1, 2 or 5 that needs at most STEPS of them. */
-static size_t chart_ticks_linear(double out[CHART_TICKS], double *low, double *high, bool fixed)
+/* Set the round values that cover a linear axis: multiples of the smallest step of 1, 2 or 5 that
+ * needs at most STEPS of them. */
+static void chart_ticks_linear(struct chart_scale *s)
 {
     static const double steps[] = { 1, 2, 5 };
-    double span = *high - *low;
+    double span = s->high - s->low;
     int power = chart_power_below(span / STEPS), i = 0;
     while (span > STEPS * chart_power(steps[i], power)) {
         i = (i + 1) % 3;
@@ -40,16 +41,11 @@ static size_t chart_ticks_linear(double out[CHART_TICKS], double *low, double *h
     }
     double m = steps[i], step = chart_power(m, power);
     /* The ends may be an ulp away from the multiple that they mean. */
-    double first = fixed ? ceil(*low / step - 1e-9) : floor(*low / step + 1e-9);
-    double last = fixed ? floor(*high / step + 1e-9) : ceil(*high / step - 1e-9);
-    size_t n = 0;
-    for (double k = first; k <= last && n < CHART_TICKS; k++)
-        out[n++] = chart_power(k * m + 0.0, power); /* no -0 */
-    if (!fixed && n) {
-        *low = out[0];
-        *high = out[n - 1];
-    }
-    return n;
+    double last = ceil(s->high / step - 1e-9);
+    for (double k = floor(s->low / step + 1e-9); k <= last && s->n < CHART_TICKS; k++)
+        s->ticks[s->n++] = chart_power(k * m + 0.0, power); /* no -0 */
+    s->low = s->ticks[0];
+    s->high = s->ticks[s->n - 1];
 }
 
 /* Return value i of a logarithmic axis: 1, 2, 5, 10, ...; i = 0 is 1. */
@@ -60,58 +56,59 @@ static double chart_log_value(int i)
     return chart_power(steps[i - 3 * power], power);
 }
 
-/* Values of a logarithmic axis: 1, 2 and 5 times powers of ten as long as these are few, else the
- * powers alone, or each second, third... of them. */
-static size_t chart_ticks_log(double out[CHART_TICKS], double *low, double *high, bool fixed)
+/* Set the round values that cover a logarithmic axis: 1, 2 and 5 times powers of ten as long as
+ * these are few, else the powers alone. */
+static void chart_ticks_log(struct chart_scale *s)
 {
-    int first = 3 * chart_power_below(*low), last = 3 * chart_power_below(*high), stride = 1;
-    while (chart_log_value(first + 1) <= *low)
+    int first = 3 * chart_power_below(s->low), power = first, stride = 1;
+    while (chart_log_value(first + 1) <= s->low)
         first++;
-    while (chart_log_value(last) < *high)
+    int last = first + 1;
+    while (chart_log_value(last) < s->high)
         last++;
-    if (last - first >= STEPS) {
-        first = first >= 0 ? first / 3 * 3 : -((2 - first) / 3 * 3);
-        for (stride = 3; last - first >= STEPS * stride;)
-            stride += 3;
+    if (last - first > STEPS) {
+        stride = 3;
+        first = power;
+        last = first + (last - first + 2) / 3 * 3;
     }
-    size_t n = 0;
-    for (int i = first; n < CHART_TICKS && (n < 2 || chart_log_value(i - stride) < *high);
-         i += stride)
-        out[n++] = chart_log_value(i);
-    if (!fixed) {
-        *low = out[0];
-        *high = out[n - 1];
-        return n;
-    }
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (out[i] >= *low && out[i] <= *high)
-            out[kept++] = out[i];
-    return kept;
+    for (int i = first; i <= last && s->n < CHART_TICKS; i += stride)
+        s->ticks[s->n++] = chart_log_value(i);
+    s->low = chart_log_value(first);
+    s->high = chart_log_value(last);
 }
 
-size_t chart_ticks(double out[CHART_TICKS], double *low, double *high, bool log, bool fixed)
+void chart_scale_open(struct chart_scale *s, bool log, double low, double high)
 {
-    if (log)
-        return chart_ticks_log(out, low, high, fixed);
-    if (*low >= *high) { /* a single value */
-        double pad = *low > 0 ? *low / 2 : *low < 0 ? -*low / 2 : 1;
-        *high += pad;
-        *low -= *low > 0 || *low < 0 ? pad : 0;
+    if (low > high) {
+        low = log ? 1 : 0;
+        high = log ? 10 : 1;
     }
-    return chart_ticks_linear(out, low, high, fixed);
+    if (!log && low >= high) { /* a single value */
+        double pad = low > 0 ? low / 2 : low < 0 ? -low / 2 : 1;
+        high += pad;
+        low -= low > 0 || low < 0 ? pad : 0;
+    }
+    *s = (struct chart_scale){ .log = log, .low = low, .high = high };
+    if (log)
+        chart_ticks_log(s);
+    else
+        chart_ticks_linear(s);
+}
+
+double chart_at(const struct chart_scale *s, double v)
+{
+    double part = s->log ? log_f64(v / s->low) / log_f64(s->high / s->low)
+                         : (v - s->low) / (s->high - s->low);
+    return s->start + s->size * part;
 }
 
 void chart_number(char out[32], double v)
 {
     char plain[32];
-    size_t digits, n = 0;
-    if (fabs(v) >= 9999.5 && fabs(v) < 1e15)
-        snprintf(plain, sizeof(plain), "%.0f", v);
-    else
-        snprintf(plain, sizeof(plain), "%.6g", v);
+    size_t n = 0;
+    snprintf(plain, sizeof(plain), fabs(v) >= 9999.5 && fabs(v) < 1e15 ? "%.0f" : "%.6g", v);
     size_t sign = plain[0] == '-', all = strlen(plain);
-    digits = strspn(plain + sign, "0123456789");
+    size_t digits = strspn(plain + sign, "0123456789");
     bool commas = digits > 4 && sign + digits == all;
     for (size_t i = 0; i < all && n < 30; i++) {
         if (commas && i > sign && (all - i) % 3 == 0)

@@ -1,10 +1,11 @@
-/* chart_svg.c - the parts that all pictures have: styles, escaped text, title, marks. */
+/* chart_svg.c - the parts that all pictures have: styles, text, title, axis, marks. */
 #include <string.h>
 
 #include "kernels/sys/text.h"
 #include "tools/plot/chart_internal.h"
 
-enum { TITLE = 80, NOTE_SIZE = 13 }; /* TITLE: characters in a line of the title */
+/* Characters in a line of the title and the note, and pixels between lines. */
+enum { TITLE = 80, NOTE = 118, TITLE_LINE = 22, NOTE_LINE = 19, LINE_ROOM = 512 };
 
 /* Class s0 to s6 sets the colour of a series. Blue and black are lighter on a dark background. */
 static const char styles[] =
@@ -15,16 +16,19 @@ static const char styles[] =
     ".line{fill:none;stroke:currentColor;stroke-width:2}"
     ".dash{fill:none;stroke:currentColor;stroke-width:1.4;stroke-dasharray:5 4}"
     ".lead{stroke:currentColor;stroke-width:.8;opacity:.7}"
-    ".band{fill:currentColor;opacity:.16}.fill{fill:currentColor}"
+    ".error{fill:none;stroke:currentColor;stroke-width:1.4}.ink{color:#222}"
+    ".band{fill:currentColor;opacity:.16}.bar{fill:currentColor;opacity:.75}"
     ".mark{fill:currentColor;stroke:currentColor;stroke-width:1.8}"
     ".open{fill:none;stroke:currentColor;stroke-width:1.8}"
     ".s0{color:#0072b2}.s1{color:#d55e00}.s2{color:#009e73}.s3{color:#cc79a7}"
     ".s4{color:#e69f00}.s5{color:#56b4e9}.s6{color:#000}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}.note{fill:#aaa}.paper{fill:#16181d}"
-    ".grid{stroke:#33373e}.axis{stroke:#999}.s0{color:#2b8fd6}.s5{color:#8fd0f5}.s6{color:#fff}}"
+    ".grid{stroke:#33373e}.axis{stroke:#999}.ink{color:#ddd}"
+    ".s0{color:#2b8fd6}.s5{color:#8fd0f5}.s6{color:#fff}}"
     "</style>\n";
 
-void chart_text(FILE *f, const char *text)
+/* Write text, escaped for elements and attributes. */
+static void chart_escaped(FILE *f, const char *text)
 {
     for (size_t n = strlen(text), step; n; text += step, n -= step) {
         uint32_t c;
@@ -53,27 +57,41 @@ double chart_text_width(const char *text)
     return 7.2 * (double)n;
 }
 
-/* Write one line of the title or the note. */
-static void chart_head_line(FILE *f, const char *class, double y, const char *text, size_t n)
+void chart_text(FILE *f, double x, double y, const char *anchor, const char *text)
 {
-    char line[512];
-    n = n < sizeof(line) ? n : sizeof(line) - 1;
-    memcpy(line, text, n);
-    line[n] = '\0';
-    fprintf(f, "<text class=\"%s\" x=\"%d\" y=\"%.0f\">", class, CHART_HEAD, y);
-    chart_text(f, line);
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+    chart_escaped(f, text);
     fputs("</text>\n", f);
 }
 
-/* Return the length of the title's first line. */
-static size_t chart_title_break(const char *title)
+/* Write text in lines of at most `most` characters, the first one with its foot at y. Return the
+ * foot of the line after the last; without a file, only this. */
+static double chart_lines(FILE *f, double y, const char *class, const char *text, size_t most,
+                          double step)
 {
-    size_t n = strlen(title), at = TITLE;
-    if (n <= TITLE)
-        return n;
-    while (at && title[at] != ' ')
-        at--;
-    return at ? at : n;
+    do {
+        char line[LINE_ROOM];
+        size_t n = strlen(text), all = n;
+        for (n = n < LINE_ROOM - 1 ? n : LINE_ROOM - 1; n > most && memchr(text, ' ', n);)
+            while (text[--n] != ' ')
+                ;
+        memcpy(line, text, n);
+        line[n] = '\0';
+        if (f) {
+            fprintf(f, "<text class=\"%s\" x=\"%d\" y=\"%.0f\">", class, CHART_HEAD, y);
+            chart_escaped(f, line);
+            fputs("</text>\n", f);
+        }
+        text += n + (n < all);
+        y += step;
+    } while (*text);
+    return y;
+}
+
+double chart_head(FILE *f, double y, const char *title, const char *note)
+{
+    y = chart_lines(f, y + CHART_HEAD + CHART_GAP, "title", title, TITLE, TITLE_LINE);
+    return (note ? chart_lines(f, y, "note", note, NOTE, NOTE_LINE) : y) - CHART_GAP;
 }
 
 void chart_begin(FILE *f, const char *title, double height)
@@ -82,28 +100,28 @@ void chart_begin(FILE *f, const char *title, double height)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
             "viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>",
             CHART_WIDTH, height, CHART_WIDTH, height);
-    chart_text(f, title);
+    chart_escaped(f, title);
     fprintf(f, "</title>\n%s<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", styles);
-}
-
-double chart_head(FILE *f, double y, const char *title, const char *note)
-{
-    size_t all = strlen(title), first = chart_title_break(title);
-    double line = y + CHART_HEAD + NOTE_SIZE;
-    y += CHART_HEAD + 2 + CHART_LINE * (1 + (first < all) + (note != NULL));
-    if (!f)
-        return y;
-    chart_head_line(f, "title", line, title, first);
-    if (first < all)
-        chart_head_line(f, "title", line += CHART_LINE, title + first + 1, all - first - 1);
-    if (note)
-        chart_head_line(f, "note", line + CHART_LINE, note, strlen(note));
-    return y;
 }
 
 void chart_end(FILE *f)
 {
     fputs("</svg>\n", f);
+}
+
+void chart_across(FILE *f, const struct chart_scale *x, double top, double bottom,
+                  const char *label)
+{
+    char number[32];
+    for (size_t i = 0; i < x->n; i++) {
+        double at = chart_at(x, x->ticks[i]);
+        chart_number(number, x->ticks[i]);
+        fprintf(f, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", at, top, bottom);
+        chart_text(f, at, bottom + 19, "middle", number);
+    }
+    fprintf(f, "<path class=\"axis\" fill=\"none\" d=\"M%.1f %.1fH%.1f\"/>\n", x->start, bottom,
+            x->start + x->size);
+    chart_text(f, x->start + x->size / 2, bottom + 43, "middle", label);
 }
 
 void chart_mark(FILE *f, size_t style, double x, double y, const char *note)
@@ -127,6 +145,6 @@ void chart_mark(FILE *f, size_t style, double x, double y, const char *note)
         return;
     }
     fputs("><title>", f);
-    chart_text(f, note);
+    chart_escaped(f, note);
     fputs("</title></path>\n", f);
 }

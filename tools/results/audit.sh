@@ -42,8 +42,14 @@ audit_inside() { # how many seeds have the truth in their intervals
 }
 
 draws() {
-    plot audit.svg audit.csv --x seed --y true_miss --band miss_low,miss_high --percent true_miss \
-        --x-label "seed of the questions" --y-label "kept tokens that the cloud would change, %" \
-        --title "One token in a hundred tells it: the truth is in $(audit_inside) of 20 intervals" \
-        --note "Line: all tokens asked about. Band: the 95 % interval from 1 % of them."
+    shape audit "seed of the questions,kept tokens that the cloud would change (%),asked,low,high" '
+        {
+            print of("seed"), percent("miss_rate"), "a hundredth", percent("miss_low"), percent("miss_high")
+            print of("seed"), percent("true_miss"), "all tokens", "", ""
+        }' |
+        plot audit.svg --x "seed of the questions" --y "kept tokens that the cloud would change (%)" \
+            --by asked --interval low,high --dots \
+            --title "Errors of the edge as a hundredth of the tokens tells them, and as they are: the\
+ truth is in $(audit_inside) of 20 intervals" \
+            --note "Bars: exact 95 % intervals from the tokens that were asked about."
 }

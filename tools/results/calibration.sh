@@ -55,33 +55,18 @@ jobs() {
 }
 
 draws() {
-    plot calibration.svg calibration.csv --x score --y acceptable --by head --band low,high \
-        --percent acceptable --where labels=divergent --x-range 0,1 --y-range 0,100 \
-        --guide "score = share=0,100" \
-        --x-label "score of the router" --y-label "tokens that are acceptable, %" \
-        --title "Of the tokens that the mlp scores 0.9 to 1,\
- $(calibration_of acceptable 0.9) % are acceptable; of those from 0 to 0.1,\
- $(calibration_of acceptable 0.0) %" \
-        --note "Bands: 95 % intervals (Wilson). Subjects that training has not seen; one point for each tenth of the scale."
-    plot calibration-scores.svg calibration.csv --x score --y share --by head --log-y \
-        --percent share --where labels=divergent --x-range 0,1 \
-        --x-label "score of the router" --y-label "tokens with such a score, %" \
-        --title "$(calibration_of share 0.9) % of the tokens score 0.9 to 1 with the mlp,\
- and $(calibration_of share 0.0) % score 0 to 0.1" \
-        --note "Histogram with one point for each tenth of the scale."
-    plot calibration-share.svg threshold.csv --x target --y routed --by policy \
-        --percent target,routed --where policy=mlp,context,max-prob,margin,entropy,random \
-        --where wording=story --guide "as aimed at=0,7" --x-range 0,7 \
-        --x-label "share aimed at, %" --y-label "share on other questions, %" \
-        --title "A threshold for 5 % of the tokens, found on other questions, routes\
- $(calibration_routed mlp) % with the mlp and $(calibration_routed entropy) % with entropy" \
-        --note "Questions in story words, from the table of the experiment threshold."
+    shape calibration "score of the router,tokens that are acceptable (%),tokens,low,high" '
+        of("labels") == "divergent" && of("head") == "mlp" {
+            print of("score"), percent("acceptable"), "acceptable", percent("low"), percent("high")
+            print of("score"), percent("score"), "as the score says", "", ""
+        }' |
+        plot calibration.svg --x "score of the router" --y "tokens that are acceptable (%)" --by tokens \
+            --interval low,high --dots \
+            --title "Tokens that are acceptable, by score of the mlp: $(calibration_of acceptable 0.9) %\
+ of those from 0.9 to 1, which are $(calibration_of share 0.9) % of all" \
+            --note "One point for each tenth of the scale; bars: 95 % intervals (Wilson). Subjects that training has not seen."
 }
 
 calibration_of() { # COLUMN BIN: of the mlp, in percent
     figure '%.1f' "100 * $(value calibration "$1" labels=divergent head=mlp "score_low=$2")"
-}
-
-calibration_routed() { # POLICY
-    figure '%.1f' "100 * $(value threshold routed wording=story "policy=$1" target=0.050000)"
 }

@@ -41,30 +41,20 @@ measures() {
 }
 
 draws() {
-    share=$(constant fleet_routed) limit=$(constant fleet_p95_ms)
+    share=$(figure %.0f "100 * $(constant fleet_routed)") limit=$(constant fleet_p95_ms)
     with=$(value fleet carries mode=cache devices=1)
     without=$(value fleet carries mode=no-cache devices=1)
     alone=$(value fleet carries mode=cloud-alone devices=1)
-    half=$(figure %.0f "100 * $(value fleet answers_per_s mode=cache devices=10000) / \
-        $(value fleet answers_per_s mode=cache devices=2000)")
-    fleet_note="Qwen3.5-27B on one H200; $(figure %.0f "100 * $share") % of the tokens routed, or all answers from the cloud"
-    plot fleet-p95.svg fleet.csv --x devices --y p95_ms --by mode --log-x --log-y \
-        --guide "$limit ms=$limit" \
-        --title "With a prefix cache a server carries $with devices, without $without, and $alone if it writes all answers" \
-        --note "$fleet_note" --x-label devices --y-label 'p95 of a cloud token, ms' \
-        --y-range 10,20000
-    plot fleet-load.svg fleet.csv --x devices --y answers_per_s --by mode --log-x --log-y \
-        --title "With too many devices the cache overflows: 10,000 get $half % of the answers of 2,000" \
-        --note "$fleet_note" --x-label devices --y-label 'answers per second'
-}
-
-draws_measured() {
-    plot fleet.measured.svg fleet.measured.csv --bars p95_ms --by mode,devices,source \
-        --x-label ms \
-        --title "The model's p95 is $(fleet_ratio cache) and $(fleet_ratio no-cache) times what 64 real clients measure" \
-        --note "p95 of a cloud token; HTTP to the stand-in server, which takes the time of the passes"
-}
-
-fleet_ratio() { # MODE: model / real with 64 devices
-    figure %.2f "$(value fleet.measured p95_ratio mode="$1" devices=64 source=real)"
+    shape fleet "mode,devices,answers per second" '
+        BEGIN {
+            name["cache"] = "prefix cache"
+            name["no-cache"] = "no cache"
+            name["cloud-alone"] = "cloud alone"
+        }
+        of("devices") <= 10000 { print name[of("mode")], of("devices"), of("answers_per_s") }' |
+        plot fleet.svg --x devices --y "answers per second" --by mode \
+            --title "Answers of many devices on one server, which carries $with with a prefix cache,\
+ $without without, and $alone if it writes all answers" \
+            --note "Qwen3.5-27B on one H200; $share % of the tokens routed, or whole answers (cloud alone).\
+ Carried: 95 % of the cloud tokens arrive within $limit ms. Beyond, the cache overflows."
 }

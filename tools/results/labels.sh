@@ -71,9 +71,14 @@ labels_of() { # COLUMN CONDITION...: a value of the table, in percent
 }
 
 draws() {
-    plot labels.svg labels.csv --bars accuracy --by job,router --percent accuracy --x-label "%" \
-        --title "A router trained on labels match gets $(labels_of accuracy router=match) % right\
- at 5 %, on citer $(labels_of accuracy job=labels router=citer) %, on divergent\
- $(labels_of accuracy router=divergent) %" \
-        --note "Answers that are right. Intervals and paired differences are in labels.csv."
+    right="answers that are right (%)"
+    shape labels "job,router,$right,low,high" '
+        {
+            print of("job"), of("router"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
+        }' |
+        plot labels.svg --by job --bars router --y "$right" --interval low,high \
+            --title "Right answers at 5 % from the cloud: $(labels_of accuracy router=match) % with a\
+ router that learns from labels match, $(labels_of accuracy job=labels router=citer) % from citer,\
+ $(labels_of accuracy router=divergent) % from divergent" \
+            --note "Lines: 95 % intervals, but for control over three trainings. Paired differences are in labels.csv."
 }

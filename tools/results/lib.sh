@@ -127,11 +127,49 @@ fails() {
     return 1
 }
 
-# Draw a picture from a table, both without folder, with the options of `mizzle plot`.
-plot() { # NAME.svg TABLE.csv OPTIONS...
-    plot_to=${plots:?}/$1 plot_from=$results/$2
-    shift 2
-    mizzle plot "$@" -o "$plot_to" "$plot_from" || fails
+# Print a table of what an awk program prints for each row of TABLE.csv. In it, of(NAME) is a field of
+# the row, and percent(NAME) 100 times it. HEADER names the columns, which are those of the picture:
+# an axis has the name of its column.
+shape() { # TABLE HEADER PROGRAM
+    awk -F, -v OFS=, -v header="$2" '
+        function of(name) {
+            if (name in at) return $at[name]
+            print FILENAME ": no column " name >"/dev/stderr"
+            exit bad = 1
+        }
+        function percent(name) { return of(name) == "" ? "" : 100 * of(name) }
+        END { exit bad }
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; print header; next }
+        '"$3" "$results/$1.csv" || fails
+}
+
+# Read a table of label,case,x,y. Print for each label and case the means of x and y, and the lowest
+# and the highest y, as columns low and high.
+means() {
+    awk -F, -v OFS=, '
+        NR == 1 { print $1, $3, $4, "low", "high"; next }
+        {
+            key = $1 FS $2
+            if (!(key in n)) { order[++keys] = key; label[key] = $1; low[key] = high[key] = $4 }
+            n[key]++
+            x[key] += $3
+            y[key] += $4
+            if ($4 < low[key]) low[key] = $4
+            if ($4 > high[key]) high[key] = $4
+        }
+        END {
+            for (i = 1; i <= keys; i++) {
+                key = order[i]
+                print label[key], x[key] / n[key], y[key] / n[key], low[key], high[key]
+            }
+        }'
+}
+
+# Draw a picture of the table on stdin, with the options of `mizzle plot`.
+plot() { # NAME.svg OPTIONS...
+    plot_to=${plots:?}/$1
+    shift
+    mizzle plot "$@" -o "$plot_to" - || fails
 }
 
 # Print the date, and the name of the processor without commas, for measured rows.

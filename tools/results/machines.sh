@@ -113,7 +113,7 @@ draws() {
             print NR - 1 " kernel sets give " (differ ? "different answers" : \
                 "the same answers; only the time differs")
         }' "$results/machines.csv")
-    awk -F, -v OFS=, '{ print $2, $1, NR == 1 ? "seconds" : $NF / 1000 }' "$results/machines.csv" |
-        mizzle plot --bars seconds --by set --x-label s --title "$title" -o "$plots/machines.svg" \
-            --note "time of an answer; t_from in the table says which steps are measured and which assumed" -
+    shape machines "set,time of an answer (s)" '{ print of("set") " (" of("t_from") ")", of("ms") / 1000 }' |
+        plot machines.svg --bars set --y "time of an answer (s)" --title "$title" \
+            --note "In brackets: whether the time of a step was measured or assumed."
 }

@@ -34,15 +34,6 @@ measures() {
     for shape in $SHAPES; do job memory_measured "$shape"; done
 }
 
-memory_gib() { # bars for 4-bit weights and a long context
-    awk -F, 'NR == 1 { print "row,weights,KV cache,work memory,router" }
-    $2 == "q4_0" && $3 != "f32" && $4 == 32768 {
-        printf "%s kv %s", substr($1, 9), $3
-        for (i = 5; i <= 8; i++) printf ",%.3f", $i / 1024 / 1024 / 1024
-        print ""
-    }' "$results/memory.csv"
-}
-
 memory_share() { # SHAPE: of the KV cache, in percent
     row="shape=$1 type=q4_0 kv=f16 context=32768"
     # shellcheck disable=SC2086
@@ -50,9 +41,17 @@ memory_share() { # SHAPE: of the KV cache, in percent
 }
 
 draws() {
-    memory_gib | mizzle plot --bars "weights,KV cache,work memory,router" --by row \
-        --x-label GiB --title "With room for 32768 tokens, the KV cache is\
- $(memory_share qwen2.5-0.5b) % of what Qwen2.5-0.5B takes in 4 bits, and\
- $(memory_share qwen2.5-7b) % of the 7B's" \
-        --note "Weights in q4_0; keys and values in q8 or f16. Computed." -o "$plots/memory.svg" -
+    shape memory "model,part,memory (GiB)" '
+        function part(name, column) { print model, name, of(column) / 1024 / 1024 / 1024 }
+        of("type") == "q4_0" && of("kv") != "f32" && of("context") == 32768 {
+            model = of("shape")
+            if (of("kv") == "q8") part("weights", "weights")
+            part("keys and values " of("kv"), "kv_cache")
+            if (of("kv") == "f16") part("work memory", "work")
+            if (of("kv") == "f16") part("router", "router")
+        }' |
+        plot memory.svg --by model --bars part --y "memory (GiB)" \
+            --title "Memory with weights in 4 bits and room for 32,768 tokens: the keys and values (f16)\
+ are $(memory_share qwen2.5-0.5b) % of the sum for Qwen2.5-0.5B, $(memory_share qwen2.5-7b) % for 7B" \
+            --note "Computed. Keys and values are either in q8 or in f16."
 }

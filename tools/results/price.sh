@@ -35,10 +35,14 @@ price_mean() { # POLICY TARGET: mean accuracy over the seeds, in percent
 }
 
 draws() {
-    plot price.svg price.csv --x cost --y accuracy --by policy,seed \
-        --percent accuracy \
-        --x-label "cost of an answer's calls, USD" --y-label "answers that are right, %" \
-        --title "For 6 cents a thousand answers, a price gets $(price_mean price 0.000060000) % right, a\
- threshold $(price_mean mlp 0.000060000) %" \
-        --note "Three seeds with routers and questions of their own. Paired differences are in price.csv."
+    cost="cost of the calls for 1000 answers (USD)" right="answers that are right (%)"
+    shape price "policy,target,$cost,$right" '
+        {
+            print of("policy") == "mlp" ? "threshold" : "price", of("target"), 1000 * of("cost"), percent("accuracy")
+        }' |
+        means |
+        plot price.svg --x "$cost" --y "$right" --by policy --interval low,high \
+            --title "Right answers for the same money: for 6 cents a thousand, a price gets\
+ $(price_mean price 0.000060000) %, a threshold $(price_mean mlp 0.000060000) %" \
+            --note "Means of three seeds with routers and questions of their own; bands: the lowest and the highest."
 }

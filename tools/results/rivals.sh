@@ -39,9 +39,13 @@ rivals_of() { # SIZE ROUTER: its accuracy in percent
 }
 
 draws() {
-    plot rivals.svg rivals.csv --bars accuracy --by edge,router --percent accuracy --x-label "%" \
-        --title "With hidden state and confidence (mix) $(rivals_of 0.5 mix) % are right at 5 %, with\
- confidence alone (combined) $(rivals_of 0.5 combined) %, with the hidden state alone\
- $(rivals_of 0.5 mlp) % (edge-0.5)" \
-        --note "Answers that are right, of 3,000; means of five trainings."
+    right="answers that are right (%)"
+    shape rivals "edge,router,$right,low,high" '
+        {
+            print of("edge"), of("router"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
+        }' |
+        plot rivals.svg --by edge --bars router --y "$right" --interval low,high \
+            --title "Right answers at 5 % from the cloud: for edge-0.5, $(rivals_of 0.5 mix) % with hidden\
+ state and confidence (mix), $(rivals_of 0.5 combined) % with confidence alone (combined)" \
+            --note "3,000 answers, means of five trainings; lines: 95 % intervals. never and always: each model alone."
 }

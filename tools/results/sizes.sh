@@ -43,10 +43,13 @@ sizes_needed() { # SIZE: the share in words, for titles
 }
 
 draws() {
-    plot sizes.svg sizes.csv --x routed --y pgr --by policy,edge --band pgr_low,pgr_high \
-        --percent routed,pgr --where policy=mlp,entropy --x-range 0,7.5 --guide "90 % of the gap=90" \
-        --x-label "tokens from the cloud, %" --y-label "gap between edge and cloud that is closed, %" \
-        --title "For 90 % of the gap, the router needs $(sizes_needed 0.1) of the tokens with the\
+    share="tokens from the cloud (%)" gap="gap between edge and cloud that is closed (%)"
+    shape sizes "policy,$share,$gap,low,high" '
+        of("policy") ~ /^(mlp|entropy)$/ && of("routed") <= 0.075 {
+            print of("policy") " " of("edge"), percent("routed"), percent("pgr"), percent("pgr_low"), percent("pgr_high")
+        }' |
+        plot sizes.svg --x "$share" --y "$gap" --by policy --interval low,high --guide "90=90 % of the gap" \
+            --title "For 90 % of the gap, the router needs $(sizes_needed 0.1) of the tokens with the\
  smallest edge, $(sizes_needed 0.5) with the next, and $(sizes_needed 1) with the largest" \
-        --note "Bands: 95 % intervals (paired bootstrap over the questions)."
+            --note "Bands: 95 % intervals (paired bootstrap over the questions)."
 }

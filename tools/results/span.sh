@@ -91,9 +91,15 @@ span_saved() { # KIND COLUMN: mean over its rows, in percent
 }
 
 draws() {
-    plot span.svg span.csv --x calls --y accuracy --by way,seed --where kind=which \
-        --percent accuracy \
-        --x-label "calls for 1,000 answers" --y-label "answers that are right, %" \
-        --title "At equal accuracy, a span saves $(span_saved which saved_reply) % of the calls of 64 tokens" \
-        --note "Questions \"which\". one: calls for 1 token; reply: for 64; span: for 64, and --span 1."
+    calls="calls for 1000 answers" right="answers that are right (%)"
+    shape span "way,threshold,$calls,$right" '
+        of("kind") == "which" {
+            way = of("tokens") == 1 ? "1 token" : of("span") == 1 ? "64 tokens and a span" : "64 tokens"
+            print way, of("threshold"), 1000 * of("calls") / of("questions"), percent("accuracy")
+        }' |
+        means |
+        plot span.svg --x "$calls" --y "$right" --by way --interval low,high \
+            --title "Right answers over calls: at equal accuracy, a span saves\
+ $(span_saved which saved_reply) % of the calls for 64 tokens, $(span_saved which saved_one) % of those for 1" \
+            --note "Questions \"which\" at three thresholds; means of three seeds; bands: the lowest and the highest."
 }

@@ -30,12 +30,27 @@ jobs() {
 }
 
 tasks_of() { # KIND ROUTER: its accuracy in percent
-    figure '%.0f' "100 * $(value tasks accuracy "kind=$1" "router=$2")"
+    figure '%.1f' "100 * $(value tasks accuracy "kind=$1" "router=$2")"
+}
+
+tasks_change() { # KIND: what the router makes of the edge's accuracy
+    echo "$1 from $(tasks_of "$1" never) to $(tasks_of "$1" mlp) %"
 }
 
 draws() {
-    plot tasks.svg tasks.csv --bars accuracy --by kind,router --percent accuracy --x-label "%" \
-        --title "Where: $(tasks_of where never) % right alone, $(tasks_of where mlp) % with the\
- router, $(tasks_of where others) % with one that never saw such questions" \
-        --note "Answers that are right: each model alone (never, always), the router, and others: one trained on the other kinds."
+    right="answers that are right (%)"
+    shape tasks "kind,router,$right,low,high" '
+        BEGIN {
+            name["never"] = "edge alone"
+            name["always"] = "cloud alone"
+            name["mlp"] = "router"
+            name["others"] = "router of the others"
+        }
+        {
+            print of("kind"), name[of("router")], percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
+        }' |
+        plot tasks.svg --by kind --bars router --y "$right" --interval low,high \
+            --title "Right answers by kind of question: the router lifts $(tasks_change where) and\
+ $(tasks_change which), and lowers $(tasks_change notes)" \
+            --note "Router of the others: trained on the other kinds only. Lines: 95 % intervals (Wilson)."
 }

@@ -36,27 +36,32 @@ threshold_gain() { # WORDING POLICY: its apgr7, in percent
 }
 
 draws() {
+    share="tokens from the cloud (%)" right="answers that are right (%)"
     for wording in plain chatty story; do
         edge=$(threshold_of $wording accuracy policy=never)
         cloud=$(threshold_of $wording accuracy policy=always)
-        at="target=0.050000"
-        plot threshold-$wording.svg threshold.csv --x routed --y accuracy --by policy \
-            --band accuracy_low,accuracy_high --percent routed,accuracy --x-range 0,7.5 \
-            --where wording=$wording --where policy=mlp,context,max-prob,margin,entropy,random,oracle \
-            --guide "edge alone=$edge" --guide "cloud alone=$cloud" \
-            --x-label "tokens from the cloud, %" --y-label "answers that are right, %" \
-            --title "Questions in $wording words, 5 % of the tokens from the cloud:\
+        at="target=0.050000" note=
+        [ $wording != story ] || note=" oracle: where the models differ, and the edge is least sure."
+        shape threshold "policy,$share,$right,low,high" '
+            of("wording") == "'$wording'" && of("target") != "" && of("routed") <= 0.075 {
+                print of("policy"), percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
+            }' |
+            plot threshold-$wording.svg --x "$share" --y "$right" --by policy --interval low,high \
+                --guide "$edge=edge alone" --guide "$cloud=cloud alone" \
+                --title "Questions in $wording words, 5 % of the tokens from the cloud:\
  $(threshold_of $wording accuracy policy=mlp $at) % right with the router,\
  $(threshold_of $wording accuracy policy=entropy $at) % with entropy,\
  $(threshold_of $wording accuracy policy=random $at) % by chance" \
-            --note "Bands: 95 % intervals (Wilson). Each point has a threshold of its own, found on other questions."
+                --note "Bands: 95 % intervals (Wilson). Each point has a threshold of its own, found on other questions.$note"
     done
-    plot threshold.svg threshold.csv --x free --y apgr7 --by policy --band apgr7_low,apgr7_high \
-        --percent free,apgr7 --where target=0.070000 \
-        --x-label "tokens that no model can foresee, %" \
-        --y-label "gap closed, mean from 0 to 7 % routed, %" \
-        --title "Without free choices entropy closes $(threshold_gain plain entropy) % of the gap, in\
+    free="tokens that no model can foresee (%)" gap="gap closed (%): mean from 0 to 7 % routed"
+    shape threshold "policy,$free,$gap,low,high" '
+        of("apgr7") != "" {
+            print of("policy"), percent("free"), percent("apgr7"), percent("apgr7_low"), percent("apgr7_high")
+        }' |
+        plot threshold.svg --x "$free" --y "$gap" --by policy --interval low,high \
+            --title "Without free choices entropy closes $(threshold_gain plain entropy) % of the gap, in\
  stories $(threshold_gain story entropy) %; the router $(threshold_gain plain mlp) % and\
  $(threshold_gain story mlp) %" \
-        --note "Questions in plain, chatty and story words. Bands: 95 % intervals (paired bootstrap)."
+            --note "Questions in plain, chatty and story words. Bands: 95 % intervals (paired bootstrap)."
 }

@@ -13,7 +13,7 @@
 #include "tools/bench/read_probe.h"
 #include "tools/plot/chart.h"
 
-enum { SETS = 12, PEAKS = 12, SHAPES = 32, NAME = 24, LINE = 160, LEVEL_STYLE = 6, ROOF_TEXT = 24 };
+enum { SETS = 12, PEAKS = 12, LINE = 160, NOTE = 320, LEVEL_STYLE = 6 };
 
 /* Space beside the points, the least range of operations per byte, and how far a roof that no peak
  * ends rises over the points: factors. */
@@ -26,19 +26,16 @@ struct roofline {
     size_t n;
     const struct read_level *levels;
     struct chart chart;
-    char title[LINE], note[LINE];
+    char title[LINE], note[NOTE];
     struct chart_series series[READ_LEVELS + PEAKS + SETS];
     size_t nseries;
     struct chart_point roofs[READ_LEVELS + PEAKS][2];
-    char labels[READ_LEVELS + PEAKS][LINE];
+    char labels[READ_LEVELS + PEAKS][LINE]; /* of the peaks */
     double peaks[PEAKS];
-    size_t npeaks;
-    char keys[SHAPES][LINE];
-    const char *key[SHAPES];
+    size_t npeaks, above;   /* points above their roof */
     struct chart_point *at; /* [n] */
-    char (*names)[NAME];    /* [n] */
     char (*notes)[LINE];    /* [n] */
-    double start;           /* where the roofs begin, operations per byte */
+    double start, end, top; /* where the roofs begin and end, operations per byte; highest peak */
 };
 
 double roofline_share(const struct bench_point *p)
@@ -46,16 +43,6 @@ double roofline_share(const struct bench_point *p)
     double reading = p->bytes / p->ns / p->level->gb_s;
     double computing = p->peak > 0 ? p->ops / p->ns / p->peak : 0;
     return reading > computing ? reading : computing;
-}
-
-void roofline_name(char *out, size_t size, const char *shape)
-{
-    int first = (int)strcspn(shape, " ,");
-    const char *comma = strchr(shape, ','), *tokens = strstr(shape, " token");
-    if (comma && tokens > comma)
-        snprintf(out, size, "%.*s%.*s", first, shape, (int)(tokens - comma - 1), comma + 1);
-    else
-        snprintf(out, size, "%.*s", (int)strcspn(shape, ","), shape);
 }
 
 static double roofline_x(const struct bench_point *p)
@@ -66,16 +53,6 @@ static double roofline_x(const struct bench_point *p)
 static double roofline_y(const struct bench_point *p)
 {
     return p->ops / p->ns;
-}
-
-/* Write a share of a roof, or that there is none: nothing is faster than its limit, so if a point
- * is above its roof, the roof was measured too low, as on a machine that was busy at that time. */
-static void roofline_of(char out[ROOF_TEXT], double share)
-{
-    if (share > 1)
-        snprintf(out, ROOF_TEXT, "above its roof");
-    else
-        snprintf(out, ROOF_TEXT, "%.0f %%", 100 * share);
 }
 
 /* Return the number of an instruction set among all that were measured, which is its style. */
@@ -89,41 +66,33 @@ static size_t roofline_set(const char *sets[SETS], size_t *nsets, const char *is
     return set < SETS ? set : SETS - 1;
 }
 
-/* Set the axes around points and roofs. The roofs begin a quarter of the width from the left,
- * where their labels stand. */
-static void roofline_axes(struct roofline *r)
+/* Set where the roofs begin and end: around the points, and so that each level has one. */
+static void roofline_ends(struct roofline *r)
 {
-    double x0 = roofline_x(r->points), x1 = x0, y0 = roofline_y(r->points), y1 = y0, peak = 0;
+    double x0 = roofline_x(r->points), x1 = x0, y1 = 0;
     for (size_t i = 0; i < r->n; i++) {
-        double x = roofline_x(&r->points[i]), y = roofline_y(&r->points[i]);
-        x0 = x < x0 ? x : x0;
-        x1 = x > x1 ? x : x1;
-        y0 = y < y0 ? y : y0;
-        y1 = y > y1 ? y : y1;
-        peak = r->points[i].peak > peak ? r->points[i].peak : peak;
+        const struct bench_point *p = &r->points[i];
+        x0 = roofline_x(p) < x0 ? roofline_x(p) : x0;
+        x1 = roofline_x(p) > x1 ? roofline_x(p) : x1;
+        y1 = roofline_y(p) > y1 ? roofline_y(p) : y1;
+        r->top = p->peak > r->top ? p->peak : r->top;
     }
-    for (size_t i = 0; peak > 0 && i < READ_LEVELS; i++) /* a roof for each level, if short */
-        x0 = peak / r->levels[i].gb_s < x0 ? peak / r->levels[i].gb_s : x0;
-    x0 /= BESIDE;
-    x1 = x1 * BESIDE > x0 * LEAST_RANGE ? x1 * BESIDE : x0 * LEAST_RANGE;
-    for (size_t i = 0; i < READ_LEVELS; i++)
-        y0 = x0 * r->levels[i].gb_s < y0 ? x0 * r->levels[i].gb_s : y0;
-    y1 = peak > y1 ? peak : peak > 0 ? y1 : ABOVE * y1;
-    r->start = x0;
-    r->chart.x =
-        (struct chart_axis){ "operations per byte", true, x0 * sqrt(sqrt(x0 / x1)) / 2, x1 };
-    r->chart.y = (struct chart_axis){ "speed, GOP/s", true, y0 / BESIDE, y1 * BESIDE };
+    for (size_t i = 0; r->top > 0 && i < READ_LEVELS; i++)
+        if (r->top / r->levels[i].gb_s < x0)
+            x0 = r->top / r->levels[i].gb_s;
+    r->start = x0 / BESIDE;
+    r->end = x1 * BESIDE > r->start * LEAST_RANGE ? x1 * BESIDE : r->start * LEAST_RANGE;
+    r->top = r->top > 0 ? r->top : ABOVE * y1;
 }
 
-/* Add the line of a roof; label_first: the label stands left of it. */
+/* Add the line of a roof. */
 static void roofline_roof(struct roofline *r, double x0, double y0, double x1, double y1,
                           size_t style, bool level)
 {
     size_t i = r->nseries;
     r->roofs[i][0] = (struct chart_point){ .x = x0, .y = y0 };
     r->roofs[i][1] = (struct chart_point){ .x = x1, .y = y1 };
-    r->series[r->nseries++] = (struct chart_series){ .label = r->labels[i],
-                                                     .label_first = level,
+    r->series[r->nseries++] = (struct chart_series){ .label = level ? NULL : r->labels[i],
                                                      .points = r->roofs[i],
                                                      .n = 2,
                                                      .style = style,
@@ -131,20 +100,20 @@ static void roofline_roof(struct roofline *r, double x0, double y0, double x1, d
                                                      .dashed = !level };
 }
 
-/* Add the roof of each level: it rises until it meets the highest peak or the edge. */
+/* Add the roof of each level, which rises until it meets the highest peak or the right end, and
+ * name them in the note. */
 static void roofline_levels(struct roofline *r)
 {
-    double top = 0;
-    for (size_t i = 0; i < r->n; i++)
-        top = r->points[i].peak > top ? r->points[i].peak : top;
-    top = top > 0 ? top : r->chart.y.high;
+    int used = snprintf(r->note, NOTE, "One thread. Solid, from the left: ");
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &r->levels[i];
-        double end = top / l->gb_s < r->chart.x.high ? top / l->gb_s : r->chart.x.high;
-        snprintf(r->labels[r->nseries], LINE, "%s %.3g GB/s", l->name, l->gb_s);
-        if (l->gb_s > 0 && end > r->start)
+        double end = r->top / l->gb_s < r->end ? r->top / l->gb_s : r->end;
+        if (l->gb_s > 0 && end > r->start) {
             roofline_roof(r, r->start, r->start * l->gb_s, end, end * l->gb_s, LEVEL_STYLE, true);
+            used += snprintf(r->note + used, NOTE - (size_t)used, "%s %.3g, ", l->name, l->gb_s);
+        }
     }
+    snprintf(r->note + used - 2, NOTE - (size_t)used + 2, " GB/s. Dashed: a set's peak.");
 }
 
 /* Add the roof of a peak, or the set's name to a peak that another one has, too. */
@@ -167,7 +136,7 @@ static void roofline_peak(struct roofline *r, const struct bench_point *p, size_
     double x = p->peak / read > r->start ? p->peak / read : r->start;
     r->peaks[r->npeaks++] = p->peak;
     snprintf(r->labels[r->nseries], LINE, "peak %.3g: %s", p->peak, p->isa);
-    roofline_roof(r, x, p->peak, r->chart.x.high, p->peak, style, false);
+    roofline_roof(r, x, p->peak, r->end, p->peak, style, false);
 }
 
 /* Add the points of a set as a series; *used counts the points of all sets. */
@@ -175,7 +144,7 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
 {
     struct chart_series *s = &r->series[r->nseries];
     *s = (struct chart_series){
-        .label = isa, .points = &r->at[*used], .style = style, .points_shown = true
+        .label = isa, .points = &r->at[*used], .style = style, .marks = true
     };
     for (size_t i = 0; i < r->n; i++) {
         const struct bench_point *p = &r->points[i];
@@ -183,47 +152,21 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
             continue;
         size_t k = (*used)++;
         double share = roofline_share(p);
-        roofline_name(r->names[k], NAME - 1, p->shape);
-        if (share > 1)
-            strncat(r->names[k], "?", 2);
-        char of[ROOF_TEXT];
-        roofline_of(of, share);
-        snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, %s%s", p->op, p->isa,
-                 p->shape, roofline_y(p), p->level->name, of, share > 1 ? "" : " of its roof");
-        r->at[k] = (struct chart_point){
-            .x = roofline_x(p), .y = roofline_y(p), .note = r->notes[k], .name = r->names[k]
-        };
+        int n = snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, ", p->op, p->isa,
+                         p->shape, roofline_y(p), p->level->name);
+        if (n > 0 && n < LINE)
+            snprintf(r->notes[k] + n, LINE - (size_t)n,
+                     share > 1 ? "above its roof" : "%.0f %% of its roof", 100 * share);
+        r->above += share > 1;
+        r->at[k] = (struct chart_point){ roofline_x(p), roofline_y(p), 0, 0, r->notes[k] };
         s->n++;
     }
     r->nseries += s->n > 0;
 }
 
-/* Write a line of the key for each shape: where its data lie, and how near to its roof the set
- * comes that is nearest. */
-static void roofline_keys(struct roofline *r)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        const struct bench_point *p = &r->points[i], *best = p;
-        bool known = false;
-        for (size_t k = 0; k < i; k++)
-            known = known || !strcmp(r->points[k].shape, p->shape);
-        for (size_t k = i; k < r->n; k++)
-            if (!strcmp(r->points[k].shape, p->shape) &&
-                roofline_share(&r->points[k]) > roofline_share(best))
-                best = &r->points[k];
-        if (known || r->chart.nkey == SHAPES)
-            continue;
-        char of[ROOF_TEXT];
-        roofline_of(of, roofline_share(best));
-        snprintf(r->keys[r->chart.nkey], LINE, "%s: %s, %s %s", p->shape, p->level->name, best->isa,
-                 of);
-        r->key[r->chart.nkey] = r->keys[r->chart.nkey];
-        r->chart.nkey++;
-    }
-    r->chart.key = r->key;
-}
-
-/* Write the title, which names the fastest call, and the note. */
+/* Write the title, which names the fastest call, and in the note how many points are above their
+ * roof: nothing is faster than its limit, so a roof below a point was measured too low, as on a
+ * machine that was busy at that time. */
 static void roofline_title(struct roofline *r)
 {
     const struct bench_point *best = r->points;
@@ -235,11 +178,14 @@ static void roofline_title(struct roofline *r)
     if (of_peak > 0 && of_peak <= 1 && used > 0 && used < LINE)
         snprintf(r->title + used, LINE - (size_t)used, ", %.0f %% of its instructions' peak",
                  100 * of_peak);
-    snprintf(r->note, LINE,
-             "One thread. Solid: a level's speed. Dashed: a set's peak. Below: the best share. "
-             "?: above its roof, measured too low.");
+    size_t noted = strlen(r->note);
+    if (r->above)
+        snprintf(r->note + noted, NOTE - noted,
+                 " %zu above their roof, which was measured too low.", r->above);
     r->chart.title = r->title;
     r->chart.note = r->note;
+    r->chart.x = (struct chart_axis){ "operations per byte", true };
+    r->chart.y = (struct chart_axis){ "speed, GOP/s", true };
 }
 
 /* Make the chart of r->points. */
@@ -247,17 +193,15 @@ static int roofline_open(struct roofline *r, const char *sets[SETS], size_t *nse
 {
     size_t used = 0;
     r->at = calloc(r->n, sizeof(*r->at));
-    r->names = calloc(r->n, sizeof(*r->names));
     r->notes = calloc(r->n, sizeof(*r->notes));
-    if (!r->at || !r->names || !r->notes)
+    if (!r->at || !r->notes)
         return err_set(err, ERR_NOMEM, "bench: out of memory");
-    roofline_axes(r);
+    roofline_ends(r);
     roofline_levels(r);
     for (size_t i = 0; i < r->n; i++)
         roofline_peak(r, &r->points[i], roofline_set(sets, nsets, r->points[i].isa));
     for (size_t i = 0; i < *nsets; i++)
         roofline_points(r, sets[i], i, &used);
-    roofline_keys(r);
     roofline_title(r);
     r->chart.series = r->series;
     r->chart.n = r->nseries;
@@ -285,7 +229,6 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n,
         rc = charts_write(path, charts, count, err);
     for (size_t i = 0; i < count; i++) {
         free(r[i].at);
-        free(r[i].names);
         free(r[i].notes);
     }
     free(charts);

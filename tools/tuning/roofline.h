@@ -6,8 +6,8 @@
 #include "tools/bench/read_probe.h"
 
 /* Write the rooflines of these points as SVG: a chart for each operation, whose points follow each
- * other, with the roofs of all levels and of each set's peak. A point above its roof is marked and
- * has no share of it, because the roof was measured too low. ERR_IO, ERR_NOMEM; ERR_ARG: no
+ * other, with the roofs of all levels and of each set's peak. The note counts points
+ * above their roof, which have no share of it, because it was measured too low. ERR_IO, ERR_NOMEM; ERR_ARG: no
  * point. */
 int roofline_plot(const char *path, const struct bench_point *points, size_t n,
                   const struct read_level levels[READ_LEVELS], struct err *err);
@@ -15,8 +15,5 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n,
 /* Return the speed of a point as a share of its roof, which is the lower one of two: its level's
  * and its set's peak. */
 double roofline_share(const struct bench_point *p);
-
-/* Write the short name of a shape: "gate 8" for "gate 4864x896, 8 tokens". */
-void roofline_name(char *out, size_t size, const char *shape);
 
 #endif
