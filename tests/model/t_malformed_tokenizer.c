@@ -101,6 +101,8 @@ static const struct kind jsons[] = {
     { "id below 0", "vocab", PIECES ",\"zz\":-1", "" },
     { "id of 2^40", "vocab", PIECES ",\"zz\":1099511627776", "" },
     { "id twice", "vocab", PIECES ",\"zz\":257", "257" },
+    { "piece of half a character", "vocab", PIECES ",\"\\ud800\":259", "expected a JSON object" },
+    { "piece with the end of a line", "vocab", PIECES ",\"a\nb\":259", "line" },
     { "piece of a blank", "vocab", PIECES ",\"z z\":259", "" },
     { "piece of Chinese", "vocab", PIECES ",\"\xe4\xbd\xa0\":259", "" },
     { "piece of nothing", "vocab", PIECES ",\"\":259", "" },
@@ -111,15 +113,19 @@ static const struct kind jsons[] = {
     { "merge of nothing", "merges", "[\"\"]", "merge" },
     { "merge of a blank", "merges", "[\" \"]", "merge" },
     { "merge of three pieces", "merges", "[\"a b c\"]", "merge" },
+    { "merge as three in a list", "merges", "[[\"a\",\"b\",\"c\"]]", "merge" },
     { "merge as one in a list", "merges", "[[\"ab\"]]", "merge" },
     { "merge as numbers in a list", "merges", "[[1,2]]", "merge" },
     { "merge of an unknown piece", "merges", "[\"a zz\"]", "merge" },
     { "merge into an unknown piece", "merges", "[\"c a\"]", "merge" },
     { "added token without an id", "added", "[{\"content\":\"<x>\"}]", "added token" },
+    { "added token with a text as id", "added", "[{\"id\":\"x\",\"content\":\"y\"}]",
+      "added token" },
     { "added token without a text", "added", "[{\"id\":258}]", "added token" },
     { "added token of nothing", "added", "[{\"id\":258,\"content\":\"\"}]", "" },
     { "added token as text", "added", "[\"<x>\"]", "added token" },
     { "added token at -1", "added", "[{\"id\":-1,\"content\":\"<x>\"}]", "" },
+    { "added token at 99999999", "added", "[{\"id\":99999999,\"content\":\"<x>\"}]", "id" },
     { "added token at 2^50", "added", "[{\"id\":1125899906842624,\"content\":\"<x>\"}]", "" },
 };
 
@@ -133,6 +139,9 @@ static const struct kind vocabs[] = {
     { "no merges.txt", "merges.txt", NULL, "merges.txt" },
     { "merges.txt of one word", "merges.txt", "#version: 0.2\nab\n", "merge" },
     { "merges.txt of unknown pieces", "merges.txt", "x yz\n", "merge" },
+    { "merges.txt of three words", "merges.txt", "a b c\n", "merge" },
+    { "merges.txt with a blank in front", "merges.txt", " e\n", "merge" },
+    { "merges.txt with a blank behind", "merges.txt", "h \n", "merge" },
     { "merges.txt with a comment", "merges.txt", "a b\n# comment\n", "merge" },
     { "merges.txt with carriage returns", "merges.txt", "a b\r\nab c\r\n", "merge" },
     { "merges.txt with a zero byte", "merges.txt", "a \x01\n", "merge" },
@@ -263,7 +272,7 @@ int main(void)
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
     EACH(ggufs, write_gguf, gguf);
-    malformed_count(71);
+    malformed_count(79);
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
         CHECK(unlink(in_folder(files[i])) == 0);
     CHECK(rmdir(folder) == 0);

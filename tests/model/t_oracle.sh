@@ -1,14 +1,8 @@
 #!/bin/sh
 # Random models of odd shapes match a float64 reference in numpy: logits and both taps.
+. tests/support/shell.sh
+. tests/support/oracle.sh
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-ORACLE=${MIZZLE_ORACLE:-../shared/oracle}
-PYTHON=${PYTHON:-/usr/bin/python3}
-[ -e "$ORACLE/qwen2_np.py" ] || { echo "SKIP: no oracle at $ORACLE"; exit 77; }
-"$PYTHON" -c 'import numpy' 2>/dev/null || { echo "SKIP: no numpy for $PYTHON"; exit 77; }
-export PYTHONDONTWRITEBYTECODE=1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 ids=$(awk 'BEGIN { for (i = 0; i < 90; i++) printf "%s%d", i ? "," : "", (i * 37 + 5) % 199 }')
 
 check_folder() { # name, tap: compare the folder with the reference

@@ -3,21 +3,17 @@
 # dequantised weights: the logits of a text differ by what rounding activations to int8 costs, and
 # no more, and so does the perplexity of 2,000 tokens. The reference's perplexity is written down
 # here, since it takes numpy minutes (gguf_oracle.py ... ppl computes it again).
+. tests/support/shell.sh
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-ORACLE=${MIZZLE_ORACLE:-../shared/oracle}
-PYTHON=${PYTHON:-/usr/bin/python3}
 model=${MIZZLE_MODELS:-$HOME/.cache/mizzle}/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
-data=${MIZZLE_TESTDATA:-../shared/data}/gsm8k/test.json
-case ${RUN:-}$MIZZLE in
-*qemu* | *asan* | *tsan*) echo "SKIP: emulators and sanitizers slow a real model down by ten" && exit 77 ;;
+problems=$data/gsm8k/test.json
+case $MIZZLE in
+*asan* | *tsan*) skip "sanitizers slow a real model down by ten" ;;
 esac
-[ -r "$model" ] || { echo "SKIP: no $model"; exit 77; }
-[ -r "$data" ] || { echo "SKIP: no $data"; exit 77; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+[ -r "$model" ] || skip "no $model"
+[ -r "$problems" ] || skip "no $problems"
 
-"$MIZZLE" tokenize -m "$model" <"$data" >"$dir/all"
+"$MIZZLE" tokenize -m "$model" <"$problems" >"$dir/all"
 cut -d' ' -f1-2000 "$dir/all" >"$dir/ids"
 "$MIZZLE" tokenize -m "$model" --decode <"$dir/ids" >"$dir/text"
 for kv in f32 f16; do
@@ -28,9 +24,7 @@ for kv in f32 f16; do
             $2 != 1999 || off > 0.01 || off < -0.01 { print "expected 1,999 tokens, and at most 1 % beside it"; exit 1 }'
 done
 
-[ -e "$ORACLE/qwen2_np.py" ] || { echo "SKIP: no oracle at $ORACLE"; exit 77; }
-"$PYTHON" -c 'import numpy' 2>/dev/null || { echo "SKIP: no numpy for $PYTHON"; exit 77; }
-export PYTHONDONTWRITEBYTECODE=1
+. tests/support/oracle.sh
 ids=$(cut -d' ' -f1-48 "$dir/ids" | tr ' ' ,)
 "$MIZZLE" logits -m "$model" --ids "$ids" -o "$dir/logits" 2>/dev/null
 "$PYTHON" tests/model/gguf_oracle.py "$ORACLE" "$model" logits "$ids" "$dir/logits" >"$dir/said"

@@ -1,27 +1,12 @@
 #!/bin/sh
 # The library as other programs see it: which files are installed, which names it exports, the C and
 # Python programs of router/LIBRARY.md, a program in C++ and one that is linked statically.
-dir=$(mktemp -d) || exit 1
-. tests/support/server.sh
-fail() {
-    echo "t_embed: $*" >&2
-    tail -n 20 "$dir/log" >&2
-    exit 1
-}
+. tests/support/demo_pair.sh
 case ${BUILD:-build} in
 build/*-release) ;;
-*)
-    echo "SKIP: the library is tested with the release build"
-    exit 77
-    ;;
+*) skip "the library is tested with the release build" ;;
 esac
-edge=weights/milli/edge-0.5.gguf
-if [ ! -e $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
 CC=${CC:-cc} CXX=${CXX:-g++}
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY
 D=$dir/root
 make install DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make install"
 
@@ -38,10 +23,7 @@ sed -n 's/^MIZZLE_API .*[ *]\(mizzle_[a-z_]*\)(.*/\1/p' router/mizzle.h | sort >
 nm -D --defined-only "$D/usr/lib/libmizzle.so" | sed 's/.* //' | sort >"$dir/exported"
 cmp -s "$dir/declared" "$dir/exported" || fail "header and library differ"
 
-if ! command -v pkg-config >/dev/null; then
-    echo "SKIP: no pkg-config (sh tools/setup.sh dev)"
-    exit 77
-fi
+command -v pkg-config >/dev/null || skip "no pkg-config (sh tools/setup.sh dev)"
 config() {
     PKG_CONFIG_SYSROOT_DIR=$D PKG_CONFIG_PATH=$D/usr/lib/pkgconfig pkg-config "$@" mizzle
 }
@@ -92,8 +74,8 @@ serves=$D/usr/bin/mizzle
 start_cloud
 prompt='The gusutize is'
 want=' a[ bell].'
-# same NAME COMMAND...: the program must write the routed answer, and nothing to stderr.
-same() {
+# writes NAME COMMAND...: the program must write the routed answer, and nothing to stderr.
+writes() {
     name=$1
     shift
     LD_LIBRARY_PATH=$D/usr/lib "$@" $edge "$url" "$prompt" >"$dir/out" 2>"$dir/log" ||
@@ -101,8 +83,8 @@ same() {
     [ "$(cat "$dir/out")" = "$want" ] || fail "$name: $(cat "$dir/out"), not $want"
     [ ! -s "$dir/log" ] || fail "$name: writes to stderr"
 }
-same C "$dir/app"
-LD_LIBRARY_PATH='' same "C, static" "$dir/app-static"
+writes C "$dir/app"
+LD_LIBRARY_PATH='' writes "C, static" "$dir/app-static"
 [ "$(LD_LIBRARY_PATH=$D/usr/lib "$dir/app" none.gguf "$url" x 2>&1)" = \
     "none.gguf: No such file or directory" ] || fail "a missing file is not named"
 "$D/usr/bin/mizzle" run -m $edge --cloud-url "$url" -p "$prompt" -q --plain >"$dir/out" 2>"$dir/log"
@@ -111,10 +93,10 @@ if command -v "$CXX" >/dev/null; then
     # shellcheck disable=SC2046
     $CXX -Wall -Wextra -pedantic -Werror "$dir/app.cc" -o "$dir/app-cc" $(config --cflags --libs) \
         >"$dir/log" 2>&1 || fail "C++"
-    same C++ "$dir/app-cc"
+    writes C++ "$dir/app-cc"
     # In a locale with a decimal comma, thresholds and JSON still have decimal points.
     if sh tests/router/comma_locale.sh "$dir"; then
-        LOCPATH=$dir LC_ALL=comma same "C++ in a locale with a comma" "$dir/app-cc"
+        LOCPATH=$dir LC_ALL=comma writes "C++ in a locale with a comma" "$dir/app-cc"
     else
         echo "SKIP: localedef makes no locale, one with a decimal comma was not tested"
     fi
@@ -122,7 +104,7 @@ else
     echo "SKIP: no $CXX, C++ was not tested"
 fi
 if command -v python3 >/dev/null; then
-    same Python python3 "$dir/app.py"
+    writes Python python3 "$dir/app.py"
 else
     echo "SKIP: no python3, README's Python was not tested"
 fi

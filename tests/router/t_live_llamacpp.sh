@@ -2,36 +2,11 @@
 # A real llama.cpp server ($LLAMA_SERVER, the binary) as the cloud: token for token the text of
 # `mizzle cloud` with the same file. Two pairs: stories260K in f32, with itself in q4_0 as the small
 # model, and the demo pair.
-MIZZLE=${MIZZLE:-build/mizzle}
-data=${MIZZLE_TESTDATA:-../shared/data}/weights
-if [ ! -x "${LLAMA_SERVER:-}" ]; then
-    echo "SKIP: LLAMA_SERVER names no llama-server"
-    exit 77
-fi
-dir=$(mktemp -d) || exit 1
-servers=
-cleanup() {
-    # shellcheck disable=SC2086
-    [ -z "$servers" ] || kill -9 $servers 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY
-fail() {
-    echo "t_live_llamacpp: $*" >&2
-    tail -n 5 "$dir/err" "$dir"/*.log >&2
-    exit 1
-}
+. tests/support/shell.sh
+[ -x "${LLAMA_SERVER:-}" ] || skip "LLAMA_SERVER names no llama-server"
 # started NAME PATTERN: waits for the line with the address; sets url.
 started() {
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/.*listening on \(http:[^ ]*\).*/\1/p' "$dir/$1.log")
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "$1 is not ready in time"
-        sleep 0.1
-    done
+    wait_for "url=\$(sed -n 's/.*listening on \\(http:[^ ]*\\).*/\\1/p' '$dir/$1.log') && [ \"\$url\" ]"
 }
 # serve MODEL: both servers; sets theirs, ours.
 serve() {
@@ -77,10 +52,10 @@ told() {
 port=$((20000 + $$ % 20000)) # llama-server takes no 0
 
 tokens=0 cloud=0
-if [ -e "$data/stories260K/tok512.bin" ]; then
+if [ -e "$data/weights/stories260K/tok512.bin" ]; then
     mkdir "$dir/stories"
     cp "$data"/stories260K_qwen2/* "$dir/stories/"
-    od -An -v -tu1 "$data/stories260K/tok512.bin" |
+    od -An -v -tu1 "$data/weights/stories260K/tok512.bin" |
         LC_ALL=C awk -v dir="$dir/stories" -f tests/support/stories_vocab.awk
     for type in f32 q4_0; do
         "$MIZZLE" convert "$dir/stories" "$dir/$type.gguf" --type $type >"$dir/err" 2>&1 ||

@@ -4,15 +4,15 @@
 # shellcheck disable=SC2034
 case ${BUILD:-build/x-release} in
 *-release) ;;
-*) echo "SKIP: a page is the same in every build" && exit 77 ;;
+*) skip "a page is the same in every build" ;;
 esac
 # The headless shell does without a browser's windows and needs a third of the processor time.
 chromium=
 for name in chromium-headless-shell chromium chromium-browser google-chrome; do
     chromium=$(command -v $name) && break
 done
-[ -n "$chromium" ] || { echo "SKIP: no chromium (sh tools/setup.sh dev)" && exit 77; }
-command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
+[ -n "$chromium" ] || skip "no chromium (sh tools/setup.sh dev)"
+command -v node >/dev/null || skip "no node"
 modules=build/npm-page/node_modules
 sh tests/npm.sh npm-page playwright-core@1.65.1 axe-core@4.14.1 ||
-    { echo "SKIP: npm cannot install playwright-core and axe-core" && exit 77; }
+    skip "npm cannot install playwright-core and axe-core"

@@ -1,20 +1,6 @@
 #!/bin/sh
 # The program itself: the overview, the help of every command, unknown names, the manual page.
-MIZZLE=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_cli: $*" >&2
-    exit 1
-}
-# expect STATUS ARGS: run mizzle, which must end with this status; keep its output in $dir.
-expect() {
-    want=$1
-    shift
-    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    status=$?
-    [ $status -eq "$want" ] || fail "mizzle $*: status $status, not $want: $(cat "$dir/err")"
-}
+. tests/support/shell.sh
 
 expect 2
 [ ! -s "$dir/out" ] && grep -q 'Usage: mizzle COMMAND' "$dir/err" || fail "no arguments"
@@ -25,12 +11,12 @@ commands=$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$dir/out")
 expect 0 --version
 grep -Eqx 'mizzle [0-9]+\.[0-9]+\.[0-9]+' "$dir/out" || fail "--version"
 expect 2 evla
-grep -q 'did you mean eval' "$dir/err" || fail "no nearest name: $(cat "$dir/err")"
+says 'did you mean eval'
 expect 2 "$(printf 'a\033[31m')"
 LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
 expect 2 help evla
 expect 2 router colect -o x
-grep -q 'did you mean router collect' "$dir/err" || fail "no nearest name: $(cat "$dir/err")"
+says 'did you mean router collect'
 expect 2 help router nope
 
 expect 0 --help
@@ -41,38 +27,34 @@ info="info weights/milli/edge-0.5.gguf"
 if [ -e "${info#* }" ]; then
     # shellcheck disable=SC2086
     for line in "$info -c 0" "info -c 0" "info -c 9" "$info --ops" "$info -c 1025"; do
-        expect 2 $line
-        [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$line: not one line"
+        refused 2 $line
     done
-    grep -q -e '--context: expected at most 1024, the context' "$dir/err" || fail "info -c 1025"
+    says '--context: expected at most 1024, the context'
     # 0 is not a context, and no command takes more than 64 threads.
     for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl'; do
         # shellcheck disable=SC2086
         expect 2 $line -c 0
-        grep -q -e '--context: expected .*1.*, found 0' "$dir/err" || fail "$line -c 0: $(cat "$dir/err")"
+        says '--context: expected .*1.*, found 0'
     done
     for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --all --out $dir/trained" \
         "convert ${info#* } $dir/x --type q8_0"; do
         # shellcheck disable=SC2086
         expect 2 $line -t 65
-        grep -q -e ' --threads: expected at most 64, found 65$' "$dir/err" || fail "$line -t 65: $(cat "$dir/err")"
+        says ' --threads: expected at most 64, found 65$'
     done
     [ ! -e "$dir/trained" ] || fail "pretrain -t 65: made its folder first"
     for policy in never always; do
         expect 2 run -p x --policy $policy --cloud-url foo
-        grep -q -e ': --cloud-url: expected http:// or https://, found foo$' "$dir/err" ||
-            fail "a URL without http: $(cat "$dir/err")"
+        says ': --cloud-url: expected http:// or https://, found foo$'
     done
     expect 2 run -p x --cloud off --cloud-url foo
 fi
 mkdir "$dir/folder"
 printf '\002\0\0\0\0\0\0\0{}' >"$dir/folder/part.safetensors"
 expect 3 run -p x -m "$dir/folder/part.safetensors"
-grep -q "part.safetensors: one part of a folder; name the folder $dir/folder\$" "$dir/err" ||
-    fail "a part: $(cat "$dir/err")"
+says "part.safetensors: one part of a folder; name the folder $dir/folder\$"
 expect 3 run -p x -m "$dir/folder"
-grep -q "$dir/folder: no model here: expected config.json or a .gguf file\$" "$dir/err" ||
-    fail "a folder without a model: $(cat "$dir/err")"
+says "$dir/folder: no model here: expected config.json or a .gguf file\$"
 
 "$MIZZLE" man >"$dir/mizzle.1" || fail man
 # Commands of two words are named by the help of the first one.
@@ -88,7 +70,7 @@ while read -r c; do
     set -- $c
     expect 0 "$@" --help
     [ ! -s "$dir/err" ] || fail "$c --help writes to stderr"
-    grep -q "^Usage: mizzle $c " "$dir/out" || fail "$c --help has no usage"
+    shows "^Usage: mizzle $c "
     awk -v c="$c" 'length > 80 { print c ": " $0; bad = 1 } END { exit bad }' "$dir/out" ||
         fail "lines of more than 80 columns"
     cp "$dir/out" "$dir/help"
@@ -106,7 +88,7 @@ while read -r c; do
     esac
     grep -q -e '^  -h, --help' "$dir/help" || fail "$c: no help of all options"
     expect 2 "$@" --no-such-option
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$c: more than one line for an unknown option"
+    one_line
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done <"$dir/commands"
 if command -v groff >/dev/null; then

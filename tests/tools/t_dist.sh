@@ -2,21 +2,13 @@
 # make dist: the tarball has the program's version and every file of the commit, and its own tree
 # compiles and keeps the rules of the house. DIST_MAKE="CC=clang" also runs `make test` in it with
 # these arguments, which takes as long as here.
-mizzle=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_dist: $*" >&2
-    cat "$dir/log" >&2
-    exit 1
-}
+. tests/support/shell.sh
 in_tree() { (cd "$dir/mizzle-$version" && "$@") >"$dir/log" 2>&1; }
-version=$("$mizzle" --version | sed 's/^mizzle //')
+version=$("$MIZZLE" --version | sed 's/^mizzle //')
 if ! git rev-parse HEAD >/dev/null 2>&1; then
     make dist >"$dir/log" 2>&1 && fail "a tarball of what is no repository"
     grep -q '^dist: this folder is not a git repository$' "$dir/log" || fail "no reason"
-    echo "SKIP: make dist needs git"
-    exit 77
+    skip "make dist needs git"
 fi
 make dist >"$dir/log" 2>&1 || fail "make dist"
 grep -qx "the tarball is build/mizzle-$version.tar.gz" "$dir/log" || fail "another version than $version"
@@ -34,7 +26,7 @@ in_tree make -n BUILD=build/other test || fail "make test in the unpacked tree"
 in_tree make BUILD=build/other build/other/page_assets.o build/other/router/mizzle.o ||
     fail "the page and the library's head in the unpacked tree"
 in_tree make dist && fail "a tarball of a tarball"
-data=$(cd "${MIZZLE_TESTDATA:-../shared/data}" 2>/dev/null && pwd)
+data=$(cd "$data" 2>/dev/null && pwd)
 # shellcheck disable=SC2086
 [ -z "${DIST_MAKE:-}" ] || in_tree make $DIST_MAKE MIZZLE_TESTDATA="$data" test ||
     fail "make $DIST_MAKE test in the unpacked tree"

@@ -1,19 +1,10 @@
 #!/bin/sh
 # make install and uninstall in a temporary folder; the installed program finds the demo pair. Also
 # tests which builds become build/mizzle.
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_install: $*" >&2
-    cat "$dir/log" >&2
-    exit 1
-}
+. tests/support/shell.sh
 case ${BUILD:-build} in
 build/*-release) ;;
-*)
-    echo "SKIP: make install and build/mizzle are tried with the release build"
-    exit 77
-    ;;
+*) skip "make install and build/mizzle are tried with the release build" ;;
 esac
 unset MIZZLE_DEMO
 links() { make -n "$@" all 2>"$dir/log" | grep -q 'ln -sfn .* build/mizzle'; }

@@ -6,35 +6,29 @@ case $BUILD in
 /*) ;;
 *) BUILD=$(pwd)/$BUILD ;;
 esac
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+. tests/support/shell.sh
 root=$(pwd)
-fail() {
-    echo "t_new_set: $*" >&2
-    cat "$dir/log" >&2
-    exit 1
-}
 mkdir "$dir/tree" && cp -R Makefile README.md LICENSE kernels weights model net router tools tests "$dir/tree" &&
     cd "$dir/tree" || exit 1
-same() { diff -r "$root/kernels" kernels >"$dir/log" && cmp "$root/Makefile" Makefile >"$dir/log"; }
+untouched() { diff -r "$root/kernels" kernels >"$dir/log" && cmp "$root/Makefile" Makefile >"$dir/log"; }
 new_set() { sh tools/new_set.sh "$@" >"$dir/log" 2>&1; }
-refused() { # WORDS ARGUMENTS...: one line that has these words, and nothing changes
+refuses() { # WORDS ARGUMENTS...: one line that has these words, and nothing changes
     words=$1
     shift
     new_set "$@" && fail "$*: accepted"
     [ "$(wc -l <"$dir/log")" -eq 1 ] && grep -qF -- "$words" "$dir/log" || fail "$*: not \"$words\""
-    same || fail "$*: something has changed"
+    untouched || fail "$*: something has changed"
 }
 for name in '' Mine 'a b' ../x 1st x_blocks aaaaaaaaaaaaaaaaaaaaaaaaa 'x;y' é; do
-    refused "expected a name" "$name"
+    refuses "expected a name" "$name"
 done
-refused "usage" mine too
-refused "usage"
+refuses "usage" mine too
+refuses "usage"
 for name in avx2 neon scalar sets product; do
-    refused "'$name' is taken" $name
+    refuses "'$name' is taken" $name
 done
-refused "no set that this script has begun is called 'avx2'" --remove avx2
-refused "no set that this script has begun is called 'mine'" --remove mine
+refuses "no set that this script has begun is called 'avx2'" --remove avx2
+refuses "no set that this script has begun is called 'mine'" --remove mine
 
 # What another compiler would say of itself is enough.
 for arch in x86_64 aarch64; do
@@ -52,7 +46,7 @@ for arch in x86_64 aarch64; do
     grep -q work kernels/$wing/mine.c.removed && [ -e kernels/$wing/mine.c.removed.2 ] ||
         fail "a removed file is lost"
     rm kernels/$wing/mine.c.removed*
-    same || fail "--remove leaves traces for $arch"
+    untouched || fail "--remove leaves traces for $arch"
 done
 
 case $(cc -dumpmachine) in

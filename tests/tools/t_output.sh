@@ -1,79 +1,68 @@
 #!/bin/sh
 # Files that commands write are complete or absent, whatever happens: a full disk, a signal, an
 # input that another process truncates. Also tests the arguments of mizzle logits.
-set -u
-mizzle=${MIZZLE:-build/mizzle}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/out"
+. tests/support/shell.sh
+mkdir "$dir/made"
 
-fail() {
-    echo "t_output: $*" >&2
-    exit 1
+# writes STATUS ARGS: run mizzle, which must end with this status and leave nothing unfinished; if it
+# fails, it prints one line to stderr, besides notes on what is measured.
+writes() {
+    expect "$@"
+    [ "$want" -eq 0 ] || [ "$(grep -cv 'keys and values\|hardware counters' "$dir/err")" -eq 1 ] || fail "$*: not one line"
+    [ -z "$(find "$dir/made" -name '*.part')" ] || fail "$*: left a .part file"
 }
-
-# expect STATUS ARGS: run mizzle, which must end with this status and leave nothing unfinished; if
-# it fails, it prints one line to stderr.
-expect() {
-    want=$1
-    shift
-    timeout 120 "$mizzle" "$@" >"$tmp/stdout" 2>"$tmp/err" </dev/null
-    got=$?
-    [ $got -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$tmp/err")"
-    [ "$want" -eq 0 ] || [ "$(grep -cv 'keys and values\|hardware counters' "$tmp/err")" -eq 1 ] || fail "$*: $(cat "$tmp/err")"
-    [ -z "$(find "$tmp/out" -name '*.part')" ] || fail "$*: left a .part file"
-}
+before='timeout 120'
 
 # Missing ids are wrong usage. The type of keys and values is reported; --kv changes it and the
 # bits.
-: >"$tmp/empty"
-for ids in "" --ids= "--ids-file /dev/null" "--ids-file $tmp/empty"; do
+: >"$dir/empty"
+for ids in "" --ids= "--ids-file /dev/null" "--ids-file $dir/empty"; do
     # shellcheck disable=SC2086
-    expect 2 logits $ids -o "$tmp/out/x"
-    [ ! -e "$tmp/out/x" ] || fail "logits $ids: wrote a file"
+    writes 2 logits $ids -o "$dir/made/x"
+    [ ! -e "$dir/made/x" ] || fail "logits $ids: wrote a file"
 done
-expect 0 logits --ids 1,2,3,4 -o "$tmp/out/f32"
-grep -q 'keys and values in f32' "$tmp/err" || fail "no type of keys and values: $(cat "$tmp/err")"
-expect 0 logits --ids 1,2,3,4 --kv f16 -o "$tmp/out/f16"
-grep -q 'keys and values in f16' "$tmp/err" || fail "no type of keys and values: $(cat "$tmp/err")"
-cmp -s "$tmp/out/f32" "$tmp/out/f16" && fail "--kv changes nothing"
-expect 0 logits --ids 1,2 -o /dev/null
-expect 3 logits --ids 1,2 -o "$tmp/out"
-cp "$tmp/out/f32" "$tmp/kept"
+writes 0 logits --ids 1,2,3,4 -o "$dir/made/f32"
+says 'keys and values in f32'
+writes 0 logits --ids 1,2,3,4 --kv f16 -o "$dir/made/f16"
+says 'keys and values in f16'
+cmp -s "$dir/made/f32" "$dir/made/f16" && fail "--kv changes nothing"
+writes 0 logits --ids 1,2 -o /dev/null
+writes 3 logits --ids 1,2 -o "$dir/made"
+cp "$dir/made/f32" "$dir/kept"
 
 # --top prints the ids of a text, and what may follow each of them; the ids give the same.
 text='A hilava is a kind of'
-expect 0 logits -p "$text" --top 3 -o "$tmp/out/top"
-cp "$tmp/stdout" "$tmp/top"
-ids=$(sed -n '1s/^ids: //p' "$tmp/top")
-[ "$ids" = "$("$mizzle" tokenize -p "$text" | tr -s ' \n' ',' | sed 's/,$//')" ] || fail "--top: ids: $ids"
-[ "$(wc -l <"$tmp/top")" -eq 10 ] || fail "--top: not ten lines"
-sed 1d "$tmp/top" | grep -qvE '^[0-9]+ ".*":( [01]\.[0-9]{6} [0-9]+ "[^"]*",?){3}$' && fail "--top: form"
-grep -q '^268 " is": 0.99[0-9]* 258 " a", ' "$tmp/top" || fail "--top: probability"
-expect 0 logits --ids "$ids" --top 3
-cmp -s "$tmp/stdout" "$tmp/top" || fail "--top: other results with --ids"
-expect 0 logits --ids "$ids" -o "$tmp/out/plain"
-cmp -s "$tmp/out/top" "$tmp/out/plain" || fail "--top changes what -o writes"
+writes 0 logits -p "$text" --top 3 -o "$dir/made/top"
+cp "$dir/out" "$dir/top"
+ids=$(sed -n '1s/^ids: //p' "$dir/top")
+[ "$ids" = "$("$MIZZLE" tokenize -p "$text" | tr -s ' \n' ',' | sed 's/,$//')" ] || fail "--top: ids: $ids"
+[ "$(wc -l <"$dir/top")" -eq 10 ] || fail "--top: not ten lines"
+sed 1d "$dir/top" | grep -qvE '^[0-9]+ ".*":( [01]\.[0-9]{6} [0-9]+ "[^"]*",?){3}$' && fail "--top: form"
+grep -q '^268 " is": 0.99[0-9]* 258 " a", ' "$dir/top" || fail "--top: probability"
+writes 0 logits --ids "$ids" --top 3
+cmp -s "$dir/out" "$dir/top" || fail "--top: other results with --ids"
+writes 0 logits --ids "$ids" -o "$dir/made/plain"
+cmp -s "$dir/made/top" "$dir/made/plain" || fail "--top changes what -o writes"
 for wrong in "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" "-p= --top 1"; do
     # shellcheck disable=SC2086
-    expect 2 logits $wrong
+    writes 2 logits $wrong
 done
 
 # A full disk (here a limit on the size of files) is an error, and the old file stays.
 (
     ulimit -f 2
-    expect 3 logits --ids 1,2,3,4,5,6 -o "$tmp/out/f32"
-    expect 3 logits --ids 1,2,3,4,5,6 -o "$tmp/out/new"
-    expect 3 bench kernels --only rmsnorm_f32 -r 1 --plot "$tmp/out/roof.svg"
+    writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/f32"
+    writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/new"
+    writes 3 bench kernels --only rmsnorm_f32 -r 1 --plot "$dir/made/roof.svg"
     exit 0
 ) || exit 1
-cmp -s "$tmp/out/f32" "$tmp/kept" || fail "a full disk spoilt the file that was there"
-[ ! -e "$tmp/out/new" ] && [ ! -e "$tmp/out/roof.svg" ] || fail "a full disk leaves a file"
+cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was there"
+[ ! -e "$dir/made/new" ] && [ ! -e "$dir/made/roof.svg" ] || fail "a full disk leaves a file"
 
 # Long tasks check before they start that the output can be written.
-expect 3 router train -o "$tmp/none/r.safetensors"
-expect 3 bench kernels --plot "$tmp/none/roof.svg"
-[ ! -s "$tmp/stdout" ] || fail "bench measures before it says that it cannot draw"
+writes 3 router train -o "$dir/none/r.safetensors"
+writes 3 bench kernels --plot "$dir/none/roof.svg"
+[ ! -s "$dir/out" ] || fail "bench measures before it says that it cannot draw"
 
 # A sparse file with one tensor of 8 GiB of zeros: 2048 x 1048576 values.
 big() {
@@ -84,22 +73,19 @@ big() {
         printf '\001\000\000\000\000\000\000\000t\002\000\000\000'
         printf '\000\000\020\000\000\000\000\000\000\010\000\000\000\000\000\000'
         printf '\000\000\000\000\000\000\000\000\000\000\000\000'
-    } >"$tmp/big.gguf"
-    truncate -s 8589934720 "$tmp/big.gguf" # 128 bytes of header
+    } >"$dir/big.gguf"
+    truncate -s 8589934720 "$dir/big.gguf" # 128 bytes of header
 }
 big
-"$mizzle" info "$tmp/big.gguf" >"$tmp/stdout" 2>&1 || {
-    echo "SKIP: no file of 8 GiB can be made here: $(cat "$tmp/stdout")"
-    exit 77
-}
+"$MIZZLE" info "$dir/big.gguf" >"$dir/out" 2>&1 || skip "no file of 8 GiB can be made here"
 
 # begin TYPE: start a conversion and wait until it writes; set pid.
 begin() {
-    "$mizzle" convert "$tmp/big.gguf" "$tmp/out/big.gguf" --type "$1" 2>"$tmp/err" &
+    "$MIZZLE" convert "$dir/big.gguf" "$dir/made/big.gguf" --type "$1" 2>"$dir/err" &
     pid=$!
     turns=0
-    until [ -n "$(find "$tmp/out" -name '*.part' -size +0)" ]; do
-        kill -0 $pid 2>/dev/null || fail "convert ended at once: $(cat "$tmp/err")"
+    until [ -n "$(find "$dir/made" -name '*.part' -size +0)" ]; do
+        kill -0 $pid 2>/dev/null || fail "convert ended at once"
         [ $((turns += 1)) -lt 2000 ] || fail "convert writes nothing"
         sleep 0.02
     done
@@ -108,8 +94,8 @@ begin() {
 ends() { # STATUS WHAT: the conversion must end with this status and leave no file
     wait $pid
     got=$?
-    [ $got -eq "$1" ] || fail "$2: status $got, expected $1: $(cat "$tmp/err")"
-    [ -z "$(find "$tmp/out" -name 'big*')" ] || fail "$2: $(ls "$tmp/out") stay"
+    [ $got -eq "$1" ] || fail "$2: status $got, expected $1"
+    [ -z "$(find "$dir/made" -name 'big*')" ] || fail "$2: $(ls "$dir/made") stay"
 }
 
 for type in f32 f16; do
@@ -124,15 +110,15 @@ begin f16
 kill -TERM $pid
 kill -TERM $pid 2>/dev/null
 wait $pid
-[ -z "$(find "$tmp/out" -name 'big*')" ] || fail "a second SIGTERM leaves a file"
+[ -z "$(find "$dir/made" -name 'big*')" ] || fail "a second SIGTERM leaves a file"
 
 # A truncated input gives status 3 and one line that names it.
 for type in f32 f16; do
     begin $type
-    truncate -s 4096 "$tmp/big.gguf"
+    truncate -s 4096 "$dir/big.gguf"
     ends 3 "a file cut short"
-    [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q 'gguf: another process cut' "$tmp/err" ||
-        fail "a file cut short: $(cat "$tmp/err")"
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'gguf: another process cut' "$dir/err" ||
+        fail "a file cut short"
     big
 done
 
@@ -144,39 +130,39 @@ done
     printf '\003\000\000\000\000\000\000\000abc'
     seq -w 1 10000 | awk '{ printf "\026%c%c%c%c%c%c%cabc.a-key-number-%s%c", 0, 0, 0, 0, 0, 0, 0, $1, 4
                             printf "%c%c%cabcd", 0, 0, 0 }'
-} >"$tmp/keys.gguf"
-"$mizzle" info "$tmp/keys.gguf" >"$tmp/stdout" 2>"$tmp/err" || fail "many keys: $(cat "$tmp/err")"
-[ "$(grep -c a-key-number "$tmp/stdout")" -eq 10000 ] || fail "many keys: $(wc "$tmp/stdout")"
-mkfifo "$tmp/fifo"
-"$mizzle" info "$tmp/keys.gguf" >"$tmp/fifo" 2>"$tmp/err" &
+} >"$dir/keys.gguf"
+"$MIZZLE" info "$dir/keys.gguf" >"$dir/out" 2>"$dir/err" || fail "many keys"
+[ "$(grep -c a-key-number "$dir/out")" -eq 10000 ] || fail "many keys: $(wc "$dir/out")"
+mkfifo "$dir/fifo"
+"$MIZZLE" info "$dir/keys.gguf" >"$dir/fifo" 2>"$dir/err" &
 pid=$!
-exec 3<"$tmp/fifo"
+exec 3<"$dir/fifo"
 read -r line <&3
-truncate -s 4096 "$tmp/keys.gguf"
-cat <&3 >"$tmp/stdout"
+truncate -s 4096 "$dir/keys.gguf"
+cat <&3 >"$dir/out"
 exec 3<&-
 ends 3 "info of a file cut short"
-[ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q 'keys.gguf: another process cut' "$tmp/err" ||
-    fail "info of a file cut short ($line): $(cat "$tmp/err")"
+[ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'keys.gguf: another process cut' "$dir/err" ||
+    fail "info of a file cut short ($line)"
 
 # Whenever a model is cut: a result, or status 3 and one line.
 [ ! -e weights/milli/edge-0.5.gguf ] && exit 0
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    for command in "tokenize -p x" "info" "run -p x -n 1 --policy never" "logits --ids 1 -o $tmp/out/l"; do
-        rm -f "$tmp/cut.gguf"
-        cp weights/milli/edge-0.5.gguf "$tmp/cut.gguf"
+    for command in "tokenize -p x" "info" "run -p x -n 1 --policy never" "logits --ids 1 -o $dir/made/l"; do
+        rm -f "$dir/cut.gguf"
+        cp weights/milli/edge-0.5.gguf "$dir/cut.gguf"
         case $command in
-        info) set -- info "$tmp/cut.gguf" ;;
-        *) set -- $command -m "$tmp/cut.gguf" ;;
+        info) set -- info "$dir/cut.gguf" ;;
+        *) set -- $command -m "$dir/cut.gguf" ;;
         esac
-        "$mizzle" "$@" >"$tmp/stdout" 2>"$tmp/err" </dev/null &
+        "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null &
         pid=$!
         [ $((i % 4)) -eq 0 ] || sleep "0.00$((i % 4 * 2))"
-        truncate -s $((i * 4096)) "$tmp/cut.gguf"
+        truncate -s $((i * 4096)) "$dir/cut.gguf"
         wait $pid
         status=$?
-        [ $status -eq 0 ] || { [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ]; } ||
-            fail "$command, cut: status $status: $(cat "$tmp/err")"
+        [ $status -eq 0 ] || { [ $status -eq 3 ] && [ "$(wc -l <"$dir/err")" -eq 1 ]; } ||
+            fail "$command, cut: status $status"
     done
 done
 exit 0

@@ -1,36 +1,29 @@
 #!/bin/sh
 # tools/perf.sh: the recording is kept, kernels have their names, the system's time is left out; one
 # line where perf is missing or may not count.
-mizzle=$(realpath "${MIZZLE:-build/mizzle}")
+. tests/support/shell.sh
+mizzle=$(realpath "$MIZZLE")
 root=$(pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_perf: $*" >&2
-    tail -n 20 "$dir/out" "$dir/err" >&2
-    exit 1
-}
 mkdir "$dir/bin" "$dir/tree" && ln -s "$root/weights" "$dir/tree/weights" && cd "$dir/tree" || exit 1
 perf_sh() { sh "$root/tools/perf.sh" "$mizzle" >"$dir/out" 2>"$dir/err"; }
-refused() { # WORDS: one line on stderr has them
-    [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -qF -- "$1" "$dir/err" || fail "not one line: $1"
-}
 for tool in sh cat mkdir rm grep; do ln -s "$(command -v $tool)" "$dir/bin/$tool"; done
 (PATH=$dir/bin && perf_sh) && fail "runs without perf"
-refused "perf is not installed"
+one_line
+says "perf is not installed"
 printf '#!/bin/sh\necho "Permission denied" >&2\nexit 255\n' >"$dir/bin/perf"
 chmod +x "$dir/bin/perf"
 (PATH=$dir/bin:$PATH && perf_sh) && fail "runs without permission"
-refused "does not let perf count (kernel.perf_event_paranoid is "
+one_line
+says "does not let perf count (kernel.perf_event_paranoid is "
 # shellcheck disable=SC2016
 printf '#!/bin/sh\ncase "$*" in *" true") exit 0 ;; esac\nexit 255\n' >"$dir/bin/perf"
 (PATH=$dir/bin:$PATH && perf_sh)
 [ $? -eq 1 ] || fail "the status of a program that does not start"
-refused "$mizzle cannot be started, or perf cannot record it"
+one_line
+says "$mizzle cannot be started, or perf cannot record it"
 
 if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
-    echo "SKIP: perf is not installed, or may not count here"
-    exit 77
+    skip "perf is not installed, or may not count here"
 fi
 # Quick: no limits of the machine are measured first.
 export BENCH="route --isa scalar -t 1 -n 100 -L 0 -R 0 -W 0"

@@ -2,18 +2,11 @@
 # Saving calls and keeping text private, on the command line with the demo pair: --record and
 # --replay (without any network), --cloud-store, limits, prices, private spans.
 . tests/support/demo_pair.sh
-# says WORDS: stderr must contain the words.
-says() {
-    grep -q -e "$1" "$dir/err" || fail "stderr does not say: $1"
-}
 # tokens FILE: write the tokens with their sources and the number of calls to the file.
 tokens() {
     sed -n 's/,"edge_id".*//p' "$dir/out" >"$1"
     tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*,"failed":[0-9]*' >>"$1"
     [ "$(wc -l <"$1")" -gt 5 ] || fail "too few tokens"
-}
-one_line() {
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line"
 }
 ask="run --question 1 --policy always --json"
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # mizzle tokenize: ids and back, special tokens, refusals.
+. tests/support/shell.sh
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-data=${MIZZLE_TESTDATA:-../shared/data}/tokenizer/qwen2.5-0.5b-instruct
-[ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
+data=$data/tokenizer/qwen2.5-0.5b-instruct
+[ -d "$data" ] || skip "no $data"
 [ "$(printf 'Hello world\n' | "$MIZZLE" tokenize -m "$data")" = "9707 1879 198" ]
 [ "$(echo 9707 1879 | "$MIZZLE" tokenize -m "$data" --decode)" = "Hello world" ]
 [ "$("$MIZZLE" tokenize -m "$data" --special -p '<|im_end|>')" = 151645 ]

@@ -9,9 +9,10 @@
 #include "tests/support/malformed.h"
 #include "weights/weights.h"
 
-enum { ROOM = 1 << 16, HIDDEN = 16, FFN = 32, VOCAB = 24 };
+enum { ROOM = 1 << 16, HIDDEN = 16, FFN = 32, VOCAB = 24, HEAD = 4 };
 
 static char folder[64];
+static bool three; /* a Qwen3 is written */
 
 struct kind {
     const char *name;
@@ -30,9 +31,10 @@ static const char *in_folder(const char *file)
     return p;
 }
 
-static const char *const config[][2] = {
-    { "architectures", "[\"Qwen2ForCausalLM\"]" },
-    { "model_type", "\"qwen2\"" },
+/* Key, its value, and that of a Qwen3 if it has another one. */
+static const char *const config[][3] = {
+    { "architectures", "[\"Qwen2ForCausalLM\"]", "[\"Qwen3ForCausalLM\"]" },
+    { "model_type", "\"qwen2\"", "\"qwen3\"" },
     { "hidden_act", "\"silu\"" },
     { "hidden_size", "16" },
     { "intermediate_size", "32" },
@@ -51,7 +53,8 @@ static const char *const config[][2] = {
     { "sliding_window", NULL },
     { "max_window_layers", NULL },
     { "layer_types", NULL },
-    { "head_dim", NULL },
+    { "head_dim", NULL, "4" },
+    { "attention_bias", NULL },
 };
 
 /* The tensors of the model: type, shape and bytes, as the header gives them. */
@@ -83,7 +86,8 @@ static void write_config(const struct kind *k)
     char text[2048] = "{";
     size_t at = 1;
     for (size_t i = 0; i < KEYS; i++) {
-        const char *v = strcmp(config[i][0], k->what) == 0 ? k->to : config[i][1];
+        const char *usual = three && config[i][2] ? config[i][2] : config[i][1];
+        const char *v = strcmp(config[i][0], k->what) == 0 ? k->to : usual;
         if (v)
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\"%s\":%s", at > 1 ? "," : "",
                                    config[i][0], v);
@@ -106,26 +110,30 @@ static void write_safetensors(const char *file, const char *header, size_t bytes
     spill(in_folder(file), p, 8 + n + bytes);
 }
 
-/* Write the tensors, all F32, with one change: to is "[shape]" or a new name; NULL leaves it
- * out. */
+/* Write the tensors, all F32, with one change: to is "[shape]" or a new name; NULL leaves it out. A
+ * Qwen3 has norms in place of the biases of queries and keys, and no bias of values. */
 static void write_tensors(const struct kind *k)
 {
     static char header[8192];
     size_t at = 0, offset = 0;
     for (size_t i = 0; i < TENSORS; i++) {
-        bool changed = strcmp(tensors[i].name, k->what) == 0;
+        const char *name = tensors[i].name, *bias = strstr(name, "_proj.bias");
+        char own[40], norm[64];
+        if (three && bias) {
+            snprintf(norm, sizeof(norm), "model.layers.0.self_attn.%c_norm.weight", bias[-1]);
+            name = norm;
+        }
+        bool changed = strcmp(name, k->what) == 0;
         bool shape = changed && k->to && k->to[0] == '[';
-        unsigned cols = tensors[i].cols;
-        size_t bytes = (size_t)tensors[i].rows * (cols ? cols : 1) * sizeof(float);
-        char own[40];
-        if (changed && !k->to)
+        unsigned rows = three && bias ? HEAD : tensors[i].rows, cols = tensors[i].cols;
+        size_t bytes = (size_t)rows * (cols ? cols : 1) * sizeof(float);
+        if ((changed && !k->to) || strstr(name, ".v_norm."))
             continue;
-        snprintf(own, sizeof(own), cols ? "[%u,%u]" : "[%u]", tensors[i].rows, cols);
-        at +=
-            (size_t)snprintf(header + at, sizeof(header) - at,
-                             "%c\"%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}",
-                             at ? ',' : '{', changed && !shape ? k->to : tensors[i].name,
-                             shape ? k->to : own, offset, offset + bytes);
+        snprintf(own, sizeof(own), cols ? "[%u,%u]" : "[%u]", rows, cols);
+        at += (size_t)snprintf(
+            header + at, sizeof(header) - at,
+            "%c\"%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", at ? ',' : '{',
+            changed && !shape ? k->to : name, shape ? k->to : own, offset, offset + bytes);
         offset += bytes;
     }
     CHECK(at + 2 < sizeof(header));
@@ -154,20 +162,30 @@ static const struct kind configs[] = {
     { "hidden size of 2^32 + 16", "hidden_size", "4294967312", "hidden_size" },
     { "hidden size of 30 digits", "hidden_size", "160000000000000000000000000000", "config.json" },
     { "hidden size twice", "hidden_size", "16,\"hidden_size\":16", "config.json" },
+    { "another hidden size", "hidden_size", "32", "expected [" },
+    { "hidden size 1e9", "hidden_size", "1e9", "hidden_size" },
     { "no ffn size", "intermediate_size", NULL, "intermediate_size" },
+    { "another ffn size", "intermediate_size", "31", "expected [" },
     { "ffn size true", "intermediate_size", "true", "intermediate_size" },
     { "no layers", "num_hidden_layers", "0", "num_hidden_layers" },
     { "two layers, one there", "num_hidden_layers", "2", "model.layers.1." },
     { "two billion layers", "num_hidden_layers", "2000000000", "model.layers.1." },
     { "no heads", "num_attention_heads", NULL, "num_attention_heads" },
+    { "heads 0", "num_attention_heads", "0", "num_attention_heads" },
+    { "heads that do not divide", "num_attention_heads", "3", "head_count" },
+    { "heads as text", "num_attention_heads", "\"4\"", "num_attention_heads" },
     { "heads -1", "num_attention_heads", "-1", "num_attention_heads" },
     { "no KV heads", "num_key_value_heads", NULL, "num_key_value_heads" },
+    { "KV heads that do not divide", "num_key_value_heads", "3", "head_count_kv" },
+    { "other KV heads", "num_key_value_heads", "4", "expected [" },
     { "no vocabulary", "vocab_size", NULL, "vocab_size" },
     { "another vocabulary", "vocab_size", "23", "vocab_size" },
     { "no context", "max_position_embeddings", NULL, "max_position_embeddings" },
+    { "context 0", "max_position_embeddings", "0", "max_position_embeddings" },
     { "context as a list", "max_position_embeddings", "[64]", "max_position_embeddings" },
     { "no epsilon", "rms_norm_eps", NULL, "rms_norm_eps" },
     { "epsilon 0", "rms_norm_eps", "0", "rms_norm_eps" },
+    { "epsilon as text", "rms_norm_eps", "\"x\"", "rms_norm_eps" },
     { "epsilon below 0", "rms_norm_eps", "-1e-6", "rms_norm_eps" },
     { "epsilon NaN", "rms_norm_eps", "NaN", "config.json" },
     { "epsilon 1e999", "rms_norm_eps", "1e999", "config.json" },
@@ -175,6 +193,12 @@ static const struct kind configs[] = {
     { "RoPE base 0", "rope_theta", "0", "rope_theta" },
     { "RoPE scaling as a number", "rope_scaling", "4", "rope_scaling" },
     { "RoPE scaling that is unknown", "rope_scaling", "{\"type\":\"longrope\"}", "config.json" },
+    { "RoPE scaling that is dynamic", "rope_scaling", "{\"type\":\"dynamic\",\"factor\":4}",
+      "type: expected default, linear or yarn, found \"dynamic\"" },
+    { "RoPE scaling by 1e9", "rope_scaling", "{\"type\":\"yarn\",\"factor\":1e9}",
+      "scaling.factor: expected 1 to 1024" },
+    { "YaRN turned around", "rope_scaling", "{\"type\":\"yarn\",\"factor\":4,\"beta_slow\":40}",
+      "yarn_beta_fast: expected 40 to" },
     { "RoPE scaling without a type", "rope_scaling", "{\"factor\":4}", "config.json" },
     { "RoPE of half the head", "partial_rotary_factor", "0.5", "partial_rotary_factor" },
     { "RoPE factor as text", "partial_rotary_factor", "\"1\"", "partial_rotary_factor" },
@@ -188,6 +212,22 @@ static const struct kind configs[] = {
     { "layer types as numbers", "layer_types", "[1]", "layer_types" },
     { "head size 0", "head_dim", "0", "head_dim" },
     { "head size as text", "head_dim", "\"4\"", "head_dim" },
+};
+
+static const struct kind threes[] = {
+    { "Qwen3: head size 0", "head_dim", "0", "head_dim: expected a positive" },
+    { "Qwen3: head size -4", "head_dim", "-4", "head_dim: expected a positive" },
+    { "Qwen3: head size 3", "head_dim", "3", "key_length: expected an even number, found 3" },
+    { "Qwen3: huge head", "head_dim", "16386", "key_length: expected an integer from 1 to 16384" },
+    { "Qwen3: another head size", "head_dim", "8",
+      "attn_q.weight: expected [32,16], found [16,16]" },
+    { "Qwen3: no head size, so 128", "head_dim", NULL,
+      "attn_q.weight: expected [512,16], found [16" },
+    { "Qwen3: with biases", "attention_bias", "true",
+      "attention_bias: expected false, found true" },
+    { "Qwen3 called Qwen2", "model_type", "\"qwen2\"", "architectures: expected" },
+    { "Qwen3's mixtures", "model_type", "\"qwen3_moe\"",
+      "model_type: expected qwen2 or qwen3, found \"qwen3_moe\"" },
 };
 
 static const struct kind texts[] = {
@@ -287,16 +327,22 @@ static const struct kind indices[] = {
       "expected a regular file" },
 };
 
+/* Each row of a table of config.json is refused. */
+static void refuse_configs(const struct kind *k, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        write_config(&k[i]);
+        malformed_refused(k[i].name, folder, MALFORMED_MODEL, k[i].says);
+    }
+}
+
 static void test_folder(void)
 {
     static const struct kind none = { .what = "" };
     write_config(&none);
     write_tensors(&none);
     malformed_opens("the folder itself", folder, MALFORMED_MODEL);
-    for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++) {
-        write_config(&configs[i]);
-        malformed_refused(configs[i].name, folder, MALFORMED_MODEL, configs[i].says);
-    }
+    refuse_configs(configs, sizeof(configs) / sizeof(*configs));
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         spill(in_folder("config.json"), texts[i].what, strlen(texts[i].what));
         malformed_refused(texts[i].name, folder, MALFORMED_WEIGHTS, texts[i].says);
@@ -306,6 +352,14 @@ static void test_folder(void)
         write_tensors(&shapes[i]);
         malformed_refused(shapes[i].name, folder, MALFORMED_MODEL, shapes[i].says);
     }
+    three = true;
+    write_tensors(&none);
+    malformed_refused("Qwen3's tensors", folder, MALFORMED_MODEL, "not part of a qwen2 model");
+    write_config(&none);
+    malformed_opens("a Qwen3", folder, MALFORMED_MODEL);
+    refuse_configs(threes, sizeof(threes) / sizeof(*threes));
+    three = false;
+    write_config(&none);
     CHECK(unlink(in_folder("model.safetensors")) == 0);
     malformed_refused("no weights", folder, MALFORMED_WEIGHTS, "found neither");
     write_safetensors("a.safetensors", "{}", 0);
@@ -348,7 +402,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     test_folder();
     test_file();
-    malformed_count(120);
+    malformed_count(141);
     for (size_t i = 0; i < 2; i++)
         CHECK(unlink(in_folder(files[i])) == 0);
     CHECK(rmdir(folder) == 0);

@@ -1,22 +1,10 @@
 #!/bin/sh
 # The demo pair: the files are those of the training, show what they must, and notice damage.
-set -u
-mizzle=${MIZZLE:-build/mizzle}
+. tests/support/demo_pair.sh
 milli=weights/milli
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-if [ ! -f $milli/edge-0.5.gguf ]; then
-    echo "SKIP: no demo pair in $milli"
-    exit 77
-fi
-unset MIZZLE_CLOUD_URL
-fail() {
-    echo "t_milli: $*" >&2
-    exit 1
-}
 
-(cd $milli && sha256sum -c SHA256SUMS >/dev/null 2>"$tmp/err") ||
-    fail "files are not those of SHA256SUMS: $(cat "$tmp/err")"
+(cd $milli && sha256sum -c SHA256SUMS >/dev/null 2>"$dir/err") ||
+    fail "files are not those of SHA256SUMS"
 [ "$(cat $milli/* | wc -c)" -le $((25 * 1024 * 1024)) ] || fail "more than 25 MB"
 
 # The paper's main result, on questions of a seed that differs in each run: policies never, mlp,
@@ -24,8 +12,8 @@ fail() {
 # fewer (MILLI_QUESTIONS), for slow builds, they are wider.
 seed=$(($(date +%s) % 1000003))
 questions=${MILLI_QUESTIONS:-400}
-${RUN:-} "$mizzle" eval --questions "$questions" --seed $seed --policy never,mlp,random,always \
-    --json -q >"$tmp/out" || fail "eval, seed $seed"
+"$MIZZLE" eval --questions "$questions" --seed $seed --policy never,mlp,random,always \
+    --json -q >"$dir/out" || fail "eval, seed $seed"
 awk -v seed=$seed -v wide="$questions" '
     BEGIN { wide = sqrt(400 / wide) }
     function field(name) {
@@ -43,36 +31,35 @@ awk -v seed=$seed -v wide="$questions" '
         if (!ok) print "seed " seed ": edge " edge ", routed " accuracy[2] " at " routed[2] \
             ", random " accuracy[3] ", cloud " accuracy[4]
         exit !ok
-    }' "$tmp/out" || fail "the pair does not show what it must"
+    }' "$dir/out" || fail "the pair does not show what it must"
 
 # All sizes share one vocabulary, and each has its router.
 for size in 0.1 1; do
-    "$mizzle" eval -m $milli/edge-$size.gguf --questions 5 --policy never --json -q \
-        >"$tmp/out" || fail "edge-$size"
-    "$mizzle" run -m $milli/edge-$size.gguf --question 1 --policy mlp --cloud off -q \
-        >"$tmp/out" 2>&1 || fail "edge-$size: router: $(cat "$tmp/out")"
+    "$MIZZLE" eval -m $milli/edge-$size.gguf --questions 5 --policy never --json -q \
+        >"$dir/out" || fail "edge-$size"
+    "$MIZZLE" run -m $milli/edge-$size.gguf --question 1 --policy mlp --cloud off -q \
+        >"$dir/out" 2>&1 || fail "edge-$size: router"
 done
 
 # A changed byte or a cut anywhere is noticed, except in the name of the key that holds the
 # checksum: without that key, the rest is a correct file.
 size=$(wc -c <$milli/edge-0.1.gguf)
-damaged() { # what
-    ${RUN:-} "$mizzle" run -m "$tmp/bad.gguf" --policy never --cloud off -p x -n 1 -q \
-        >"$tmp/out" 2>"$tmp/err"
+damaged() { # WHAT
+    "$MIZZLE" run -m "$dir/bad.gguf" --policy never --cloud off -p x -n 1 -q >"$dir/out" 2>"$dir/err"
     status=$?
-    [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] ||
-        fail "$1: status $status: $(cat "$tmp/err")"
+    [ $status -eq 3 ] && [ ! -s "$dir/out" ] || fail "$1: status $status"
+    one_line
 }
 for at in 0 4 8 16 24 49 100 1000 5000 17000 19000 30000 60000 100000 140000 $((size - 1)); do
-    cp $milli/edge-0.1.gguf "$tmp/bad.gguf"
-    byte=$(od -An -tu1 -j $at -N 1 "$tmp/bad.gguf")
+    cp $milli/edge-0.1.gguf "$dir/bad.gguf"
+    byte=$(od -An -tu1 -j $at -N 1 "$dir/bad.gguf")
     # shellcheck disable=SC2059
     printf "\\$(printf %o $((byte ^ 64)))" |
-        dd of="$tmp/bad.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null
+        dd of="$dir/bad.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null
     damaged "byte $at changed"
 done
 for bytes in 0 3 24 1000 18000 100000 $((size - 1)); do
-    head -c $bytes $milli/edge-0.1.gguf >"$tmp/bad.gguf"
+    head -c $bytes $milli/edge-0.1.gguf >"$dir/bad.gguf"
     damaged "cut to $bytes bytes"
 done
 exit 0

@@ -4,7 +4,6 @@
 # tests a server of the demo pair that runs already, and PAGE_CHECKS='writing real' selects.
 . tests/support/demo_pair.sh
 . tests/support/browser.sh
-unset MIZZLE_SERVE_KEY
 
 start() {
     start_server serve "$@" || fail "$(cat "$dir/serve")"

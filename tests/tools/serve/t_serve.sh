@@ -2,46 +2,34 @@
 # mizzle serve on the command line: the ready line, options that are refused, keys, one Mizzle as
 # the cloud of another, the curl lines of the README, and how it stops.
 . tests/support/demo_pair.sh
-command -v curl >/dev/null || { echo "SKIP: no curl" && exit 77; }
-unset MIZZLE_SERVE_KEY
+command -v curl >/dev/null || skip "no curl"
 path=
 
 start() {
     start_server serve "$@" || fail "it ended: $(cat "$dir/serve")"
 }
 
-# refused STATUS ARGS: serve must fail with this status and one line on stderr.
-refused() {
-    want=$1
-    shift
-    "$MIZZLE" serve "$@" >"$dir/out" 2>"$dir/err"
-    status=$?
-    [ $status -eq "$want" ] || fail "serve $*: status $status, not $want"
-    [ ! -s "$dir/out" ] || fail "serve $*: wrote to stdout"
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "serve $*: not one line"
-}
-
 expect 0 serve --help all
-grep -q -e --strict-model "$dir/out" || fail "--help does not name --strict-model"
-refused 2 --port 65536
-refused 2 --parallel 0
-refused 2 --parallel 65
-refused 2 --max-queue 1000000
-refused 2 extra
-refused 2 --api-key sesame
-refused 2 --host 0.0.0.0 --port 0
-grep -q -e "0.0.0.0.*--api-key-file" "$dir/err" || fail "no word of the key"
-refused 2 --host example.org --port 0
-refused 2 --port 0 -c 5000
-refused 2 --port 0 --threshold 2
-refused 2 --port 0 --kv f64
-refused 3 --port 0 -m "$dir/none.gguf"
-refused 3 --port 0 --api-key-file "$dir/none"
-grep -q none "$dir/err" || fail "no word of the file"
+shows --strict-model
+refused 2 serve --port 65536
+refused 2 serve --parallel 0
+refused 2 serve --parallel 65
+refused 2 serve --max-queue 1000000
+refused 2 serve extra
+refused 2 serve --api-key sesame
+refused 2 serve --host 0.0.0.0 --port 0
+says "0.0.0.0.*--api-key-file"
+refused 2 serve --host example.org --port 0
+refused 2 serve --port 0 -c 5000
+refused 2 serve --port 0 --threshold 2
+refused 2 serve --port 0 --kv f64
+refused 3 serve --port 0 -m "$dir/none.gguf"
+refused 3 serve --port 0 --api-key-file "$dir/none"
+says none
 
 # The demo pair, with what the README shows.
 start
-refused 1 --port "${url##*:}"
+refused 1 serve --port "${url##*:}"
 if [ -r "/proc/$server/status" ]; then
     grep -q '^NoNewPrivs:.*1' "/proc/$server/status" || fail "it can get more rights"
 fi
@@ -71,12 +59,7 @@ BROWSER=any
 export BROWSER MIZZLE_SERVE_KEY=sesame
 start -m $edge --cloud off --threshold 0.9 --open
 unset BROWSER MIZZLE_SERVE_KEY
-tries=0
-until [ -e "$dir/opened" ]; do
-    tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "no browser was started"
-    sleep 0.1
-done
+wait_for '[ -e "$dir/opened" ]'
 [ "$(cat "$dir/opened")" = "$url" ] || fail "the browser opened $(cat "$dir/opened")"
 if grep -q sesame "$dir/env"; then fail "the browser has the key"; fi
 # fingerprint: what the server says of itself.
@@ -91,12 +74,7 @@ stop_server TERM 0
 none() { # WHAT: start, and check what is said
     rm -f "$dir/opened"
     start -m $edge --cloud off --chat-template chatml --open
-    tries=0
-    until [ "$(wc -l <"$dir/serve")" -gt 1 ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 100 ] || fail "no $1: $(cat "$dir/serve")"
-        sleep 0.1
-    done
+    wait_for '[ "$(wc -l <"$dir/serve")" -gt 1 ]'
     printf 'listening on %s\nmizzle serve: --open found no browser here; the page is at %s\n' \
         "$url" "$url" | cmp -s - "$dir/serve" || fail "no $1: $(cat "$dir/serve")"
     [ ! -e "$dir/opened" ] || fail "no $1: a browser was started"
@@ -123,12 +101,7 @@ for name in whole streamed queued; do
         '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"stream":'"$stream"',
         "mizzle":{"policy":"always"}}' &
     clients="$clients $!"
-    tries=0
-    until curl -s "$url/metrics" | grep -q "^mizzle_$count"; do
-        tries=$((tries + 1))
-        [ $tries -lt 100 ] || fail "the text does not begin: $count"
-        sleep 0.1
-    done
+    wait_for 'curl -s "$url/metrics" | grep -q "^mizzle_$count"'
 done
 stop_server TERM 0
 for client in $clients; do
@@ -144,8 +117,8 @@ tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"'
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
 # A span of a request that would do nothing is refused; one of the server gives way to a threshold.
-refused 2 --port 0 --cloud-tokens 4 --span 0.1
-grep -q -e '--span: expected more than the threshold, which is 0' "$dir/err" || fail "$(cat "$dir/err")"
+refused 2 serve --port 0 --cloud-tokens 4 --span 0.1
+says '--span: expected more than the threshold, which is 0'
 ask() { # WISHES: ask with them in the object "mizzle"
     curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"mizzle":{"trace":{},'"$1"'}}' \
         >"$dir/out"
@@ -154,18 +127,17 @@ start --cloud-tokens 4 --span 0.9
 curl -s "$url/mizzle/info" | grep -q '"threshold":0.5[0-9]*,"span":0.[89][0-9]*,"cloud_tokens":4,' || fail "info"
 for wish in '"span":0.5' '"span":0.6,"threshold":0.6' '"span":0.4,"policy":"entropy","threshold":0.5'; do
     ask "$wish"
-    grep -q '"message":"mizzle.span: expected more than the threshold.*"param":"mizzle.span"' "$dir/out" ||
-        fail "$wish: $(cat "$dir/out")"
+    shows '"message":"mizzle.span: expected more than the threshold.*"param":"mizzle.span"'
 done
 for wish in '"threshold":0.95' '"span":0' '"span":0.7' '"span":0.1,"policy":"always"' \
     '"span":0.3,"cloud":"off"'; do
     ask "$wish"
-    grep -q '"choices"' "$dir/out" || fail "$wish: $(cat "$dir/out")"
+    shows '"choices"'
 done
 # A threshold stands where there is a score: with a span beside tokens in reach, too.
 ask '"policy":"random","threshold":0.6,"span":1'
-grep -q '"score":[0-9.]*,"threshold":1.0' "$dir/out" || fail "no token in reach: $(cat "$dir/out")"
-grep -q '"policy":"random","threshold":0.6' "$dir/out" || fail "$(cat "$dir/out")"
+shows '"score":[0-9.]*,"threshold":1.0'
+shows '"policy":"random","threshold":0.6'
 for policy in always never; do
     ask '"policy":"'$policy'"'
     [ "$(grep -o '"threshold":[^,}]*' "$dir/out")" = '"threshold":null' ] || fail "$policy: $(cat "$dir/out")"
@@ -173,8 +145,7 @@ done
 stop_server TERM 0
 
 # A cap of the router goes with its own threshold; one that was named holds every request.
-"$MIZZLE" router calibrate -q --router weights/milli/edge-0.5.router.safetensors --questions 40 --target-routed 0.02 -o "$dir/r.safetensors" >"$dir/out" 2>&1 ||
-    fail "$(cat "$dir/out")"
+expect 0 router calibrate -q --router weights/milli/edge-0.5.router.safetensors --questions 40 --target-routed 0.02 -o "$dir/r.safetensors"
 for named in '' '--max-routed 0.05'; do
     start --router "$dir/r.safetensors" $named
     curl -s "$url/mizzle/info" | grep -qE "\"max_routed\":0.0${named:+5}[0-9]*" || fail "info $named"
@@ -187,10 +158,8 @@ for named in '' '--max-routed 0.05'; do
 done
 
 # TLS, from a certificate and its key.
-refused 3 --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
-if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-    -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
-    -out "$dir/tls.crt" >/dev/null 2>&1; then
+refused 3 serve --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
+if certificate; then
     start -m $edge --cloud off --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key"
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     curl -s --cacert "$dir/tls.crt" "$url/v1/completions" --json '{"prompt":"Once","max_tokens":1}' |
@@ -237,7 +206,7 @@ for from in file environment; do
     if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
     # A cloud that refuses from the beginning is one that may be asked again, not none.
     MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json
-    grep -q '"held":{"refused":2}' "$dir/out" || fail "refused at first: $(cat "$dir/out")"
+    shows '"held":{"refused":2}'
     stop_server TERM 0
 done
 exit 0

@@ -1,11 +1,9 @@
 #!/bin/sh
 # OpenAI's own npm client, pinned, against mizzle serve.
 . tests/support/demo_pair.sh
-command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
+command -v node >/dev/null || skip "no node"
 modules=build/npm-openai/node_modules
-sh tests/npm.sh npm-openai openai@7.57.0 ||
-    { echo "SKIP: npm cannot install openai" && exit 77; }
-unset MIZZLE_SERVE_KEY
+sh tests/npm.sh npm-openai openai@7.57.0 || skip "npm cannot install openai"
 
 start() {
     start_server serve "$@" || fail "$(cat "$dir/serve")"

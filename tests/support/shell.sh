@@ -1,0 +1,74 @@
+# shell.sh - the beginning of a script: $dir, a folder that is deleted at the end, servers
+# (server.sh), and functions that run the program and look at what it prints.
+MIZZLE=${MIZZLE:-build/mizzle}
+data=${MIZZLE_TESTDATA:-../shared/data}
+unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY MIZZLE_SERVE_KEY NO_COLOR
+dir=$(mktemp -d) || exit 1
+. tests/support/server.sh
+
+# fail WORDS: end with them and the ends of what was printed.
+fail() {
+    echo "$(basename "$0" .sh): $*" >&2
+    for file in out err log served; do
+        [ ! -s "$dir/$file" ] || tail -n 20 "$dir/$file" | cut -c1-600 >&2
+    done
+    exit 1
+}
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+# expect STATUS ARGS: run mizzle $subcommand, under $before if that is set, which must end with this
+# status; its output is kept in $dir.
+before= subcommand=
+expect() {
+    want=$1
+    shift
+    # shellcheck disable=SC2086
+    $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+    [ $status -eq "$want" ] || fail "$subcommand $*: status $status, not $want"
+}
+
+# refused STATUS ARGS: the same; it prints one line on stderr and nothing else.
+refused() {
+    expect "$@"
+    [ ! -s "$dir/out" ] || fail "$*: wrote to stdout"
+    one_line
+}
+
+one_line() {
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line on stderr"
+}
+
+# says PATTERN: stderr has it. shows PATTERN: stdout has it.
+says() {
+    grep -q -e "$1" "$dir/err" || fail "stderr does not say: $1"
+}
+shows() {
+    grep -q -e "$1" "$dir/out" || fail "stdout does not show: $1"
+}
+
+# same FILE FILE: they have the same bytes.
+same() {
+    cmp "$1" "$2" >"$dir/log" 2>&1 || fail "$1 and $2 differ"
+}
+
+# wait_for CONDITION: a line of shell, until it is true, for at most 30 seconds.
+wait_for() {
+    tries=0
+    until eval "$1"; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "not in time: $1"
+        sleep 0.1
+    done
+}
+
+# certificate: make $dir/tls.crt for 127.0.0.1 and $dir/tls.key; fails without openssl.
+certificate() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+        -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
+        -out "$dir/tls.crt" >/dev/null 2>&1
+}
