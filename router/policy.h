@@ -11,43 +11,14 @@
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "router/policy_kind.h"
 
 struct kernels;
 struct tokenizer;
 
-enum policy {
-    POLICY_MLP,
-    POLICY_COMBINED,
-    POLICY_CONTEXT,
-    POLICY_ENTROPY,
-    POLICY_MAX_PROB,
-    POLICY_MARGIN,
-    POLICY_PRICE,
-    POLICY_RANDOM,
-    POLICY_ALWAYS,
-    POLICY_NEVER,
-    POLICY_ORACLE,
-    POLICY_POSITION,
-    POLICY_QUERY
-};
-
-const char *policy_name(enum policy p);
-/* Parse a name. False: there is no such policy. */
-bool policy_parse(enum policy *out, const char *name);
-/* True unless all tokens are treated alike: always and never have no score. */
-bool policy_scores(enum policy p);
-/* True when the score comes from a router: a network for mlp, combined, price and query, a table
- * for context. */
-bool policy_reads_router(enum policy p);
-/* Return what router that must be, as router_kind says it. */
-const char *policy_router(enum policy p);
-/* True when that is a network. */
-bool policy_reads_network(enum policy p);
-/* True when the score comes from the logits, so the head must be read before deciding. */
-bool policy_reads_logits(enum policy p);
 /* How sure the local model is of its next token. */
 struct policy_confidence {
     size_t best;    /* the likeliest id */
@@ -70,21 +41,5 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
                             size_t n);
 /* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
 float policy_draw_tie(uint64_t seed, size_t position);
-
-/* The span: names of several tokens cost one call. A call for N tokens at a prefix of n ids brings
- * those after n to n + N - 1 ids. While the text follows a reply, token after token from the cloud,
- * the tokens that it still holds are in its reach. They cost no call, so there a second, higher
- * threshold decides. The reach ends with the reply and with the first token that is not the
- * cloud's, if only because its call has failed.
- *
- * Each token of the cloud outside of any reach counts as the first one of a reply of N tokens,
- * wherever it came from. So the reach depends on the text alone, and not on what other texts have
- * asked. Where an answer came alone from the store, or a limit or the server has made a reply
- * shorter, a token in reach takes a call. */
-struct span {
-    float threshold; /* in reach, tokens with a score below it are taken; no effect up to the first
-                        threshold, which users are told (routing_check_span) */
-    size_t tokens;   /* N, that calls ask for; with 1 there is no reach */
-};
 
 #endif

@@ -11,7 +11,7 @@
 #include "router/caps.h"
 #include "router/decode/draft.h"
 #include "router/gate.h"
-#include "router/policy.h"
+#include "router/policy_kind.h"
 #include "router/price.h"
 #include "router/cloud_port.h"
 

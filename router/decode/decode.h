@@ -19,7 +19,7 @@
 #include "router/decode/figures.h"
 #include "router/gate.h"
 #include "router/mizzle.h"
-#include "router/policy.h"
+#include "router/policy_kind.h"
 #include "router/price.h"
 
 struct err;

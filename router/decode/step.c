@@ -1,7 +1,6 @@
 /* step.c - the loop. step_next, at the end, decides what can be decided (step_decide_ready), then
- * writes on (step_advance), until something is wanted. What stands beside it and is asked by it:
- * verdicts (step_verdict.c), drafts (step_draft.c), the audit (step_audit.c), and the beginning and
- * end of a text (step_open.c). */
+ * writes on (step_advance), until something is wanted. Beside it stand verdicts (step_verdict.c),
+ * drafts (step_draft.c), the audit (step_audit.c), and both ends of a text (step_open.c). */
 #include <math.h>
 
 #include "kernels/sys/os.h"
@@ -9,6 +8,7 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
+#include "router/policy.h"
 #include "router/router.h"
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */

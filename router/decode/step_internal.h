@@ -62,8 +62,8 @@ struct step {
     uint32_t last;           /* the newest token written */
     float first;             /* score of the first token, once it has one */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
-    size_t
-        reach; /* policy.h: length of the prefix at which the decided text's reply ends; 0: none */
+    size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
+                     none */
     struct stops stops; /* stop strings found in the decided text */
     struct stops tail;  /* and in all text, tentative tokens included */
     struct err fault;   /* why the cloud did not answer */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "router/decode/step_internal.h"
+#include "router/policy.h"
 #include "router/router.h"
 
 bool step_score_ids(const struct step *s, size_t at, float *score)

@@ -125,7 +125,7 @@ static inline bool unlimited(const struct caps_limits *l)
     return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
 }
 
-/* What routed each token is what policy.h says, told from the text alone. */
+/* What routed each token is what policy_kind.h says, told from the text alone. */
 static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
 {
     size_t reach = 0;

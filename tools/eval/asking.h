@@ -11,7 +11,7 @@
 
 #include "router/decode/decode.h"
 #include "router/engine.h"
-#include "router/policy.h"
+#include "router/policy_kind.h"
 #include "router/routing.h"
 #include "tools/tasks/task.h"
 #include "tools/clock/virtual_cloud.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/sys/sha256.h"
-#include "router/policy.h"
+#include "router/policy_kind.h"
 
 struct engine;
 struct err;

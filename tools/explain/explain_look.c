@@ -8,6 +8,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "router/policy.h"
 #include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
