@@ -102,28 +102,35 @@ real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
     awk -F, -v OFS=, -v form="$form" 'NR > 1 && $2 == form { $2 = "this" } { print }' \
         "$results/real/figures.csv" >"$dir/real.csv"
-    right=$(results=$dir percent '%.1f %%' real accuracy form=this policy="$2" score=citer)
-    low=$(results=$dir percent '%.1f' real accuracy_low form=this policy="$2" score=citer)
-    high=$(results=$dir percent '%.1f' real accuracy_high form=this policy="$2" score=citer)
-    routed=$(results=$dir percent '%.2f %%' real routed form=this policy="$2" score=citer)
-    read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer)")
-    says results "| $1 | $2 | $right | $low to $high | ${3:-$routed} | $read |"
+    right=$(of "$2" '%.1f %%' accuracy) routed=${3:-$(of "$2" '%.2f %%' routed)}
+    read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer against=)")
+    says results "| $1 | ${2#mlp=} | $right | $(of "$2" %.1f accuracy_low) to $(of "$2" %.1f accuracy_high) | $routed | $read |"
+}
+
+of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had last
+    results=$dir percent "$2" real "$3" form=this policy="$1" score=citer "against=${4:-}"
 }
 
 real chat slot '1 token an answer'
 real reason never 0
-real reason position ''
+for policy in position context combined mlp=mix; do
+    real reason $policy ''
+    share=$(of $policy '%.1f %%' routed)
+    [ $policy = position ] || says . "(${policy#mlp=}) | $(of $policy '%.1f %%' accuracy) | $share |"
+done
 real reason slot '1 token an answer'
 real reason always '100 %'
-gap=$(results=$dir percent '%.1f' real gain form=this policy=always score=citer)
-closed=$(results=$dir percent '%.0f' real pgr form=this policy=position score=citer)
-low=$(results=$dir percent '%.0f' real pgr_low form=this policy=position score=citer)
-high=$(results=$dir percent '%.0f' real pgr_high form=this policy=position score=citer)
-whole() { # POLICY: right answers in form reason
-    results=$dir percent '%.1f %%' real accuracy form=this policy="$1" score=citer
-}
-says . "small model is right in $(whole never), the large one in $(whole always)"
-says . "is right in $(whole slot): where an answer is a letter"
+says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
+says . "| the large model alone | $(of always '%.1f %%' accuracy) | 100 % |"
+says . "no small model (slot) | $(of slot '%.1f %%' accuracy) | one token |"
+says . "with $(of mlp=mix %.0f relative_gain) % more right answers for one token in eighteen"
+says results "makes $(of mlp=mix %.0f relative_gain) % more answers right"
+says results "closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
+for rival in context combined; do
+    says results "$(of mlp=mix %.1f equal $rival) $([ $rival = combined ] || echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
+done
+gap=$(of always %.1f gain)
+closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of position %.0f pgr_high)
 says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
