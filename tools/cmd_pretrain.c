@@ -94,8 +94,6 @@ static int train_router(const struct pretrain_job *job, const struct samples *s,
     struct fit_report report;
     struct training_options o = { .out = router, .quiet = quiet };
     fit_defaults(&o.fit);
-    o.fit.most = (double)TRAINING_SHARE;
-    o.fit.cover = (double)TRAINING_COVER;
     o.fit.head = head;
     o.fit.seed = seed;
     snprintf(ending, sizeof(ending), ".%s.safetensors", what);
@@ -115,17 +113,17 @@ static int train_routers(const struct pretrain_job *job, const char *name, struc
     char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
     struct samples s = { .dim = 0 };
     struct sample_meta m;
-    struct router_training_options o;
-    router_training_defaults(&o);
-    o.cloud = cloud;
-    o.world = seed;
+    struct collecting_options o;
+    collecting_defaults(&o);
+    o.task.world = seed;
     o.quiet = quiet;
     int rc = pretrain_path(edge, out, name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
     engine_options.model = edge;
+    cloud_option_values.model = cloud;
     if (rc == OK)
-        rc = router_training_collect(&s, &m, &o, err);
+        rc = collecting_demo(&s, &m, &o, err);
     if (rc == OK)
         rc = train_router(job, &s, &m, name, FIT_MLP, "router", err);
     if (rc == OK)

@@ -208,9 +208,10 @@ static int find_threshold(struct calibrating *c, struct err *err)
     if (rc == OK)
         rc = calibrate_open(&c->run.calibration, &source, err);
     if (rc == OK && !isnan(target_routed))
-        rc = calibrate_share(r, c->run.calibration, (double)target_routed, err);
+        rc = calibrate_find(r, c->run.calibration, CALIBRATE_SHARE, (double)target_routed, err);
     else if (rc == OK && !isnan(target_accuracy))
-        rc = calibrate_accuracy(r, c->run.calibration, (double)target_accuracy, err);
+        rc =
+            calibrate_find(r, c->run.calibration, CALIBRATE_ACCURACY, (double)target_accuracy, err);
     else if (rc == OK)
         rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, (double)confidence,
                             err);

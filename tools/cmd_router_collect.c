@@ -8,16 +8,9 @@
 #include "router/router.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/world.h"
 #include "tools/learn/collecting.h"
 
-static struct collecting_options options = {
-    .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },
-    .questions = SIZE_MAX,
-    .max_tokens = SIZE_MAX,
-    .rollouts = SAMPLE_FILES_NO_LIMIT,
-    .calls = COLLECT_CALLS,
-};
+static struct collecting_options options;
 static const char *labels_name = "citer", *tap_name = "final", *form_name;
 static size_t round_number = 1;
 
@@ -38,12 +31,12 @@ static const struct option_group collect_opts = {
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
           "Set what makes a token of the small model acceptable: match, citer or divergent "
           "(default: citer)" },
-        { "--rollouts", NULL, OPTION_U64, &options.rollouts, "N",
+        { "--rollouts", NULL, OPTION_U64, &options.collect.rollouts, "N",
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
           "other tokens that would need it are left out (default: no limit)" },
-        { "--calls", NULL, OPTION_SIZE, &options.calls, "N",
+        { "--calls", NULL, OPTION_SIZE, &options.collect.calls, "N",
           "Have up to N calls of the cloud in flight (default: 32)" },
-        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &options.collect.max_tokens, "N",
           "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
         { "--round", NULL, OPTION_SIZE, &round_number, "N",
           "Let answers be written by the small model alone (1) or with --router and the cloud "
@@ -76,27 +69,27 @@ static const struct option_group *const groups[] = {
 static const char *cmd_router_collect_check(void)
 {
     options.router = route_options.router;
-    options.round = (unsigned)round_number;
     if (!options.out)
         return "expected -o DIR";
-    if (!collect_labels_parse(&options.labels, labels_name))
+    if (!collect_labels_parse(&options.collect.labels, labels_name))
         return "--labels: expected match, citer or divergent";
-    if (!router_tap_parse(&options.tap, tap_name))
+    if (!router_tap_parse(&options.collect.tap, tap_name))
         return "--tap: expected final or post_attn";
-    if (!options.questions || !options.max_tokens || !options.calls)
+    if (!options.questions || !options.collect.max_tokens || !options.collect.calls)
         return "--questions, --n-predict, --calls: expected at least 1";
     if (round_number < 1 || round_number > 2)
         return "--round: expected 1 or 2";
     if ((round_number == 2) != (options.router != NULL))
         return "expected --router with --round 2, and only then";
-    if (round_number == 2 && options.labels != COLLECT_CITER)
+    if (round_number == 2 && options.collect.labels != COLLECT_CITER)
         return "--round 2: expected --labels citer";
     if (round_number == 1 && !isnan(route_options.threshold))
         return "--threshold: expected only with --round 2";
-    if (options.labels == COLLECT_MATCH && options.rollouts != SAMPLE_FILES_NO_LIMIT)
+    if (options.collect.labels == COLLECT_MATCH &&
+        options.collect.rollouts != SAMPLE_FILES_NO_LIMIT)
         return "--rollouts: expected --labels citer or divergent, as match writes no answers";
     if (strcmp(cloud_option_values.mode, "required") != 0 &&
-        (strcmp(cloud_option_values.mode, "off") != 0 || options.labels != COLLECT_MATCH))
+        (strcmp(cloud_option_values.mode, "off") != 0 || options.collect.labels != COLLECT_MATCH))
         return "--cloud: expected required, or off with --labels match";
     return NULL;
 }
@@ -105,6 +98,7 @@ static int cmd_router_collect_main(int argc, char **argv)
 {
     struct err err = { "" };
     bool unwritten = false;
+    collecting_defaults(&options);
     cloud_option_values.mode = "required";
     cloud_option_values.tokens = 0; /* not given */
     int nargs = 0, status = options_parse(&cmd_router_collect, argc, argv, &nargs);

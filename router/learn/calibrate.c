@@ -259,43 +259,52 @@ static float calibrate_step(float from, float to, uint32_t part)
 
 /* A search: lo misses the target, hi does not. */
 struct calibrate_search {
-    enum { BY_SHARE, BY_COST, BY_ACCURACY } by;
+    enum calibrate_aim aim;
     double target;
     struct calibrate_state lo, hi, best; /* best is the most accurate one so far */
     bool has_lo, has_hi;
 };
 
-static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_result *r)
+/* Return the figure that is aimed at. */
+static double calibrate_figure(const struct calibrate_search *s, const struct calibrate_state *at)
 {
-    /* A millionth less is not less, as the target may have been a float. */
-    if (s->by == BY_COST)
-        return r->cost < s->target * (1 - 1e-6);
-    return (s->by == BY_ACCURACY ? r->accuracy : r->share) < s->target - 1e-6;
+    return s->aim == CALIBRATE_SHARE  ? at->r.share
+           : s->aim == CALIBRATE_COST ? at->r.cost
+                                      : at->r.accuracy;
 }
 
-static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_result *r)
+static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_state *at)
 {
-    return s->by == BY_COST ? fabs(r->cost - s->target) <= CALIBRATE_COST * s->target
-                            : fabs(r->share - s->target) <= CALIBRATE_TOLERANCE;
+    /* A millionth less is not less, as the target may have been a float. */
+    double least = s->aim == CALIBRATE_COST ? s->target * (1 - 1e-6) : s->target - 1e-6;
+    return calibrate_figure(s, at) < least;
+}
+
+static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_state *at)
+{
+    double most =
+        s->aim == CALIBRATE_COST ? CALIBRATE_COST_TOLERANCE * s->target : CALIBRATE_TOLERANCE;
+    return fabs(calibrate_figure(s, at) - s->target) <= most;
 }
 
 static bool calibrate_done(const struct calibrate_search *s)
 {
     if (!s->has_lo || (s->has_hi ? s->hi.low : 1) <= s->lo.high)
         return true; /* no threshold is left between them */
-    if (s->by == BY_ACCURACY)
+    if (s->aim == CALIBRATE_ACCURACY)
         return s->has_hi && s->hi.r.share - s->lo.r.share <= CALIBRATE_TOLERANCE;
-    return calibrate_near(s, &s->lo.r) || (s->has_hi && calibrate_near(s, &s->hi.r));
+    return calibrate_near(s, &s->lo) || (s->has_hi && calibrate_near(s, &s->hi));
 }
 
 /* Return the share to try next. */
 static double calibrate_next_share(const struct calibrate_search *s)
 {
-    if (s->by == BY_SHARE)
+    if (s->aim == CALIBRATE_SHARE)
         return s->target;
     const struct calibrate_result *lo = &s->lo.r, *hi = &s->hi.r;
     double low = lo->share;
-    if (s->has_hi && s->by == BY_COST) /* between them the cost rises about as the share does */
+    if (s->has_hi &&
+        s->aim == CALIBRATE_COST) /* between them the cost rises about as the share does */
         return low + (hi->share - low) * (s->target - lo->cost) / (hi->cost - lo->cost);
     if (s->has_hi)
         return (low + hi->share) / 2;
@@ -330,7 +339,7 @@ static int calibrate_search_run(struct calibrate_search *s, struct calibration *
         float t = 0;
         if (!step || at.r.accuracy > s->best.r.accuracy)
             s->best = at;
-        if (calibrate_misses(s, &at.r)) {
+        if (calibrate_misses(s, &at)) {
             s->lo = at;
             s->has_lo = true;
         } else {
@@ -389,8 +398,8 @@ static int calibrate_untie(struct calibrate_result *out, struct calibration *c,
         c->tie = (float)part;
         if ((rc = calibrate_measure(&at, c, score, PART_ALL, err)) != OK)
             break;
-        at.r.reached = calibrate_near(s, &at.r);
-        bool below = calibrate_misses(s, &at.r);
+        at.r.reached = calibrate_near(s, &at);
+        bool below = calibrate_misses(s, &at);
         *(below ? &from : &to) = part;
         *(below ? &low : &high) = at.r.share;
         if (fabs(at.r.share - s->target) < fabs(out->share - s->target))
@@ -400,46 +409,25 @@ static int calibrate_untie(struct calibrate_result *out, struct calibration *c,
     return rc;
 }
 
-/* Find the threshold with this share or cost. */
-static int calibrate_value(struct calibrate_result *out, struct calibration *c,
-                           struct calibrate_search s, struct err *err)
+int calibrate_find(struct calibrate_result *out, struct calibration *c, enum calibrate_aim aim,
+                   double target, struct err *err)
 {
+    struct calibrate_search s = { .aim = aim, .target = target };
     int rc = calibrate_search_run(&s, c, err);
     if (rc != OK)
         return rc;
-    bool lo = s.has_lo && calibrate_near(&s, &s.lo.r), hi = s.has_hi && calibrate_near(&s, &s.hi.r);
+    if (aim == CALIBRATE_ACCURACY) {
+        *out = calibrate_settle(s.has_hi ? &s.hi : &s.best, s.has_hi);
+        return OK;
+    }
+    bool lo = s.has_lo && calibrate_near(&s, &s.lo), hi = s.has_hi && calibrate_near(&s, &s.hi);
     if (lo && hi) /* take the nearer one */
-        hi = s.by == BY_COST ? s.hi.r.cost - s.target < s.target - s.lo.r.cost
-                             : s.hi.r.share - s.target < s.target - s.lo.r.share;
+        hi = calibrate_figure(&s, &s.hi) - target < target - calibrate_figure(&s, &s.lo);
     bool below = s.has_lo && !hi;
     *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
-    if (c->source.tie && s.by == BY_SHARE && below && !lo)
-        rc = calibrate_untie(out, c, &s, err);
-    return rc;
-}
-
-int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
-                    struct err *err)
-{
-    return calibrate_value(out, c, (struct calibrate_search){ .by = BY_SHARE, .target = target },
-                           err);
-}
-
-int calibrate_cost(struct calibrate_result *out, struct calibration *c, double target,
-                   struct err *err)
-{
-    return calibrate_value(out, c, (struct calibrate_search){ .by = BY_COST, .target = target },
-                           err);
-}
-
-int calibrate_accuracy(struct calibrate_result *out, struct calibration *c, double target,
-                       struct err *err)
-{
-    struct calibrate_search s = { .by = BY_ACCURACY, .target = target };
-    int rc = calibrate_search_run(&s, c, err);
-    if (rc == OK)
-        *out = calibrate_settle(s.has_hi ? &s.hi : &s.best, s.has_hi);
-    return rc;
+    return c->source.tie && aim == CALIBRATE_SHARE && below && !lo
+               ? calibrate_untie(out, c, &s, err)
+               : OK;
 }
 
 /* Shares whose thresholds calibrate_risk tests, in this order. */

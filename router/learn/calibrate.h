@@ -30,8 +30,8 @@ struct err;
 struct calibration; /* one text source and all answers written so far; for one thread */
 
 /* A share within this distance of the target is near enough. */
-#define CALIBRATE_TOLERANCE 0.0005
-#define CALIBRATE_COST      0.005
+#define CALIBRATE_TOLERANCE      0.0005
+#define CALIBRATE_COST_TOLERANCE 0.005
 
 /* No search tries more thresholds; a typical one tries five. */
 enum { CALIBRATE_STEPS = 112 };
@@ -89,25 +89,24 @@ size_t calibrate_written(const struct calibration *c);
 int calibrate_at(struct calibrate_result *out, struct calibration *c, float threshold,
                  struct err *err);
 
-/* Find the threshold at which a share of the tokens, 0 to 1, comes from the cloud: steps to the
- * quantile of the scores of the latest text, and bisection once the target is bracketed. If no
+/* What a threshold is searched for.
+ *
+ * A share: the part of the tokens, 0 to 1, that comes from the cloud. The search steps to the
+ * quantile of the scores of the latest text, and bisects once the target is bracketed. If no
  * threshold comes within CALIBRATE_TOLERANCE, because several tokens have one score, and the source
  * can break ties, a part of them is routed: the threshold is their score. Otherwise (a policy
  * without scores, few tokens) reached is false and the result is the nearest share below the
- * target; if even threshold 0 routes more, it is that one. */
-int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
-                    struct err *err);
-
-/* The same for the mean cost of an answer, which must be met up to CALIBRATE_COST times the target.
- */
-int calibrate_cost(struct calibrate_result *out, struct calibration *c, double target,
-                   struct err *err);
-
-/* Find the least share, up to CALIBRATE_TOLERANCE, with at least this accuracy on the answers. It
- * doubles the share until the accuracy is reached, then bisects. reached is false if even threshold
- * 1 stays below it; the result is then the most accurate threshold that was tried. */
-int calibrate_accuracy(struct calibrate_result *out, struct calibration *c, double target,
-                       struct err *err);
+ * target; if even threshold 0 routes more, it is that one.
+ *
+ * A cost: likewise the mean cost of an answer, up to CALIBRATE_COST_TOLERANCE times the target.
+ *
+ * An accuracy: the least share, up to CALIBRATE_TOLERANCE, with at least this accuracy on the
+ * answers. The search doubles the share until the accuracy is reached, then bisects. reached is
+ * false if even threshold 1 stays below it; the result is then the most accurate threshold that was
+ * tried. */
+enum calibrate_aim { CALIBRATE_SHARE, CALIBRATE_COST, CALIBRATE_ACCURACY };
+int calibrate_find(struct calibrate_result *out, struct calibration *c, enum calibrate_aim aim,
+                   double target, struct err *err);
 
 /* Find the least share, in steps, at which with this confidence at most `risk` of the answers that
  * the cloud alone gets right are lost (both in (0, 1)). right[n] is 1 for items that the cloud

@@ -34,7 +34,7 @@ bool fit_head_parse(enum fit_head *out, const char *name)
 void fit_defaults(struct fit_options *o)
 {
     *o = (struct fit_options){
-        .epochs = 40, .patience = 5, .batch = 256, .most = 0.05, .cover = 0.995, .seed = 1
+        .epochs = 40, .patience = 5, .batch = 256, .most = 0.05f, .cover = 0.995f, .seed = 1
     };
 }
 
@@ -44,7 +44,7 @@ void fit_recipe_citer(struct fit_options *o)
     o->epochs = 1000;
     o->batch = 80;
     o->rate = 1e-7f;
-    o->by_token = o->same_order = o->unweighted = true;
+    o->as_citer = true;
 }
 
 bool fit_holds_out(uint64_t seed, uint32_t group)
@@ -159,7 +159,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_labels(t);
     for (size_t i = 0; i < s->n; i++) {
-        uint32_t group = t->o->by_token ? (uint32_t)i : s->rows[i].subject;
+        uint32_t group = t->o->as_citer ? (uint32_t)i : s->rows[i].subject;
         bool held = fit_holds_out(t->o->seed, group);
         count[held][t->label[i]] += t->times ? t->times[i] : 1;
         fit_place(t, i, held);
@@ -173,7 +173,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
                        "router training: expected right and wrong tokens in both parts, found %zu "
                        "right and %zu wrong to train on, %zu and %zu held out",
                        count[0][1], count[0][0], count[1][1], count[1][0]);
-    t->wrong_weight = t->o->unweighted ? 1 : (float)sqrt((double)count[0][1] / (double)count[0][0]);
+    t->wrong_weight = t->o->as_citer ? 1 : (float)sqrt((double)count[0][1] / (double)count[0][0]);
     return OK;
 }
 
@@ -266,7 +266,7 @@ static int fit_epochs(struct fit *t, struct fit_report *report, struct err *err)
     for (size_t epoch = 1; epoch <= t->o->epochs && epoch <= report->best + t->o->patience;
          epoch++) {
         struct fit_epoch e = { .epoch = epoch };
-        if (epoch == 1 || !t->o->same_order)
+        if (epoch == 1 || !t->o->as_citer)
             fit_order(t->train, t->ntrain, t->o->seed, epoch);
         if (fit_pass(&e.loss, t, true) != OK || fit_pass(&e.held_loss, t, false) != OK)
             return err_set(err, ERR_STOP, "router training: interrupted");
@@ -355,7 +355,8 @@ static int fit_measure(struct fit_report *report, const struct fit *t, const flo
         rc = measures_of(&report->measures, score, label, (const uint32_t(*)[2])before, t->nheld,
                          err);
     if (rc == OK)
-        rc = samples_calibrate(&report->cut, score, label, t->nheld, t->o->most, t->o->cover, err);
+        rc = measures_find_cut(&report->cut, score, label, t->nheld, (double)t->o->most,
+                               (double)t->o->cover, err);
     free(label);
     free(before);
     return rc;

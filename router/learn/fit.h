@@ -41,13 +41,13 @@ struct fit_options {
     enum fit_head head;
     size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
-    float rate;      /* Adam's step size; 0: 1e-3, for linear 1e-2 */
-    bool by_token;   /* hold out single tokens: tokens of one subject are in both parts */
-    bool same_order; /* the same random order in all epochs */
-    bool unweighted; /* wrong tokens weigh as much as right ones */
-    bool resample;   /* draw as many subjects as there are, with replacement, before the split */
+    float rate; /* Adam's step size; 0: 1e-3, for linear 1e-2 */
+    /* As CITER's own script does: hold out single tokens, so that tokens of one subject are in both
+     * parts; the same random order in all epochs; wrong tokens weigh as much as right ones. */
+    bool as_citer;
+    bool resample; /* draw as many subjects as there are, with replacement, before the split */
     bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
-    double most, cover;  /* passed to samples_calibrate */
+    float most, cover;   /* passed to measures_find_cut */
     uint64_t seed;
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     /* Called after each epoch; may be NULL. */
@@ -61,7 +61,7 @@ struct fit_report {
     size_t epochs, best;      /* epochs run, and the one whose weights are kept; context: 0 */
     double loss, held_loss;   /* of that epoch, on either part */
     struct measures measures; /* of the finished router on the held-out part */
-    struct samples_cut cut;   /* a threshold from the held-out part, and what it does there */
+    struct measures_cut cut;  /* a threshold from the held-out part, and what it does there */
 };
 
 /* Set head mlp, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
-#include "router/learn/samples.h"
 
 struct measured {
     uint32_t before[2];
@@ -21,6 +21,24 @@ static int measures_order(const void *a, const void *b)
         if (x->before[i] != y->before[i])
             return x->before[i] < y->before[i] ? -1 : 1;
     return (x->score > y->score) - (x->score < y->score);
+}
+
+/* Return scores and labels in this order; before may be NULL. NULL: out of memory. */
+static struct measured *measures_sorted(const float *score, const unsigned char *label,
+                                        const uint32_t (*before)[2], size_t n, struct err *err)
+{
+    struct measured *m = calloc(n + 1, sizeof(*m));
+    if (!m) {
+        err_set(err, ERR_NOMEM, "router training: out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        m[i] = (struct measured){ .score = score[i], .label = label[i] != 0 };
+        if (before)
+            memcpy(m[i].before, before[i], sizeof(m[i].before));
+    }
+    qsort(m, n, sizeof(*m), measures_order);
+    return m;
 }
 
 static bool measures_same_context(const struct measured *a, const struct measured *b)
@@ -49,21 +67,17 @@ static size_t measures_context(double *pairs, double *good, const struct measure
     return i;
 }
 
-/* Compute the AUC among equal contexts. */
-static int measures_contexts(struct measures *out, const float *score, const unsigned char *label,
-                             const uint32_t (*before)[2], size_t n, struct err *err)
+int measures_auc(double *auc, double *pairs, const float *score, const unsigned char *label,
+                 const uint32_t (*before)[2], size_t n, struct err *err)
 {
-    struct measured *m = calloc(n ? n : 1, sizeof(*m));
+    struct measured *m = measures_sorted(score, label, before, n, err);
     if (!m)
-        return err_set(err, ERR_NOMEM, "router training: out of memory");
-    for (size_t i = 0; i < n; i++)
-        m[i] = (struct measured){ { before[i][0], before[i][1] }, score[i], label[i] != 0 };
-    qsort(m, n, sizeof(*m), measures_order);
+        return ERR_NOMEM;
     double good = 0;
-    out->context_pairs = 0;
+    *pairs = 0;
     for (size_t i = 0; i < n;)
-        i = measures_context(&out->context_pairs, &good, m, i, n);
-    out->context_auc = out->context_pairs > 0 ? good / out->context_pairs : (double)NAN;
+        i = measures_context(pairs, &good, m, i, n);
+    *auc = *pairs > 0 ? good / *pairs : (double)NAN;
     free(m);
     return OK;
 }
@@ -81,6 +95,52 @@ int measures_of(struct measures *out, const float *score, const unsigned char *l
     }
     for (size_t b = 0; b < MEASURES_BINS; b++)
         out->ece += n ? fabs(sum[b] - (double)out->right[b]) / (double)n : 0;
-    int rc = samples_auc(&out->auc, score, label, n, err);
-    return rc == OK ? measures_contexts(out, score, label, before, n, err) : rc;
+    double pairs;
+    int rc = measures_auc(&out->auc, &pairs, score, label, NULL, n, err);
+    return rc == OK
+               ? measures_auc(&out->context_auc, &out->context_pairs, score, label, before, n, err)
+               : rc;
+}
+
+/* Measure what a given threshold does. */
+static void measures_cut_at(struct measures_cut *out, float threshold, const float *score,
+                            const unsigned char *label, size_t n)
+{
+    size_t routed = 0, caught = 0, wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool asks = score[i] < threshold;
+        routed += asks;
+        caught += asks && !label[i];
+        wrong += !label[i];
+    }
+    out->threshold = threshold;
+    out->routed = n ? (double)routed / (double)n : 0;
+    out->caught = wrong ? (double)caught / (double)wrong : 1;
+}
+
+int measures_find_cut(struct measures_cut *out, const float *score, const unsigned char *label,
+                      size_t n, double most, double cover, struct err *err)
+{
+    struct measured *s = measures_sorted(score, label, NULL, n, err);
+    if (!s)
+        return ERR_NOMEM;
+    size_t wrong = 0, caught = 0, cut = 0, end;
+    for (size_t i = 0; i < n; i++)
+        wrong += !s[i].label;
+    /* Add groups of equal scores while more must be caught and there is room. */
+    for (size_t i = 0; i < n && (double)caught < cover * (double)wrong; i = end) {
+        for (end = i; end < n && s[end].score == s[i].score; end++)
+            caught += !s[end].label;
+        if ((double)end > most * (double)n)
+            break;
+        cut = end;
+    }
+    /* Stay half-way to the next score, so that the last bits of another machine do not matter. */
+    float below = cut ? s[cut - 1].score : 0, above = cut < n ? s[cut].score : 1;
+    float threshold = cut ? below + (above - below) / 2 : 0;
+    if (cut && !(threshold > below))
+        threshold = above;
+    free(s);
+    measures_cut_at(out, threshold, score, label, n);
+    return OK;
 }

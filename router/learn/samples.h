@@ -61,23 +61,4 @@ int samples_of_texts(struct samples *out, const struct samples *s, struct err *e
  * the ids before. scratch: [router_scratch] floats. */
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch);
 
-/* Compute the area under the ROC curve: the chance that a right token scores above a wrong one
- * (equal scores count half). NaN when one kind is missing. */
-int samples_auc(double *auc, const float *score, const unsigned char *label, size_t n,
-                struct err *err);
-
-struct samples_cut {
-    float threshold;
-    double routed; /* share of all tokens that score below the threshold */
-    double caught; /* share of the wrong tokens that do; 1 when none is wrong */
-};
-
-/* Find the least threshold that catches `cover` of the wrong tokens, or, if that would route more
- * than `most` of all tokens, the largest that does not. n >= 1. */
-int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *label,
-                      size_t n, double most, double cover, struct err *err);
-/* Measure what a given threshold does. */
-void samples_measure(struct samples_cut *out, float threshold, const float *score,
-                     const unsigned char *label, size_t n);
-
 #endif

@@ -9,7 +9,6 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
-
 static const char *refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
                           size_t bytes)
 {

@@ -50,7 +50,7 @@ static double auc(const struct samples *s, const struct fit_options *o)
     struct fit_report r;
     struct err err = { "" };
     CHECK(fit_router(&f, &r, s, o, &kernels, pool, &err) == OK);
-    CHECK(r.trained + r.held == s->n && r.cut.routed <= o->most);
+    CHECK(r.trained + r.held == s->n && r.cut.routed <= (double)o->most);
     router_form_close(&f);
     return r.measures.auc;
 }

@@ -216,8 +216,8 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
     run->passes = 0;
     int rc = run_calibration(run, r->entry, err);
     if (rc == OK)
-        rc = (run->plan->by_cost ? calibrate_cost : calibrate_share)(&found, run->calibration,
-                                                                     share, err);
+        rc = calibrate_find(&found, run->calibration,
+                            run->plan->by_cost ? CALIBRATE_COST : CALIBRATE_SHARE, share, err);
     if (calibrate_written(run->calibration))
         progress_keep(run->progress);
     r->threshold = found.threshold;

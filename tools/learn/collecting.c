@@ -21,11 +21,15 @@
 #include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
+#include "tools/demo/world.h"
 #include "tools/eval/asking.h"
 #include "tools/stand_in/routed.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
+/* A busy machine must not end minutes of work on the demo, whose cloud is in this process and does
+ * not hang. */
+enum { DEMO_QUESTIONS = 1000, DEMO_TIMEOUT_MS = 600000 };
 
 /* What one run has open. */
 struct collecting {
@@ -268,10 +272,10 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     int rc = collecting_needs_cloud(&needs, c, err);
     if (rc != OK || !needs || !strcmp(cloud_option_values.mode, "off"))
         return rc;
-    route_options.policy = c->how->round == 2 ? "mlp" : "always";
+    route_options.policy = c->how->router ? "mlp" : "always";
     cloud_option_values.mode = "required";
     if (!cloud_option_values.tokens) /* whole answers are written where no router decides */
-        cloud_option_values.tokens = c->how->round == 2 ? 1 : CLOUD_MAX_TOKENS;
+        cloud_option_values.tokens = c->how->router ? 1 : CLOUD_MAX_TOKENS;
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
@@ -287,8 +291,8 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
 {
     const struct engine *e = &c->engine;
     bool milli = task_size(c->task) == SIZE_MAX;
-    *m = (struct sample_meta){ .round = c->how->round,
-                               .max_rollouts = c->how->rollouts,
+    *m = (struct sample_meta){ .round = c->how->router ? 2 : 1,
+                               .max_rollouts = c->o.rollouts,
                                .max_tokens = c->o.max_tokens,
                                .seed = milli ? c->how->task.seed : 0,
                                .world = milli ? c->how->task.world : 0,
@@ -304,7 +308,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->prompt, task_form_name(c->task));
     KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
     KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
-    KEEP(m->labels, collect_labels_name(c->how->labels));
+    KEEP(m->labels, collect_labels_name(c->o.labels));
     KEEP(m->tap, router_tap_name(c->o.tap));
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
@@ -319,7 +323,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
     KEEP(m->think, task_form(c->task) == TASK_CHAT && chat_options.think ? chat_options.think : "");
     KEEP(m->mizzle, MIZZLE_VERSION);
-    if (c->how->round != 2)
+    if (!c->how->router)
         return OK;
     snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
     return sha256_file(m->router, c->how->router)
@@ -340,9 +344,8 @@ static int collecting_open(struct collecting *c, struct err *err)
                : milli                      ? QUESTIONS
                                             : task_size(c->task);
     c->texts = c->texts < task_size(c->task) ? c->texts : task_size(c->task);
-    c->o.max_tokens = c->how->max_tokens < SIZE_MAX ? c->how->max_tokens
-                      : milli                       ? TOKENS_MILLI
-                                                    : TOKENS;
+    if (c->o.max_tokens == SIZE_MAX)
+        c->o.max_tokens = milli ? TOKENS_MILLI : TOKENS;
     c->o.texts = c->texts;
     rc = setup_engine(&c->engine, NULL, true, err);
     if (rc == OK)
@@ -393,28 +396,37 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
 {
     c->how = o;
     c->files.lock = -1;
-    c->o = (struct collect_options){ .labels = o->labels,
-                                     .tap = o->tap,
-                                     .calls = o->calls,
-                                     .rollouts = o->rollouts,
-                                     .stop = &interrupted,
-                                     .judge = collecting_judge,
-                                     .progress = collecting_progress,
-                                     .arg = c };
+    c->o = o->collect;
+    c->o.stop = &interrupted;
+    c->o.judge = collecting_judge;
+    c->o.progress = collecting_progress;
+    c->o.arg = c;
     int rc = collecting_open(c, err);
     if (rc != OK)
         return rc;
-    if (o->round == 2 && router_reads_features(c->routing.router)) /* position begins anew there */
+    if (o->router && router_reads_features(c->routing.router)) /* position begins anew there */
         return err_set(err, ERR_ARG,
                        "--router: expected one that reads hidden states alone with --round 2");
     c->collect.session = c->session;
     c->collect.tok = c->engine.tokenizer;
     c->collect.sampler = c->sampler;
     c->collect.o = &c->o;
-    c->o.router = o->round == 2 ? c->routing.router : NULL;
+    c->o.router = o->router ? c->routing.router : NULL;
     c->o.threshold = c->routing.threshold;
     c->o.turn = c->routing.turn;
     return collecting_all(c, err);
+}
+
+void collecting_defaults(struct collecting_options *o)
+{
+    *o = (struct collecting_options){
+        .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },
+        .collect = { .labels = COLLECT_CITER,
+                     .calls = COLLECT_CALLS,
+                     .max_tokens = SIZE_MAX,
+                     .rollouts = SAMPLE_FILES_NO_LIMIT },
+        .questions = SIZE_MAX
+    };
 }
 
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
@@ -427,11 +439,19 @@ int collecting_run(const struct collecting_options *o, bool *unwritten, struct e
     return collecting_close(&c, rc, err);
 }
 
-int collecting_samples(struct samples *out, struct sample_meta *meta,
-                       const struct collecting_options *o, struct err *err)
+int collecting_demo(struct samples *out, struct sample_meta *meta,
+                    const struct collecting_options *o, struct err *err)
 {
     struct collecting c = { .into = out };
-    int rc = collecting_do(&c, o, err);
+    struct collecting_options how = *o;
+    how.questions = o->questions < SIZE_MAX ? o->questions : DEMO_QUESTIONS;
+    how.collect.labels = COLLECT_DIVERGENT;
+    if (!engine_options.kv) /* as the routers of the demo were made */
+        engine_options.kv = kvcache_name(KVCACHE_F32);
+    cloud_option_values.url = "";   /* no server that the environment names is asked */
+    cloud_option_values.tokens = 0; /* as many as collecting prefers */
+    cloud_option_values.timeout_ms = DEMO_TIMEOUT_MS;
+    int rc = collecting_do(&c, &how, err);
     *meta = c.meta;
     return collecting_close(&c, rc, err);
 }

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "router/learn/collect.h"
 #include "tools/tasks/task.h"
@@ -16,17 +15,17 @@ struct samples;
 
 struct collecting_options {
     struct task_options task;
-    enum collect_labels labels;
-    enum tap tap;
-    size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000 */
-    size_t max_tokens;  /* of what is written; SIZE_MAX: 512, milli 96 */
-    size_t calls;       /* most in flight; 0: 16, or more for a cloud model in this process */
-    uint64_t rollouts;  /* or SAMPLE_FILES_NO_LIMIT */
-    unsigned round;     /* 1, or 2 with router */
-    const char *router; /* file or NULL */
+    /* What is collected, with max_tokens SIZE_MAX: 512, milli 96. What is not an option of the
+     * command is set here. */
+    struct collect_options collect;
+    size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000, in memory 1000 */
+    const char *router; /* of round 2; NULL: round 1 */
     const char *out;    /* the folder; of no effect in memory */
     bool quiet;
 };
+
+/* Set what `mizzle router collect` does without options. */
+void collecting_defaults(struct collecting_options *o);
 
 /* Collect into a folder, with a progress line if stderr is a terminal, and print on stdout what was
  * collected. *unwritten: the error is that the folder could not be written. Besides the errors of
@@ -35,9 +34,11 @@ struct collecting_options {
  * the end, because the cloud has refused texts or because of the options. */
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err);
 
-/* Collect into memory: the samples into *out, which is empty at first, and what they are into
- * *meta. Prints nothing on stdout. The same errors, but for those of the folder. */
-int collecting_samples(struct samples *out, struct sample_meta *meta,
-                       const struct collecting_options *o, struct err *err);
+/* Collect into memory what the routers of the demo pair are trained on: the samples into *out,
+ * which is empty at first, and what they are into *meta. The labels are divergent, and the large
+ * model of the shared options (setup.h) answers in this process, so the bits are the same on every
+ * machine. Prints nothing on stdout. The same errors, but for those of the folder. */
+int collecting_demo(struct samples *out, struct sample_meta *meta,
+                    const struct collecting_options *o, struct err *err);
 
 #endif

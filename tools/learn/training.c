@@ -29,7 +29,7 @@ static int training_read(struct samples *s, struct sample_meta *meta,
 {
     int rc = OK;
     if (!o->samples)
-        return router_training_collect(s, meta, &o->demo, err);
+        return collecting_demo(s, meta, &o->demo, err);
     for (size_t i = 0; rc == OK && o->samples[i]; i++)
         rc = sample_files_read(s, meta, o->samples[i], err);
     if (rc == OK && o->tap && strcmp(o->tap, meta->tap) != 0)

@@ -5,30 +5,25 @@
 #include <stdbool.h>
 
 #include "router/learn/fit.h"
-#include "tools/demo/router_training.h"
+#include "tools/learn/collecting.h"
 
 struct err;
 struct sample_meta;
 
 struct training_options {
-    const char *const *samples; /* folders, NULL-terminated; NULL: those of `demo` */
-    struct router_training_options demo;
-    const char *tap; /* what --tap says, or NULL: as the samples have it */
-    const char *out; /* the router's file; with repeats FILE.1, FILE.2, ... */
-    size_t repeats;  /* trainings; several have a seed and a resample of the subjects each */
+    const char *const *samples;     /* folders, NULL-terminated; NULL: those of `demo` */
+    struct collecting_options demo; /* of collecting_demo */
+    const char *tap;                /* what --tap says, or NULL: as the samples have it */
+    const char *out;                /* the router's file; with repeats FILE.1, FILE.2, ... */
+    size_t repeats; /* trainings; several have a seed and a resample of the subjects each */
     struct fit_options fit;
     bool json, quiet;
 };
 
-/* The largest share of tokens to route, and the share of errors to catch. The distance to the
- * paper's 7 % is large enough to hold for any small set of questions. */
-#define TRAINING_SHARE 0.05f
-#define TRAINING_COVER 0.995f
-
 /* Read or collect the samples, train, save the router and print a report on stdout. The router
  * names the samples' model and task, and has a threshold from the held-out part. ERR_ARG if the
  * options contradict the samples, or nothing can be learnt from them; the errors of
- * sample_files_read, router_training_collect, fit_router (stopped by `interrupted`) and
+ * sample_files_read, collecting_demo, fit_router (stopped by `interrupted`) and
  * router_form_save. */
 int training_run(const struct training_options *o, struct err *err);
 

@@ -9,7 +9,7 @@
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
-#include "router/learn/samples.h"
+#include "router/learn/measures.h"
 #include "router/mizzle.h"
 #include "router/policy.h"
 #include "tests/support/files.h"
@@ -128,13 +128,13 @@ int main(void)
     static const char *const wordings[] = { "plain", "chatty", "story" };
     struct err err = { "" };
     char sentence[400];
-    double auc;
+    double auc, pairs;
     serving_need_pair();
     reader_open(&edge, "weights/milli/edge-0.5.gguf");
     reader_open(&cloud, "weights/milli/cloud.gguf");
     CHECK(world_open(&world, WORLD_SEED, &err) == OK);
     questions(QUESTIONS, WORLD_WORDINGS, true);
-    CHECK(samples_auc(&auc, score, right, facts, &err) == OK);
+    CHECK(measures_auc(&auc, &pairs, score, right, NULL, facts, &err) == OK);
     snprintf(sentence, sizeof(sentence),
              "%.1f %% of the tokens are facts (%.0f points of them idle: behind the right thing), "
              "%.1f %% are free choices; both models differ on %.1f %% of the tokens, and %.1f %% "
