@@ -324,6 +324,8 @@ grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,
     "$tmp/results/real/figures.csv" || fail "$(cat "$tmp/results/real/figures.csv")"
 grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$tmp/results/real/figures.csv" ||
     fail "no difference: $(cat "$tmp/results/real/figures.csv")"
+grep -q '<title>mlp: 16.6667, 100</title>' "$tmp/results/drawn/real-csqa-chat.svg" &&
+    grep -q '>always</text>' "$tmp/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
 run 0 --check real
 sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$tmp/results/real/items-a.csv" >"$tmp/new"
 mv "$tmp/new" "$tmp/results/real/items-a.csv"

@@ -138,7 +138,7 @@ shape() { # TABLE HEADER PROGRAM
             exit bad = 1
         }
         function percent(name) { return of(name) == "" ? "" : 100 * of(name) }
-        END { exit bad }
+        END { if (bad) exit 1 }
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; print header; next }
         '"$3" "$results/$1.csv" || fails
 }

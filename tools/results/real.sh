@@ -15,3 +15,69 @@ real_rows() {
 }
 
 jobs() { job real_rows; }
+
+real_forms='csqa-reason:CommonsenseQA in form reason
+csqa-chat:CommonsenseQA in form chat
+arc-chat:ARC-Challenge in form chat
+gsm8k-chat:GSM8K in form chat'
+
+# Print a table of the rows of one form, by the rule that decides (citer). The program finds the name
+# of the policy in `name`, and in `part` what is said where not all questions have been asked.
+real_form() { # TASK-FORM HEADER PROGRAM
+    shape real/figures "$2" '
+        function policy(name) { sub(/^mlp=/, "", name); return name }
+        of("score") == "citer" {
+            form = of("form") == "plain @'"$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"'" ? "reason" : of("form")
+            if (of("task") "-" form != "'"$1"'") next
+            if (of("questions") > all) all = of("questions")
+            row[++rows] = $0
+        }
+        END {
+            for (i = 1; i <= rows; i++) {
+                $0 = row[i]
+                name = policy(of("policy"))
+                part = of("questions") < all ? " (" of("questions") " of " all ")" : ""
+                '"$3"'
+            }
+        }'
+}
+
+# Draw accuracy over the routed share in one form, if there is more than never.
+real_shares() { # TASK-FORM TITLE
+    share="tokens from the large model (%)" right="answers that are right (%)"
+    real_form "$1" "policy,$share,$right,low,high" '
+        if (of("against") == "" && of("routed") < 1)
+            print name part, percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
+        ' >"$dir/dots"
+    [ "$(wc -l <"$dir/dots")" -gt 2 ] || return 0
+    real_form "$1" guides '
+        if (of("against") == "" && of("routed") == 1)
+            print percent("accuracy") "=" name (of("tokens") == 1 ? " (1 token)" : "") part' >"$dir/guides"
+    real_name=$1 real_title=$2
+    set --
+    while read -r guide; do
+        [ "$guide" = guides ] || set -- "$@" --guide "$guide"
+    done <"$dir/guides"
+    plot "real-$real_name.svg" --x "$share" --y "$right" --by policy --interval low,high --dots "$@" \
+        --title "A real pair, $real_title: answers that are right, over the tokens from the large model" \
+        --note "Bars: 95 % intervals, over trainings, too. Dashed: always, and a token behind a fixed text (slot)." \
+        <"$dir/dots"
+}
+
+# Draw whatever rows there are: the measurement takes days.
+draws() {
+    points="more right answers (points)"
+    echo "$real_forms" | while IFS=: read -r name title; do
+        real_shares "$name" "$title"
+        real_form "$name" "form,policy,$points,low,high" '
+            if (name == "mix" && of("equal") != "")
+                print "'"$title"'" part, sprintf("%s (%.1f %%)", policy(of("against")), percent("against_routed")),
+                    percent("equal"), percent("equal_low"), percent("equal_high")' >"$dir/mix"
+        cat "$dir/mix"
+    done | awk 'NR == 1 || !/^form,/' >"$dir/mixes"
+    [ "$(wc -l <"$dir/mixes")" -eq 1 ] ||
+        plot real-mix.svg --by form --bars policy --y "$points" --interval low,high \
+            --title "Real pair: right answers of mix less those of each other policy at an equal share of the tokens" \
+            --note "In brackets: the share of the other policy. Lines: 95 % intervals (paired bootstrap over concepts and trainings)." \
+            <"$dir/mixes"
+}
