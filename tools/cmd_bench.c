@@ -8,7 +8,10 @@
 
 enum { UNSET = 0x7fffffff }; /* -r was not given */
 struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-struct bench_model_options bench_model_opts = { .texts = "1",
+struct bench_model_options bench_model_opts = { .prompt = "512",
+                                                .gen = "128",
+                                                .depth = "0",
+                                                .texts = "1",
                                                 .context = "512,4096,32768",
                                                 .type = "q8_0" };
 const char *bench_threads;

@@ -99,8 +99,7 @@ const struct command cmd_bench_kernels = {
         "Is one set faster than another? Each run has the rows of both:\n\n"
         "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
         "The interval is that of the sign test: it assumes nothing about how times are "
-        "distributed. Files of one round each are compared by their samples (Mann and Whitney), "
-        "which cannot know what changed between the two runs.\n\n"
+        "distributed.\n\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg",
     .groups = (const struct option_group *const[]){ &kernels_options, NULL },
     .run = cmd_bench_kernels_main,

@@ -11,9 +11,9 @@ static const struct option_group model_options = {
         { "--n-prompt", "-p", OPTION_STR, &bench_model_opts.prompt, "N[,N...]",
           "Evaluate a prompt of N tokens (default: 512)" },
         { "--n-gen", "-n", OPTION_STR, &bench_model_opts.gen, "N[,N...]",
-          "Generate N tokens one at a time (default: 128, with --draft at most half of -d)" },
+          "Generate N tokens one at a time (default: 128)" },
         { "--n-depth", "-d", OPTION_STR, &bench_model_opts.depth, "N[,N...]",
-          "Fill the KV cache with N tokens before each test (default: 0; with --draft: 512)" },
+          "Fill the KV cache with N tokens before each test (default: 0)" },
         { "--threads", "-t", OPTION_STR, &bench_threads, "N[,N...]",
           "Measure with each number of threads (default: all processors)" },
         OPTION_ROW_ISA("the best"),
@@ -24,10 +24,6 @@ static const struct option_group model_options = {
         { "--texts", NULL, OPTION_STR, &bench_model_opts.texts, "N[,N...]",
           "Generate -n tokens of each of N texts at once, one token of each in a pass "
           "(default: 1)" },
-        { "--draft", NULL, OPTION_STR, &bench_model_opts.drafts, "FROM[,FROM]",
-          "Write -n tokens, at most half of -d, after the -d tokens through the decoding loop, "
-          "with drafts from lookup or off, as two texts: one repeats the second half of what is "
-          "there, one is new (default: leave the loop out)" },
         { "--by-op", NULL, OPTION_FLAG, &bench_model_opts.by_op, NULL,
           "Show where the time of a token, or of a prompt, goes, by kind of operation" },
         OPTION_END,
@@ -41,9 +37,6 @@ static int cmd_bench_model_main(int argc, char **argv)
     int nargs, status = bench_begin(&cmd_bench_model, argc, argv, 0, &nargs, 5);
     if (status >= 0)
         return status;
-    m->prompt = m->prompt ? m->prompt : "512";
-    m->depth = m->depth ? m->depth : m->drafts ? "512" : "0";
-    m->gen = m->gen || m->drafts ? m->gen : "128"; /* with --draft, it depends on -d */
     int rc = bench_threads_of(true, &err);
     if (rc == OK)
         rc = bench_model(&bench_opts, m, &err);
@@ -61,12 +54,10 @@ const struct command cmd_bench_model = {
         "evaluates one token of each. Every test is warmed up before its samples. The columns "
         "are:\n\n"
         "  test       pp512: a prompt of 512 tokens; tg128: 128 tokens generated; x 8: of\n"
-        "             each of 8 texts; @ d4096: after 4096 tokens; repeats, new: the two\n"
-        "             texts of --draft, and where drafts come from\n"
+        "             each of 8 texts; @ d4096: after 4096 tokens\n"
         "  t/s        tokens per second of all texts, the median of the samples (avg_ts),\n"
         "             and their standard deviation\n"
         "  each       tokens per second of each text (text_ts)\n"
-        "  accepted   drafted tokens that stood, by pass (accepted_per_pass)\n"
         "  read       GB/s of weights read, once for all texts of a pass\n"
         "  probe      GB/s that the memory can be read, before and after the samples\n"
         "  of probe   read as a share of the larger of the two\n"
@@ -103,8 +94,7 @@ const struct command cmd_bench_model = {
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench model --shape qwen2.5-0.5b --by-op -p 192 -n 32\n"
-        "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32\n"
-        "  mizzle bench model --shape qwen2.5-0.5b --draft off,lookup -d 512 -p 0 -n 256",
+        "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32",
     .groups = (const struct option_group *const[]){ &model_options, NULL },
     .run = cmd_bench_model_main,
 };

@@ -180,7 +180,7 @@ static const char *form;
 static void print_kernels(void)
 {
     static const struct read_level l3 = { "L3", 1 << 20, 50 };
-    struct kernels_report b = { .format = form };
+    struct kernels_report b = { .row.format = form };
     struct bench_point p = { .op = "matmul_q8",
                              .isa = "avx2",
                              .shape = "x",
@@ -190,7 +190,6 @@ static void print_kernels(void)
                              .ns = 100,
                              .peak = 20,
                              .on_cpu = 1 };
-    kernels_report_begin(&b);
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
     p.bytes = 6000;
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
@@ -201,14 +200,14 @@ static void print_kernels(void)
     p.peak = 0;
     p.on_cpu = 0.5;
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    kernels_report_end(&b);
+    row_end(&b.row);
 }
 
 /* A call of 1000 cycles and 2500 instructions, without the other events. */
 static void print_counts(void)
 {
     static const struct read_level l3 = { "L3", 1 << 20, 50 };
-    struct kernels_report b = { .format = form };
+    struct kernels_report b = { .row.format = form };
     struct bench_point p = {
         .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
     };
@@ -218,38 +217,38 @@ static void print_counts(void)
     p.count[OS_CYCLES] = 1000;
     p.count[OS_INSTRUCTIONS] = 2500;
     p.count[OS_TLB_MISSES] = 3;
-    kernels_report_begin(&b);
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
-    kernels_report_end(&b);
+    row_end(&b.row);
 }
 
 static void check_kernels_report(void)
 {
     form = "csv";
-    CHECK(strstr(printed(print_counts), ",doubtful,cycles,instructions,ipc,tlb_misses\n"));
-    CHECK(strstr(printed(print_counts), ",L3,,1000.0,2500.0,2.50,3.0\n"));
+    CHECK(strstr(printed(print_counts), ",doubtful,cycles,instructions,ipc,tlb_misses,cpu_info\n"));
+    CHECK(strstr(printed(print_counts), ",L3,,1000.0,2500.0,2.50,3.0,"));
     form = "md";
     CHECK(
         strstr(printed(print_counts), " doubtful | cycles | instructions | IPC | TLB misses |\n"));
-    CHECK(strstr(printed(print_counts), " |  | 1000 | 2500 | 2.50 | 3 |\n"));
+    CHECK(strstr(printed(print_counts), " |  | 1000.0 | 2500.0 | 2.50 | 3.0 |\n"));
 
     form = "md";
     const char *text = printed(print_kernels);
     CHECK(!strncmp(text, "| matmul_q8 | shape | us | GB/s |", 33));
-    CHECK(strstr(text, "|\n| avx2 | x | 0.10 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
-    CHECK(strstr(text, " | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
-    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n\n"));
+    CHECK(strstr(text, "|\n| avx2 | x | 0.10 | 30.00 | L3 | 60 % | 10.00 | 50 % | 2.00 |  |\n"));
+    CHECK(
+        strstr(text, " | 60.00 | L3 | 120 % | 10.00 | 50 % | 2.00 | over 100 % of the limit |\n"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.00 | 111 % | 2.00 | over 100 % of the limit |\n\n"));
     CHECK(strstr(text, "\n\n| matmul_f32 | shape |"));
     CHECK(strstr(
         text,
-        "| L3 | 60 % | 10.0 |  | 2.0 | ran 50 % of the time: processors busy elsewhere? |\n"));
+        "| L3 | 60 % | 10.00 |  | 2.00 | ran 50 % of the time: processors busy elsewhere? |\n"));
     form = "csv";
     text = printed(print_kernels);
-    CHECK(strstr(text, ",times_scalar,level,doubtful\n"));
-    CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,\n"));
-    CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit\n"));
+    CHECK(strstr(text, ",times_scalar,level,doubtful,cpu_info\n"));
+    CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,,"));
+    CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit,"));
     CHECK(strstr(text,
-                 ",30.00,50.00,10.00,,2.00,L3,ran 50 % of the time: processors busy elsewhere?\n"));
+                 ",30.00,50.00,10.00,,2.00,L3,ran 50 % of the time: processors busy elsewhere?,"));
     form = "jsonl";
     text = printed(print_kernels);
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));

@@ -31,17 +31,10 @@ static struct err err;
 static int report_kernels(void)
 {
     static const struct read_level l3 = { "L3", 1 << 20, 50 };
-    static const double ns[] = { 99, 100, 101 };
-    struct kernels_report b = { .format = form };
-    struct bench_point p = { .op = "x",
-                             .isa = "y",
-                             .shape = "z",
-                             .level = &l3,
-                             .bytes = 3000,
-                             .ns = 100,
-                             .on_cpu = 1,
-                             .samples = ns,
-                             .nsamples = 3 };
+    struct kernels_report b = { .row.format = form };
+    struct bench_point p = {
+        .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
+    };
     return kernels_report_row(&b, &p, 2, &err);
 }
 

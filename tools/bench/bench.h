@@ -7,6 +7,7 @@
 
 #include "kernels/sys/os.h"
 #include "model/session.h"
+#include "tools/bench/row.h"
 
 struct err;
 struct pool;
@@ -29,8 +30,6 @@ struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
     double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
-    const double *samples; /* [nsamples] ns of a call, ns is their median; borrowed */
-    size_t nsamples;
 };
 
 /* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
@@ -38,17 +37,14 @@ struct bench_point {
  * scalar. A row is doubtful (doubt.h) if it reads faster than its level can be read, computes
  * faster than the peak, or did not run all the time. */
 struct kernels_report {
-    const char *format;     /* as above; borrowed */
+    struct row row;
     bool counts[OS_EVENTS]; /* events that have columns */
     const char *op;         /* operation whose table is being printed; NULL: none yet */
-    size_t rows;            /* printed so far */
     bool closed;            /* stdout was closed by its reader */
 };
-void kernels_report_begin(const struct kernels_report *b);
 /* ERR_NOMEM: a row of JSON cannot be made. */
 int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
                        struct err *err);
-void kernels_report_end(const struct kernels_report *b);
 
 /* Parse the numbers of an option such as "128,512". ERR_ARG names the option. */
 enum { BENCH_LIST = 16 };

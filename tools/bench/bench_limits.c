@@ -2,7 +2,7 @@
  * arithmetic. */
 #include "kernels/sys/limits.h"
 
-#include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/doubt.h"
 #include "tools/bench/read_probe.h"
-#include "tools/cli/json_report.h"
+#include "tools/bench/row.h"
 #include "tools/cli/setup.h"
 
 enum { PASSES = 5 };
@@ -83,7 +83,7 @@ double bench_peak(const char *what, unsigned cpu, struct pool *pool)
     return best;
 }
 
-struct row {
+struct limit_row {
     char name[48];
     const char *unit;
     double one, all; /* with one thread, with all threads */
@@ -91,8 +91,8 @@ struct row {
 };
 
 /* Measure how fast each level is read; return the number of rows, 0 after an error. */
-static size_t bench_limits_read(struct row rows[READ_LEVELS], struct pool *one, struct pool *all,
-                                struct err *err)
+static size_t bench_limits_read(struct limit_row rows[READ_LEVELS], struct pool *one,
+                                struct pool *all, struct err *err)
 {
     struct read_probe *probe;
     struct read_level a[READ_LEVELS], b[READ_LEVELS];
@@ -103,7 +103,7 @@ static size_t bench_limits_read(struct row rows[READ_LEVELS], struct pool *one, 
     read_probe_close(probe);
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
-        rows[i] = (struct row){ "", "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s, l->bytes };
+        rows[i] = (struct limit_row){ "", "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s, l->bytes };
         if (l->bytes)
             snprintf(rows[i].name, sizeof(rows[i].name), "read from %s, %zu KiB", l->name,
                      l->bytes >> 10);
@@ -115,7 +115,7 @@ static size_t bench_limits_read(struct row rows[READ_LEVELS], struct pool *one, 
 
 /* Measure all limits of this processor with one thread and with all, and set *count to the number
  * of rows. */
-static int bench_limits_measure(struct row rows[MOST], size_t *count, struct pool *all,
+static int bench_limits_measure(struct limit_row rows[MOST], size_t *count, struct pool *all,
                                 struct err *err)
 {
     struct pool *one;
@@ -126,8 +126,8 @@ static int bench_limits_measure(struct row rows[MOST], size_t *count, struct poo
     for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
             continue;
-        rows[n] = (struct row){ "", "GOP/s", arithmetic(&limits[i], one),
-                                arithmetic(&limits[i], all), 0 };
+        rows[n] = (struct limit_row){ "", "GOP/s", arithmetic(&limits[i], one),
+                                      arithmetic(&limits[i], all), 0 };
         snprintf(rows[n].name, sizeof(rows[n].name), "%s", limits[i].name);
         n++;
     }
@@ -136,23 +136,28 @@ static int bench_limits_measure(struct row rows[MOST], size_t *count, struct poo
     return n ? OK : ERR_NOMEM;
 }
 
-static int bench_limits_print_json(const struct row *r, size_t threads, const char *doubtful,
-                                   const char *end, struct err *err)
+static int bench_limits_print(struct row *out, const struct limit_row *r, size_t threads,
+                              struct err *err)
 {
-    json_t *o =
-        json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:o,s:o}", "cpu", cpu_name(), "limit", r->name, "unit",
-                  r->unit, "n_threads", (json_int_t)threads, "one_thread", r->one, "all_threads",
-                  r->all, "bytes", r->bytes ? json_integer((json_int_t)r->bytes) : json_null(),
-                  "doubtful", *doubtful ? json_string(doubtful) : json_null());
-    return json_report_print("bench", o, 0, "", end, err);
+    char doubtful[DOUBT_TEXT], title[32];
+    doubt_text(doubtful, 0, threads, r->one, r->all);
+    snprintf(title, sizeof(title), "%zu threads", threads);
+    row_text(out, "limit", "limit", r->name);
+    row_text(out, "unit", "unit", r->unit);
+    row_named(out, "n_threads", NULL, (double)threads, 0);
+    row_named(out, "one_thread", "1 thread", r->one, 1);
+    row_named(out, "all_threads", threads > 1 ? title : NULL, r->all, 1);
+    row_named(out, "bytes", NULL, r->bytes ? (double)r->bytes : (double)NAN, 0);
+    row_text(out, "doubtful", "doubtful", *doubtful ? doubtful : NULL);
+    row_text(out, "cpu", NULL, cpu_name());
+    return row_print(out, err);
 }
 
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 {
-    struct row rows[MOST];
+    struct limit_row rows[MOST];
     struct pool *all;
     size_t n = 0;
-    bool json = !strcmp(o->format, "json"), lines = !strcmp(o->format, "jsonl");
     int rc = pool_open(&all, threads, err);
     if (rc != OK)
         return rc;
@@ -163,30 +168,9 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
         return rc;
     if (interrupted)
         return err_set(err, ERR_STOP, "interrupted");
-    if (json)
-        puts("[");
-    else if (!lines && !strcmp(o->format, "csv"))
-        puts("limit,unit,n_threads,one_thread,all_threads,bytes,doubtful");
-    else if (!lines && threads > 1)
-        printf("| limit | unit | 1 thread | %zu threads | doubtful |\n|---|---|---|---|---|\n",
-               threads);
-    else if (!lines)
-        puts("| limit | unit | 1 thread | doubtful |\n|---|---|---|---|");
-    for (size_t i = 0; i < n && rc == OK; i++) {
-        const struct row *r = &rows[i];
-        char doubtful[DOUBT_TEXT];
-        doubt_text(doubtful, 0, threads, r->one, r->all);
-        if (json || lines)
-            rc = bench_limits_print_json(r, threads, doubtful, json && i + 1 < n ? "," : "", err);
-        else if (!strcmp(o->format, "csv"))
-            printf("\"%s\",%s,%zu,%.1f,%.1f,%zu,%s\n", r->name, r->unit, threads, r->one, r->all,
-                   r->bytes, doubtful);
-        else if (threads > 1)
-            printf("| %s | %s | %.1f | %.1f | %s |\n", r->name, r->unit, r->one, r->all, doubtful);
-        else
-            printf("| %s | %s | %.1f | %s |\n", r->name, r->unit, r->one, doubtful);
-    }
-    if (json && rc == OK)
-        puts("]");
+    struct row out = { .format = o->format };
+    for (size_t i = 0; i < n && rc == OK; i++)
+        rc = bench_limits_print(&out, &rows[i], threads, err);
+    row_end(&out);
     return rc;
 }

@@ -1,19 +1,17 @@
 /* bench_memory.c - what a model of a known shape takes in memory, computed: the same numbers on
  * every machine, also where it would not fit. */
-#include <jansson.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/bench_model.h"
-#include "tools/cli/json_report.h"
+#include "tools/bench/row.h"
 #include "tools/cli/setup.h"
 
 enum { COLUMNS = 5 };
 static const char *const names[COLUMNS] = { "weights", "kv_cache", "work", "router", "sum" };
+static const char *const titles[COLUMNS] = { "weights MiB", "KV cache MiB", "work MiB",
+                                             "router MiB", "sum MiB" };
 
 /* One row: bytes. work is what a pass and a session take beside the KV cache. */
 struct memory_row {
@@ -38,39 +36,17 @@ static int memory_compute(struct memory_row *row, const struct model_config *c, 
     return rc;
 }
 
-static int memory_json(const struct memory_row *r, const char *end, struct err *err)
+static int memory_print(struct row *out, const struct memory_row *r, struct err *err)
 {
-    json_t *o = json_pack("{s:s,s:s,s:s,s:I}", "shape", r->shape, "type", r->type, "kv", r->kv,
-                          "context", (json_int_t)r->context);
-    for (size_t i = 0; i < COLUMNS; i++)
-        json_report_set(&o, names[i], json_integer((json_int_t)r->bytes[i]));
-    return json_report_print("bench", o, 0, "", end, err);
-}
-
-static void memory_head(const char *format)
-{
-    if (!strcmp(format, "json"))
-        puts("[");
-    if (!strcmp(format, "csv"))
-        puts("shape,type,kv,context,weights,kv_cache,work,router,sum");
-    if (!strcmp(format, "md"))
-        puts("| shape | type | kv | context | weights MiB | KV cache MiB | work MiB | router MiB | "
-             "sum MiB |\n|---|---|---|---|---|---|---|---|---|");
-}
-
-static int memory_print(const char *format, const struct memory_row *r, bool last, struct err *err)
-{
-    bool csv = !strcmp(format, "csv");
-    if (!csv && strcmp(format, "md") != 0)
-        return memory_json(r, !strcmp(format, "jsonl") ? "" : last ? "\n]" : ",", err);
-    printf(csv ? "%s,%s,%s,%zu" : "| %s | %s | %s | %zu", r->shape, r->type, r->kv, r->context);
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (csv)
-            printf(",%zu", r->bytes[i]);
-        else
-            printf(" | %.1f", (double)r->bytes[i] / (1 << 20));
-    puts(csv ? "" : " |");
-    return OK;
+    row_text(out, "shape", "shape", r->shape);
+    row_text(out, "type", "type", r->type);
+    row_text(out, "kv", "kv", r->kv);
+    row_named(out, "context", "context", (double)r->context, 0);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        row_named(out, names[i], NULL, (double)r->bytes[i], 0);
+        row_named(out, NULL, titles[i], (double)r->bytes[i] / (1 << 20), 1);
+    }
+    return row_print(out, err);
 }
 
 int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
@@ -96,8 +72,9 @@ int bench_memory(const struct bench_options *o, const struct bench_model_options
     }
     if (rc != OK)
         return rc;
-    memory_head(o->format);
+    struct row out = { .format = o->format };
     for (size_t i = 0; rc == OK && i < contexts.n; i++)
-        rc = memory_print(o->format, &rows[i], i + 1 == contexts.n, err);
+        rc = memory_print(&out, &rows[i], err);
+    row_end(&out);
     return rc;
 }

@@ -15,7 +15,6 @@
 #include "model/session.h"
 #include "router/engine.h"
 #include "router/router.h"
-#include "tools/bench/bench_draft.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/bench_plan.h"
 #include "tools/bench/counts.h"
@@ -26,11 +25,14 @@
 
 enum { WARM = 16 };
 
-/* Return the token that stands at the end of this text; the same place always has the same. */
+/* Return the token that stands at the end of this text; the same place always has the same. As in a
+ * text, the frequency of an id falls with its rank (Zipf's law). */
 static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
 {
-    return bench_draft_id(rand_unit(3 + text, session_length(s) + ahead),
-                          model_config(session_model(s))->vocab);
+    size_t vocab = model_config(session_model(s))->vocab;
+    double draw = rand_unit(3 + text, session_length(s) + ahead);
+    uint32_t id = (uint32_t)exp_f64(draw * log_f64((double)vocab + 1)) - 1;
+    return id < vocab ? id : (uint32_t)vocab - 1;
 }
 
 /* Evaluate n random tokens as a prompt, with the logits of the last one. */
@@ -84,7 +86,6 @@ struct bench_run {
     struct session *s[BENCH_TEXTS];
     struct pool *pool;
     struct router *router;
-    struct bench_draft *draft;
     float *scratch;
     struct energy energy;
     struct os_counters counters;
@@ -105,19 +106,10 @@ static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t d
 }
 
 /* Evaluate the prompt of the test, or generate n tokens of each text. */
-static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct err *err)
+static int run_once(struct bench_run *b, const struct bench_test *t, size_t n, struct err *err)
 {
-    struct decode_stats stats = { .passes = 0 };
-    enum draft_kind kind;
-    if (t->prompt)
-        return bench_model_read(b->s[0], t->prompt, err);
-    if (!t->draft)
-        return bench_model_write(b->batch, b->s, t->texts, n, err);
-    draft_parse(&kind, t->draft);
-    int rc = bench_draft_write(b->draft, &stats, b->s[0], t->depth, n, kind, t->repeats, err);
-    t->passes = stats.passes;
-    t->accepted = stats.accepted;
-    return rc;
+    return t->prompt ? bench_model_read(b->s[0], t->prompt, err)
+                     : bench_model_write(b->batch, b->s, t->texts, n, err);
 }
 
 /* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
@@ -312,7 +304,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
 {
     static struct bench_test t;
     struct model_figures f;
-    size_t n = p->prompt.n + p->gen.n * bench_plan_each(p);
+    size_t n = p->prompt.n + p->gen.n * p->texts.n;
     for (size_t i = 0; i < p->depth.n; i++)
         for (size_t j = 0; j < n && !report->closed; j++) {
             double *one = &b->one[i * BENCH_TESTS + j];
@@ -320,7 +312,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
             if (!t.prompt && !t.gen)
                 continue;
             int rc = run_test(b, &t, err);
-            if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1 && !t.draft)
+            if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1)
                 rc = run_router(b, &t, err);
             if (!rc && b->ops)
                 rc = run_ops(b, &t, p->kv, err);
@@ -362,8 +354,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     os_counters_open(&b->counters, b->no_counts);
     os_counters_close(&b->counters);
     int rc = bench_model_open_router(b, err);
-    if (!rc && p->ndrafts)
-        rc = bench_draft_open(&b->draft, b->engine, err);
     model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         os_counters_open(&b->counters, b->no_counts); /* they follow threads that start later */
@@ -381,7 +371,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     }
     model_report_end(report);
     read_probe_close(b->probe);
-    bench_draft_close(b->draft);
     router_close(b->router);
     free(b->scratch);
     return rc;
@@ -389,12 +378,12 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
 
 int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
 {
-    struct bench_plan p = { .ndrafts = 0 };
+    struct bench_plan p = { .context = 0 };
     struct engine e = { .model = NULL };
     struct err line;
     int rc = bench_plan_make(&p, m, err);
-    if (!rc && m->by_op && (p.ndrafts || bench_list_most(&p.texts) > 1 || *o->format == 'c'))
-        rc = err_set(err, ERR_ARG, "--by-op: expected one text, no --draft and not -o csv");
+    if (!rc && m->by_op && (bench_list_most(&p.texts) > 1 || *o->format == 'c'))
+        rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
     if (rc)
         return rc;
     engine_options.threads = bench_list_most(&p.threads);
@@ -415,8 +404,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                        .no_joules = why,
                                        .no_counts = b.no_counts,
                                        .engine = &e,
-                                       .texts = bench_list_most(&p.texts) > 1,
-                                       .drafts = p.ndrafts > 0 };
+                                       .texts = bench_list_most(&p.texts) > 1 };
         energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);
     }

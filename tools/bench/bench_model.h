@@ -12,21 +12,16 @@ struct model;
 struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers; gen NULL: 128, but at
-                                                         * most half of the least depth */
+    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
     const char *shape, *type;                           /* shape NULL: measure a file */
-    const char *drafts;        /* list of draft kinds; NULL: leave the decoding loop out */
-    struct bench_list threads; /* empty: all processors */
-    bool by_op;                /* show where the time goes */
+    struct bench_list threads;                          /* empty: all processors */
+    bool by_op;                                         /* show where the time goes */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
 enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
-    const char *draft; /* kind of the drafts with which the loop writes gen tokens; NULL: no loop */
-    bool repeats;      /* these tokens repeat the second half of the depth */
-    size_t passes, accepted; /* of the loop; ids of drafts that stood */
     size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
     double ns[BENCH_REPEAT]; /* of each sample */
     size_t samples;
@@ -64,10 +59,10 @@ struct model_report {
     const char *no_joules; /* why joules are not known, or "" */
     const char *no_counts; /* why cycles are not known, or "" */
     const struct engine *engine;
-    bool texts, drafts; /* a row has several texts; drafts */
-    size_t rows;        /* printed so far */
-    size_t peak;        /* as in the tests */
-    bool closed;        /* stdout was closed by its reader */
+    bool texts;  /* a row has several */
+    size_t rows; /* printed so far */
+    size_t peak; /* as in the tests */
+    bool closed; /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
 /* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table.

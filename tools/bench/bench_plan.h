@@ -4,14 +4,11 @@
 
 #include "tools/bench/bench_model.h"
 
-enum { BENCH_DRAFTS = 2 };
 enum { BENCH_TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
 
 /* All lists of the command line, and the context that the largest test needs. */
 struct bench_plan {
     struct bench_list prompt, gen, depth, threads, texts;
-    const char *draft[BENCH_DRAFTS]; /* names of draft kinds */
-    size_t ndrafts;                  /* 0: without the decoding loop */
     enum kvcache kv;
     size_t context;
 };
@@ -19,12 +16,8 @@ struct bench_plan {
 /* Parse the lists of the command line and compute the context. ERR_ARG. */
 int bench_plan_make(struct bench_plan *p, const struct bench_model_options *m, struct err *err);
 
-/* Return how many tests there are for each number of tokens to generate: one for each number of
- * texts, or for each kind of draft two texts. */
-size_t bench_plan_each(const struct bench_plan *p);
-
 /* Return test j at a depth, which is an index: the prompts come first, then those of each number of
- * tokens to generate. */
+ * tokens to generate, one for each number of texts. */
 struct bench_test bench_plan_test(const struct bench_plan *p, size_t depth, size_t j,
                                   size_t threads);
 

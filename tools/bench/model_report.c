@@ -55,8 +55,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     out->ns = bench_median(ns, t->samples);
     out->each = out->ts / (double)t->texts;
     if (t->gen) {
-        double passes = t->draft ? (double)t->passes / (double)t->gen : 1; /* for each token */
-        out->read = out->each * passes * (double)pass_bytes / 1e9;
+        out->read = out->each * (double)pass_bytes / 1e9;
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
@@ -71,12 +70,6 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
 static const char *model_report_type(const struct engine *e)
 {
     return e->weights && *e->weights ? e->weights : model_type_name(e->model);
-}
-
-/* Return the drafted ids that stood in a pass; the first token takes none. */
-static double model_report_accepted(const struct bench_test *t)
-{
-    return t->passes ? (double)t->accepted / (double)t->passes : 0;
 }
 
 /* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
@@ -184,10 +177,6 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     put_size(&o, "n_gen", t->gen);
     put_size(&o, "n_depth", t->depth);
     put_size(&o, "n_texts", t->texts);
-    json_report_set(&o, "draft", t->draft ? json_string(t->draft) : json_null());
-    json_report_set(&o, "repeats", t->draft ? json_boolean(t->repeats) : json_null());
-    json_report_set(&o, "accepted_per_pass",
-                    t->draft ? json_report_real(model_report_accepted(t)) : json_null());
     json_report_set(&o, "test_time", json_string(when));
     model_report_real(&o, "avg_ns", f->ns);
     model_report_real(&o, "stddev_ns", f->deviation_ns);
@@ -265,13 +254,11 @@ static int print_csv(const struct model_report *b, json_t *o, struct err *err)
 /* Print the names of the columns. */
 static void model_report_columns(const struct model_report *b)
 {
-    printf("\n| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
-           b->texts ? " each |" : "", b->drafts ? " accepted |" : "",
-           *b->no_joules ? "" : " J/token |",
+    printf("\n| threads | test | t/s |%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
+           b->texts ? " each |" : "", *b->no_joules ? "" : " J/token |",
            *b->no_counts ? "" : " IPC | LLC misses | TLB misses |");
-    printf("|---|---|---|%s%s---|---|---|%s%s---|\n", b->texts ? "---|" : "",
-           b->drafts ? "---|" : "", *b->no_joules ? "" : "---|",
-           *b->no_counts ? "" : "---|---|---|");
+    printf("|---|---|---|%s---|---|---|%s%s---|\n", b->texts ? "---|" : "",
+           *b->no_joules ? "" : "---|", *b->no_counts ? "" : "---|---|---|");
 }
 
 /* Print the head of the table, below what is the same for all of its rows. */
@@ -296,15 +283,13 @@ static void print_count(const char *form, double v)
 /* Write the name of a test. */
 static void model_report_name(char *out, size_t size, const struct bench_test *t)
 {
-    char texts[32] = "", depth[32] = "", draft[32] = "";
+    char texts[32] = "", depth[32] = "";
     if (t->texts > 1)
         snprintf(texts, sizeof(texts), " x %zu", t->texts);
     if (t->depth)
         snprintf(depth, sizeof(depth), " @ d%zu", t->depth);
-    if (t->draft)
-        snprintf(draft, sizeof(draft), ", %s, %s", t->repeats ? "repeats" : "new", t->draft);
-    snprintf(out, size, "%s%zu%s%s%s", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt, texts,
-             depth, draft);
+    snprintf(out, size, "%s%zu%s%s", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt, texts,
+             depth);
 }
 
 /* Print a row of the table. */
@@ -315,8 +300,6 @@ static void print_md(const struct model_report *b, const struct bench_test *t,
     printf(" | %.2f +- %.2f |", f->ts, f->deviation_ts);
     if (b->texts)
         printf(t->gen ? " %.2f |" : " |", f->each);
-    if (b->drafts)
-        printf(t->draft ? " %.2f |" : " |", model_report_accepted(t));
     if (t->gen)
         printf(" %.1f | %.1f, %.1f | %.0f %% |", f->read, t->before, t->after, 100 * f->share);
     else

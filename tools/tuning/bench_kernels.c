@@ -315,7 +315,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
                       const struct kit *kit, const struct call *c, size_t samples,
                       const struct os_counters *counters)
 {
-    static double ns[MAX_SAMPLES], samples_in_order[MAX_SAMPLES];
+    static double ns[MAX_SAMPLES];
     double before[OS_EVENTS], after[OS_EVENTS];
     size_t turns = 1, done = 0;
     for (double spent = 0; spent < SAMPLE_NS;) { /* warm up and find the number of turns */
@@ -338,9 +338,6 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
     os_counters_read(counters, after);
     counts_each(p->count, before, after, (double)(done * turns));
     p->on_cpu = p->count[OS_CPU_NS] < 0 ? -1 : p->count[OS_CPU_NS] * (double)(done * turns) / wall;
-    p->samples = samples_in_order;
-    memcpy(samples_in_order, ns, done * sizeof(*ns));
-    p->nsamples = done;
     p->ns = bench_median(ns, done);
 }
 
@@ -426,14 +423,13 @@ static int bench_levels(struct bench_kernels *b, struct err *err)
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
     int rc = OK;
-    kernels_report_begin(&b->table);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
         struct call calls[SHAPES];
         size_t n = bench_kernels_wants(b->o, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
         for (size_t j = 0; rc == OK && j < n; j++)
             rc = bench_call(b, i, &calls[j], err);
     }
-    kernels_report_end(&b->table);
+    row_end(&b->table.row);
     if (b->shows)
         fprintf(stderr, "\r\033[K");
     return rc == OK && interrupted ? err_set(err, ERR_STOP, "interrupted") : rc;
@@ -443,7 +439,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
 {
     static struct bench_kernels b;
     b = (struct bench_kernels){ .o = o,
-                                .table.format = o->format,
+                                .table.row.format = o->format,
                                 .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
     size_t found = 0;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)

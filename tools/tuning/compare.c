@@ -12,99 +12,38 @@
 #include "tools/bench/doubt.h"
 
 static const double TAIL = 0.025; /* most probable error on each side of an interval */
-enum { EXACT = 50 };              /* samples up to which ranks are counted, not approximated */
+enum { EXACT = 50 };              /* rounds up to which they are counted, not approximated */
 
-/* Return how many of the sorted ratios lie outside the interval on each side, where cumulative(u)
- * is the chance that u or fewer do; -1 if even none are too many. */
-static long compare_outside(const double *chance, size_t n)
+/* Return how many of n sorted ratios lie outside the interval on each side; -1 if even none are too
+ * many. Each is as likely above the median as below, so they are the heads of n fair coins. */
+static long compare_outside(size_t n)
 {
-    double sum = 0;
     long outside = -1;
-    for (size_t u = 0; u < n && (sum += chance[u]) <= TAIL; u++)
-        outside = (long)u;
-    return outside;
-}
-
-/* Return what compare_outside does where the number of those outside is distributed normally. */
-static long compare_normal(double mean, double deviation)
-{
-    return (long)(mean - 1.96 * deviation) - 1;
-}
-
-/* Sort n ratios and set the interval that leaves `outside` of them on each side. */
-static void compare_set(struct compare_ratio *out, double *ratios, size_t n, long outside)
-{
-    *out = (struct compare_ratio){ .ratio = bench_median(ratios, n), .known = outside >= 0 };
-    if (out->known) {
-        out->low = ratios[outside];
-        out->high = ratios[n - 1 - (size_t)outside];
-    }
-}
-
-/* Return what compare_outside does for n ratios, each of which is as likely above the median as
- * below: the heads of n fair coins. */
-static long compare_heads_outside(size_t n)
-{
-    double chance[EXACT + 1];
     if (n > EXACT)
-        return compare_normal((double)n / 2, sqrt((double)n) / 2);
-    chance[0] = ldexp(1, -(int)n); /* none shows heads */
-    for (size_t u = 1; u <= n; u++)
-        chance[u] = chance[u - 1] * (double)(n - u + 1) / (double)u;
-    return compare_outside(chance, n + 1);
+        return (long)((double)n / 2 - 1.96 * sqrt((double)n) / 2) - 1;
+    double chance = ldexp(1, -(int)n), sum = 0; /* that none shows heads */
+    for (size_t u = 0; u <= n && (sum += chance) <= TAIL; u++) {
+        outside = (long)u;
+        chance = chance * (double)(n - u) / (double)(u + 1);
+    }
+    return outside;
 }
 
 bool compare_rounds(struct compare_ratio *out, const double *before, const double *after, size_t n)
 {
     double *ratios = malloc(n * sizeof(*ratios));
-    for (size_t i = 0; ratios && i < n; i++)
+    long outside = compare_outside(n);
+    if (!ratios)
+        return false;
+    for (size_t i = 0; i < n; i++)
         ratios[i] = after[i] / before[i];
-    if (ratios)
-        compare_set(out, ratios, n, compare_heads_outside(n));
-    free(ratios);
-    return ratios;
-}
-
-/* Set ways[0..m*n] to the number of orders of m and n samples in which so many pairs are the wrong
- * way round: the coefficients of the product of (1 - x^(n+i)) / (1 - x^i) for i = 1 to m. */
-static void compare_orders(double *ways, size_t m, size_t n)
-{
-    size_t most = m * n;
-    for (size_t u = 0; u <= most; u++)
-        ways[u] = u == 0;
-    for (size_t i = 1; i <= m; i++) {
-        for (size_t u = most; u >= n + i; u--)
-            ways[u] -= ways[u - n - i];
-        for (size_t u = i; u <= most; u++)
-            ways[u] += ways[u - i];
+    *out = (struct compare_ratio){ .ratio = bench_median(ratios, n), .known = outside >= 0 };
+    if (out->known) {
+        out->low = ratios[outside];
+        out->high = ratios[n - 1 - (size_t)outside];
     }
-}
-
-/* Return what compare_outside does for the ratios of all pairs. */
-static long compare_pairs_outside(size_t m, size_t n)
-{
-    static double ways[EXACT * EXACT + 1];
-    double pairs = (double)m * (double)n, all = 0;
-    if (m > EXACT || n > EXACT)
-        return compare_normal(pairs / 2, sqrt(pairs * ((double)m + (double)n + 1) / 12));
-    compare_orders(ways, m, n);
-    for (size_t u = 0; u <= m * n; u++)
-        all += ways[u];
-    for (size_t u = 0; u <= m * n; u++)
-        ways[u] /= all;
-    return compare_outside(ways, m * n + 1);
-}
-
-bool compare_samples(struct compare_ratio *out, const double *before, size_t m, const double *after,
-                     size_t n)
-{
-    double *ratios = malloc(m * n * sizeof(*ratios));
-    for (size_t i = 0; ratios && i < m * n; i++)
-        ratios[i] = after[i / m] / before[i % m];
-    if (ratios)
-        compare_set(out, ratios, m * n, compare_pairs_outside(m, n));
     free(ratios);
-    return ratios;
+    return true;
 }
 
 /* One of the two measurements. rows: an object with an array for each call that was timed, in the
@@ -142,17 +81,13 @@ static const char *compare_text(const json_t *row, const char *key)
 static int compare_check(struct compare_file *f, const json_t *row, struct err *err)
 {
     static const char *const texts[] = { "op", "isa", "shape", "cpu_info" };
-    const json_t *samples = json_object_get(row, "samples_ns");
-    bool fine = json_array_size(samples) > 0 && json_array_size(samples) <= BENCH_REPEAT;
+    double ns = json_number_value(json_object_get(row, "ns"));
+    bool fine = ns > 0 && ns < 1e18;
     for (size_t i = 0; fine && i < sizeof(texts) / sizeof(*texts); i++)
         fine = compare_harmless(json_object_get(row, texts[i]));
-    for (size_t i = 0; fine && i < json_array_size(samples); i++) {
-        double ns = json_number_value(json_array_get(samples, i));
-        fine = ns > 0 && ns < 1e18;
-    }
     if (!fine)
         return err_set(err, ERR_FORMAT,
-                       "%s: row %zu: expected op, isa, shape, cpu_info and samples_ns as `bench "
+                       "%s: row %zu: expected op, isa, shape, cpu_info and ns as `bench "
                        "kernels -o json` writes them",
                        f->path, f->seen);
     const char *cpu = compare_text(row, "cpu_info");
@@ -243,27 +178,16 @@ static void compare_close(struct compare_file *f)
     free(f->path);
 }
 
-/* Copy the samples of a row; return their number. */
-static size_t compare_copy(double out[BENCH_REPEAT], const json_t *row)
+/* Set ns[n] to the times of the first n rounds; return true if another program ran in one. */
+static bool compare_times(double *ns, const json_t *rounds, size_t n)
 {
-    const json_t *samples = json_object_get(row, "samples_ns");
-    size_t n = json_array_size(samples);
-    for (size_t i = 0; i < n; i++)
-        out[i] = json_number_value(json_array_get(samples, i));
-    return n;
-}
-
-/* Set ns[n] to the medians of the first n rounds; return true if another program ran in one. */
-static bool compare_medians(double *ns, const json_t *rounds, size_t n)
-{
-    static double samples[BENCH_REPEAT];
     bool busy = false;
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rounds, i), *on_cpu = json_object_get(row, "on_cpu");
         char why[DOUBT_TEXT] = "";
         doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1);
         busy = busy || *why;
-        ns[i] = bench_median(samples, compare_copy(samples, row));
+        ns[i] = json_number_value(json_object_get(row, "ns"));
     }
     return busy;
 }
@@ -307,16 +231,13 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
                        const struct compare_file *b, const json_t *x, const json_t *y,
                        struct err *err)
 {
-    static double before[BENCH_REPEAT], after[BENCH_REPEAT];
     struct compare_ratio r;
     size_t in_x = json_array_size(x), in_y = json_array_size(y), n = in_x < in_y ? in_x : in_y;
     double *ns = malloc(2 * n * sizeof(*ns));
     const json_t *row = json_array_get(x, 0);
-    bool busy = ns && compare_medians(ns, x, n);
-    busy = (ns && compare_medians(ns + n, y, n)) || busy; /* both are filled in */
-    bool fits = ns && (n > 1 ? compare_rounds(&r, ns, ns + n, n)
-                             : compare_samples(&r, before, compare_copy(before, row), after,
-                                               compare_copy(after, json_array_get(y, 0))));
+    bool busy = ns && compare_times(ns, x, n);
+    busy = (ns && compare_times(ns + n, y, n)) || busy; /* both are filled in */
+    bool fits = ns && compare_rounds(&r, ns, ns + n, n);
     if (fits) {
         notes->shown++;
         notes->busy += busy;
@@ -334,16 +255,12 @@ static void compare_foot(const struct compare_notes *n, const struct compare_fil
 {
     size_t in_a = json_object_size(a->rows) - n->shown, in_b = json_object_size(b->rows) - n->shown;
     puts("");
-    if (n->rounds > 1)
-        printf("Medians of %zu rounds; 95 %% intervals of the ratio by round (sign test).\n",
-               n->rounds);
-    else
-        puts("One round: 95 % intervals of the ratio of its samples (Mann-Whitney), which do not\n"
-             "know how the machine changed in between. Six rounds in turn would.");
+    printf("Medians of %zu rounds; 95 %% intervals of the ratio by round (sign test).\n",
+           n->rounds);
     if (n->shown - n->few >= 20)
         puts("One row in 20 shows a difference by chance.");
     if (n->few)
-        printf("An interval takes six rounds in turn, or four samples of one round.\n");
+        puts("An interval takes six rounds in turn.");
     if (n->uneven)
         printf("Rows with more rounds in one file: %zu; the first ones count.\n", n->uneven);
     if (n->busy)

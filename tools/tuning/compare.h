@@ -8,7 +8,7 @@
 struct err;
 
 /* A ratio of times, after / before, with its interval of 95 % or more; known: there were enough
- * samples for one. */
+ * rounds for one. */
 struct compare_ratio {
     double ratio, low, high;
     bool known;
@@ -18,12 +18,6 @@ struct compare_ratio {
  * of the n >= 1 ratios; the interval is that of the sign test, which takes six rounds at least and
  * assumes nothing about the distribution. False: out of memory. */
 bool compare_rounds(struct compare_ratio *out, const double *before, const double *after, size_t n);
-
-/* Compare the samples of one round: m >= 1 before and n >= 1 after. The ratio is the median of all
- * m * n ratios, after Hodges and Lehmann; the interval is that of the test of Mann and Whitney,
- * which takes four samples of each at least. False: out of memory. */
-bool compare_samples(struct compare_ratio *out, const double *before, size_t m, const double *after,
-                     size_t n);
 
 /* Print how the rows of two files of `bench kernels -o json` or `-o jsonl` compare, on stdout, as
  * text for a commit. A row that stands several times in a file is a round each time. FILE:SET is
