@@ -11,10 +11,8 @@
 /* One answer as it is at every threshold in (low, high]; with a tie, only at `high`. */
 struct calibrate_text {
     float low, high, tie;
-    size_t tokens, cloud;
-    double cost;
-    bool right, left_out;
-    float *scores; /* [scored], without NaN */
+    struct calibrate_answer a; /* without its scores */
+    float *scores;             /* [scored], without NaN */
     size_t scored;
 };
 
@@ -27,7 +25,6 @@ struct calibrate_item {
 struct calibration {
     struct calibrate_source source;
     struct calibrate_item *items; /* [source.n] */
-    float *sorted;                /* scores of the latest texts */
     float tie;                    /* at the thresholds that are measured now */
     size_t written;
 };
@@ -70,13 +67,18 @@ void calibrate_close(struct calibration *c)
         free(c->items[i].texts);
     }
     free(c->items);
-    free(c->sorted);
     free(c);
 }
 
 size_t calibrate_written(const struct calibration *c)
 {
     return c->written;
+}
+
+/* Return item i's text at the latest threshold. */
+static const struct calibrate_text *calibrate_now(const struct calibration *c, size_t i)
+{
+    return &c->items[i].texts[c->items[i].now];
 }
 
 /* True when a text is the one at this threshold. Where no token scores the threshold, there is no
@@ -99,14 +101,12 @@ static bool calibrate_in_part(size_t i, enum calibrate_part part)
 static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answer *a,
                           float threshold, float tie, struct err *err)
 {
-    *t = (struct calibrate_text){ .low = -INFINITY,
-                                  .high = INFINITY,
-                                  .tokens = a->left_out ? 0 : a->tokens,
-                                  .cloud = a->left_out ? 0 : a->cloud,
-                                  .cost = a->left_out ? 0 : a->cost,
-                                  .right = a->right && !a->left_out,
-                                  .left_out = a->left_out };
-    size_t n = a->scores ? t->tokens : 0;
+    *t = (struct calibrate_text){ .low = -INFINITY, .high = INFINITY, .a = *a };
+    size_t n = a->scores ? a->tokens : 0;
+    if (a->left_out) {
+        n = 0;
+        t->a = (struct calibrate_answer){ .left_out = true };
+    }
     if (n && !(t->scores = calloc(n, sizeof(*t->scores))))
         return err_set(err, ERR_NOMEM, "calibration: out of memory");
     for (size_t i = 0; i < n; i++) {
@@ -186,12 +186,12 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
             rc = calibrate_write(c, i, threshold, err);
         if (rc != OK)
             return rc;
-        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
-        r.answers += !t->left_out;
-        r.right += t->right;
-        r.tokens += t->tokens;
-        r.cloud += t->cloud;
-        r.cost += t->cost;
+        const struct calibrate_text *t = calibrate_now(c, i);
+        r.answers += !t->a.left_out;
+        r.right += t->a.right;
+        r.tokens += t->a.tokens;
+        r.cloud += t->a.cloud;
+        r.cost += t->a.cost;
         out->low = t->low > out->low ? t->low : out->low;
         out->high = t->high < out->high ? t->high : out->high;
     }
@@ -224,24 +224,18 @@ static int calibrate_guess(float *out, struct calibration *c, double share,
 {
     size_t n = 0, at = 0;
     for (size_t i = 0; i < c->source.n; i++)
-        if (calibrate_in_part(i, part))
-            n += c->items[i].texts[c->items[i].now].scored;
-    float *sorted = realloc(c->sorted, (n + 1) * sizeof(*sorted));
+        if (calibrate_in_part(i, part)) /* others are perhaps not written yet */
+            n += calibrate_now(c, i)->scored;
+    float *sorted = malloc((n + 1) * sizeof(*sorted));
     if (!sorted)
         return err_set(err, ERR_NOMEM, "calibration: out of memory");
-    c->sorted = sorted;
-    for (size_t i = 0; i < c->source.n; i++) {
-        if (!calibrate_in_part(i, part)) /* perhaps not written yet */
-            continue;
-        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
-        if (t->scored) {
-            memcpy(sorted + at, t->scores, t->scored * sizeof(*sorted));
-            at += t->scored;
-        }
-    }
+    for (size_t i = 0; i < c->source.n; i++)
+        for (size_t k = 0; calibrate_in_part(i, part) && k < calibrate_now(c, i)->scored; k++)
+            sorted[at++] = calibrate_now(c, i)->scores[k];
     qsort(sorted, n, sizeof(*sorted), calibrate_by_value);
     size_t k = (size_t)(share * (double)n + 0.5);
     *out = k < n ? sorted[k] : 1;
+    free(sorted);
     return OK;
 }
 
@@ -375,7 +369,7 @@ static size_t calibrate_count_tied(const struct calibration *c, float score)
 {
     size_t tied = 0;
     for (size_t i = 0; i < c->source.n; i++) {
-        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
+        const struct calibrate_text *t = calibrate_now(c, i);
         for (size_t k = 0; k < t->scored; k++)
             tied += fabsf(t->scores[k] - score) <= 0;
     }
@@ -447,11 +441,10 @@ static int calibrate_test(struct calibrate_result *out, struct calibration *c, f
         return rc;
     *out = s.r;
     for (size_t i = 0; i < c->source.n; i++) {
-        const struct calibrate_item *item = &c->items[i];
-        if (!calibrate_in_part(i, PART_TEST) || item->texts[item->now].left_out || !right[i])
+        if (!calibrate_in_part(i, PART_TEST) || calibrate_now(c, i)->a.left_out || !right[i])
             continue;
         out->cloud_right++;
-        out->lost += !item->texts[item->now].right;
+        out->lost += !calibrate_now(c, i)->a.right;
     }
     out->bound = binomial_upper(out->lost, out->cloud_right, confidence);
     out->reached = out->bound <= risk;

@@ -1,5 +1,5 @@
-/* collect_internal.h - the parts of collect.c: texts in progress, what the cloud writes for them,
- * and answers written to their end.
+/* collect_internal.h - texts in progress (collect.c), and what the cloud writes for them
+ * (collect_cloud.c).
  *
  * Two orders are kept apart. Calls are made when there is room for them, and their tokens are used
  * as they come. They are committed text by text and in the order of each text's chains, with the
@@ -86,16 +86,5 @@ int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *end
 int collect_chains_settle(struct collect_run *r, struct collect_work *w, struct err *err);
 /* Drop all calls, and free the chains. */
 void collect_chains_drop(struct collect_work *w, const struct collect *c);
-
-/* Mark the undecided rows of a text that are not drawn. */
-void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn);
-/* Decide the drawn rows of a text, for labels citer: let the edge write to the end from each. The
- * session holds the text. */
-int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err);
-/* Begin chains at the drawn rows of a text, each with the edge's token, or with the cloud's. */
-int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge, struct err *err);
-/* Take the verdicts of these chains: a token of the edge may stand if its answer is right, or if
- * that after the cloud's own is not. */
-void collect_roll_judge(struct collect_work *w, bool from_edge);
 
 #endif

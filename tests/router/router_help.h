@@ -3,6 +3,7 @@
 #define TESTS_ROUTER_ROUTER_HELP_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "router/learn/samples.h"
@@ -36,6 +37,16 @@ static inline void score_all(float *score, const struct samples *s, const struct
     for (size_t i = 0; i < s->n; i++)
         score[i] = samples_score_one(s, i, r, scratch);
     free(scratch);
+}
+
+static inline void same_bits(const struct router_form *a, const struct router_form *b)
+{
+    CHECK(a->dim == b->dim && a->width == b->width && a->ncontexts == b->ncontexts);
+    CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
+    CHECK(!a->dim || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
+    CHECK(!a->dim || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
+    CHECK(!a->dim || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
+    CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
 #endif

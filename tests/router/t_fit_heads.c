@@ -9,8 +9,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit.h"
-#include "tests/support/test.h"
-#include "tests/support/torture.h"
+#include "tests/router/router_help.h"
 
 enum { DIM = 19, PER_TEXT = 10 };
 
@@ -85,16 +84,6 @@ static void check_learns(void)
     CHECK(found[RULE_CONTEXT][4] > 0.98 && found[RULE_CONTEXT][5] > 0.98);
     CHECK(found[RULE_LINE][5] > 0.97 && fabs(found[RULE_LINE][4] - 0.5) < 0.1);
     CHECK(fabs(found[RULE_FEATURE][0] - 0.5) < 0.1 && fabs(found[RULE_FEATURE][3] - 0.5) < 0.1);
-}
-
-static void same_bits(const struct router_form *a, const struct router_form *b)
-{
-    CHECK(a->dim == b->dim && a->width == b->width && a->ncontexts == b->ncontexts);
-    CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
-    CHECK(!a->dim || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
-    CHECK(!a->dim || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
-    CHECK(!a->dim || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
-    CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
 /* Kernel sets and threads do not matter; the seed does. */

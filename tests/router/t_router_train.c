@@ -46,14 +46,6 @@ static void make(struct samples *s, uint64_t seed, bool noise)
     }
 }
 
-static void same_bits(const struct router_form *a, const struct router_form *b)
-{
-    CHECK(a->dim == b->dim && a->width == b->width && !memcmp(&a->b2, &b->b2, sizeof(a->b2)));
-    CHECK(!memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
-    CHECK(!memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
-    CHECK(!memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
-}
-
 /* The file scores as the form does; the reported held-out loss is that of the best epoch, not of
  * the last. */
 static void check_saved(const struct samples *s, const struct router_form *f,
