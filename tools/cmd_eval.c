@@ -121,9 +121,7 @@ static const struct option_group output_opts = {
           "which are named after the options, and print the results of the whole. Of files of "
           "--items, print the figures of each policy on its questions" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
-          "Write the results as comma-separated values (default: none)" },
-        { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
-          "Draw accuracy over the share of routed tokens (default: none)" },
+          "Write the results as comma-separated values, for plot (default: none)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
     },
@@ -240,7 +238,6 @@ static const char *eval_unread(unsigned runs)
         { "--first", o->first, ANSWERS },
         { "--count", o->count, ANSWERS },
         { "--csv", o->csv, ANSWERS | MERGE },
-        { "--svg", o->svg, ANSWERS | MERGE },
     };
     const char *unread = eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
     return unread ? unread : eval_unread_routing(runs);

@@ -32,7 +32,7 @@ struct eval_options {
     const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
     const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
-    const char *jsonl, *items, *csv, *svg; /* paths of outputs; NULL: none */
+    const char *jsonl, *items, *csv; /* paths of outputs; NULL: none */
     bool required; /* answers: --cloud was not given, so that a fault ends the run */
     bool json, quiet;
 };

@@ -12,7 +12,6 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
-#include "tools/eval/eval_chart.h"
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_list.h"
 #include "tools/eval/eval_plan.h"
@@ -333,8 +332,6 @@ static int answers_all(struct answers_run *m, struct err *err)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)
         eval_print_table(stdout, &m->about, m->results, m->shown, m->n);
-    if (rc == OK && m->o->svg)
-        rc = eval_chart(m->o->svg, &m->about, m->results, m->shown, m->n, err);
     if (rc == OK && m->o->csv)
         rc = eval_print_csv(m->o->csv, &m->about, m->results, m->shown, m->n, err);
     return rc;
@@ -366,8 +363,6 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_list_repeats(&m->list, o->repeats, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
-    if (rc == OK && o->svg)
-        rc = output_file_check(o->svg, err);
     if (rc == OK)
         rc = eval_plan_open(&m->plan, o,
                             m->list.n

@@ -220,7 +220,7 @@ static int figures_row(const struct figures *f, const struct figures_row *row, b
 int eval_figures(const struct eval_options *o, struct err *err)
 {
     struct figures f = { .against = o->against, .all = o->against && !strcmp(o->against, "all") };
-    int rc = o->json || o->svg || o->table || o->items
+    int rc = o->json || o->table || o->items
                  ? err_set(err, ERR_ARG, "--merge: of items, expected no output but --csv")
                  : output_file_open(&f.out, o->csv ? o->csv : "-", err);
     if (rc == OK)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # mizzle eval --clock virtual: the same times again and again, what latency, bandwidth and losses add
-# to them, deadlines, the same answers as with a real clock, and what is refused; --svg. The event model is
+# to them, deadlines, the same answers as with a real clock, and what is refused; a picture. The event model is
 # tested in t_ahead_model.c and t_virtual_clock.c.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
@@ -111,9 +111,11 @@ for f in right tokens cloud fallback; do
     [ "$(field $f "$dir/real")" = "$(field $f "$dir/virtual")" ] || fail "$(cat "$dir/real" "$dir/virtual")"
 done
 
-"$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --svg "$dir/a.svg" >"$dir/out"
+"$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --csv "$dir/sweep.csv" >"$dir/out"
+"$MIZZLE" plot "$dir/sweep.csv" --x routed --y accuracy --by policy \
+    --interval accuracy_low,accuracy_high -o "$dir/a.svg"
 grep -q '^<svg' "$dir/a.svg" && grep -q '^</svg>' "$dir/a.svg" || fail "no picture"
-for label in mlp random 'small model alone' 'large model alone'; do
+for label in mlp random; do
     grep -q ">$label</text>" "$dir/a.svg" || fail "no line for $label"
 done
 
