@@ -16,7 +16,6 @@ enum { MAX_REPLY = 1 << 20 };
 static void cloud_know(struct cloud *c, enum cloud_api api)
 {
     c->dialect = dialect_of(api);
-    c->gzip = c->o.compress;
     c->info = (struct cloud_info){ .api = api, .model = c->model, .ids = true };
     c->state = CLOUD_READY;
 }
@@ -137,9 +136,7 @@ void cloud_close(struct cloud *c)
     }
     wire_close(c->wire);
     id_list_free(&c->list);
-    buf_free(&c->plain);
-    buf_free(&c->spare);
-    buf_free(&c->packed);
+    buf_free(&c->body);
     free(c->base);
     free(c->model);
     free(c->model_json);

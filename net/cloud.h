@@ -69,7 +69,6 @@ struct cloud_options {
                                 network, and url may be NULL */
     size_t tokens;   /* most tokens requested in one call, 0: 1; those after the first are streamed
                         into the memo */
-    bool compress;   /* gzip request bodies, if the server accepts it */
     bool background; /* probe in a thread of its own, which cloud_open does not await */
     /* Cut text[n] into token ids, malloc'ed, as the local model does; called from any thread. With
      * it, the server's tokenizer is compared at the start, and a server that gives text alone can
@@ -89,7 +88,6 @@ struct cloud_info {
     size_t context;        /* longest text in tokens; 0: unknown */
     const char *tokenizer; /* the path that confirmed that it is ours; NULL: not compared */
     bool ids;              /* replies hold token ids; else text, which is cut into ids here */
-    bool gzip;             /* it accepts compressed requests, and gets them */
     bool http2;            /* its latest reply came over HTTP/2 */
     bool healthy;          /* GET /health is 200 */
 };
@@ -136,7 +134,7 @@ int api_key_copy(char **key, const char *text, const char *url, struct err *note
 
 /* Check URL and options, and open the client. Some facts must be known before the first call: the
  * dialect for CLOUD_AUTO (a server that does not say is taken for openai), the model's name, with
- * encode whether the tokenizer is ours, with compress whether gzip is accepted. For CLOUD_AUTO the
+ * encode whether the tokenizer is ours. For CLOUD_AUTO the
  * server is asked here, with background by a thread meanwhile, and otherwise at the first call;
  * this also makes the connection before it is needed. Options are copied, except *stop. ERR_ARG,
  * ERR_NOMEM, ERR_NET, ERR_STOP; ERR_REMOTE also when the tokenizer is another one. */
@@ -153,7 +151,7 @@ void cloud_forgive(struct cloud *c);
 /* Return what is known of the server, or NULL if nothing is; waits as cloud_ready does. health and
  * version are not asked for. */
 const struct cloud_info *cloud_known_info(struct cloud *c);
-/* Give one line that a person should see (the server gives text alone, it does not accept gzip),
+/* Give one line that a person should see (the server gives text alone),
  * each once. False: there is none. */
 bool cloud_note(struct cloud *c, struct err *note);
 /* Ask for everything there is to know, health and version included, for a person to read. Returns

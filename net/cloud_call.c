@@ -5,7 +5,6 @@
 
 #include "kernels/sys/base.h"
 #include "net/cloud_internal.h"
-#include "net/http/gzip.h"
 
 enum { PATIENCE = 4 }; /* see CLOUD_TIMEOUT_MS */
 
@@ -20,24 +19,12 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 
 const struct buf *cloud_call_body(struct cloud *c, const struct ask *a)
 {
-    struct buf before = c->plain;
-    c->plain = c->spare;
-    c->spare = before;
-    c->plain.n = 0;
-    if (!id_list_set(&c->list, a->ids, a->n) || !c->dialect->request(&c->plain, a, &c->list.text)) {
-        c->plain.n = c->packed.n = 0;
+    c->body.n = 0;
+    if (!id_list_set(&c->list, a->ids, a->n) || !c->dialect->request(&c->body, a, &c->list.text)) {
+        c->body.n = 0;
         return NULL;
     }
-    if (!c->gzip)
-        return &c->plain;
-    /* The same body is often needed twice: for its size, and to be sent. */
-    if (c->packed.n && c->plain.n == before.n && memcmp(c->plain.p, before.p, before.n) == 0)
-        return &c->packed;
-    c->packed.n = 0;
-    if (gzip_add(&c->packed, c->plain.p, c->plain.n))
-        return &c->packed;
-    c->packed.n = 0;
-    return NULL;
+    return &c->body;
 }
 
 struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
@@ -70,7 +57,6 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
-    w->gzip = c->gzip;
     const struct buf *body = cloud_call_body(c, &w->ask);
     if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base ? c->base : "") ||
         !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {

@@ -43,7 +43,7 @@ struct cloud {
     /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
     char *model, *model_json; /* NULL: requests name no model */
-    bool gzip, text;          /* request bodies are compressed; replies are text alone */
+    bool text;                /* replies are text alone */
     struct cloud_info info;   /* except health, version and http2 */
     uint64_t trip_ns;         /* the probe's slowest exchange */
     size_t sample;            /* tokens of its test text; 0: unknown */
@@ -59,7 +59,7 @@ struct cloud {
     bool prober_runs;
     pthread_t prober;
     struct id_list list;
-    struct buf plain, spare, packed; /* the latest body; the one before; the compressed one */
+    struct buf body; /* the latest one */
     struct cloud_ledger shown;
 };
 

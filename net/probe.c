@@ -5,7 +5,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud_internal.h"
-#include "net/http/gzip.h"
 #include "net/http/json_input.h"
 
 /* A text with merges, digits, blanks, accents, other scripts and an emoji: different tokenizers cut
@@ -28,12 +27,12 @@ static bool not_offered(long status)
 }
 
 /* Make one exchange, and note how long it takes if it is the slowest one. */
-static int probe_fetch(const struct probe *p, const char *path, const struct buf *body, bool gzip,
+static int probe_fetch(const struct probe *p, const char *path, const struct buf *body,
                        json_t **root, long *status, struct err *err)
 {
     struct cloud *c = p->c;
     uint64_t start = os_now_ns();
-    int rc = wire_fetch(c->wire, c->base, path, body, gzip, p->deadline, root, status, err);
+    int rc = wire_fetch(c->wire, c->base, path, body, p->deadline, root, status, err);
     uint64_t took = os_now_ns() - start;
     c->trip_ns = took > c->trip_ns ? took : c->trip_ns;
     return rc;
@@ -43,7 +42,7 @@ static int probe_fetch(const struct probe *p, const char *path, const struct buf
 static int probe_get(const struct probe *p, const char *path, json_t **root, long *status,
                      struct err *err)
 {
-    return probe_fetch(p, path, NULL, false, root, status, err);
+    return probe_fetch(p, path, NULL, root, status, err);
 }
 
 /* POST what json_pack made; frees body. */
@@ -54,7 +53,7 @@ static int probe_post(const struct probe *p, const char *path, json_t *body, jso
     struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
     *root = NULL;
     *status = 0;
-    int rc = text ? probe_fetch(p, path, &b, false, root, status, err)
+    int rc = text ? probe_fetch(p, path, &b, root, status, err)
                   : err_set(err, ERR_NOMEM, "cloud: out of memory");
     free(text);
     json_decref(body);
@@ -301,38 +300,9 @@ static int check_tokenizer(struct probe *p, struct err *err)
     return rc;
 }
 
-/* Ask for one token with a compressed request, to see whether it is understood. */
-static int try_gzip(const struct probe *p, struct err *err)
-{
-    struct cloud *c = p->c;
-    static const uint32_t one[] = { 1 };
-    const struct ask a = { .model = c->model_json,
-                           .ids = p->n ? p->ids : one,
-                           .n = p->n ? p->n : 1,
-                           .vocab = c->o.vocab,
-                           .want = 1 };
-    struct buf plain = { 0 }, packed = { 0 };
-    json_t *root = NULL;
-    long status = 0;
-    int rc = ERR_NOMEM;
-    if (dialect_body(c->dialect, &plain, &a) && gzip_add(&packed, plain.p, plain.n))
-        rc = probe_fetch(p, c->dialect->path, &packed, true, &root, &status, err);
-    else
-        err_set(err, rc, "cloud: out of memory");
-    c->gzip = rc == OK;
-    if (rc != OK && status) {
-        cloud_say(c, 1, "the server does not take compressed requests: they go up plain");
-        rc = OK;
-    }
-    json_decref(root);
-    buf_free(&plain);
-    buf_free(&packed);
-    return rc;
-}
-
 bool probe_needed(const struct cloud *c)
 {
-    return c->o.background || c->o.encode || c->o.compress || c->o.api == CLOUD_AUTO ||
+    return c->o.background || c->o.encode || c->o.api == CLOUD_AUTO ||
            (c->o.api == CLOUD_OPENAI && !c->model);
 }
 
@@ -341,13 +311,11 @@ int probe_run(struct cloud *c, struct err *err)
     struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
     bool models = c->o.encode || c->o.api == CLOUD_AUTO || (c->o.api == CLOUD_OPENAI && !c->model);
     c->info = (struct cloud_info){ 0 };
-    c->text = c->gzip = false;
+    c->text = false;
     c->trip_ns = 0;
     int rc = models ? ask_models(&p, err) : c->o.background ? probe_knock(&p, err) : OK;
     if (rc == OK && c->o.encode)
         rc = check_tokenizer(&p, err);
-    if (rc == OK && c->o.compress)
-        rc = try_gzip(&p, err);
     free(p.ids);
     c->sample = p.n;
     if (rc)
@@ -355,7 +323,6 @@ int probe_run(struct cloud *c, struct err *err)
     c->info.api = c->dialect->api;
     c->info.model = c->model;
     c->info.ids = !c->text;
-    c->info.gzip = c->gzip;
     return OK;
 }
 

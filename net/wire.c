@@ -207,7 +207,7 @@ void wire_enough(struct wire *w, struct wire_call *call)
 }
 
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               bool gzip, uint64_t deadline, json_t **root, long *status, struct err *err)
+               uint64_t deadline, json_t **root, long *status, struct err *err)
 {
     struct wire_call *call = calloc(1, sizeof(*call));
     struct buf url = { 0 };
@@ -221,7 +221,6 @@ int wire_fetch(struct wire *w, const char *base, const char *path, const struct 
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     }
     call->url = url.p;
-    call->gzip = gzip;
     call->deadline = deadline;
     wire_lock(w);
     wire_submit(w, call);

@@ -40,8 +40,7 @@ struct wire_call {
     const struct dialect *dialect; /* NULL: any JSON; the caller then owns answer.root */
     struct ask ask;                /* its ids are the call's own copy */
     char *url;
-    struct buf body; /* p is NULL for GET */
-    bool gzip;
+    struct buf body;   /* p is NULL for GET */
     uint64_t deadline; /* os_now_ns() */
     uint64_t seed;     /* of the jitter */
     /* Owned by the network thread. */
@@ -106,7 +105,7 @@ struct cloud_ledger *wire_ledger(struct wire *w);
 /* Make one exchange and wait for it; body NULL is GET. OK, with *root to be freed by json_decref,
  * for status 200 and JSON. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               bool gzip, uint64_t deadline, json_t **root, long *status, struct err *err);
+               uint64_t deadline, json_t **root, long *status, struct err *err);
 
 /* True when the latest reply came over HTTP/2. Call it without the lock. */
 bool wire_multiplexes(struct wire *w);

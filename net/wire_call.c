@@ -135,7 +135,6 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
     const struct http_request r = { .url = call->url,
                                     .body = call->body.p,
                                     .n = call->body.n,
-                                    .gzip = call->gzip,
                                     .fresh = fresh,
                                     .once = call->resent };
     sse_free(&call->sse);

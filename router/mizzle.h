@@ -124,7 +124,6 @@ struct mizzle_options {
     size_t cloud_timeout; /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
                              server (net/cloud.h) */
     size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
-    size_t compress;      /* 1: gzip requests if the server accepts that */
     size_t ahead;         /* requests in flight while the small model continues after its own
                              tentative token, 0 (wait for each answer) to 64; the text is the
                              same for all; default: 1 */
@@ -156,7 +155,6 @@ struct mizzle_options {
                           before; "cloud", from what the cloud has sent beyond the token that was
                           needed; "both"; "off"; NULL: "lookup", or "both" if cloud_tokens is not
                           1 */
-    size_t draft_max;  /* how many at once, 1 to 64; 0: 15 */
 
     /* Conversations are written in the form of the model's own chat template, if that is known;
      * without a template in ChatML. */

@@ -239,7 +239,6 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
         .vocab = t ? tokenizer_size(t) : UINT32_MAX,
         .stop = stop,
         .tokens = o->cloud_tokens,
-        .compress = o->compress,
         .encode = t ? routing_encode : NULL,
         .encode_arg = (void *)(size_t)t,
     };
@@ -354,10 +353,6 @@ static int routing_read_drafts(struct routing *r, const struct mizzle_options *o
     if (!draft_parse(&r->drafts, o->draft ? o->draft : usual))
         return err_set(err, ERR_ARG, "draft: expected off, lookup, cloud or both, found %s",
                        o->draft);
-    if (o->draft_max > DRAFT_MOST)
-        return err_set(err, ERR_ARG, "draft_max: expected 1 to %d, found %zu", DRAFT_MOST,
-                       o->draft_max);
-    r->draft_max = o->draft_max ? o->draft_max : DRAFT_DEFAULT;
     return OK;
 }
 

@@ -30,19 +30,18 @@ struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
     enum policy policy;
     float threshold;
-    struct price price;        /* of policy price; worth 0: none was given */
-    struct span span;          /* threshold 0: none was given */
-    char *place;               /* of policy position; or NULL */
-    float max_routed;          /* as in decode_options */
-    bool holds_router;         /* it follows from the router's share, at its own threshold */
-    struct cloud *cloud;       /* NULL: off */
-    struct local_cloud *local; /* its model is in this process; or NULL */
-    struct turn *turn;         /* which it shares with the edge's texts (turn.h); or NULL */
-    struct cloud_port port;    /* how decode_run asks the cloud */
-    struct gate gate;          /* limits and breaker, over all answers */
-    size_t ahead;              /* requests in flight at once; 0: wait for each */
-    enum draft_kind drafts;    /* as in decode_options, with the next */
-    size_t draft_max;
+    struct price price;           /* of policy price; worth 0: none was given */
+    struct span span;             /* threshold 0: none was given */
+    char *place;                  /* of policy position; or NULL */
+    float max_routed;             /* as in decode_options */
+    bool holds_router;            /* it follows from the router's share, at its own threshold */
+    struct cloud *cloud;          /* NULL: off */
+    struct local_cloud *local;    /* its model is in this process; or NULL */
+    struct turn *turn;            /* which it shares with the edge's texts (turn.h); or NULL */
+    struct cloud_port port;       /* how decode_run asks the cloud */
+    struct gate gate;             /* limits and breaker, over all answers */
+    size_t ahead;                 /* requests in flight at once; 0: wait for each */
+    enum draft_kind drafts;       /* as in decode_options, with the next */
     double audit;                 /* as in decode_options */
     bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */

@@ -68,8 +68,7 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
         printf("  tokenizer  not compared%s\n", engine_options.model
                                                     ? ": the server does not show its own"
                                                     : " (name the small model with -m)");
-    printf("  connection HTTP/%s, requests %s\n", info->http2 ? "2" : "1.1",
-           info->gzip ? "gzip" : "plain");
+    printf("  connection HTTP/%s\n", info->http2 ? "2" : "1.1");
     printf("  a call     %zu bytes up (body %zu), %zu down, for a prefix of 3\n", t->up, t->body,
            t->down);
 }

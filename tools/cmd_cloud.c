@@ -110,7 +110,6 @@ static const char *cloud_client_option(void)
            : strcmp(c->api, "auto") != 0 ? "--cloud-api"
            : c->timeout_ms               ? "--cloud-timeout"
            : c->tokens != 1              ? "--cloud-tokens"
-           : c->compress                 ? "--compress"
                                          : NULL;
 }
 

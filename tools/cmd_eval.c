@@ -197,7 +197,6 @@ static const char *eval_unread_routing(unsigned runs)
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--audit", route_options.audit > 0, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
-        { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
         { "--cloud-model", c->model, ANSWERS },
         { "--cloud-store", l->store, ANSWERS },

@@ -1,4 +1,4 @@
-/* gzip.h - compresses a request body (RFC 1952). */
+/* gzip.h - compresses bytes (RFC 1952). */
 #ifndef NET_HTTP_GZIP_H
 #define NET_HTTP_GZIP_H
 

@@ -33,9 +33,8 @@ struct http_hold { /* one reusable curl handle */
 
 struct http {
     CURLM *multi;
-    struct http_hold *all; /* all handles, running or idle */
-    /* For GET, for POST, for POST with gzip. */
-    struct curl_slist *headers[3];
+    struct http_hold *all;         /* all handles, running or idle */
+    struct curl_slist *headers[2]; /* for GET, for POST */
     char *ca;
     size_t max_reply;
     bool multiplexes;
@@ -139,14 +138,12 @@ static bool make_headers(struct http *h, const char *key)
     if (key)
         snprintf(line, size, "Authorization: Bearer %s", key);
     bool fine = true;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 2; i++) {
         struct curl_slist **list = &h->headers[i];
         fine = fine && add_header(list, "Accept: application/json, text/event-stream");
         if (i)
             fine = fine && add_header(list, "Content-Type: application/json") &&
                    add_header(list, "Expect:"); /* no 100-continue round trip */
-        if (i == 2)
-            fine = fine && add_header(list, "Content-Encoding: gzip");
         fine = fine && (!key || add_header(list, line));
     }
     wipe(line, size);
@@ -298,7 +295,7 @@ void http_close(struct http *h)
     }
     if (h->multi)
         curl_multi_cleanup(h->multi);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 2; i++) {
         for (struct curl_slist *line = h->headers[i]; line; line = line->next)
             wipe(line->data, strlen(line->data)); /* one of these lines holds the key */
         curl_slist_free_all(h->headers[i]);
@@ -311,7 +308,7 @@ void http_close(struct http *h)
 static bool prepare(const struct http *h, const struct http_hold *t, const struct http_request *r)
 {
     CURL *e = t->easy;
-    struct curl_slist *headers = h->headers[r->body ? r->gzip ? 2 : 1 : 0];
+    struct curl_slist *headers = h->headers[r->body ? 1 : 0];
     /* With TLS, a connection that is being made may turn out to carry many requests. */
     bool may_carry = strncmp(r->url, "https:", 6) == 0;
     if (curl_easy_setopt(e, CURLOPT_URL, r->url) ||

@@ -48,7 +48,6 @@ struct http_request {
     const char *url;
     const char *body; /* n bytes of JSON to POST, borrowed until the end; NULL: GET */
     size_t n;
-    bool gzip;  /* body is compressed */
     bool fresh; /* use a new connection */
     bool once;  /* never send it twice, whatever becomes of the connection */
 };

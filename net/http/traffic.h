@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-/* Requests that were sent again; bodies (compressed, if they are) and headers; the headers' part of
- * these. */
+/* Requests that were sent again; bodies and headers; the headers' part of these. */
 #define TRAFFIC_COUNTS(X) \
     X(retries) X(bytes_up) X(bytes_down) X(header_bytes_up) X(header_bytes_down)
 

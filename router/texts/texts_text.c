@@ -330,7 +330,7 @@ static void texts_set_options(struct text *t)
                                           .max_tokens = t->max - t->view.n,
                                           .seed = w->sample.seed,
                                           .drafts = r ? r->drafts : DRAFT_LOOKUP,
-                                          .draft_max = r ? r->draft_max : DRAFT_DEFAULT,
+                                          .draft_max = DRAFT_DEFAULT,
                                           .ignore_eos = w->ignore_eos,
                                           .stops = (const char *const *)t->stops,
                                           .stop = &t->stop,

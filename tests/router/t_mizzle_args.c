@@ -247,7 +247,6 @@ static void test_refused(void)
     BAD(span, 0.9, ARG, "cloud_tokens of 2 or more, found 1");
     BAD(ahead, 65, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
-    BAD(draft_max, 65, ARG, "draft_max");
     BAD(context, 1 << 30, ARG, "context");
     BAD(stops, empty, ARG, "stop");
     BAD(temp, -1, ARG, "temp");

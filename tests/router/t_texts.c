@@ -254,7 +254,6 @@ static void run(void)
                          .price = prices,
                          .span = { 0, script.tokens },
                          .drafts = (enum draft_kind)draw(4),
-                         .draft_max = draw(8),
                          .port = script.port };
     struct texts *e = texts_with(&r, 1 + draw(6), TEXTS, context);
     struct session *alone;

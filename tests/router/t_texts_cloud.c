@@ -64,7 +64,7 @@ static void test_together(const char *url)
     static struct decode_token at[TEXTS][LENGTH];
     const struct answers_options none = { 0 };
     struct answers *memo;
-    struct routing r = { .router = network, .ahead = 1, .drafts = DRAFT_BOTH, .draft_max = 6 };
+    struct routing r = { .router = network, .ahead = 1, .drafts = DRAFT_BOTH };
     struct text *t[TEXTS];
     CHECK(answers_open(&memo, &none, NULL) == OK);
     r.cloud = client(url, CLOUD_OPENAI, memo);

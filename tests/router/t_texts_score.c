@@ -222,11 +222,9 @@ static void test_memory(void)
     static const char *const stops[] = { "~~~", NULL };
     static struct script script = { .size = TINY_IM_END, .store = 30 };
     script_open(&script);
-    struct routing r = { .policy = POLICY_ALWAYS,
-                         .ahead = 1,
-                         .port = script.port,
-                         .drafts = DRAFT_LOOKUP,
-                         .draft_max = 3 };
+    struct routing r = {
+        .policy = POLICY_ALWAYS, .ahead = 1, .port = script.port, .drafts = DRAFT_LOOKUP
+    };
     struct texts *e = texts_with(&r, 1, 2, 64);
     size_t refused = 0, failed = 0;
     int reached = 1;

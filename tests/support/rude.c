@@ -175,7 +175,6 @@ static bool parse(struct rude_request *r)
     if (r->length < (size_t)(r->body - r->text) + r->n)
         return false;
     CHECK(sscanf(r->text, "%7s %63s", method, r->path) == 2);
-    r->gzip = header(r->text, "Content-Encoding:") != NULL;
     r->last = last_id(r->body, r->n);
     return true;
 }

@@ -39,7 +39,6 @@ struct rude_request {
     size_t length;
     const char *body; /* [n], terminated */
     size_t n;
-    bool gzip;     /* it has a Content-Encoding */
     unsigned last; /* the last id of the list in the body; 0: none */
     unsigned seen; /* earlier requests with this last id, over all connections */
 };

@@ -17,7 +17,7 @@ refused 2 cloud --cloud-url http://127.0.0.1:1
 refused 2 cloud --port 0 --cloud-key-file "$dir/help"
 says "--cloud-key-file goes with --check"
 for bad in "--cloud-ca x" "--cloud-model x" "--cloud-api openai" "--cloud-timeout 5" \
-    "--cloud-tokens 2" "--compress"; do
+    "--cloud-tokens 2"; do
     # shellcheck disable=SC2086
     refused 2 cloud --port 0 $bad
 done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drafts on the command line, with the demo pair: --draft and --draft-max change no token, source,
+# Drafts on the command line, with the demo pair: --draft changes no token, source,
 # score or edge_id and no call, and the summary tells how many were accepted. $DRAFT_QUESTIONS
 # questions (default: 5) are asked ahead; .ci/run asks 200.
 . tests/support/demo_pair.sh
@@ -18,7 +18,7 @@ for how in '--policy random --threshold 0.3 --temp 0.7' '--policy always' '--pol
     tokens >"$dir/off"
     [ "$(field drafted)" -eq 0 ] && [ "$(field accepted)" -eq 0 ] || fail "off: drafts"
     passes=$(field passes)
-    for draft in both 'lookup --draft-max 1'; do
+    for draft in both lookup; do
         # shellcheck disable=SC2086
         expect 0 $line --draft $draft
         tokens | cmp -s - "$dir/off" || fail "$how: --draft $draft differs"
@@ -68,11 +68,8 @@ expect 0 run --question 3 --policy never -n 60 --draft off
 grep -q 'drafted' "$dir/err" && fail "off: drafted"
 expect 0 run --question 1 --json --policy always --cloud-url "$url" --ahead 0
 [ "$(field drafted)" -lt 20 ] || fail "one token a call: $(field drafted) drafted"
-for wrong in '--draft most' '--draft-max 0' '--draft-max 65' '--draft-max x'; do
-    # shellcheck disable=SC2086
-    expect 2 run --question 1 $wrong
-done
-for wrong in '--draft off' '--draft-max 4' '--ahead 0'; do
+expect 2 run --question 1 --draft most
+for wrong in '--draft off' '--ahead 0'; do
     # shellcheck disable=SC2086
     expect 2 eval --task ppl $wrong --file "$edge"
     grep -q "^mizzle eval: ${wrong% *}: expected without --task ppl$" "$dir/err" || fail "ppl $wrong"

@@ -96,7 +96,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->worth = (double)route_options.worth;
     o->ahead = route_options.ahead;
     o->draft = route_options.draft;
-    o->draft_max = route_options.draft_max;
     o->audit = (double)route_options.audit;
     o->cloud_url = setup_cloud_url();
     o->cloud = cloud_option_values.mode;
@@ -107,7 +106,6 @@ static void setup_cloud(struct mizzle_options *o)
     o->cloud_ca = cloud_option_values.ca;
     o->cloud_timeout = cloud_option_values.timeout_ms;
     o->cloud_tokens = cloud_option_values.tokens;
-    o->compress = cloud_option_values.compress;
 }
 
 /* Set the limits, the private spans and the files that keep answers. */
@@ -169,9 +167,6 @@ int setup_options(struct mizzle_options *o, struct err *err)
     setup_machine(o, NULL);
     setup_cloud(o);
     setup_limits(o);
-    /* In mizzle_options, 0 means the default. */
-    if (!route_options.draft_max)
-        return err_set(err, ERR_ARG, "--draft-max: expected 1 to %d, found 0", DRAFT_MOST);
     return setup_check_model(o, err);
 }
 

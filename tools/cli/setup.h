@@ -30,7 +30,7 @@ void setup_stop_on_interrupt(void *unused, struct mizzle *m);
  * --place with other policies; of eval's list, too. */
 int setup_check_policy(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
- * demo's small one. ERR_ARG if --draft-max is 0, ERR_IO if there is no -m and no demo pair. */
+ * demo's small one. ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
 /* Let a model of this process answer if no server is named and a cloud may be needed: the one that
  * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. Errors of

@@ -3,11 +3,10 @@
 #include <math.h>
 
 #include "net/answers/store.h"
-#include "router/decode/draft.h"
 
 struct engine_options engine_options;
 struct chat_options chat_options;
-struct route_options route_options = { .threshold = NAN, .ahead = 1, .draft_max = DRAFT_DEFAULT };
+struct route_options route_options = { .threshold = NAN, .ahead = 1 };
 struct cloud_option_values cloud_option_values = { .mode = "auto", .api = "auto", .tokens = 1 };
 struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
                                                    .max_tokens = UINT64_MAX,
@@ -94,9 +93,6 @@ const struct option_group ahead_option_rows = {
           "followed where the last tokens occurred before, cloud what the cloud has sent beyond "
           "the token it was asked for (see --cloud-tokens), both either; off takes none. The text "
           "is the same for all (default: lookup, or both if --cloud-tokens is above 1)" },
-        { "--draft-max", NULL, OPTION_SIZE, &route_options.draft_max, "N",
-          "Draft at most N tokens at once, 1 to 64; the number in use depends on how many were "
-          "right before (default: 15)" },
         OPTION_END,
     },
 };
@@ -130,8 +126,6 @@ static const struct option cloud_rows[] = {
     { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
-    { "--compress", NULL, OPTION_FLAG, &cloud_option_values.compress, NULL,
-      "Compress requests with gzip if the server accepts it (default: off)" },
     OPTION_END,
 };
 

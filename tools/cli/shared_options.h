@@ -96,8 +96,7 @@ extern struct route_options {
     float worth;        /* of policy price; 0: not given */
     size_t ahead;       /* requests in flight at once; 0: wait for each */
     const char *draft;  /* NULL: lookup, or both with several tokens a call */
-    size_t draft_max;
-    float audit; /* share of the tokens */
+    float audit;        /* share of the tokens */
 } route_options;
 
 extern struct cloud_option_values {
@@ -107,7 +106,6 @@ extern struct cloud_option_values {
     const char *key_file, *ca, *model;
     size_t timeout_ms; /* 0: the library's default */
     size_t tokens;     /* requested by one call */
-    bool compress;
 } cloud_option_values;
 
 enum { LISTEN_PORT_MAX = 65535 };

@@ -327,7 +327,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                                       .seed = rand_u64(a->seed, s->item),
                                       .step_ns = a->step_ns,
                                       .drafts = asking_drafts(a),
-                                      .draft_max = a->routing.draft_max,
+                                      .draft_max = DRAFT_DEFAULT,
                                       .stop = &interrupted,
                                       .emit = asking_take_token,
                                       .arg = s };
