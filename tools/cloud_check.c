@@ -65,7 +65,7 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
     if (info->tokenizer)
         printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
     else
-        printf("  tokenizer  not compared%s\n", engine_options.model
+        printf("  tokenizer  not compared%s\n", shared_options.model
                                                     ? ": the server does not show its own"
                                                     : " (name the small model with -m)");
     printf("  connection HTTP/%s\n", info->http2 ? "2" : "1.1");
@@ -113,7 +113,7 @@ int cloud_check(const char *url)
     struct tokenizer *t = NULL;
     setup_catch_interrupts();
     char path[FIND_PATH] = "";
-    int rc = engine_options.model ? find_model(path, engine_options.model, &err) : OK;
+    int rc = shared_options.model ? find_model(path, shared_options.model, &err) : OK;
     if (rc == OK && *path)
         rc = weights_open(&w, path, &err);
     if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)

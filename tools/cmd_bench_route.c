@@ -118,7 +118,7 @@ static int read_list(struct list *out, const char *name, const char *text, doubl
 /* Parse and check the options and fill r->setting. */
 static int cmd_bench_route_options(struct bench_run *r, struct err *err)
 {
-    const char *shape = bench_model_opts.shape, *model = engine_options.model;
+    const char *shape = bench_model_opts.shape, *model = shared_options.model;
     int rc = read_list(&r->shares, "--routed", routed, 1, false, err);
     if (rc == OK)
         rc = read_list(&r->latencies, "--latency", latency, MAX_MS, true, err);
@@ -410,7 +410,7 @@ static int cmd_bench_route_run(struct err *err)
     int rc = bench_threads_of(false, err);
     if (rc == OK)
         rc = cmd_bench_route_options(&r, err);
-    engine_options.threads = bench_model_opts.threads.at[0];
+    shared_options.threads = bench_model_opts.threads.at[0];
     if (rc == OK)
         rc = bench_model_open(&e, &bench_model_opts, err);
     r.progress = rc == OK ? progress_begin("measuring", "routing") : NULL;

@@ -103,14 +103,14 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
  * who confuses --cloud-key-file with --api-key-file would run a server without a key. */
 static const char *cloud_client_option(void)
 {
-    const struct cloud_option_values *c = &cloud_option_values;
-    return c->key_file                   ? "--cloud-key-file"
-           : c->ca                       ? "--cloud-ca"
-           : c->model                    ? "--cloud-model"
-           : strcmp(c->api, "auto") != 0 ? "--cloud-api"
-           : c->timeout_ms               ? "--cloud-timeout"
-           : c->tokens != 1              ? "--cloud-tokens"
-                                         : NULL;
+    const struct mizzle_options *c = &shared_options;
+    return c->cloud_key_file                   ? "--cloud-key-file"
+           : c->cloud_ca                       ? "--cloud-ca"
+           : c->cloud_model                    ? "--cloud-model"
+           : strcmp(c->cloud_api, "auto") != 0 ? "--cloud-api"
+           : c->cloud_timeout                  ? "--cloud-timeout"
+           : c->cloud_tokens != 1              ? "--cloud-tokens"
+                                               : NULL;
 }
 
 /* Check ranges and combinations of the options, and parse those that have a form of their own. */
@@ -119,7 +119,8 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
     const char *client = check_url ? NULL : cloud_client_option();
     if (client)
         return err_set(err, ERR_ARG, "%s goes with --check%s", client,
-                       cloud_option_values.key_file ? "; a server's key is in --api-key-file" : "");
+                       shared_options.cloud_key_file ? "; a server's key is in --api-key-file"
+                                                     : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
     if (listen_options.port > LISTEN_PORT_MAX)
@@ -159,11 +160,11 @@ static int cmd_cloud_main(int argc, char **argv)
             printf("%-16s %s\n", f->name, f->help);
         return EXIT_FINE;
     }
-    struct stand_in_options o = { .model = engine_options.model,
+    struct stand_in_options o = { .model = shared_options.model,
                                   .say = say,
-                                  .isa = engine_options.isa,
-                                  .kv = engine_options.kv,
-                                  .threads = engine_options.threads,
+                                  .isa = shared_options.isa,
+                                  .kv = shared_options.kv,
+                                  .threads = shared_options.threads,
                                   .slots = slots,
                                   .queue = queue,
                                   .host = listen_options.host,

@@ -179,29 +179,27 @@ static const char *eval_first_unread(const struct eval_given *rows, size_t n, un
 /* Do so for the options of time, routing and cloud. */
 static const char *eval_unread_routing(unsigned runs)
 {
-    const struct cloud_option_values *c = &cloud_option_values;
-    const struct cloud_limit_options *l = &cloud_limit_options;
     const struct eval_given rows[] = {
         { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
         { "--latency", network_options.latency, ANSWERS },
         { "--bandwidth", network_options.bandwidth, ANSWERS },
         { "--loss", network_options.loss > 0, ANSWERS },
-        { "--router", route_options.router, ANSWERS },
-        { "--policy", route_options.policy, ANSWERS },
-        { "--threshold", !isnan(route_options.threshold), ANSWERS },
-        { "--span", route_options.span != 0, ANSWERS },
-        { "--place", route_options.place, ANSWERS },
-        { "--max-routed", route_options.max_routed > 0, ANSWERS },
-        { "--worth", route_options.worth > 0, ANSWERS },
-        { "--parallel", engine_options.parallel, ANSWERS },
-        { "--ahead", route_options.ahead != 1, ANSWERS },
-        { "--audit", route_options.audit > 0, ANSWERS },
-        { "--draft", route_options.draft, ANSWERS },
-        { "--cloud-url", c->url, ANSWERS },
-        { "--cloud-model", c->model, ANSWERS },
-        { "--cloud-store", l->store, ANSWERS },
-        { "--record", l->record, ANSWERS },
-        { "--replay", l->replay, ANSWERS },
+        { "--router", shared_options.router, ANSWERS },
+        { "--policy", shared_options.policy, ANSWERS },
+        { "--threshold", !isnan(shared_options.threshold), ANSWERS },
+        { "--span", shared_options.span != 0, ANSWERS },
+        { "--place", shared_options.place, ANSWERS },
+        { "--max-routed", shared_options.max_routed > 0, ANSWERS },
+        { "--worth", shared_options.worth > 0, ANSWERS },
+        { "--parallel", shared_parallel, ANSWERS },
+        { "--ahead", shared_options.ahead != 1, ANSWERS },
+        { "--audit", shared_options.audit > 0, ANSWERS },
+        { "--draft", shared_options.draft, ANSWERS },
+        { "--cloud-url", shared_options.cloud_url, ANSWERS },
+        { "--cloud-model", shared_options.cloud_model, ANSWERS },
+        { "--cloud-store", shared_options.cloud_store, ANSWERS },
+        { "--record", shared_options.record, ANSWERS },
+        { "--replay", shared_options.replay, ANSWERS },
     };
     return eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
 }
@@ -212,7 +210,7 @@ static const char *eval_unread(unsigned runs)
 {
     const struct eval_options *o = &options;
     const struct eval_given rows[] = {
-        { "--model", engine_options.model, ~(unsigned)(EXTRACT | MERGE) },
+        { "--model", shared_options.model, ~(unsigned)(EXTRACT | MERGE) },
         { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
         { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
         { "--data", o->data, ANSWERS },
@@ -272,15 +270,15 @@ static int cmd_eval_main(int argc, char **argv)
 {
     struct err err = { "" };
     int rc, nargs = 0;
-    cloud_option_values.mode = NULL; /* not given */
+    shared_options.cloud = NULL; /* not given */
     int status = options_parse(&cmd_eval, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    options.required = !cloud_option_values.mode;
+    options.required = !shared_options.cloud;
     if (options.required)
-        cloud_option_values.mode = "auto";
+        shared_options.cloud = "auto";
     setup_catch_interrupts();
-    options.policies = route_options.policy;
+    options.policies = shared_options.policy;
     options.questions = questions == SIZE_MAX ? 0 : questions;
     options.max_tokens = max_tokens == SIZE_MAX ? 0 : max_tokens;
     options.parts = (const char *const *)argv + 1;

@@ -120,15 +120,15 @@ static int train_routers(const struct pretrain_job *job, const char *name, struc
     int rc = pretrain_path(edge, out, name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
-    engine_options.model = edge;
-    cloud_option_values.model = cloud;
+    shared_options.model = edge;
+    shared_options.cloud_model = cloud;
     if (rc == OK)
         rc = collecting_demo(&s, &m, &o, err);
     if (rc == OK)
         rc = train_router(job, &s, &m, name, FIT_MLP, "router", err);
     if (rc == OK)
         rc = train_router(job, &s, &m, name, FIT_CONTEXT, "context", err);
-    engine_options.model = cloud_option_values.model = NULL; /* they were the arrays above */
+    shared_options.model = shared_options.cloud_model = NULL; /* they were the arrays above */
     samples_close(&s);
     return rc;
 }
@@ -214,7 +214,7 @@ static int cmd_pretrain_main(int argc, char **argv)
     if (rc == OK)
         rc = setup_kernels(&kernels, &err);
     if (rc == OK)
-        rc = pool_open(&job.pool, engine_options.threads, &err);
+        rc = pool_open(&job.pool, shared_options.threads, &err);
     if (rc == OK && mkdir(out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
         rc = err_set(&err, ERR_IO, "%s: %s", out, strerror(errno));
     if (rc == OK) {

@@ -29,7 +29,7 @@ static bool quiet;
 static const struct option_group calibrate_opts = {
     "Calibration",
     (const struct option[]){
-        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
+        { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
           "Set the threshold of this router; required" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file (default: replace that of --router)" },
@@ -61,7 +61,7 @@ static const struct option_group calibrate_opts = {
           "(default: 1)" },
         { "--world", NULL, OPTION_U64, &task_options.world, "N",
           "milli: build the demo world from this seed (default: 1)" },
-        { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
+        { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
           "Have up to W requests in flight, which changes no result (default: 1)" },
         OPTION_ROW_PARALLEL,
         OPTION_ROW_QUIET(&quiet),
@@ -89,7 +89,7 @@ struct calibrating {
 static int cmd_router_calibrate_check(struct err *err)
 {
     int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
-    if (!route_options.router)
+    if (!shared_options.router)
         return err_set(err, ERR_ARG, "expected --router FILE");
     if (targets != 1)
         return err_set(err, ERR_ARG,
@@ -110,12 +110,11 @@ static int cmd_router_calibrate_check(struct err *err)
                        (double)risk, (double)confidence);
     if (!questions)
         return err_set(err, ERR_ARG, "--questions: expected at least 1");
-    if (strcmp(cloud_option_values.mode, "required") != 0)
-        return err_set(err, ERR_ARG, "--cloud: expected required, found %s",
-                       cloud_option_values.mode);
-    if (!out_path && pth_is(route_options.router))
+    if (strcmp(shared_options.cloud, "required") != 0)
+        return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
+    if (!out_path && pth_is(shared_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
-                       route_options.router);
+                       shared_options.router);
     return task_form_parse(&task_options, form_name, err);
 }
 
@@ -264,7 +263,7 @@ static int save_router(const struct calibrating *c, struct err *err)
 {
     const struct engine *e = &c->asking.engine;
     struct router_form form;
-    int rc = router_form_read(&form, route_options.router, err);
+    int rc = router_form_read(&form, shared_options.router, err);
     if (rc != OK)
         return rc;
     form.has_threshold = form.about.has_share = true;
@@ -274,7 +273,7 @@ static int save_router(const struct calibrating *c, struct err *err)
     if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
         snprintf(form.about.task, sizeof(form.about.task), "%s",
                  task_name(c->plan.calibration.task));
-    rc = router_form_save(out_path ? out_path : route_options.router, &form, err);
+    rc = router_form_save(out_path ? out_path : shared_options.router, &form, err);
     router_form_close(&form);
     return rc;
 }
@@ -306,14 +305,14 @@ static void print_found(const struct calibrating *c)
     if (!isnan(risk))
         printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
                t->cloud_right, 100 * t->bound, (double)confidence);
-    printf("%-15s %s\n", "written to", out_path ? out_path : route_options.router);
+    printf("%-15s %s\n", "written to", out_path ? out_path : shared_options.router);
 }
 
 /* Calibrate with checked options; *status is what the command ends with if the result is OK. */
 static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct err *err)
 {
     struct err why;
-    int rc = output_file_check(out_path ? out_path : route_options.router, err);
+    int rc = output_file_check(out_path ? out_path : shared_options.router, err);
     if (rc == OK)
         rc = cmd_router_calibrate_open(c, err);
     if (rc == OK)
@@ -338,7 +337,7 @@ static int cmd_router_calibrate_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct calibrating c = { .tested = { 0 } };
-    cloud_option_values.mode = "required";
+    shared_options.cloud = "required";
     int nargs = 0, status = options_parse(&cmd_router_calibrate, argc, argv, &nargs);
     if (status >= 0)
         return status;

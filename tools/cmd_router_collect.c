@@ -41,9 +41,9 @@ static const struct option_group collect_opts = {
         { "--round", NULL, OPTION_SIZE, &round_number, "N",
           "Let answers be written by the small model alone (1) or with --router and the cloud "
           "(2); for labels citer (default: 1)" },
-        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
+        { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
           "Write answers of round 2 with this router (default: none)" },
-        { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
+        { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "Keep this hidden state: final or post_attn (default: final)" },
@@ -68,7 +68,7 @@ static const struct option_group *const groups[] = {
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)
 {
-    options.router = route_options.router;
+    options.router = shared_options.router;
     if (!options.out)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.collect.labels, labels_name))
@@ -83,13 +83,13 @@ static const char *cmd_router_collect_check(void)
         return "expected --router with --round 2, and only then";
     if (round_number == 2 && options.collect.labels != COLLECT_CITER)
         return "--round 2: expected --labels citer";
-    if (round_number == 1 && !isnan(route_options.threshold))
+    if (round_number == 1 && !isnan(shared_options.threshold))
         return "--threshold: expected only with --round 2";
     if (options.collect.labels == COLLECT_MATCH &&
         options.collect.rollouts != SAMPLE_FILES_NO_LIMIT)
         return "--rollouts: expected --labels citer or divergent, as match writes no answers";
-    if (strcmp(cloud_option_values.mode, "required") != 0 &&
-        (strcmp(cloud_option_values.mode, "off") != 0 || options.collect.labels != COLLECT_MATCH))
+    if (strcmp(shared_options.cloud, "required") != 0 &&
+        (strcmp(shared_options.cloud, "off") != 0 || options.collect.labels != COLLECT_MATCH))
         return "--cloud: expected required, or off with --labels match";
     return NULL;
 }
@@ -99,8 +99,8 @@ static int cmd_router_collect_main(int argc, char **argv)
     struct err err = { "" };
     bool unwritten = false;
     collecting_defaults(&options);
-    cloud_option_values.mode = "required";
-    cloud_option_values.tokens = 0; /* not given */
+    shared_options.cloud = "required";
+    shared_options.cloud_tokens = 0; /* not given */
     int nargs = 0, status = options_parse(&cmd_router_collect, argc, argv, &nargs);
     if (status >= 0)
         return status;

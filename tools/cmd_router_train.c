@@ -18,7 +18,7 @@ static const struct option_group sample_opts = {
         { "--samples", NULL, OPTION_LIST, &samples, "DIR",
           "Train on the samples in this folder, as router collect writes them; can be repeated "
           "(default: collect from the demo world)" },
-        { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "FILE",
+        { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "FILE",
           "Without --samples: ask this large model, which is served from this process; expected "
           "with -m (default: the demo's)" },
         { "--questions", NULL, OPTION_SIZE, &options.demo.questions, "N",
@@ -95,10 +95,10 @@ static const char *cmd_router_train_check(void)
     if (epochs != SIZE_MAX && fit->head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
     fit->epochs = epochs != SIZE_MAX ? epochs : fit->epochs;
-    if (!samples.n && (engine_options.model != NULL) != (cloud_option_values.model != NULL))
+    if (!samples.n && (shared_options.model != NULL) != (shared_options.cloud_model != NULL))
         return "expected -m and --cloud-model together, or --samples";
     if (samples.n &&
-        (engine_options.model || cloud_option_values.model || options.demo.questions != SIZE_MAX))
+        (shared_options.model || shared_options.cloud_model || options.demo.questions != SIZE_MAX))
         return "-m, --cloud-model, --questions: expected no --samples, whose model and questions "
                "are known";
     return NULL;

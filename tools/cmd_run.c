@@ -9,7 +9,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "model/sample.h"
 #include "router/caps.h"
 #include "router/decode/decode.h"
 #include "router/mizzle.h"
@@ -27,13 +26,9 @@
 static struct {
     const char *prompt, *file, *system;
     struct option_list stops;
-    size_t max_tokens, context, question;
+    size_t question;
     bool chat, json, plain, quiet;
-    struct sample_params sample;
-} options = { .max_tokens = 256,
-              .question = SIZE_MAX,
-              .sample = {
-                  .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = 1 } };
+} options = { .question = SIZE_MAX };
 
 static const struct option_group text_opts = {
     "Text",
@@ -52,9 +47,9 @@ static const struct option_group text_opts = {
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
           "Set the system message of --chat (default: what the model's chat template says, if "
           "anything)" },
-        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &shared_options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
-        { "--context", "-c", OPTION_COUNT, &options.context, "N",
+        { "--context", "-c", OPTION_COUNT, &shared_options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
@@ -66,20 +61,20 @@ static const struct option_group text_opts = {
 static const struct option_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
     (const struct option[]){
-        { "--temp", NULL, OPTION_FLOAT, &options.sample.temp, "T",
+        { "--temp", NULL, OPTION_REAL, &shared_options.temp, "T",
           "Sample with this temperature, applied after the filters below (0: take the most likely "
           "token; default: 0)" },
-        { "--top-k", NULL, OPTION_SIZE, &options.sample.top_k, "K",
+        { "--top-k", NULL, OPTION_SIZE, &shared_options.top_k, "K",
           "Sample from the K most likely tokens (0: no limit; default: 40)" },
-        { "--top-p", NULL, OPTION_FLOAT, &options.sample.top_p, "P",
+        { "--top-p", NULL, OPTION_REAL, &shared_options.top_p, "P",
           "Sample from the most likely tokens whose probabilities add up to P (1: no limit; "
           "default: 0.95)" },
-        { "--min-p", NULL, OPTION_FLOAT, &options.sample.min_p, "P",
+        { "--min-p", NULL, OPTION_REAL, &shared_options.min_p, "P",
           "Drop tokens less likely than P times the most likely one (0: no limit; default: 0.05)" },
-        { "--repeat-penalty", NULL, OPTION_FLOAT, &options.sample.repeat_penalty, "X",
+        { "--repeat-penalty", NULL, OPTION_REAL, &shared_options.repeat_penalty, "X",
           "Penalize tokens that occur in the text before by the factor X (1: no penalty; default: "
           "1)" },
-        { "--seed", "-s", OPTION_U64, &options.sample.seed, "N",
+        { "--seed", "-s", OPTION_U64, &shared_options.seed, "N",
           "Seed for sampling, for policy random and for --question (default: 1)" },
         OPTION_END,
     },
@@ -179,7 +174,7 @@ static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
                 strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : r->fault.msg);
-    summary(s, cloud_limit_options.replay != NULL);
+    summary(s, shared_options.replay != NULL);
     r->signs.ms += s->total_ms;
     r->signs.waited_ms += s->cloud_ms;
 }
@@ -194,7 +189,7 @@ static void cmd_run_end(struct run *r)
         audit_line(stderr, "audit", &r->audit);
     r->signs.kept = r->audit.kept;
     r->signs.missed = r->audit.missed;
-    r->signs.spans = route_options.span > 0;
+    r->signs.spans = shared_options.span > 0;
     if (signs_tell(line, &r->signs))
         fprintf(stderr, "%s\n", line);
 }
@@ -218,7 +213,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     decode_audit_add(&r->audit, &stats.audit);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, cloud_limit_options.replay != NULL, route_options.audit > 0);
+        json_events_done(&stats, shared_options.replay != NULL, shared_options.audit > 0);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -301,7 +296,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
 static int ask_world(struct run *r, struct err *err)
 {
     json_t *question;
-    int rc = demo_question(&question, options.question, options.sample.seed, err);
+    int rc = demo_question(&question, options.question, shared_options.seed, err);
     if (rc != OK)
         return rc;
     const char *prompt = demo_question_text(question, "prompt");
@@ -352,10 +347,10 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question does not work with --chat");
-    const char *only = options.system          ? "--system"
-                       : chat_options.template ? "--chat-template"
-                       : chat_options.think    ? "--think"
-                                               : NULL;
+    const char *only = options.system                 ? "--system"
+                       : shared_options.chat_template ? "--chat-template"
+                       : shared_options.think         ? "--think"
+                                                      : NULL;
     if (only && !options.chat)
         return err_set(err, ERR_ARG, "%s: only works with --chat", only);
     return OK;
@@ -371,15 +366,7 @@ static int open_handle(struct run *r, struct err *err)
         rc = setup_options(&o, err);
     if (rc != OK)
         return rc;
-    o.max_tokens = options.max_tokens;
-    o.context = options.context;
     o.stops = options.stops.n ? options.stops.at : NULL;
-    o.temp = (double)options.sample.temp;
-    o.top_k = options.sample.top_k;
-    o.top_p = (double)options.sample.top_p;
-    o.min_p = (double)options.sample.min_p;
-    o.repeat_penalty = (double)options.sample.repeat_penalty;
-    o.seed = options.sample.seed;
     o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */

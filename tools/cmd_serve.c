@@ -115,9 +115,9 @@ static void cmd_serve_confine(void)
     static char folder[2][FOLDER];
     const char *list[3] = { NULL };
     size_t n = 0;
-    if (cmd_serve_folder(folder[n], cloud_limit_options.store))
+    if (cmd_serve_folder(folder[n], shared_options.cloud_store))
         list[n] = folder[n], n++;
-    if (cmd_serve_folder(folder[n], cloud_limit_options.record))
+    if (cmd_serve_folder(folder[n], shared_options.record))
         list[n] = folder[n], n++;
     sandbox_enter(list);
 }
@@ -204,7 +204,7 @@ static int cmd_serve_main(int argc, char **argv)
                                      .hosts = hosts.n ? hosts.at : NULL,
                                      .origin = origin,
                                      .strict = strict,
-                                     .demo = !engine_options.model,
+                                     .demo = !shared_options.model,
                                      .parallel = parallel,
                                      .queue = queue,
                                      .context = context };

@@ -146,7 +146,7 @@ static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struc
 static int tokenize(struct err *err)
 {
     const char *path =
-        engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
+        shared_options.model ? shared_options.model : demo_files_path("edge-0.5.gguf");
     if (!path)
         return err_set(err, ERR_ARG, "the demo pair is not found; name a model or folder with -m");
     struct tokenizer *t;

@@ -14,7 +14,8 @@ static bool flag;
 static const char *text;
 static size_t size;
 static uint64_t big;
-static float number, amount;
+static float number;
+static double amount;
 static struct option_list list;
 
 static const struct option_group own = {
@@ -90,7 +91,7 @@ static void test_values(void)
           !list.at[2]);
     CHECK(PARSE(&n, "--text=") == -1 && !*text);
     CHECK(PARSE(&n, "--count", "1") == -1 && size == 1);
-    CHECK(PARSE(&n, "--amount", "1e-9") == -1 && amount == 1e-9f);
+    CHECK(PARSE(&n, "--amount", "1e-9") == -1 && amount == (double)1e-9f);
 }
 
 /* Parsing as `as` must fail with `what` in the message. */
@@ -197,7 +198,7 @@ static void test_rows(void)
                 seen[n++] = o;
             }
     }
-    CHECK(isnan(route_options.threshold) && !strcmp(cloud_option_values.mode, "auto"));
+    CHECK(isnan(shared_options.threshold) && !strcmp(shared_options.cloud, "auto"));
 }
 
 static void test_words(void)

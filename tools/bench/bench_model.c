@@ -285,7 +285,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
     if (!rc)
         rc = setup_kernels(&e->kernels, err);
     if (!rc)
-        rc = pool_open(&e->pool, engine_options.threads, err);
+        rc = pool_open(&e->pool, shared_options.threads, err);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
     if (!rc)
@@ -386,13 +386,13 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
     if (rc)
         return rc;
-    engine_options.threads = bench_list_most(&p.threads);
+    shared_options.threads = bench_list_most(&p.threads);
     rc = bench_model_open(&e, m, err);
     if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
         err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
         const char *model = m->shape               ? m->shape
-                            : engine_options.model ? engine_options.model
+                            : shared_options.model ? shared_options.model
                                                    : "demo";
         char why[ENERGY_WHY] = "";
         static struct bench_run b;

@@ -25,7 +25,7 @@ extern const char *bench_threads;
     }
 #define BENCH_ROW_MODEL                                                             \
     {                                                                               \
-        "--model", "-m", OPTION_STR, &engine_options.model, "NAME",                 \
+        "--model", "-m", OPTION_STR, &shared_options.model, "NAME",                 \
             "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for `mizzle run` " \
             "(default: the demo pair)"                                              \
     }
@@ -43,7 +43,7 @@ extern const char *bench_threads;
     }
 #define BENCH_ROW_KV                                                \
     {                                                               \
-        "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",       \
+        "--kv", NULL, OPTION_STR, &shared_options.kv, "TYPE",       \
             "Keep keys and values in f32, f16 or q8 (default: f16)" \
     }
 #define BENCH_ROW_PLOT(what)                                  \

@@ -128,6 +128,7 @@ static const char *options_store(const struct option *o, const char *value)
             return "a whole number";
         return NULL;
     case OPTION_FLOAT:
+    case OPTION_REAL:
     case OPTION_AMOUNT: {
         char *end;
         float f = strtof(value, &end);
@@ -135,7 +136,10 @@ static const char *options_store(const struct option *o, const char *value)
             return "a number";
         if (o->type == OPTION_AMOUNT && !(f > 0))
             return "a number above 0";
-        *(float *)o->to = f;
+        if (o->type == OPTION_FLOAT)
+            *(float *)o->to = f;
+        else
+            *(double *)o->to = (double)f;
         return NULL;
     }
     case OPTION_LIST: {

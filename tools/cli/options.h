@@ -15,8 +15,8 @@
 
 struct command;
 
-/* OPTION_COUNT is a size and OPTION_AMOUNT a float that must be above 0, so 0 can stand for an
- * option that was not given. */
+/* OPTION_COUNT is a size and OPTION_AMOUNT a double that must be above 0, so 0 can stand for an
+ * option that was not given. OPTION_REAL is a double, too; both have the value of a float. */
 enum option_type {
     OPTION_FLAG,
     OPTION_STR,
@@ -24,6 +24,7 @@ enum option_type {
     OPTION_COUNT,
     OPTION_U64,
     OPTION_FLOAT,
+    OPTION_REAL,
     OPTION_AMOUNT,
     OPTION_LIST
 };
@@ -38,7 +39,7 @@ struct option {
     const char *name; /* "--threads" */
     const char *alt;  /* "-t" or NULL */
     enum option_type type;
-    void *to;         /* bool, const char *, size_t, uint64_t, float, struct option_list */
+    void *to;         /* bool, const char *, size_t, uint64_t, float, double, struct option_list */
     const char *arg;  /* "N", for the help; NULL for a flag */
     const char *help; /* one line that starts with a verb and names the default */
 };

@@ -61,69 +61,24 @@ static const char *setup_variable(const char *given, const char *name)
 
 const char *setup_isa(void)
 {
-    return setup_variable(engine_options.isa, "MIZZLE_ISA");
+    return setup_variable(shared_options.isa, "MIZZLE_ISA");
 }
 
 const char *setup_cloud_url(void)
 {
-    return setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
+    return setup_variable(shared_options.cloud_url, "MIZZLE_CLOUD_URL");
 }
 
-/* Set the defaults, the model and the options of the machine. */
-static void setup_machine(struct mizzle_options *o, const char *path)
+/* Fill *o from the shared options and their environment variables. The model is path, else that of
+ * --model, else the demo's. */
+static int setup_fill(struct mizzle_options *o, const char *path, struct err *err)
 {
-    mizzle_options_init(o, sizeof(*o));
-    o->model = path                   ? path
-               : engine_options.model ? engine_options.model
-                                      : demo_files_path("edge-0.5.gguf");
-    o->threads = engine_options.threads;
+    *o = shared_options;
+    o->model = path ? path : o->model ? o->model : demo_files_path("edge-0.5.gguf");
     o->isa = setup_isa();
-    o->kv = engine_options.kv;
-    o->chat_template = chat_options.template;
-    o->think = chat_options.think;
-}
-
-/* Set the options of the routing and of the cloud. */
-static void setup_cloud(struct mizzle_options *o)
-{
-    o->router = route_options.router;
     o->routers = demo_files_path("../routers");
-    o->policy = route_options.policy;
-    o->threshold = (double)route_options.threshold;
-    o->span = (double)route_options.span;
-    o->place = route_options.place;
-    o->max_routed = (double)route_options.max_routed;
-    o->worth = (double)route_options.worth;
-    o->ahead = route_options.ahead;
-    o->draft = route_options.draft;
-    o->audit = (double)route_options.audit;
     o->cloud_url = setup_cloud_url();
-    o->cloud = cloud_option_values.mode;
-    o->cloud_api = cloud_option_values.api;
-    o->cloud_model = cloud_option_values.model;
-    o->cloud_key_file = cloud_option_values.key_file;
     o->cloud_key_env = 1;
-    o->cloud_ca = cloud_option_values.ca;
-    o->cloud_timeout = cloud_option_values.timeout_ms;
-    o->cloud_tokens = cloud_option_values.tokens;
-}
-
-/* Set the limits, the private spans and the files that keep answers. */
-static void setup_limits(struct mizzle_options *o)
-{
-    o->max_cloud_tokens = cloud_limit_options.max_tokens;
-    o->max_upload_bytes = cloud_limit_options.max_upload;
-    o->cloud_budget = cloud_limit_options.budget;
-    o->cloud_price = cloud_limit_options.price;
-    o->private_file = cloud_limit_options.patterns;
-    o->cloud_store = cloud_limit_options.store;
-    o->store_limit = cloud_limit_options.store_limit;
-    o->record = cloud_limit_options.record;
-    o->replay = cloud_limit_options.replay;
-}
-
-static int setup_check_model(const struct mizzle_options *o, struct err *err)
-{
     if (o->model)
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
@@ -143,8 +98,8 @@ static bool setup_has(const char *list, const char *policy)
 
 int setup_check_policy(struct err *err)
 {
-    const char *policy = route_options.policy;
-    const char *place = route_options.place;
+    const char *policy = shared_options.policy;
+    const char *place = shared_options.place;
     bool price = setup_has(policy, "price"), slot = setup_has(policy, "slot");
     bool placed = slot || setup_has(policy, "position");
     bool number = place && place[strspn(place, "0123456789")] == 0;
@@ -156,7 +111,7 @@ int setup_check_policy(struct err *err)
     if (slot && number)
         return err_set(err, ERR_ARG, "--place: expected a text with --policy slot, found %s",
                        *place ? place : "none");
-    if (!policy || price == (route_options.worth > 0))
+    if (!policy || price == (shared_options.worth > 0))
         return OK;
     return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,
                    price ? "--worth, found none" : "no --worth, which policy price reads");
@@ -164,17 +119,14 @@ int setup_check_policy(struct err *err)
 
 int setup_options(struct mizzle_options *o, struct err *err)
 {
-    setup_machine(o, NULL);
-    setup_cloud(o);
-    setup_limits(o);
-    return setup_check_model(o, err);
+    return setup_fill(o, NULL, err);
 }
 
 int setup_large_model(struct mizzle_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
-    bool demo = !engine_options.model;
+    bool demo = !shared_options.model;
     if ((!o->cloud_model && !demo) || o->cloud_url || o->replay ||
         (never && !required && !(o->audit > 0)) || strcmp(o->cloud, "off") == 0)
         return OK;
@@ -192,8 +144,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
 {
     struct mizzle_options o;
     *e = (struct engine){ 0 };
-    setup_machine(&o, path);
-    int rc = setup_check_model(&o, err);
+    int rc = setup_fill(&o, path, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
@@ -246,10 +197,10 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
                    struct err *err)
 {
     size_t fit, threads = e->pool ? pool_threads(e->pool) : 1;
-    if (engine_options.parallel > TEXTS_SLOTS)
+    if (shared_parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
-                       engine_options.parallel);
-    *out = engine_options.parallel;
+                       shared_parallel);
+    *out = shared_parallel;
     if (*out)
         return OK;
     int rc = texts_fit(&fit, e, context, kv, err);
@@ -260,7 +211,7 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
 {
-    return engine_kv(out, engine_options.kv, otherwise, err);
+    return engine_kv(out, shared_options.kv, otherwise, err);
 }
 
 void setup_cloud_notes(struct cloud *c)

@@ -2,26 +2,32 @@
 
 #include <math.h>
 
-#include "net/answers/store.h"
-
-struct engine_options engine_options;
-struct chat_options chat_options;
-struct route_options route_options = { .threshold = NAN, .ahead = 1 };
-struct cloud_option_values cloud_option_values = { .mode = "auto", .api = "auto", .tokens = 1 };
-struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
-                                                   .max_tokens = UINT64_MAX,
-                                                   .max_upload = UINT64_MAX };
+struct mizzle_options shared_options = { .size = sizeof(struct mizzle_options),
+                                         .threshold = (double)NAN,
+                                         .max_tokens = 256,
+                                         .top_k = 40,
+                                         .top_p = 0.95f,
+                                         .min_p = 0.05f,
+                                         .repeat_penalty = 1,
+                                         .seed = 1,
+                                         .cloud = "auto",
+                                         .cloud_api = "auto",
+                                         .cloud_tokens = 1,
+                                         .ahead = 1,
+                                         .max_cloud_tokens = UINT64_MAX,
+                                         .max_upload_bytes = UINT64_MAX };
+size_t shared_parallel;
 
 const struct option_group engine_option_rows = {
     "Model and machine",
     (const struct option[]){
-        { "--model", "-m", OPTION_STR, &engine_options.model, "NAME",
+        { "--model", "-m", OPTION_STR, &shared_options.model, "NAME",
           "Load PATH, ORG/NAME or NAME:TYPE: a GGUF file or Hugging Face folder, a repository in "
           "Hugging Face's cache, or the GGUF file of TYPE, such as Q4_K_M, in a repository or "
           "folder; nothing is downloaded (default: the demo pair)" },
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
-        { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
+        { "--kv", NULL, OPTION_STR, &shared_options.kv, "TYPE",
           "Keep keys and values, those of a large model in this process, too, in f32, f16 or q8 "
           "(default: f32 for models whose weights are f32 and for `mizzle cloud`, `mizzle logits` "
           "and `router train`, else f16; benchmarks always f16)" },
@@ -32,11 +38,11 @@ const struct option_group engine_option_rows = {
 const struct option_group chat_option_rows = {
     "Conversations",
     (const struct option[]){
-        { "--chat-template", NULL, OPTION_STR, &chat_options.template, "NAME",
+        { "--chat-template", NULL, OPTION_STR, &shared_options.chat_template, "NAME",
           "Write conversations in the form qwen2.5, qwq, qwen3, qwen3-coder or chatml, whatever "
           "template the model has (default: that of the model's template, which must be known; "
           "chatml if it has none)" },
-        { "--think", NULL, OPTION_STR, &chat_options.think, "MODE",
+        { "--think", NULL, OPTION_STR, &shared_options.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice, "
           "as Qwen3's has; auto leaves it to the template (default: auto)" },
         OPTION_END,
@@ -46,34 +52,34 @@ const struct option_group chat_option_rows = {
 const struct option_group route_option_rows = {
     "Routing",
     (const struct option[]){
-        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
+        { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
           "Load this router, safetensors or .pth (default: the one beside the model, "
           "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
           "models--ORG--NAME/router.safetensors, or the one that comes with the program for a "
           "model "
           "of this fingerprint; for policies context and combined the same with their name instead "
           "of router)" },
-        { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
+        { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
           "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
           "entropy, max-prob, margin or random, or answers as a whole by query; or route always, "
           "never or at a position (default: if there is a router, mlp, or price with --worth; else "
           "never)" },
-        { "--place", NULL, OPTION_STR, &route_options.place, "N|TEXT",
+        { "--place", NULL, OPTION_STR, &shared_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT. Policy slot of `mizzle eval`: begin each answer "
           "with TEXT (default: none)" },
-        { "--max-routed", NULL, OPTION_FLOAT, &route_options.max_routed, "S",
+        { "--max-routed", NULL, OPTION_REAL, &shared_options.max_routed, "S",
           "Hold each answer to the share S of tokens from the cloud, and two more; the small "
           "model's own stand for the rest (default: three times the share for which a router was "
           "calibrated, with its own threshold; eval: 1, which is off)" },
-        { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
+        { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5; price: 0.5)" },
-        { "--span", NULL, OPTION_FLOAT, &route_options.span, "S",
+        { "--span", NULL, OPTION_REAL, &shared_options.span, "S",
           "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
           "score below S, above T to 1, from it: names of several tokens cost one call (default: "
           "0, which is off)" },
-        { "--worth", NULL, OPTION_AMOUNT, &route_options.worth, "AMOUNT",
+        { "--worth", NULL, OPTION_AMOUNT, &shared_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
           "(default: none)" },
@@ -84,11 +90,11 @@ const struct option_group route_option_rows = {
 const struct option_group ahead_option_rows = {
     "Decoding ahead, and drafts",
     (const struct option[]){
-        { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
+        { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
           "Continue after the small model's tentative token while the cloud is asked, with up to "
           "W requests in flight, 0 to 64; 0 waits for each answer. The text does not depend on "
           "W; above 1 some calls are wasted (default: 1)" },
-        { "--draft", NULL, OPTION_STR, &route_options.draft, "FROM",
+        { "--draft", NULL, OPTION_STR, &shared_options.draft, "FROM",
           "Evaluate tokens that may come next together with the newest one: lookup takes what "
           "followed where the last tokens occurred before, cloud what the cloud has sent beyond "
           "the token it was asked for (see --cloud-tokens), both either; off takes none. The text "
@@ -100,30 +106,30 @@ const struct option_group ahead_option_rows = {
 enum { WHICH_CLOUD = 2 }; /* rows that say which cloud is asked and when; the others say how */
 
 static const struct option cloud_rows[] = {
-    { "--cloud-url", NULL, OPTION_STR, &cloud_option_values.url, "URL",
+    { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",
       "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
       "of --cloud-model or the demo pair's large model answers in this process)" },
-    { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
+    { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` then "
       "ends with status 4), required ends the run with status 4, and a text of `mizzle serve` with "
       "an error; off does not use the cloud (default: required for `mizzle eval`, `router collect` "
       "and `router calibrate`, of which the last two refuse auto; else auto)" },
-    { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
+    { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
-    { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
+    { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
       "Request this model of the server at --cloud-url; without a URL, load this model, named as "
       "for --model, into this process (default: the first one that the server "
       "lists)" },
-    { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
+    { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
       "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
       "only over https or to this machine)" },
-    { "--cloud-ca", NULL, OPTION_STR, &cloud_option_values.ca, "FILE",
+    { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
       "Trust only the certificate authorities in this PEM file (default: the system's)" },
-    { "--cloud-timeout", NULL, OPTION_COUNT, &cloud_option_values.timeout_ms, "MS",
+    { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
       "End a call that has no answer after MS milliseconds (default: 10000, and for a slow server "
       "as much more as its first answers and the length of text and reply let expect, up to "
       "600000; a model of this process has no deadline)" },
-    { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
+    { "--cloud-tokens", NULL, OPTION_SIZE, &shared_options.cloud_tokens, "N",
       "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
       "kept until they are needed; limits count all of them (default: 1)" },
     OPTION_END,
@@ -136,29 +142,29 @@ const struct option_group cloud_check_option_rows = { "Cloud (only with --check)
 enum { LIMITS = 5 }; /* rows that limit what is sent; the others say where answers are kept */
 
 static const struct option limit_rows[] = {
-    { "--max-cloud-tokens", NULL, OPTION_U64, &cloud_limit_options.max_tokens, "N",
+    { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
       "Request at most N tokens from the cloud over all answers; those that the store or the "
       "memo knows do not count (default: no limit)" },
-    { "--max-upload-bytes", NULL, OPTION_U64, &cloud_limit_options.max_upload, "N",
+    { "--max-upload-bytes", NULL, OPTION_U64, &shared_options.max_upload_bytes, "N",
       "Send at most N bytes of requests; headers and retries do not count (default: no "
       "limit)" },
-    { "--cloud-budget", NULL, OPTION_STR, &cloud_limit_options.budget, "AMOUNT",
+    { "--cloud-budget", NULL, OPTION_STR, &shared_options.cloud_budget, "AMOUNT",
       "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
-    { "--cloud-price", NULL, OPTION_STR, &cloud_limit_options.price, "PRICES",
+    { "--cloud-price", NULL, OPTION_STR, &shared_options.cloud_price, "PRICES",
       "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
       "2.50,1.25,10 (default: costs are not counted)" },
-    { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
+    { "--private-file", NULL, OPTION_STR, &shared_options.private_file, "FILE",
       "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
       "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
       "comment (default: none)" },
-    { "--cloud-store", NULL, OPTION_STR, &cloud_limit_options.store, "FILE",
+    { "--cloud-store", NULL, OPTION_STR, &shared_options.cloud_store, "FILE",
       "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
       "(default: none)" },
-    { "--store-limit", NULL, OPTION_COUNT, &cloud_limit_options.store_limit, "MB",
+    { "--store-limit", NULL, OPTION_COUNT, &shared_options.store_limit, "MB",
       "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
-    { "--record", NULL, OPTION_STR, &cloud_limit_options.record, "FILE",
+    { "--record", NULL, OPTION_STR, &shared_options.record, "FILE",
       "Append the cloud's answers to FILE as JSON lines (default: none)" },
-    { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
+    { "--replay", NULL, OPTION_STR, &shared_options.replay, "FILE",
       "Take the cloud's answers from a recording, without a network; a call that is not in "
       "it fails (default: none)" },
     OPTION_END,
@@ -173,7 +179,7 @@ const struct option_group cloud_store_option_rows = { "Stored answers of the clo
 const struct option_group audit_option_rows = {
     "Audit",
     (const struct option[]){
-        { "--audit", NULL, OPTION_FLOAT, &route_options.audit, "SHARE",
+        { "--audit", NULL, OPTION_REAL, &shared_options.audit, "SHARE",
           "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
           "would it have written those of the small model, and does it say the same again for "
           "those that it was asked for? Print how many differ, with exact 95 % intervals. The "

@@ -1,7 +1,7 @@
 /* shared_options.h - the options that several commands share, and the values that they set.
  *
- * A command lists the groups that it takes after its own. setup.h turns the values into the options
- * of the library. */
+ * A command lists the groups that it takes after its own. setup.h adds what the environment says.
+ */
 #ifndef TOOLS_CLI_SHARED_OPTIONS_H
 #define TOOLS_CLI_SHARED_OPTIONS_H
 
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "router/mizzle.h"
 #include "tools/cli/options.h"
 
 extern const struct option_group engine_option_rows; /* --model --threads --isa --kv */
@@ -22,24 +23,20 @@ extern const struct option_group cloud_limit_option_rows; /* limits, privacy, st
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
 extern const struct option_group audit_option_rows;       /* --audit */
 
-extern struct engine_options {
-    const char *model; /* NULL: the demo pair */
-    const char *isa;   /* NULL: MIZZLE_ISA, else the best */
-    size_t threads;    /* 0: all processors */
-    const char *kv;    /* NULL: the command's default */
-    size_t parallel;   /* answers in flight; 0: setup_parallel decides */
-} engine_options;
+/* What the shared rows set, in the library's own struct and with its defaults. */
+extern struct mizzle_options shared_options;
+extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides */
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several
  * have of their own. otherwise: the set without --isa and MIZZLE_ISA. */
 #define OPTION_ROW_THREADS                                                          \
     {                                                                               \
-        "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",               \
+        "--threads", "-t", OPTION_SIZE, &shared_options.threads, "N",               \
             "Compute with N threads, at most 64 (0: one per processor; default: 0)" \
     }
 #define OPTION_ROW_ISA(otherwise)                                                   \
     {                                                                               \
-        "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",                     \
+        "--isa", NULL, OPTION_STR, &shared_options.isa, "NAME",                     \
             "Use this kernel set, one of those that `mizzle info` lists (default: " \
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }
@@ -73,7 +70,7 @@ extern struct engine_options {
 /* For commands that write many answers. */
 #define OPTION_ROW_PARALLEL                                                                       \
     {                                                                                             \
-        "--parallel", NULL, OPTION_COUNT, &engine_options.parallel, "N",                          \
+        "--parallel", NULL, OPTION_COUNT, &shared_parallel, "N",                                  \
             "Write N answers at once, at most 64, which are the same as one after the other; 1 "  \
             "for the times of one alone (default: 8 for each thread, at most 32, and no more "    \
             "than an eighth of the memory holds of the small model's keys and values, a large "   \
@@ -81,45 +78,10 @@ extern struct engine_options {
             "the other)"                                                                          \
     }
 
-extern struct chat_options {
-    const char *template; /* NULL: the model's own */
-    const char *think;    /* "auto", "on", "off"; NULL: auto */
-} chat_options;
-
-extern struct route_options {
-    const char *router; /* NULL: the one beside the model */
-    const char *policy; /* NULL: if there is a router, mlp, or price with worth; else never */
-    float threshold;    /* NaN: the router's own, else 0.5 */
-    float span;         /* 0: none */
-    const char *place;  /* of policies position and slot; NULL: none */
-    float max_routed;   /* as in struct mizzle_options */
-    float worth;        /* of policy price; 0: not given */
-    size_t ahead;       /* requests in flight at once; 0: wait for each */
-    const char *draft;  /* NULL: lookup, or both with several tokens a call */
-    float audit;        /* share of the tokens */
-} route_options;
-
-extern struct cloud_option_values {
-    const char *url;  /* NULL: MIZZLE_CLOUD_URL */
-    const char *mode; /* "auto", "off", "required" */
-    const char *api;  /* "auto", "openai", "sglang", "llamacpp" */
-    const char *key_file, *ca, *model;
-    size_t timeout_ms; /* 0: the library's default */
-    size_t tokens;     /* requested by one call */
-} cloud_option_values;
-
 enum { LISTEN_PORT_MAX = 65535 };
 extern struct listen_options { /* of a server */
     size_t port;
     const char *host, *key_file, *tls_cert, *tls_key; /* all but host: or NULL */
 } listen_options;
-
-extern struct cloud_limit_options {
-    const char *store, *record, *replay; /* files or NULL */
-    size_t store_limit;                  /* MiB */
-    uint64_t max_tokens, max_upload;     /* UINT64_MAX: no limit; upload in bytes */
-    const char *budget, *price;
-    const char *patterns; /* --private-file */
-} cloud_limit_options;
 
 #endif

@@ -31,10 +31,10 @@ static bool asking_needs_cloud(const struct asking_options *o, const struct engi
     char beside[ROUTING_PATH];
     struct mizzle_options all;
     struct err err;
-    if (route_options.audit > 0)
+    if (shared_options.audit > 0)
         return true;
-    if (o->policy || route_options.policy)
-        return strcmp(o->policy ? o->policy : route_options.policy, "never") != 0;
+    if (o->policy || shared_options.policy)
+        return strcmp(o->policy ? o->policy : shared_options.policy, "never") != 0;
     return setup_options(&all, &err) == OK &&
            (all.router || routing_find_router(beside, &all, e, POLICY_MLP));
 }
@@ -49,9 +49,9 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
         a->clock = *o->clock;
     int rc = setup_engine(&a->engine, NULL, true, err);
     if (rc == OK && o->required && asking_needs_cloud(o, &a->engine))
-        cloud_option_values.mode = "required";
+        shared_options.cloud = "required";
     if (rc == OK && o->policy)
-        route_options.policy = o->policy;
+        shared_options.policy = o->policy;
     if (rc == OK)
         rc = routed_open(&a->routing, &a->server, &a->engine, err);
     if (rc != OK) {
@@ -63,9 +63,8 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
                       err);
     const char *alone = asking_alone(a);
-    if (rc == OK && alone && engine_options.parallel > 1)
-        rc = err_set(err, ERR_ARG, "--parallel %zu: expected 1 with %s", engine_options.parallel,
-                     alone);
+    if (rc == OK && alone && shared_parallel > 1)
+        rc = err_set(err, ERR_ARG, "--parallel %zu: expected 1 with %s", shared_parallel, alone);
     if (rc != OK)
         asking_close(a, NULL);
     return rc;
@@ -131,7 +130,8 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
         rc = asking_longest(&longest, a, t, items, n, err);
     if (rc != OK)
         return rc;
-    size_t slot = route_options.place ? strlen(route_options.place) : 0; /* no fewer than its ids */
+    size_t slot =
+        shared_options.place ? strlen(shared_options.place) : 0; /* no fewer than its ids */
     if (!size_add(&context, longest, a->max_tokens) || !size_add(&context, context, slot) ||
         context > most)
         context = most;
@@ -283,13 +283,13 @@ static int asking_set_times(struct decode_stats *stats, struct asking *a, struct
  * time, so there they must be asked for. */
 static enum draft_kind asking_drafts(const struct asking *a)
 {
-    return a->step_ns && !route_options.draft ? DRAFT_OFF : a->routing.drafts;
+    return a->step_ns && !shared_options.draft ? DRAFT_OFF : a->routing.drafts;
 }
 
 /* Return how many tokens the cloud failed to give. */
 static size_t asking_missing(const struct asking *a, const struct decode_stats *s)
 {
-    bool chosen = !strcmp(cloud_option_values.mode, "off") || (a->is_virtual && !a->cloud.failed);
+    bool chosen = !strcmp(shared_options.cloud, "off") || (a->is_virtual && !a->cloud.failed);
     return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
 }
 
@@ -301,7 +301,7 @@ size_t asking_ahead(const struct asking_sent *s)
 
 float asking_max_routed(const struct asking_sent *s)
 {
-    return policy_scores(s->how.policy) ? route_options.max_routed : 0;
+    return policy_scores(s->how.policy) ? (float)shared_options.max_routed : 0;
 }
 
 /* Write the answer, alone. */

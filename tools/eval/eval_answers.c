@@ -211,7 +211,7 @@ static int answers_baselines(struct answers_run *m, struct err *err)
 static float answers_given(const struct answers_run *m, const struct eval_entry *e, size_t i)
 {
     const struct router *router = e->router ? e->router : m->asking.routing.router;
-    float given = m->plan.paper ? (float)paper_thresholds[i] : route_options.threshold;
+    float given = m->plan.paper ? (float)paper_thresholds[i] : (float)shared_options.threshold;
     if (m->plan.ntargets)
         return NAN;
     if (!isnan(given) || !policy_reads_router(e->policy))
@@ -354,9 +354,9 @@ static int answers_check(struct answers_run *m, struct err *err)
                      "--clock virtual: expected without policy slot, which waits for "
                      "no small model");
     if (rc == OK)
-        rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
+        rc = eval_plan_shares(&m->plan, o, (float)shared_options.threshold, err);
     if (rc == OK)
-        rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
+        rc = eval_plan_list(&m->plan, &m->list, o, (float)shared_options.threshold, err);
     if (rc == OK)
         rc = eval_plan_check(&m->plan, &m->list, o, err);
     if (rc == OK)
@@ -364,11 +364,11 @@ static int answers_check(struct answers_run *m, struct err *err)
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK)
-        rc = eval_plan_open(&m->plan, o,
-                            m->list.n
-                                ? eval_plan_calibrates(&m->plan, &m->list, route_options.threshold)
-                                : m->plan.ntargets > 0,
-                            err);
+        rc = eval_plan_open(
+            &m->plan, o,
+            m->list.n ? eval_plan_calibrates(&m->plan, &m->list, (float)shared_options.threshold)
+                      : m->plan.ntargets > 0,
+            err);
     return rc;
 }
 

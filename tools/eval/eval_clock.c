@@ -44,19 +44,19 @@ static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
         return rc;
     if (!(edge_ms > 0))
         return err_set(err, ERR_ARG, "--clock virtual: expected --edge-ms with it");
-    if (cloud_option_values.tokens != 1)
+    if (shared_options.cloud_tokens != 1)
         return err_set(err, ERR_ARG, "--clock virtual: expected --cloud-tokens 1, found %zu",
-                       cloud_option_values.tokens);
+                       shared_options.cloud_tokens);
     *out = (struct virtual_clock){
         .edge_ms = (double)edge_ms,
         .prefill_ms = (double)prefill_ms,
         .cloud_ms = (double)cloud_ms,
-        .deadline_ms = (double)(cloud_option_values.timeout_ms ? cloud_option_values.timeout_ms
-                                                               : CLOUD_TIMEOUT_MS),
+        .deadline_ms = (double)(shared_options.cloud_timeout ? shared_options.cloud_timeout
+                                                             : CLOUD_TIMEOUT_MS),
         .net = { .latency_ms = s.latency_ms, .up = s.up, .down = s.down, .loss = s.loss },
     };
     network_options = (struct network_options){ .served = true };
-    cloud_option_values.timeout_ms = PATIENCE_MS;
+    shared_options.cloud_timeout = PATIENCE_MS;
     return OK;
 }
 

@@ -19,7 +19,7 @@ struct eval_clock {
     struct virtual_clock clock; /* virtual; without ahead */
 };
 
-/* Read the options, network_options and the deadline of cloud_option_values. With a virtual clock
+/* Read the options, network_options and the deadline of shared_options. With a virtual clock
  * these describe its network, and are reset, so that the stand-in server of this process answers at
  * once, and a real call has time. ERR_ARG. */
 int eval_clock_read(struct eval_clock *out, struct err *err);

@@ -213,7 +213,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
         struct eval_entry *e = &l->at[i];
         char beside[ROUTING_PATH];
         const struct router *router = e->router ? e->router : own;
-        const char *path = e->file ? e->file : route_options.router;
+        const char *path = e->file ? e->file : shared_options.router;
         if (!policy_reads_router(e->policy) || !router)
             continue;
         if (!path && routing_find_router(beside, o, engine, e->policy))

@@ -47,7 +47,7 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
         return err_set(err, ERR_ARG,
                        "--target-routed, --target-cost, --sweep and --threshold: expected one of "
                        "them");
-    if (p->by_cost && !(o->target_cost > 0 && cloud_limit_options.price))
+    if (p->by_cost && !(o->target_cost > 0 && shared_options.cloud_price))
         return err_set(err, ERR_ARG,
                        "--target-cost: expected an amount above 0, and "
                        "--cloud-price");
@@ -148,11 +148,11 @@ static int plan_task(struct task_options *t, const struct eval_options *o, struc
 int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
                     const struct eval_options *o, struct err *err)
 {
-    const struct cloud_limit_options *l = &cloud_limit_options;
-    bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(route_options.threshold);
+    const struct mizzle_options *l = &shared_options;
+    bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(shared_options.threshold);
     if (!o->first && !o->count)
         return OK;
-    if (l->max_tokens != UINT64_MAX || l->max_upload != UINT64_MAX || l->budget)
+    if (l->max_cloud_tokens != UINT64_MAX || l->max_upload_bytes != UINT64_MAX || l->cloud_budget)
         return err_set(err, ERR_ARG,
                        "--first, --count: expected without limits of the cloud, with which an "
                        "answer depends on those before it");
@@ -245,7 +245,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->world);
-    snprintf(threshold, sizeof(threshold), "%.9g", (double)route_options.threshold);
+    snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
     snprintf(span, sizeof(span), "%.9g", (double)a->routing.span.threshold);
     const struct price *c = &a->routing.price;
@@ -267,14 +267,14 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
         "s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:[I, I, I], s:b}",
         "on", on, "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
-        "cloud_tokens", (json_int_t)cloud_option_values.tokens, "questions", (json_int_t)p->whole,
+        "cloud_tokens", (json_int_t)shared_options.cloud_tokens, "questions", (json_int_t)p->whole,
         "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
         (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
         "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
-        o->wording ? o->wording : "all", "place", route_options.place ? route_options.place : "",
-        "span", span, "price", price, "by_cost", p->by_cost, "audit", (double)route_options.audit,
-        "max_routed", (double)route_options.max_routed, "limits", limits, "prices",
+        o->wording ? o->wording : "all", "place", shared_options.place ? shared_options.place : "",
+        "span", span, "price", price, "by_cost", p->by_cost, "audit", shared_options.audit,
+        "max_routed", shared_options.max_routed, "limits", limits, "prices",
         (json_int_t)most->price.up, (json_int_t)most->price.cached, (json_int_t)most->price.down,
         "baselines", p->baselines);                 /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */

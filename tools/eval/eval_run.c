@@ -28,8 +28,8 @@ static struct asking_how run_how(const struct eval_result *r)
                                 .router = r->entry->router,
                                 .threshold = r->threshold,
                                 .tie = r->tie,
-                                .audit = (double)route_options.audit,
-                                .slot = r->entry->slot ? route_options.place : NULL };
+                                .audit = shared_options.audit,
+                                .slot = r->entry->slot ? shared_options.place : NULL };
 }
 
 /* Return which answer it is. */

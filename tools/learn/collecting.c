@@ -270,12 +270,12 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
 {
     bool needs;
     int rc = collecting_needs_cloud(&needs, c, err);
-    if (rc != OK || !needs || !strcmp(cloud_option_values.mode, "off"))
+    if (rc != OK || !needs || !strcmp(shared_options.cloud, "off"))
         return rc;
-    route_options.policy = c->how->router ? "mlp" : "always";
-    cloud_option_values.mode = "required";
-    if (!cloud_option_values.tokens) /* whole answers are written where no router decides */
-        cloud_option_values.tokens = c->how->router ? 1 : CLOUD_MAX_TOKENS;
+    shared_options.policy = c->how->router ? "mlp" : "always";
+    shared_options.cloud = "required";
+    if (!shared_options.cloud_tokens) /* whole answers are written where no router decides */
+        shared_options.cloud_tokens = c->how->router ? 1 : CLOUD_MAX_TOKENS;
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
@@ -321,7 +321,8 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kernels, engine_exactness(e));
     KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
     c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
-    KEEP(m->think, task_form(c->task) == TASK_CHAT && chat_options.think ? chat_options.think : "");
+    KEEP(m->think,
+         task_form(c->task) == TASK_CHAT && shared_options.think ? shared_options.think : "");
     KEEP(m->mizzle, MIZZLE_VERSION);
     if (!c->how->router)
         return OK;
@@ -446,11 +447,11 @@ int collecting_demo(struct samples *out, struct sample_meta *meta,
     struct collecting_options how = *o;
     how.questions = o->questions < SIZE_MAX ? o->questions : DEMO_QUESTIONS;
     how.collect.labels = COLLECT_DIVERGENT;
-    if (!engine_options.kv) /* as the routers of the demo were made */
-        engine_options.kv = kvcache_name(KVCACHE_F32);
-    cloud_option_values.url = "";   /* no server that the environment names is asked */
-    cloud_option_values.tokens = 0; /* as many as collecting prefers */
-    cloud_option_values.timeout_ms = DEMO_TIMEOUT_MS;
+    if (!shared_options.kv) /* as the routers of the demo were made */
+        shared_options.kv = kvcache_name(KVCACHE_F32);
+    shared_options.cloud_url = "";   /* no server that the environment names is asked */
+    shared_options.cloud_tokens = 0; /* as many as collecting prefers */
+    shared_options.cloud_timeout = DEMO_TIMEOUT_MS;
     int rc = collecting_do(&c, &how, err);
     *meta = c.meta;
     return collecting_close(&c, rc, err);

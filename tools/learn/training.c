@@ -189,7 +189,7 @@ int training_run(const struct training_options *o, struct err *err)
     if (rc == OK)
         rc = setup_kernels(&k, err);
     if (rc == OK)
-        rc = pool_open(&pool, engine_options.threads, err);
+        rc = pool_open(&pool, shared_options.threads, err);
     if (rc == OK)
         rc = o->repeats > 1 ? training_repeat(*o, &s, &meta, &k, pool, err)
                             : training_once(o, o->out, &s, &meta, &k, pool, err);

@@ -70,9 +70,9 @@ int routed_network(struct stand_in_options *o, struct err *err)
 static int routed_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
 {
     struct stand_in_options s = { .model = o->cloud_model,
-                                  .isa = engine_options.isa,
-                                  .threads = engine_options.threads,
-                                  .kv = engine_options.kv };
+                                  .isa = shared_options.isa,
+                                  .threads = shared_options.threads,
+                                  .kv = shared_options.kv };
     int rc = routed_network(&s, err);
     if (rc == OK)
         rc = stand_in_open(out, &s, err);

@@ -70,7 +70,7 @@ static void ask(struct kept *out, size_t n, enum policy p)
     struct asking a;
     struct task *t;
     const struct asking_how how = { .policy = p, .threshold = 0.4f };
-    engine_options.parallel = n;
+    shared_parallel = n;
     open_asking(&a, &t, p);
     CHECK(a.parallel == n && (n == 1) == (a.window == 1) && (n > 1) == (a.texts != NULL) &&
           (n == 1) == (a.session != NULL));
@@ -123,7 +123,7 @@ static void test_interrupt(void)
     struct task *t;
     const struct asking_how how = { .policy = POLICY_NEVER, .threshold = NAN };
     size_t taken = 0, complete;
-    engine_options.parallel = 2;
+    shared_parallel = 2;
     open_asking(&a, &t, POLICY_NEVER);
     for (size_t i = 0; i < 8; i++)
         CHECK(asking_has_room(&a) && asking_send(&a, t, i, &how, &err) == OK);
@@ -157,27 +157,27 @@ int main(void)
         printf("SKIP: no demo pair in weights/milli\n");
         return 77;
     }
-    engine_options.model = "weights/milli/edge-0.5.gguf";
-    cloud_option_values.model = "weights/milli/cloud.gguf";
-    cloud_option_values.mode = "required";
-    cloud_option_values.timeout_ms = 600000;
-    route_options.draft = "off";
+    shared_options.model = "weights/milli/edge-0.5.gguf";
+    shared_options.cloud_model = "weights/milli/cloud.gguf";
+    shared_options.cloud = "required";
+    shared_options.cloud_timeout = 600000;
+    shared_options.draft = "off";
     compare(16, POLICY_NEVER);
     check_once(16);
     CHECK(!sum_cloud);
     compare(16, POLICY_ALWAYS);
     CHECK(sum_cloud == sum_tokens && !count.rows && !count.passes);
-    route_options.ahead = 0; /* no guess is evaluated for nothing */
+    shared_options.ahead = 0; /* no guess is evaluated for nothing */
     compare(7, POLICY_MLP);
     CHECK(sum_cloud);
     check_once(4);
     compare(12, POLICY_RANDOM);
     check_once(2);
-    route_options.ahead = 1;
-    route_options.draft = NULL;
+    shared_options.ahead = 1;
+    shared_options.draft = NULL;
     compare(5, POLICY_ENTROPY);
     test_interrupt();
-    route_options.audit = 0.1f;
+    shared_options.audit = 0.1;
     struct asking a;
     CHECK(asking_open(&a, &(struct asking_options){ .max_tokens = 1 }, &err) == ERR_ARG);
     CHECK(strstr(err.msg, "--parallel 2: expected 1 with --audit"));

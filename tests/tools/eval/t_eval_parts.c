@@ -283,9 +283,9 @@ int main(void)
     test_results();
     enum kvcache kv;
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
-    engine_options.kv = "q8";
+    shared_options.kv = "q8";
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
-    engine_options.kv = "f8";
+    shared_options.kv = "f8";
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
     return 0;
 }
