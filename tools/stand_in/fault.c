@@ -5,11 +5,255 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "net/http/gzip.h"
 #include "tools/cli/edit_distance.h"
 #include "tools/stand_in/chance.h"
-#include "tools/stand_in/fault_edits.h"
 
-enum { FOR_FAULTS = 1 << 10 };
+enum { FOR_FAULTS = 1 << 10, DEPTH = 100000, BOMB = 16 << 20, FRONT = 5 };
+
+/* The edits of JSON change an answer or an event, and leave one without ids as it is; the others
+ * change its text. All return false if there is no memory. */
+
+/* Return the object that holds text and ids. */
+static json_t *fault_choice(json_t *reply, const struct stand_in_case *c)
+{
+    bool choices = c->ask->form == FORM_VLLM || c->ask->form == FORM_TEXT;
+    return choices ? json_array_get(json_object_get(reply, "choices"), 0) : reply;
+}
+
+/* Return the list of ids and set *key to its name in that object; NULL if the dialect sends none.
+ */
+static json_t *fault_list_of(json_t *reply, const struct stand_in_case *c, const char **key)
+{
+    static const char *const keys[] = { "token_ids", "token_ids", "output_ids", "tokens" };
+    *key = keys[c->ask->form];
+    json_t *list = json_object_get(fault_choice(reply, c), *key);
+    return json_is_array(list) ? list : NULL;
+}
+
+/* Return the same list, or NULL if it is missing or empty. */
+static json_t *fault_ids(json_t *reply, const struct stand_in_case *c)
+{
+    const char *key;
+    json_t *list = fault_list_of(reply, c, &key);
+    return json_array_size(list) ? list : NULL;
+}
+
+/* Replace the last id by v. */
+static bool fault_put(json_t *reply, const struct stand_in_case *c, json_t *v)
+{
+    json_t *list = fault_ids(reply, c);
+    if (list)
+        return v && json_array_set_new(list, json_array_size(list) - 1, v) == 0;
+    json_decref(v);
+    return true;
+}
+
+static bool fault_wrong_id(json_t **reply, const struct stand_in_case *c)
+{
+    json_t *list = fault_ids(*reply, c);
+    json_int_t was = json_integer_value(json_array_get(list, json_array_size(list) - 1));
+    return fault_put(*reply, c, json_integer(was == (json_int_t)c->other ? was + 1 : c->other));
+}
+
+static bool fault_out_of_vocab(json_t **reply, const struct stand_in_case *c)
+{
+    return fault_put(*reply, c, json_integer((json_int_t)c->vocab + 7));
+}
+
+/* Replace the last id by the JSON of the fault. */
+static bool fault_last_id(json_t **reply, const struct stand_in_case *c)
+{
+    return fault_put(*reply, c, json_loads(c->fault->with, JSON_DECODE_ANY, NULL));
+}
+
+/* Replace the list of ids by the JSON of the fault, or remove it. */
+static bool fault_all_ids(json_t **reply, const struct stand_in_case *c)
+{
+    const char *key, *with = c->fault->with;
+    json_t *at = fault_choice(*reply, c);
+    if (!fault_list_of(*reply, c, &key))
+        return true;
+    return with ? json_object_set_new(at, key, json_loads(with, JSON_DECODE_ANY, NULL)) == 0
+                : json_object_del(at, key) == 0;
+}
+
+/* Set the reason for the end of the text, in the words of the dialect. */
+static bool fault_reason(json_t *reply, const struct stand_in_case *c, const char *why)
+{
+    if (c->ask->form == FORM_COMPLETION)
+        return json_object_set_new(reply, "stop_type",
+                                   json_string(strcmp(why, "stop") == 0 ? "eos" : "limit")) == 0;
+    if (c->ask->form == FORM_GENERATE)
+        return json_object_set_new(json_object_get(reply, "meta_info"), "finish_reason",
+                                   json_pack("{s:s}", "type", why)) == 0;
+    return json_object_set_new(fault_choice(reply, c), "finish_reason", json_string(why)) == 0;
+}
+
+static bool fault_empty_ids(json_t **reply, const struct stand_in_case *c)
+{
+    const char *key;
+    return !fault_list_of(*reply, c, &key) ||
+           (fault_all_ids(reply, c) && fault_reason(*reply, c, "stop"));
+}
+
+static bool fault_abort(json_t **reply, const struct stand_in_case *c)
+{
+    return fault_all_ids(reply, c) && fault_reason(*reply, c, "abort");
+}
+
+/* True if this answer or event says that the text ended at end-of-text. */
+static bool fault_stopped(const json_t *reply, const struct stand_in_case *c)
+{
+    const json_t *why;
+    if (c->ask->form == FORM_COMPLETION)
+        why = json_object_get(reply, "stop_type");
+    else if (c->ask->form == FORM_GENERATE)
+        why = json_object_get(json_object_get(json_object_get(reply, "meta_info"), "finish_reason"),
+                              "type");
+    else
+        why =
+            json_object_get(json_array_get(json_object_get(reply, "choices"), 0), "finish_reason");
+    const char *word = json_string_value(why);
+    return word && (strcmp(word, "stop") == 0 || strcmp(word, "eos") == 0);
+}
+
+static bool fault_no_eos(json_t **reply, const struct stand_in_case *c)
+{
+    json_t *list = fault_ids(*reply, c);
+    return !list || !fault_stopped(*reply, c) ||
+           json_array_remove(list, json_array_size(list) - 1) == 0;
+}
+
+static bool fault_length(json_t **reply, const struct stand_in_case *c)
+{
+    return !fault_stopped(*reply, c) || fault_reason(*reply, c, "length");
+}
+
+static bool fault_prompt(json_t **reply, const struct stand_in_case *c)
+{
+    json_t *list = fault_ids(*reply, c);
+    size_t n = c->ask->n < FRONT ? c->ask->n : (size_t)FRONT;
+    for (size_t i = 0; list && i < n; i++)
+        if (json_array_insert_new(list, i, json_integer(c->ask->ids[c->ask->n - n + i])))
+            return false;
+    return true;
+}
+
+static bool fault_too_many(json_t **reply, const struct stand_in_case *c)
+{
+    json_t *list = fault_ids(*reply, c);
+    for (int i = 0; list && i < 3; i++)
+        if (json_array_append_new(list, json_integer(c->other)))
+            return false;
+    return true;
+}
+
+/* Change the token count of the prompt or of the text by `by`. */
+static bool fault_miscount(json_t *reply, const struct stand_in_case *c, bool prompt, json_int_t by)
+{
+    const char *key = prompt ? "prompt_tokens" : "completion_tokens";
+    if (c->ask->form == FORM_COMPLETION)
+        key = prompt ? "tokens_evaluated" : "tokens_predicted";
+    else
+        reply = json_object_get(reply, c->ask->form == FORM_GENERATE ? "meta_info" : "usage");
+    const json_t *v = json_object_get(reply, key);
+    return !v || json_object_set_new(reply, key, json_integer(json_integer_value(v) + by)) == 0;
+}
+
+static bool fault_count(json_t **reply, const struct stand_in_case *c)
+{
+    return fault_miscount(*reply, c, false, 6);
+}
+
+static bool fault_short_prompt(json_t **reply, const struct stand_in_case *c)
+{
+    return fault_miscount(*reply, c, true, -1);
+}
+
+static bool fault_in_list(json_t **reply, const struct stand_in_case *c)
+{
+    (void)c;
+    *reply = json_pack("[o]", *reply);
+    return *reply != NULL;
+}
+
+static bool fault_control(json_t **reply, const struct stand_in_case *c)
+{
+    json_t *text = json_string("\x1b[2J\x1b]0;title\x07\xe2\x80\xaetxet");
+    return json_object_set_new(fault_choice(*reply, c),
+                               c->ask->form == FORM_COMPLETION ? "content" : "text", text) == 0;
+}
+
+static bool fault_model(json_t **reply, const struct stand_in_case *c)
+{
+    (void)c;
+    return json_object_set_new(*reply, "model", json_string("another-model")) == 0;
+}
+
+static bool fault_bad_json(struct buf *text, const char *with)
+{
+    (void)with;
+    text->n -= text->n < 3 ? text->n : 3;
+    return true;
+}
+
+/* Put p[n] before the text; an object then loses its own brace. */
+static bool fault_insert(struct buf *text, const char *p, size_t n)
+{
+    struct buf made = { .max = text->max };
+    size_t skip = *p == '{';
+    bool fine = buf_add(&made, p, n) && buf_add(&made, text->p + skip, text->n - skip);
+    buf_free(text);
+    *text = made;
+    return fine;
+}
+
+static bool fault_front(struct buf *text, const char *with)
+{
+    return fault_insert(text, with, strlen(with));
+}
+
+static bool fault_nul(struct buf *text, const char *with)
+{
+    static const char front[] = "{\0\"note\":\"\",";
+    (void)with;
+    return fault_insert(text, front, sizeof(front) - 1);
+}
+
+static bool fault_deep(struct buf *text, const char *with)
+{
+    text->n = 0;
+    for (size_t i = 0; i < DEPTH; i++)
+        if (!buf_str(text, with))
+            return false;
+    return true;
+}
+
+/* Replace the text by p[n], compressed. */
+static bool fault_compress(struct buf *text, const char *p, size_t n)
+{
+    struct buf out = { .max = text->max };
+    bool fine = gzip_add(&out, p, n);
+    buf_free(text);
+    *text = out;
+    return fine;
+}
+
+static bool fault_gzip(struct buf *text, const char *with)
+{
+    (void)with;
+    return fault_compress(text, text->p, text->n);
+}
+
+static bool fault_bomb(struct buf *text, const char *with)
+{
+    char *zeros = calloc(1, BOMB); /* only read, so the kernel backs it with one zero page */
+    bool fine = zeros && fault_compress(text, zeros, BOMB);
+    (void)with;
+    free(zeros);
+    return fine;
+}
 
 static const char gateway[] = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
                               "<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n";
@@ -60,46 +304,44 @@ const struct stand_in_fault stand_in_fault_table[] = {
               "{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"finish_"
               "reason\":\"stop\"}]}" },
     { "gzip-bomb", "200 and 16 MB of zeros, compressed", .status = 200, "Content-Encoding", "gzip",
-      .body = "", .text = stand_in_fault_edit_bomb },
+      .body = "", .text = fault_bomb },
     { "huge-header", "200 and a header of 100 KB", .status = 200, "X-Filler", NULL, .body = "" },
     /* The answer, edited. */
     { "wrong-id", "an id other than the model's (only an audit can detect it)",
-      .json = stand_in_fault_edit_wrong_id },
-    { "out-of-vocab", "an id beyond the vocabulary", .json = stand_in_fault_edit_out_of_vocab },
-    { "negative-id", "the id -1", .json = stand_in_fault_edit_negative_id },
-    { "real-id", "an id with a fraction", .json = stand_in_fault_edit_real_id },
-    { "string-id", "an id as a string", .json = stand_in_fault_edit_string_id },
-    { "huge-id", "the id 2^63 - 1", .json = stand_in_fault_edit_huge_id },
-    { "no-ids", "text without ids", .json = stand_in_fault_edit_no_ids },
-    { "null-ids", "null instead of the ids", .json = stand_in_fault_edit_null_ids },
-    { "empty-ids", "an empty list of ids, as at the end of a text",
-      .json = stand_in_fault_edit_empty_ids },
-    { "no-eos", "end-of-text left out of the ids", .json = stand_in_fault_edit_no_eos },
-    { "eos-as-length", "end-of-text with the reason \"length\"",
-      .json = stand_in_fault_edit_length },
+      .json = fault_wrong_id },
+    { "out-of-vocab", "an id beyond the vocabulary", .json = fault_out_of_vocab },
+    { "negative-id", "the id -1", .json = fault_last_id, .with = "-1" },
+    { "real-id", "an id with a fraction", .json = fault_last_id, .with = "42.5" },
+    { "string-id", "an id as a string", .json = fault_last_id, .with = "\"42\"" },
+    { "huge-id", "the id 2^63 - 1", .json = fault_last_id, .with = "9223372036854775807" },
+    { "no-ids", "text without ids", .json = fault_all_ids },
+    { "null-ids", "null instead of the ids", .json = fault_all_ids, .with = "null" },
+    { "empty-ids", "an empty list of ids, as at the end of a text", .json = fault_empty_ids,
+      .with = "[]" },
+    { "no-eos", "end-of-text left out of the ids", .json = fault_no_eos },
+    { "eos-as-length", "end-of-text with the reason \"length\"", .json = fault_length },
     { "prompt-in-front", "the last tokens of the prompt before those of the answer",
-      .json = stand_in_fault_edit_prompt },
-    { "too-many", "more ids than requested", .json = stand_in_fault_edit_too_many },
-    { "wrong-count", "a token count that does not match the ids",
-      .json = stand_in_fault_edit_count },
-    { "short-prompt", "a prompt count that is too small by one",
-      .json = stand_in_fault_edit_short_prompt },
-    { "aborted", "the reason \"abort\" and no ids", .json = stand_in_fault_edit_abort },
-    { "list", "the answer in a list", .json = stand_in_fault_edit_list },
-    { "control", "terminal control sequences in the text, correct ids",
-      .json = stand_in_fault_edit_control },
-    { "wrong-model", "the name of another model, correct ids", .json = stand_in_fault_edit_model },
-    { "bad-json", "JSON that ends too early", .text = stand_in_fault_edit_bad_json },
-    { "nan", "JSON with a NaN", .text = stand_in_fault_edit_nan },
-    { "infinity", "JSON with the number 1e999", .text = stand_in_fault_edit_infinity },
-    { "bad-utf8", "JSON with bytes that are not UTF-8", .text = stand_in_fault_edit_bad_utf8 },
-    { "nul", "JSON with a NUL byte", .text = stand_in_fault_edit_nul },
-    { "bom", "a byte order mark before the JSON", .text = stand_in_fault_edit_bom },
-    { "trailing", "more text after the JSON", .text = stand_in_fault_edit_trailing },
-    { "deep", "lists nested 100,000 deep", .text = stand_in_fault_edit_deep },
-    { "twice", "each key twice, the wrong one first", .text = stand_in_fault_edit_twice },
+      .json = fault_prompt },
+    { "too-many", "more ids than requested", .json = fault_too_many },
+    { "wrong-count", "a token count that does not match the ids", .json = fault_count },
+    { "short-prompt", "a prompt count that is too small by one", .json = fault_short_prompt },
+    { "aborted", "the reason \"abort\" and no ids", .json = fault_abort, .with = "[]" },
+    { "list", "the answer in a list", .json = fault_in_list },
+    { "control", "terminal control sequences in the text, correct ids", .json = fault_control },
+    { "wrong-model", "the name of another model, correct ids", .json = fault_model },
+    { "bad-json", "JSON that ends too early", .text = fault_bad_json },
+    { "nan", "JSON with a NaN", .text = fault_front, .with = "{\"score\":NaN," },
+    { "infinity", "JSON with the number 1e999", .text = fault_front, .with = "{\"score\":1e999," },
+    { "bad-utf8", "JSON with bytes that are not UTF-8", .text = fault_front,
+      .with = "{\"note\":\"\xff\xfe\xc3\"," },
+    { "nul", "JSON with a NUL byte", .text = fault_nul },
+    { "bom", "a byte order mark before the JSON", .text = fault_front, .with = "\xef\xbb\xbf" },
+    { "trailing", "more text after the JSON", .text = buf_str, .with = "\n{\"more\":1}" },
+    { "deep", "lists nested 100,000 deep", .text = fault_deep, .with = "[" },
+    { "twice", "each key twice, the wrong one first", .text = fault_front,
+      .with = "{\"tokens\":[0],\"output_ids\":[0],\"choices\":[]," },
     { "gzip", "compressed although not requested", .header = "Content-Encoding", .value = "gzip",
-      .text = stand_in_fault_edit_gzip },
+      .text = fault_gzip },
     { "gzip-broken", "declared as compressed, but plain", .header = "Content-Encoding",
       .value = "gzip" },
     { "text-plain", "Content-Type: text/plain, otherwise correct", .type = "text/plain" },

@@ -33,6 +33,7 @@ enum stand_in_events { EVENTS_FINE, EVENTS_NO_DONE, EVENTS_TWICE, EVENTS_COMMENT
 
 /* What an edit may know about the answer. */
 struct stand_in_case {
+    const struct stand_in_fault *fault;
     const struct stand_in_question *ask;
     size_t vocab;
     uint32_t other; /* an id in use */
@@ -46,7 +47,8 @@ struct stand_in_fault {
     const char *type;           /* Content-Type; NULL: the correct one */
     const char *body;           /* sent with status; NULL: the server's own error form */
     bool (*json)(json_t **reply, const struct stand_in_case *c); /* edits an answer or event */
-    bool (*text)(struct buf *text);                              /* edits its JSON text */
+    bool (*text)(struct buf *text, const char *with);            /* edits its JSON text */
+    const char *with;                                            /* what an edit puts there */
     enum stand_in_way way;
     bool no_length; /* send in chunks */
     enum stand_in_events events;

@@ -113,7 +113,7 @@ static void stand_in_request_fail(struct exchange *x)
     } else if (value && !*value) {
         value = server_path(x->r);
     }
-    if (buf_str(&x->send.bytes, f->body) && (!f->text || f->text(&x->send.bytes)))
+    if (buf_str(&x->send.bytes, f->body) && (!f->text || f->text(&x->send.bytes, f->with)))
         stand_in_request_queue(x, f->status, f->type ? f->type : stand_in_request_media(x), true,
                                f->header, value);
     free(filler);
@@ -143,9 +143,9 @@ static bool stand_in_request_due(struct exchange *x, const struct text_view *t, 
 
 static bool stand_in_request_edit(struct exchange *x, json_t **reply)
 {
-    struct stand_in_case c = { .ask = &x->ask,
-                               .vocab = x->s->api.source->vocab,
-                               .other = x->ask.ids[0] };
+    struct stand_in_case c = {
+        .fault = x->fault, .ask = &x->ask, .vocab = x->s->api.source->vocab, .other = x->ask.ids[0]
+    };
     return *reply && (!x->fault || !x->fault->json || x->fault->json(reply, &c));
 }
 
@@ -155,7 +155,7 @@ static bool stand_in_request_event(struct exchange *x, struct buf *out, json_t *
     struct buf text = { 0 };
     bool fine = stand_in_request_print(&text, json);
     if (fine && first && x->fault && x->fault->text)
-        fine = x->fault->text(&text);
+        fine = x->fault->text(&text, x->fault->with);
     fine = fine && (!comments || buf_str(out, ": ping\r\n\r\n")) && buf_str(out, "data: ") &&
            buf_add(out, text.p, text.n) && buf_str(out, comments ? "\r\n\r\n" : "\n\n");
     buf_free(&text);
@@ -235,7 +235,7 @@ static void stand_in_request_whole(struct exchange *x, struct text_view *t)
         json_decref(json);
         return;
     }
-    if (!stand_in_request_print(out, json) || (f && f->text && !f->text(out)))
+    if (!stand_in_request_print(out, json) || (f && f->text && !f->text(out, f->with)))
         return;
     x->way = x->trips + stand_in_chance_way(&x->net, x->key, server_received(x->r), out->n);
     if (stand_in_request_due(x, t, t->n - 1))

@@ -44,7 +44,7 @@ static void print(json_t *json, const struct stand_in_fault *f)
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     struct buf out = { 0 };
     if (text && buf_str(&out, text) && f && f->text && f->name[0] != 'g') /* compressing is slow */
-        f->text(&out);
+        f->text(&out, f->with);
     buf_free(&out);
     free(text);
     json_decref(json);
@@ -56,7 +56,7 @@ static void tell(const struct stand_in_question *ask, const struct stand_in_faul
     const struct text_view t = {
         .ids = answer, .tokens = tokens, .n = 3, .finished = true, .ended = true
     };
-    const struct stand_in_case c = { .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
+    const struct stand_in_case c = { .fault = f, .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
     struct stand_in_reply say;
     stand_in_reply_begin(&say, source, ask, "tiny", 1, 1);
     json_t *json = stand_in_reply_all(&say, &t);
