@@ -187,8 +187,8 @@ static int cmd_bench_route_connect(struct bench_run *r, double ms, struct err *e
     const struct stand_in_oracle oracle = { scripted_cloud_next, &r->truth, r->vocab };
     const struct stand_in_options s = { .oracle = &oracle,
                                         .server = STAND_IN_SGLANG,
-                                        .latency_ms = (unsigned)ms,
-                                        .trips = as_paper ? PAPER_TRIPS : 0,
+                                        .net.latency_ms = (unsigned)ms,
+                                        .net.trips = as_paper ? PAPER_TRIPS : 0,
                                         .seed = SEED,
                                         .context = session_context(r->session) + 1 };
     int rc = stand_in_open(&r->server, &s, err);

@@ -1,17 +1,15 @@
 /* cmd_cloud.c - `mizzle cloud`: run the stand-in server, or inspect a real one. */
-#include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
-#include "net/cloud.h"
 #include "tools/cloud_check.h"
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
+#include "tools/serve/listen.h"
 #include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/paths.h"
@@ -36,10 +34,10 @@ static const struct option_group server_opts = {
           "trial token (default: none)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
-        { "--slots", NULL, OPTION_COUNT, &slots, "N",
+        { "--parallel", NULL, OPTION_COUNT, &slots, "N",
           "Keep N texts, in progress or cached, at most 64 (default: as many as an eighth of the "
           "memory holds)" },
-        { "--queue", NULL, OPTION_COUNT, &queue, "N",
+        { "--max-queue", NULL, OPTION_COUNT, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
           "Do not serve: ask the server at URL for one token and report what it supports; with "
@@ -67,23 +65,12 @@ static const struct option_group *const groups[] = {
     &cloud_check_option_rows, NULL
 };
 
-static _Atomic int terminated;
-
-/* Handler of SIGTERM. */
-static void on_term(int sig)
-{
-    (void)sig;
-    atomic_store(&terminated, 1);
-}
-
 /* Serve until a signal arrives; return the exit status. */
 static int cmd_cloud_serve(const struct stand_in_options *o)
 {
     struct err err = { "" };
     struct stand_in *s;
-    struct sigaction term = { .sa_handler = on_term };
     setup_catch_interrupts();
-    sigaction(SIGTERM, &term, NULL);
     int rc = stand_in_open(&s, o, &err);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
         command_fail("cloud", rc, &err);
@@ -91,12 +78,9 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
     }
     if (rc)
         return command_fail("cloud", rc, &err);
-    fprintf(stderr, "listening on %s\n", stand_in_url(s));
-    fflush(stderr);
-    while (!atomic_load(&terminated) && !atomic_load(&interrupted))
-        poll(NULL, 0, 100);
+    listen_wait(stand_in_url(s), &interrupted);
     stand_in_close(s);
-    return atomic_load(&interrupted) ? EXIT_INTERRUPTED : EXIT_FINE;
+    return interrupted == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
 }
 
 /* Return the first client option that was given, or NULL. The server would ignore it, and someone
@@ -123,15 +107,12 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                                                      : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
-    if (listen_options.port > LISTEN_PORT_MAX)
-        return err_set(err, ERR_ARG, "--port: expected 0 to %d, found %zu", LISTEN_PORT_MAX,
-                       listen_options.port);
     if (jitter > MAX_DELAY_MS)
         return err_set(err, ERR_ARG, "--jitter: expected 0 to %d, found %zu", MAX_DELAY_MS, jitter);
     if (!stand_in_paths_parse(&o->server, api))
         return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
                        api);
-    int rc = routed_network(o, err);
+    int rc = routed_network(&o->net, err);
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
     return rc;
@@ -167,11 +148,7 @@ static int cmd_cloud_main(int argc, char **argv)
                                   .threads = shared_options.threads,
                                   .slots = slots,
                                   .queue = queue,
-                                  .host = listen_options.host,
-                                  .tls_cert = listen_options.tls_cert,
-                                  .tls_key = listen_options.tls_key,
-                                  .port = (unsigned)listen_options.port,
-                                  .jitter_ms = (unsigned)jitter,
+                                  .net.jitter_ms = (unsigned)jitter,
                                   .seed = seed,
                                   .context = context };
     int rc = cmd_cloud_read_options(&o, &err);
@@ -180,10 +157,9 @@ static int cmd_cloud_main(int argc, char **argv)
     if (check_url)
         return cloud_check(check_url);
     char *key;
-    rc = api_key_of_server(&key, listen_options.key_file, "MIZZLE_SERVER_KEY", &err);
+    rc = listen_read(&o.listen, &key, "MIZZLE_SERVER_KEY", &err);
     if (rc)
         return command_fail("cloud", rc, &err);
-    o.key = key;
     status = cmd_cloud_serve(&o);
     wipe_text(key);
     return status;

@@ -351,7 +351,7 @@ static int run_clients(struct fleet_load *out, const struct fleet_options *o, si
     const struct stand_in_options s = { .oracle = &oracle,
                                         .server = STAND_IN_SGLANG,
                                         .slots = CLIENTS,
-                                        .latency_ms = (unsigned)o->latency_ms,
+                                        .net.latency_ms = (unsigned)o->latency_ms,
                                         .context = o->prompt + o->tokens };
     if (rc == OK)
         rc = stand_in_open(&server, &s, err);

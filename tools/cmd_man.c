@@ -1,8 +1,10 @@
 /* cmd_man.c - `mizzle man`: print the manual page, made from the same tables as --help. */
 #include <stdio.h>
+#include <string.h>
 
-#include "tools/cli/shared_options.h"
 #include "tools/command.h"
+
+enum { SHARED = 32 };
 
 /* Print s[n] as roff text: escape backslashes, hyphens, and dots and quotes at the beginning of a
  * line. */
@@ -23,10 +25,7 @@ static void cmd_man_put(const char *s, size_t n, bool line_start)
 
 static void put_string(const char *s)
 {
-    size_t n = 0;
-    while (s[n])
-        n++;
-    cmd_man_put(s, n, true);
+    cmd_man_put(s, strlen(s), true);
 }
 
 /* Print paragraphs. Lines that begin with two blanks are examples and are printed unfilled. */
@@ -34,9 +33,7 @@ static void cmd_man_put_text(const char *text)
 {
     bool kept = false;
     while (*text) {
-        size_t n = 0;
-        while (text[n] && text[n] != '\n')
-            n++;
+        size_t n = strcspn(text, "\n");
         bool keep = text[0] == ' ';
         if (keep != kept)
             puts(keep ? ".PP\n.nf" : ".fi");
@@ -81,9 +78,29 @@ static void put_options(const struct option_group *group)
 /* True for groups that several commands share; the page describes them once, at the end. */
 static bool is_shared(const struct option_group *g)
 {
-    return g == &engine_option_rows || g == &cloud_option_rows || g == &cloud_check_option_rows ||
-           g == &cloud_limit_option_rows || g == &listen_option_rows || g == &route_option_rows ||
-           g == &ahead_option_rows;
+    size_t n = 0;
+    for (size_t i = 0; commands[i]; i++)
+        for (size_t k = 0; commands[i]->groups && commands[i]->groups[k]; k++)
+            n += commands[i]->groups[k] == g;
+    return n > 1;
+}
+
+/* Print these groups, each where it occurs first. */
+static void put_shared(void)
+{
+    const struct option_group *done[SHARED];
+    size_t n = 0;
+    for (size_t i = 0; commands[i]; i++)
+        for (size_t k = 0; commands[i]->groups && commands[i]->groups[k]; k++) {
+            const struct option_group *g = commands[i]->groups[k];
+            bool seen = !is_shared(g);
+            for (size_t d = 0; d < n; d++)
+                seen = seen || done[d] == g;
+            if (seen || n == SHARED)
+                continue;
+            put_options(g);
+            done[n++] = g;
+        }
 }
 
 /* Print the section of one command. */
@@ -127,12 +144,7 @@ static int cmd_man_main(int argc, char **argv)
     for (size_t i = 0; commands[i]; i++)
         put_command(commands[i]);
     puts(".SH SHARED OPTIONS");
-    put_options(&engine_option_rows);
-    put_options(&route_option_rows);
-    put_options(&ahead_option_rows);
-    put_options(&cloud_option_rows);
-    put_options(&cloud_limit_option_rows);
-    put_options(&listen_option_rows);
+    put_shared();
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nIts API key; the first one that is "
          "set counts. The second is sent only over https or to this machine.\n"

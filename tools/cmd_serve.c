@@ -1,5 +1,4 @@
 /* cmd_serve.c - `mizzle serve`: an OpenAI-compatible server of the routed model, with a page. */
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,27 +7,23 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/sandbox.h"
 #include "kernels/sys/wipe.h"
-#include "net/cloud.h"
 #include "router/texts/texts.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
+#include "tools/serve/listen.h"
 #include "tools/serve/serve.h"
-#include "tools/serve/serve_browser.h"
 #include "kernels/sys/atomic_file.h"
 
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
 
 static const char *origin;
 static size_t parallel = 8, queue = 64, context;
-static bool strict, browser;
 static struct option_list hosts;
 
 static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
-        { "--open", NULL, OPTION_FLAG, &browser, NULL,
-          "Open the page in a browser, if there is one (default: no)" },
         { "--parallel", NULL, OPTION_SIZE, &parallel, "N",
           "Write up to N texts at a time, 1 to 64; the memory of each is taken when it is first "
           "needed (default: 8)" },
@@ -37,8 +32,6 @@ static const struct option_group server_opts = {
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Keep a context of N tokens for each text, its prompt included (default: 4096, or the "
           "model's maximum if that is less)" },
-        { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
-          "Refuse requests for other models than those listed (default: any name will do)" },
         { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
           "Accept requests to this host name besides IP addresses and localhost, such as "
           "host.docker.internal; may be given 16 times (default: none)" },
@@ -51,7 +44,6 @@ static const struct option_group server_opts = {
 static const struct option_brief brief[] = {
     { "--port", "Listen on this port (8080)" },
     { "--host", "Listen on this address (127.0.0.1)" },
-    { "--open", "Open the page in the browser" },
     { "--api-key-file", "Require the key in this file" },
     { "--parallel", "Write N texts at a time" },
     { "--context", "Context of each text, in tokens" },
@@ -127,9 +119,6 @@ static int cmd_serve_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
-    if (listen_options.port > LISTEN_PORT_MAX)
-        return err_set(err, ERR_ARG, "--port: expected 0 to %d, found %zu", LISTEN_PORT_MAX,
-                       listen_options.port);
     if (!parallel || parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        parallel);
@@ -156,25 +145,19 @@ static int cmd_serve_load(struct serve *s, struct err *err)
 }
 
 /* Serve until a signal arrives; return the exit status. */
-static int cmd_serve_run(const struct serve_options *o, int opener, struct err *err)
+static int cmd_serve_run(const struct serve_options *o, struct err *err)
 {
     struct serve *s = NULL;
     int rc = serve_open(&s, o, err);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
-        serve_browser_open(opener, NULL);
         command_fail("serve", rc, err);
         return EXIT_FAILED;
     }
     if (rc == OK)
         rc = cmd_serve_load(s, err);
     atomic_store(&ready, 1);
-    if (rc == OK && !atomic_load(&ended)) {
-        fprintf(stderr, "listening on %s\n", serve_url(s));
-        fflush(stderr);
-    }
-    serve_browser_open(opener, rc == OK ? serve_url(s) : NULL);
-    while (rc == OK && !atomic_load(&ended))
-        poll(NULL, 0, 100);
+    if (rc == OK && !atomic_load(&ended))
+        listen_wait(serve_url(s), &ended);
     struct err last = { "" };
     int closed = serve_close(s, rc == OK ? GRACE_MS : 0, &last);
     if (rc == OK && closed != OK)
@@ -191,27 +174,22 @@ static int cmd_serve_main(int argc, char **argv)
     int nargs = 0, status = options_parse(&cmd_serve, argc, argv, &nargs);
     if (status >= 0)
         return status;
+    struct server_options listen;
     int rc = cmd_serve_check(nargs, argv, &err);
     if (rc == OK)
-        rc = api_key_of_server(&key, listen_options.key_file, "MIZZLE_SERVE_KEY", &err);
+        rc = listen_read(&listen, &key, "MIZZLE_SERVE_KEY", &err);
     if (rc != OK)
         return command_fail("serve", rc, &err);
-    const struct serve_options o = { .host = listen_options.host,
-                                     .port = (unsigned)listen_options.port,
-                                     .key = key,
-                                     .tls_cert = listen_options.tls_cert,
-                                     .tls_key = listen_options.tls_key,
-                                     .hosts = hosts.n ? hosts.at : NULL,
-                                     .origin = origin,
-                                     .strict = strict,
+    listen.hosts = hosts.n ? hosts.at : NULL;
+    listen.origin = origin;
+    const struct serve_options o = { .listen = listen,
                                      .demo = !shared_options.model,
                                      .parallel = parallel,
                                      .queue = queue,
                                      .context = context };
-    int opener = browser ? serve_browser_prepare() : -1;
     cmd_serve_catch_signals();
     cmd_serve_confine();
-    status = cmd_serve_run(&o, opener, &err);
+    status = cmd_serve_run(&o, &err);
     wipe_text(key);
     return status;
 }
@@ -239,7 +217,7 @@ const struct command cmd_serve = {
         "seconds to finish. It can write no files but those of --cloud-store and --record, where "
         "the system can guarantee that. The key is not asked for by /health and the page's own "
         "files; the page asks for it.\n\n"
-        "  mizzle serve --open\n"
+        "  mizzle serve\n"
         "  mizzle serve -m qwen2.5-0.5b.gguf --cloud-url http://server:8080\n"
         "  curl http://127.0.0.1:8080/v1/completions --json '{\"prompt\":\"Hello\"}'",
     .brief = brief,

@@ -67,4 +67,4 @@ echo "asks where the small model is least sure, and mlp where the router expects
 
 echo
 ! cmp -s build/mizzle "$mizzle" 2>/dev/null || mizzle=build/mizzle # the name in the README
-echo "On a page, with questions of your own: $mizzle serve --open"
+echo "On a page, with questions of your own: $mizzle serve"

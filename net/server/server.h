@@ -14,6 +14,7 @@
 #ifndef NET_SERVER_SERVER_H
 #define NET_SERVER_SERVER_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -105,8 +106,14 @@ const char *server_query(const struct server_request *r); /* as sent, after '?';
 const char *server_header(const struct server_request *r, const char *name);
 /* Return the body, unpacked. It lasts until handle returns. */
 const struct buf *server_body(const struct server_request *r);
-/* Free the body before that; others may claim its memory. */
+/* Read the body as JSON, which is the caller's to free before the body goes. Of large ones, which
+ * take far more memory then, there is one at a time, until its body is dropped. Errors of
+ * json_input_parse. */
+int server_parse(struct server_request *r, json_t **out, struct err *err);
+/* Free the body; others may claim its memory. */
 void server_drop_body(struct server_request *r);
+/* True if it is declared as JSON. */
+bool server_is_json(const struct server_request *r);
 size_t server_received(const struct server_request *r); /* bytes of the body as sent */
 int server_fd(const struct server_request *r);
 /* Return a number that no other request of this server has, nor, in all likelihood, of another. All

@@ -2,7 +2,10 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "net/http/json_input.h"
 #include "net/server/server_internal.h"
+
+enum { LARGE_BODY = 64 << 10 };
 
 #define TOO_LARGE "the request is too large"
 #define TOO_MANY  "too many bytes of requests at a time"
@@ -29,6 +32,25 @@ void server_body_drop(struct server_request *r)
     buf_free(&r->body);
     atomic_fetch_sub(&r->server->bodies, r->claimed);
     r->claimed = 0;
+    if (r->parsing)
+        pthread_mutex_unlock(&r->server->parser);
+    r->parsing = false;
+}
+
+int server_parse(struct server_request *r, json_t **out, struct err *err)
+{
+    r->parsing = r->body.n > LARGE_BODY;
+    if (r->parsing)
+        pthread_mutex_lock(&r->server->parser);
+    return json_input_parse(out, r->body.p ? r->body.p : "", r->body.n, err);
+}
+
+bool server_is_json(const struct server_request *r)
+{
+    static const char json[] = "application/json";
+    const char *type = r->head.single[SINGLE_TYPE];
+    size_t n = sizeof(json) - 1;
+    return type && strncasecmp(type, json, n) == 0 && (!type[n] || strchr("; \t", type[n]));
 }
 
 bool server_body_add(struct server_request *r, const char *data, size_t n)

@@ -77,6 +77,7 @@ struct server {
     char *tls_cert, *tls_key;     /* PEM */
     bool layout;                  /* heads lie in memory as server_request.c expects them */
     _Atomic size_t bodies;        /* bytes claimed */
+    pthread_mutex_t parser;       /* held while the JSON of a large body is in memory */
     atomic_uint_fast64_t numbers; /* of requests: the latest */
     _Atomic bool closing, over;   /* over: the grace has ended */
 };
@@ -90,6 +91,7 @@ struct server_request {
     struct server_head head;
     struct buf body;
     size_t received, claimed;
+    bool parsing;             /* it holds the parser's lock */
     enum server_refusal what; /* set with why, if the body is refused */
     const char *why;
     bool begun, busy, last; /* last: close the connection after this reply */

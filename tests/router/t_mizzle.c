@@ -213,7 +213,7 @@ static void *stop_soon(void *arg)
 /* mizzle_stop ends a call that waits for a cloud which takes a minute. */
 static void test_stop_waiting(void)
 {
-    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
+    const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 60000 };
     struct mizzle_options o = base;
     struct stand_in *slow;
     struct seen s = { 0 };
@@ -252,7 +252,7 @@ static void on_opening(void *arg, struct mizzle *m)
 /* mizzle_stop ends mizzle_open while the server is being asked for its dialect. */
 static void test_stop_opening(void)
 {
-    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
+    const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 60000 };
     struct mizzle_options o = base;
     struct mizzle *m;
     struct stand_in *slow;
@@ -332,7 +332,7 @@ static void test_cloud(void)
 /* The program passes the server's key; without it, the server refuses. */
 static void test_key(void)
 {
-    const struct stand_in_options so = { .model = model, .threads = 1, .key = "secret" };
+    const struct stand_in_options so = { .model = model, .threads = 1, .listen.key = "secret" };
     struct mizzle_options o = base;
     struct mizzle *m;
     struct stand_in *locked;

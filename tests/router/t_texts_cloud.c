@@ -194,7 +194,7 @@ int main(void)
 {
     struct stand_in *server;
     const char *model = tiny_make_seed(2);
-    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 1 };
+    const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 1 };
     CHECK(stand_in_open(&server, &so, NULL) == OK);
     tiny_remove();
     open_all();

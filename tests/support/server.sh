@@ -9,16 +9,14 @@ cleanup() {
 trap cleanup EXIT
 
 # start_server COMMAND ARGS: start a command of the program $serves (default: $MIZZLE) on a free
-# port, unless ARGS name one, with $path if that is set, and wait until it listens. Its process is in
-# $server, its address in $url, what it says in $dir/COMMAND, and what it prints in $dir/served. It
-# fails if the server ends.
+# port, unless ARGS name one, and wait until it listens. Its process is in $server, its address in
+# $url, what it says in $dir/COMMAND, and what it prints in $dir/served. It fails if the server ends.
 start_server() {
     command=$1
     says=$dir/$command
     shift
     : >"$says" # remove the previous address
-    PATH=${path:-$PATH} "${serves:-$MIZZLE}" "$command" --port 0 "$@" >"$dir/served" \
-        2>"$says" 3>&- &
+    "${serves:-$MIZZLE}" "$command" --port 0 "$@" >"$dir/served" 2>"$says" 3>&- &
     server=$!
     servers="$servers $server"
     url=

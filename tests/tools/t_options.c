@@ -137,8 +137,8 @@ static void test_zero(void)
     REFUSED_BY(run, "--worth: expected a number above 0, found 0", "--worth", "0");
     REFUSED_BY(eval, "--worth: expected a number above 0, found 0", "--worth", "0");
     REFUSED_BY(run, "--cloud-timeout: expected a whole", "--cloud-timeout", "0");
-    REFUSED_BY(cloud, "--slots: expected a whole number of at least 1", "--slots", "0");
-    REFUSED_BY(cloud, "--queue: expected a whole number of at least 1", "--queue", "0");
+    REFUSED_BY(cloud, "--parallel: expected a whole number of at least 1", "--parallel", "0");
+    REFUSED_BY(cloud, "--max-queue: expected a whole number of at least 1", "--max-queue", "0");
     REFUSED_BY(router_train, "--width: expected a whole number of at least 1", "--width", "0");
     REFUSED_BY(router_calibrate, "--n-predict: expected a whole number of", "-n", "0");
     REFUSED_BY(pretrain, "--steps: expected a whole number of at least 1", "--steps", "0");

@@ -37,7 +37,7 @@ void setup_stop_on_interrupt(void *unused, struct mizzle *m)
 static void setup_on_interrupt(int number)
 {
     mizzle_stop(atomic_load(&stopped));
-    if (!atomic_exchange(&interrupted, 1))
+    if (!atomic_exchange(&interrupted, number))
         return;
     atomic_file_abandon_all();
     signal(number, SIG_DFL);

@@ -18,7 +18,7 @@ struct kernels;
 struct mizzle;
 struct mizzle_options;
 
-/* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
+/* Set to SIGINT or SIGTERM by it once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
 void setup_catch_interrupts(void);

@@ -187,23 +187,3 @@ const struct option_group audit_option_rows = {
         OPTION_END,
     },
 };
-
-struct listen_options listen_options = { .port = 8080, .host = "127.0.0.1" };
-const struct option_group listen_option_rows = {
-    "Port and access",
-    (const struct option[]){
-        { "--port", NULL, OPTION_SIZE, &listen_options.port, "N",
-          "Listen on this port; 0 picks a free one (default: 8080)" },
-        { "--host", NULL, OPTION_STR, &listen_options.host, "ADDR",
-          "Listen on this address; one that other machines can reach requires a key (default: "
-          "127.0.0.1)" },
-        { "--api-key-file", NULL, OPTION_STR, &listen_options.key_file, "FILE",
-          "Require the API key in this file where a request could tell or cost something (default: "
-          "the key in MIZZLE_SERVE_KEY, of `mizzle cloud` that in MIZZLE_SERVER_KEY, else none)" },
-        { "--tls-cert", NULL, OPTION_STR, &listen_options.tls_cert, "FILE",
-          "Serve https with this PEM certificate (default: http)" },
-        { "--tls-key", NULL, OPTION_STR, &listen_options.tls_key, "FILE",
-          "Read the private key of --tls-cert from this PEM file" },
-        OPTION_END,
-    },
-};

@@ -17,7 +17,6 @@ extern const struct option_group chat_option_rows;   /* --chat-template --think 
 extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
 extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
-extern const struct option_group listen_option_rows; /* --port --host and those of a key, TLS */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
@@ -77,11 +76,5 @@ extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides *
             "one of this process having an eighth of its own; 1 where an option needs one after " \
             "the other)"                                                                          \
     }
-
-enum { LISTEN_PORT_MAX = 65535 };
-extern struct listen_options { /* of a server */
-    size_t port;
-    const char *host, *key_file, *tls_cert, *tls_key; /* all but host: or NULL */
-} listen_options;
 
 #endif

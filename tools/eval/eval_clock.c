@@ -38,8 +38,8 @@ const struct option_group eval_clock_rows = {
 /* Set *out to the virtual clock that the options describe. */
 static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
 {
-    struct stand_in_options s = { 0 };
-    int rc = routed_network(&s, err);
+    struct stand_in_net net = { 0 };
+    int rc = routed_network(&net, err);
     if (rc != OK)
         return rc;
     if (!(edge_ms > 0))
@@ -53,7 +53,7 @@ static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
         .cloud_ms = (double)cloud_ms,
         .deadline_ms = (double)(shared_options.cloud_timeout ? shared_options.cloud_timeout
                                                              : CLOUD_TIMEOUT_MS),
-        .net = { .latency_ms = s.latency_ms, .up = s.up, .down = s.down, .loss = s.loss },
+        .net = net,
     };
     network_options = (struct network_options){ .served = true };
     shared_options.cloud_timeout = PATIENCE_MS;

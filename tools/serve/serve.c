@@ -27,24 +27,12 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
     struct serve *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "serve: out of memory");
-    pthread_mutex_init(&s->parser, NULL);
     s->o = *o;
     s->created = (int64_t)time(NULL);
     s->salt = os_now_ns() ^ (uint64_t)s->created << 32;
-    struct server_options so = { .host = o->host,
-                                 .port = o->port,
-                                 .key = o->key,
-                                 .tls_cert = o->tls_cert,
-                                 .tls_key = o->tls_key,
-                                 .hosts = o->hosts,
-                                 .origin = o->origin };
+    struct server_options so = o->listen;
     serve_routes_serve(&so, s);
-    int rc = o->key || !o->host || !server_needs_key(o->host)
-                 ? server_open(&s->server, &so, err)
-                 : err_set(err, ERR_ARG,
-                           "host %s: others reach it, so it needs a key: --api-key-file or "
-                           "MIZZLE_SERVE_KEY",
-                           o->host);
+    int rc = server_open(&s->server, &so, err);
     if (rc == OK)
         *out = s;
     else
@@ -212,7 +200,6 @@ int serve_close(struct serve *s, unsigned grace_ms, struct err *err)
     engine_close(&s->engine);
     json_decref(s->questions);
     free(s->cloud_model);
-    pthread_mutex_destroy(&s->parser);
     free(s);
     return rc;
 }

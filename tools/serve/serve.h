@@ -6,22 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "net/server/server.h"
+
 struct err;
 struct mizzle_options;
 struct serve;
 
 struct serve_options {
-    const char *host;     /* NULL: 127.0.0.1 */
-    unsigned port;        /* 0: any free one */
-    const char *key;      /* required of all but /health and the page's files; NULL: none */
-    const char *tls_cert; /* PEM files, both or neither: https */
-    const char *tls_key;
-    const char *const *hosts; /* names accepted as Host besides addresses and localhost, or NULL */
-    const char *origin;       /* another site that may call, or NULL */
-    bool strict;              /* other model names than those listed are refused */
-    bool demo;                /* the page offers questions of the demo world */
-    size_t parallel, queue;   /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */
-    size_t context;           /* of each text; 0: that of the model, at most 4,096 */
+    /* Of it count host, port, key (required of all but /health and the page's files), TLS, hosts
+     * and origin. */
+    struct server_options listen;
+    bool demo;              /* the page offers questions of the demo world */
+    size_t parallel, queue; /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */
+    size_t context;         /* of each text; 0: that of the model, at most 4,096 */
 };
 
 /* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of

@@ -18,10 +18,9 @@ void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_
     snprintf(out, SERVE_NAME + 8, "%s%s", s->name, ends[m]);
 }
 
-void serve_info_health(struct serve_exchange *x, const json_t *in)
+void serve_info_health(struct serve_exchange *x)
 {
     struct serve_error e;
-    (void)in;
     if (atomic_load(&x->s->ready) && !server_closing(x->r)) {
         serve_routes_json(x, 200, json_pack("{s:s}", "status", "ok"));
         return;
@@ -48,21 +47,19 @@ static bool serve_info_has(const struct serve *s, enum text_model m)
     return m != TEXT_CLOUD || routing_port(&s->routing);
 }
 
-void serve_info_models(struct serve_exchange *x, const json_t *in)
+void serve_info_models(struct serve_exchange *x)
 {
     json_t *list = json_array();
-    (void)in;
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++)
         if (serve_info_has(x->s, (enum text_model)m))
             json_array_append_new(list, serve_info_entry(x->s, (enum text_model)m));
     serve_routes_json(x, 200, json_pack("{s:s,s:o}", "object", "list", "data", list));
 }
 
-void serve_info_model(struct serve_exchange *x, const json_t *in)
+void serve_info_model(struct serve_exchange *x)
 {
     char name[SERVE_NAME + 8];
     struct serve_error e;
-    (void)in;
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
         serve_info_name(name, x->s, (enum text_model)m);
         if (strcmp(x->rest, name) == 0 && serve_info_has(x->s, (enum text_model)m)) {
@@ -135,7 +132,7 @@ static json_t *serve_info_price(const struct serve *s)
                      "down", (double)p->down / 1e6);
 }
 
-void serve_info_all(struct serve_exchange *x, const json_t *in)
+void serve_info_all(struct serve_exchange *x)
 {
     const struct serve *s = x->s;
     const struct engine *e = &s->engine;
@@ -146,7 +143,6 @@ void serve_info_all(struct serve_exchange *x, const json_t *in)
     uint32_t mark;
     bool chat = tokenizer_special(e->tokenizer, "<|im_start|>", &mark) &&
                 tokenizer_special(e->tokenizer, "<|im_end|>", &mark);
-    (void)in;
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
         serve_info_name(name, s, (enum text_model)m);
         json_array_append_new(names, json_string(name));

@@ -35,15 +35,13 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     enum kvcache kv;
     char name[SERVE_NAME], fingerprint[SERVE_FINGERPRINT];
     int64_t created;
-    const char *cloud_url;  /* or NULL */
-    const char *cloud_api;  /* static; NULL: it is in this process */
-    char *cloud_model;      /* or NULL */
-    struct err cloud_off;   /* why there is none although a URL was given, or "" */
-    json_t *questions;      /* of the demo world; printed by any thread */
-    pthread_mutex_t parser; /* held while the JSON of a large body is in memory, which is far more
-                               than its text */
-    uint64_t salt;          /* of seeds */
-    atomic_size_t held;     /* bytes of answers, as serve_routes_hold counts them */
+    const char *cloud_url; /* or NULL */
+    const char *cloud_api; /* static; NULL: it is in this process */
+    char *cloud_model;     /* or NULL */
+    struct err cloud_off;  /* why there is none although a URL was given, or "" */
+    json_t *questions;     /* of the demo world; printed by any thread */
+    uint64_t salt;         /* of seeds */
+    atomic_size_t held;    /* bytes of answers, as serve_routes_hold counts them */
     atomic_uint_fast64_t statuses[6], streams; /* by class of status */
 };
 
@@ -59,7 +57,6 @@ struct serve_exchange {
     struct serve_error error;
     uint64_t begun; /* os_now_ns() */
     json_t *in;     /* the body while it is needed, or NULL */
-    bool large;     /* it is large, so this exchange holds the parser's lock */
     struct serve_ask ask;
     struct serve_writing *writing;
     size_t held; /* bytes of its answer, counted in s->held */
@@ -70,11 +67,9 @@ struct serve_exchange {
 void serve_routes_serve(struct server_options *o, struct serve *s);
 /* Answer with JSON, which is released. Without memory the connection is closed. */
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
-/* Answer with text that is JSON, which is taken. */
-void serve_routes_reply(struct serve_exchange *x, struct buf *text);
-/* Answer with text, which is taken; headers: more of them, or NULL. */
-void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
-                       const char *const (*headers)[2]);
+/* Answer with text, which is taken; more: further headers, or NULL. */
+void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
+                       struct buf *text, const char *const (*more)[2]);
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e);
 /* Free the body, of which nothing more is needed. To be called before any wait. */
 void serve_routes_read(struct serve_exchange *x);
@@ -87,21 +82,18 @@ bool serve_routes_print(struct buf *out, json_t *json);
 void serve_routes_stream(struct serve_exchange *x,
                          enum server_more (*more)(void *arg, struct buf *out), void *arg);
 
-/* Answers to requests; `in` is the body of a POST, else NULL. */
-void serve_info_health(struct serve_exchange *x, const json_t *in);
-void serve_info_models(struct serve_exchange *x, const json_t *in);
-void serve_info_model(struct serve_exchange *x, const json_t *in);
-void serve_info_all(struct serve_exchange *x, const json_t *in);
-void serve_metrics(struct serve_exchange *x, const json_t *in);
-void serve_tokens_info(struct serve_exchange *x, const json_t *in);
-void serve_tokens_encode(struct serve_exchange *x, const json_t *in);
-void serve_tokens_decode(struct serve_exchange *x, const json_t *in);
-/* The page; serve_page.c. */
-void serve_page_html(struct serve_exchange *x, const json_t *in);
-void serve_page_css(struct serve_exchange *x, const json_t *in);
-void serve_page_js(struct serve_exchange *x, const json_t *in);
-void serve_write_chat(struct serve_exchange *x, const json_t *in);
-void serve_write_raw(struct serve_exchange *x, const json_t *in);
+/* Answers to requests; x->in is the body of a POST. */
+void serve_info_health(struct serve_exchange *x);
+void serve_info_models(struct serve_exchange *x);
+void serve_info_model(struct serve_exchange *x);
+void serve_info_all(struct serve_exchange *x);
+void serve_metrics(struct serve_exchange *x);
+void serve_tokens_info(struct serve_exchange *x);
+void serve_tokens_encode(struct serve_exchange *x);
+void serve_tokens_decode(struct serve_exchange *x);
+void serve_page(struct serve_exchange *x); /* the page and its files */
+void serve_write_chat(struct serve_exchange *x);
+void serve_write_raw(struct serve_exchange *x);
 
 /* serve_info.c */
 /* Return the name of who writes: NAME, NAME:edge or NAME:cloud. */

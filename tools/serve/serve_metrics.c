@@ -31,7 +31,7 @@ static bool serve_metrics_replies(struct buf *out, struct serve *s)
     return fine;
 }
 
-void serve_metrics(struct serve_exchange *x, const json_t *in)
+void serve_metrics(struct serve_exchange *x)
 {
     struct serve *s = x->s;
     const struct texts_counts c = texts_count(s->texts);
@@ -62,10 +62,9 @@ void serve_metrics(struct serve_exchange *x, const json_t *in)
     };
     struct buf out = { 0 };
     bool fine = true;
-    (void)in;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && fine; i++)
         fine = serve_metrics_add(&out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
     if (fine && serve_metrics_replies(&out, s))
-        serve_routes_text(x, "text/plain; version=0.0.4; charset=utf-8", &out, NULL);
+        serve_routes_send(x, 200, "text/plain; version=0.0.4; charset=utf-8", &out, NULL);
     buf_free(&out);
 }

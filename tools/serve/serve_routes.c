@@ -2,19 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "kernels/sys/os.h"
-#include "net/http/json_input.h"
 #include "tools/serve/serve_internal.h"
-
-enum { LARGE_BODY = 64 << 10 };
 
 struct serve_route {
     const char *path; /* one that ends in '/' stands for all that begin so, except "/" */
     bool post;        /* with a JSON body; else GET or HEAD */
     bool open, early; /* needs no key; is answered while the model is loaded */
-    void (*answer)(struct serve_exchange *x, const json_t *in);
+    void (*answer)(struct serve_exchange *x);
 };
 
 static const struct serve_route routes[] = {
@@ -28,14 +24,13 @@ static const struct serve_route routes[] = {
     { "/health", .open = true, .early = true, .answer = serve_info_health },
     { "/metrics", .answer = serve_metrics },
     { "/mizzle/info", .answer = serve_info_all },
-    { "/", .open = true, .early = true, .answer = serve_page_html },
-    { "/page.css", .open = true, .early = true, .answer = serve_page_css },
-    { "/page.js", .open = true, .early = true, .answer = serve_page_js },
+    { "/", .open = true, .early = true, .answer = serve_page },
+    { "/page.css", .open = true, .early = true, .answer = serve_page },
+    { "/page.js", .open = true, .early = true, .answer = serve_page },
 };
 
-/* Answer with *text, which is taken; more: further headers or NULL. */
-static void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
-                              struct buf *text, const char *const (*more)[2])
+void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
+                       struct buf *text, const char *const (*more)[2])
 {
     const char *headers[8][2] = { { "X-Content-Type-Options", "nosniff" },
                                   { "Cache-Control", "no-store" } };
@@ -68,17 +63,6 @@ static void serve_routes_object(struct serve_exchange *x, unsigned status, json_
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
 {
     serve_routes_object(x, status, json, NULL);
-}
-
-void serve_routes_reply(struct serve_exchange *x, struct buf *text)
-{
-    serve_routes_send(x, 200, "application/json", text, NULL);
-}
-
-void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
-                       const char *const (*headers)[2])
-{
-    serve_routes_send(x, 200, type, text, headers);
 }
 
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)
@@ -139,9 +123,6 @@ void serve_routes_read(struct serve_exchange *x)
     json_decref(x->in);
     x->in = NULL;
     server_drop_body(x->r);
-    if (x->large)
-        pthread_mutex_unlock(&x->s->parser);
-    x->large = false;
 }
 
 bool serve_routes_hold(struct serve_exchange *x, size_t n)
@@ -184,15 +165,6 @@ static bool serve_routes_open(void *arg, struct server_request *r)
     return x && x->route && x->route->open;
 }
 
-/* True if the body is declared as JSON. */
-static bool serve_routes_is_json(const struct serve_exchange *x)
-{
-    static const char json[] = "application/json";
-    const char *type = server_header(x->r, "Content-Type");
-    size_t n = sizeof(json) - 1;
-    return type && strncasecmp(type, json, n) == 0 && (!type[n] || strchr("; \t", type[n]));
-}
-
 /* Callback of the server: true if the head is fine. */
 static bool serve_routes_head(void *arg, struct server_request *r)
 {
@@ -201,7 +173,7 @@ static bool serve_routes_head(void *arg, struct server_request *r)
         return false;
     if (x->route && !x->route->early && !atomic_load(&x->s->ready))
         serve_error_set(&x->error, 503, "loading", NULL, "the model is being loaded");
-    else if (x->route && x->route->post && !serve_routes_is_json(x))
+    else if (x->route && x->route->post && !server_is_json(r))
         serve_error_set(&x->error, 415, "unsupported_media_type", NULL,
                         "Content-Type: expected application/json");
     if (x->error.status)
@@ -214,20 +186,16 @@ static void serve_routes_handle(void *arg, struct server_request *r)
 {
     struct serve *s = arg;
     struct serve_exchange *x = serve_routes_of(s, r);
-    const struct buf *body = server_body(r);
     struct serve_error e = { 0 };
     struct err err = { "" };
     if (!x || !x->route)
         return;
     if (!x->route->post) {
-        x->route->answer(x, NULL);
+        x->route->answer(x);
         return;
     }
-    x->large = body->n > LARGE_BODY;
-    if (x->large)
-        pthread_mutex_lock(&s->parser);
-    if (json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK) {
-        x->route->answer(x, x->in);
+    if (server_parse(r, &x->in, &err) == OK) {
+        x->route->answer(x);
     } else {
         serve_error_set(&e, 400, "invalid_json", NULL, "the body: %s", err.msg);
         serve_routes_refuse(x, &e);

@@ -12,12 +12,11 @@ static json_t *serve_tokens_special(const struct tokenizer *t, bool found, uint3
     return found ? serve_choice_token(t, id, false) : json_null();
 }
 
-void serve_tokens_info(struct serve_exchange *x, const json_t *in)
+void serve_tokens_info(struct serve_exchange *x)
 {
     const struct tokenizer *t = x->s->engine.tokenizer;
     uint32_t eos = 0, pad = 0;
     bool has_eos = tokenizer_eos(t, &eos), has_pad = tokenizer_special(t, "<|endoftext|>", &pad);
-    (void)in;
     serve_routes_json(x, 200,
                       json_pack("{s:s,s:o,s:o,s:n,s:s?,s:I,s:I}", "tokenizer_class",
                                 "Qwen2Tokenizer", "eos_token",
@@ -28,9 +27,9 @@ void serve_tokens_info(struct serve_exchange *x, const json_t *in)
 }
 
 /* Encode prompt, content or messages. */
-static bool serve_tokens_read(struct serve_exchange *x, const json_t *in, bool *llamacpp,
-                              struct serve_error *e)
+static bool serve_tokens_read(struct serve_exchange *x, bool *llamacpp, struct serve_error *e)
 {
+    const json_t *in = x->in;
     struct serve_ask *a = &x->ask;
     const json_t *text = serve_field_get(in, "prompt"), *content = serve_field_get(in, "content");
     bool special = true;
@@ -69,14 +68,14 @@ static json_t *serve_tokens_pieces(const struct tokenizer *t, const struct serve
     return list;
 }
 
-void serve_tokens_encode(struct serve_exchange *x, const json_t *in)
+void serve_tokens_encode(struct serve_exchange *x)
 {
     const struct tokenizer *t = x->s->engine.tokenizer;
     struct serve_error e = { 0 };
     bool llamacpp = false, pieces = false, texts = false;
-    if (!serve_tokens_read(x, in, &llamacpp, &e) ||
-        !serve_field_flag(&pieces, in, "with_pieces", &e) ||
-        !serve_field_flag(&texts, in, "return_token_strs", &e)) {
+    if (!serve_tokens_read(x, &llamacpp, &e) ||
+        !serve_field_flag(&pieces, x->in, "with_pieces", &e) ||
+        !serve_field_flag(&texts, x->in, "return_token_strs", &e)) {
         serve_routes_refuse(x, &e);
         return;
     }
@@ -93,10 +92,10 @@ void serve_tokens_encode(struct serve_exchange *x, const json_t *in)
                                 texts ? serve_tokens_pieces(t, p, false) : json_null()));
 }
 
-void serve_tokens_decode(struct serve_exchange *x, const json_t *in)
+void serve_tokens_decode(struct serve_exchange *x)
 {
     const struct tokenizer *t = x->s->engine.tokenizer;
-    const json_t *list = json_object_get(in, "tokens");
+    const json_t *list = json_object_get(x->in, "tokens");
     struct serve_error e = { 0 };
     struct buf raw = { 0 };
     uint32_t *ids = NULL;

@@ -272,7 +272,7 @@ static void serve_write_whole(struct serve_writing *w)
     if (fine && !serve_routes_hold(x, out.n))
         serve_write_refuse_busy(x);
     else if (fine)
-        serve_routes_reply(x, &out);
+        serve_routes_send(x, 200, "application/json", &out, NULL);
     buf_free(&out);
 }
 
@@ -455,10 +455,10 @@ static bool serve_write_has_room(struct serve_exchange *x)
 }
 
 /* Answer a request for texts. */
-static void serve_write(struct serve_exchange *x, const json_t *in, bool chat)
+static void serve_write(struct serve_exchange *x, bool chat)
 {
     struct serve_error e = { 0 };
-    bool fine = serve_request_read(&x->ask, x->s, in, chat, &e);
+    bool fine = serve_request_read(&x->ask, x->s, x->in, chat, &e);
     serve_routes_read(x);
     if (!fine)
         serve_routes_refuse(x, &e);
@@ -486,12 +486,12 @@ static void serve_write(struct serve_exchange *x, const json_t *in, bool chat)
         serve_write_whole(w);
 }
 
-void serve_write_chat(struct serve_exchange *x, const json_t *in)
+void serve_write_chat(struct serve_exchange *x)
 {
-    serve_write(x, in, true);
+    serve_write(x, true);
 }
 
-void serve_write_raw(struct serve_exchange *x, const json_t *in)
+void serve_write_raw(struct serve_exchange *x)
 {
-    serve_write(x, in, false);
+    serve_write(x, false);
 }

@@ -27,7 +27,7 @@ struct stand_in_net {
     unsigned latency_ms, jitter_ms; /* of a round trip */
     uint64_t up, down;              /* bytes per second of one connection; 0: no limit */
     double loss;                    /* share of packets lost */
-    unsigned trips;                 /* round trips to set up a connection */
+    unsigned trips;                 /* that a new connection costs before its first completion */
 };
 
 /* Return the nanoseconds that a question of `up` bytes and its answer of `down` bytes spend in

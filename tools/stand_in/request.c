@@ -7,7 +7,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "net/http/json_input.h"
 #include "tools/stand_in/reply.h"
 #include "tools/stand_in/sending.h"
 #include "tools/stand_in/source.h"
@@ -15,7 +14,6 @@
 #define ENCODINGS "gzip, deflate" /* as an Accept-Encoding response header (RFC 7694) */
 
 enum {
-    LARGE_BODY = 64 << 10,
     HUGE_HEADER = 100 << 10,
 };
 
@@ -294,13 +292,9 @@ static void stand_in_request_complete(struct exchange *x)
 static void stand_in_request_parse(struct exchange *x, json_t **reply, struct stand_in_refusal *no)
 {
     struct stand_in_service *s = x->s;
-    const struct buf *body = server_body(x->r);
-    bool large = body->n > LARGE_BODY;
     struct err err = { "" };
     json_t *in = NULL;
-    if (large)
-        pthread_mutex_lock(&s->parser);
-    if (json_input_parse(&in, body->p ? body->p : "", body->n, &err))
+    if (server_parse(x->r, &in, &err))
         stand_in_refusal_set(
             no, WRONG_JSON, "%s%s",
             x->server == STAND_IN_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
@@ -310,8 +304,6 @@ static void stand_in_request_parse(struct exchange *x, json_t **reply, struct st
         stand_in_question_read(&x->ask, s->api.source, x->server, x->route->form,
                                s->api.server == STAND_IN_OPENAI ? s->api.name : NULL, in, no);
     json_decref(in);
-    if (large)
-        pthread_mutex_unlock(&s->parser);
     server_drop_body(x->r);
 }
 
@@ -341,12 +333,10 @@ static void stand_in_request_handle(void *arg, struct server_request *r)
 static bool stand_in_request_is_json(const struct exchange *x)
 {
     enum stand_in_server played = x->s->api.server;
-    const char *type = server_header(x->r, "Content-Type");
     if ((played != STAND_IN_OPENAI && played != STAND_IN_SGLANG) ||
         strncmp(server_path(x->r), "/v1/", 4) != 0 || strcmp(x->route->methods, "GET") == 0)
         return true;
-    return type && strncmp(type, "application/json", 16) == 0 &&
-           (!type[16] || type[16] == ';' || type[16] == ' ');
+    return server_is_json(x->r);
 }
 
 /* Callback of the server: true if the head is fine. */

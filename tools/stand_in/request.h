@@ -16,7 +16,6 @@ struct stand_in_service {
     struct stand_in_net net; /* guarded by line */
     pthread_mutex_t line;
     struct stand_in_faults faults;
-    pthread_mutex_t parser; /* serializes large bodies, because parsed JSON takes far more memory */
 };
 
 /* Return the network as it is now. */

@@ -32,7 +32,7 @@ const struct option_group network_option_rows = {
 };
 
 /* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
-static int routed_bandwidth(struct stand_in_options *o, const char *text, struct err *err)
+static int routed_bandwidth(struct stand_in_net *net, const char *text, struct err *err)
 {
     uint64_t n[2] = { 0, 0 };
     const char *p = text;
@@ -47,12 +47,12 @@ static int routed_bandwidth(struct stand_in_options *o, const char *text, struct
             break;
         }
     }
-    o->up = n[0];
-    o->down = n[1];
+    net->up = n[0];
+    net->down = n[1];
     return OK;
 }
 
-int routed_network(struct stand_in_options *o, struct err *err)
+int routed_network(struct stand_in_net *net, struct err *err)
 {
     const struct network_options *n = &network_options;
     if (n->latency > MAX_LATENCY_MS)
@@ -61,9 +61,9 @@ int routed_network(struct stand_in_options *o, struct err *err)
     if (!(n->loss >= 0 && n->loss < 1))
         return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1, found %g",
                        (double)n->loss);
-    o->latency_ms = (unsigned)n->latency;
-    o->loss = (double)n->loss;
-    return n->bandwidth ? routed_bandwidth(o, n->bandwidth, err) : OK;
+    net->latency_ms = (unsigned)n->latency;
+    net->loss = (double)n->loss;
+    return n->bandwidth ? routed_bandwidth(net, n->bandwidth, err) : OK;
 }
 
 /* Start the stand-in server with the model that o->cloud_model names, and put its address there. */
@@ -73,7 +73,7 @@ static int routed_stand_in(struct stand_in **out, struct mizzle_options *o, stru
                                   .isa = shared_options.isa,
                                   .threads = shared_options.threads,
                                   .kv = shared_options.kv };
-    int rc = routed_network(&s, err);
+    int rc = routed_network(&s.net, err);
     if (rc == OK)
         rc = stand_in_open(out, &s, err);
     if (rc != OK)

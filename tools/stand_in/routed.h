@@ -12,7 +12,7 @@
 
 struct err;
 struct stand_in;
-struct stand_in_options;
+struct stand_in_net;
 
 extern struct network_options { /* of the network that the stand-in server simulates */
     size_t latency;             /* ms of a round trip */
@@ -22,8 +22,8 @@ extern struct network_options { /* of the network that the stand-in server simul
 } network_options;
 extern const struct option_group network_option_rows; /* --latency --bandwidth --loss */
 
-/* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
-int routed_network(struct stand_in_options *o, struct err *err);
+/* Set latency, bandwidth and loss of *net to network_options. ERR_ARG. */
+int routed_network(struct stand_in_net *net, struct err *err);
 /* Open what all shared options ask for, and print the notes. If network_options ask for a network,
  * the large model of this process is a stand-in server (*server, else NULL), which answers with it
  * over HTTP. Errors of setup_options, setup_large_model, stand_in_open and routing_open. *r must

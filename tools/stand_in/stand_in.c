@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/wipe.h"
 #include "router/local_cloud.h"
 #include "tools/cli/demo_files.h"
 #include "tools/stand_in/request.h"
@@ -21,7 +20,6 @@ enum {
 struct stand_in {
     struct stand_in_service serve;
     struct server *server;
-    char *key;
     char name[LOCAL_CLOUD_NAME];
 };
 
@@ -37,24 +35,12 @@ static bool needs_headers(const struct stand_in_faults *f)
 /* Open the server, whose address is checked before the model is read. */
 static int stand_in_listen(struct stand_in *s, const struct stand_in_options *o, struct err *err)
 {
-    struct server_options so = {
-        .host = o->host,
-        .port = o->port,
-        .key = s->key,
-        .tls_cert = o->tls_cert,
-        .tls_key = o->tls_key,
-        .head_ms = o->patience_ms ? o->patience_ms : PATIENCE_MS,
-        .body_ms = o->patience_ms ? o->patience_ms : PATIENCE_MS,
-        .send_ms = PATIENCE_MS,
-        .head_max = needs_headers(&o->faults) ? MORE_HEADERS : 0,
-        .any_host = true,
-        .later = true,
-    };
-    if (!o->key && o->host && server_needs_key(o->host))
-        return err_set(err, ERR_ARG,
-                       "host %s: others reach it, so it needs a key: --api-key-file or "
-                       "MIZZLE_SERVER_KEY",
-                       o->host);
+    struct server_options so = o->listen;
+    so.head_ms = so.head_ms ? so.head_ms : PATIENCE_MS;
+    so.body_ms = so.body_ms ? so.body_ms : PATIENCE_MS;
+    so.send_ms = PATIENCE_MS;
+    so.head_max = needs_headers(&o->faults) ? MORE_HEADERS : 0;
+    so.any_host = so.later = true;
     stand_in_request_serve(&so, &s->serve);
     return server_open(&s->server, &so, err);
 }
@@ -64,13 +50,9 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, 
                           struct err *err)
 {
     struct stand_in_service *serve = &s->serve;
-    if (o->key)
-        s->key = malloc(strlen(o->key) + 1);
     serve->draw = stand_in_chance_open(o->seed);
-    if (!serve->draw || (o->key && !s->key))
+    if (!serve->draw)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    if (o->key)
-        memcpy(s->key, o->key, strlen(o->key) + 1);
     serve->api.server = o->server;
     int rc = stand_in_listen(s, o, err);
     if (rc == OK)
@@ -81,12 +63,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, 
     serve->api.name = s->name;
     serve->api.created = time(NULL);
     serve->faults = o->faults;
-    serve->net = (struct stand_in_net){ .latency_ms = o->latency_ms,
-                                        .jitter_ms = o->jitter_ms,
-                                        .up = o->up,
-                                        .down = o->down,
-                                        .loss = o->loss,
-                                        .trips = o->trips };
+    serve->net = o->net;
     return server_start(s->server, err);
 }
 
@@ -101,7 +78,6 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    pthread_mutex_init(&s->serve.parser, NULL);
     pthread_mutex_init(&s->serve.line, NULL);
     int rc = stand_in_start(s, o, path, err);
     if (rc) {
@@ -120,8 +96,6 @@ void stand_in_close(struct stand_in *s)
     stand_in_source_close(s->serve.api.source);
     stand_in_chance_close(s->serve.draw);
     pthread_mutex_destroy(&s->serve.line);
-    pthread_mutex_destroy(&s->serve.parser);
-    wipe_text(s->key);
     free(s);
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/server/server.h"
 #include "tools/stand_in/chance.h"
 #include "tools/stand_in/refusal.h"
 #include "tools/stand_in/fault.h"
@@ -29,19 +30,15 @@ struct stand_in_options {
     const char *say;                      /* file of known texts (known_texts.h); NULL: none */
     const char *isa;                      /* as --isa */
     const char *kv;                       /* "f32" or "f16"; NULL: f32 */
-    const char *host;                     /* address to listen on; NULL: 127.0.0.1 */
-    const char *key; /* required of every request but /health and the like; NULL: none */
-    const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
-    enum stand_in_server server;    /* the server to imitate */
-    size_t threads;                 /* of the engine; 0: all, or 1 for models up to 64 MiB */
-    size_t slots;                   /* texts kept; 0: as texts_fit (texts.h) says */
-    size_t queue;                   /* requests that may wait for a slot; 0: 256 */
-    unsigned port;                  /* 0: any free port */
-    unsigned patience_ms;           /* time for a client to send a request; 0: 60,000 */
-    unsigned latency_ms, jitter_ms; /* as in struct stand_in_net (chance.h) */
-    uint64_t up, down;              /* bytes per second of a connection; 0: no limit */
-    double loss;                    /* share of packets, 0 to 1 */
-    unsigned trips; /* round trips that a new connection costs before its first completion */
+    /* Of it count host, port, key (required of every request but /health and the like), TLS, and
+     * the time for a client to send a request, head_ms and body_ms, both 60 s unless they are
+     * given. */
+    struct server_options listen;
+    enum stand_in_server server; /* the server to imitate */
+    size_t threads;              /* of the engine; 0: all, or 1 for models up to 64 MiB */
+    size_t slots;                /* texts kept; 0: as texts_fit (texts.h) says */
+    size_t queue;                /* requests that may wait for a slot; 0: 256 */
+    struct stand_in_net net;
     struct stand_in_faults faults; /* applied to completions */
     uint64_t seed;                 /* for everything that is drawn */
     size_t context;                /* 0: the model's, at most 4,096 */

@@ -28,7 +28,7 @@ static void start(struct server *s)
     s->pid = fork();
     CHECK(s->pid >= 0);
     if (s->pid == 0) {
-        const struct serve_options o = { .host = NULL };
+        const struct serve_options o = { .parallel = 8 };
         struct serving serving;
         close(end[1]);
         serving_open(&serving, &o, SERVING_CLOUD);

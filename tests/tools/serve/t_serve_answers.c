@@ -257,7 +257,7 @@ static void test_network(void)
 static void test_required(void)
 {
     struct serving alone;
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     serving_open(&alone, &o, SERVING_CLOUD);
     stand_in_close(alone.cloud);
     alone.cloud = NULL;
@@ -342,7 +342,7 @@ static void test_limit(void)
 
 int main(void)
 {
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     serving_open(&server, &o, SERVING_CLOUD);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {

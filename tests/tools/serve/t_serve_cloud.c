@@ -44,12 +44,12 @@ static void prepare(struct child *c, unsigned latency_ms)
     }
     struct stand_in_options o = { .model = "weights/milli/cloud.gguf",
                                   .threads = 1,
-                                  .latency_ms = latency_ms };
+                                  .net.latency_ms = latency_ms };
     struct stand_in *s;
     struct err err = { "" };
     close(to[1]);
     close(from[0]);
-    if (read(to[0], &o.port, sizeof(o.port)) != sizeof(o.port))
+    if (read(to[0], &o.listen.port, sizeof(unsigned)) != sizeof(unsigned))
         _exit(1); /* the test has failed */
     if (stand_in_open(&s, &o, &err) != OK)
         fprintf(stderr, "%s\n", err.msg);

@@ -133,7 +133,7 @@ static bool reads(const char *text, bool chat)
 
 int main(void)
 {
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     const char *runs = getenv("FUZZ_RUNS"), *first = getenv("FUZZ_FIRST");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
     uint64_t n = runs ? strtoull(runs, NULL, 10) : RUNS, accepted = 0;

@@ -121,7 +121,7 @@ static void test_close(enum serving_cloud cloud)
 
 int main(void)
 {
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     for (enum serving_cloud cloud = SERVING_CLOUD; cloud <= SERVING_LOCAL; cloud++) {
         serving_open(&server, &o, cloud);
         test_many();

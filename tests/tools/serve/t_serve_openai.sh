@@ -12,7 +12,7 @@ start() {
 echo sesame >"$dir/key"
 start
 first=$url
-start -m $edge --cloud off --strict-model --api-key-file "$dir/key"
+start -m $edge --cloud off --api-key-file "$dir/key"
 second=$url
 start_cloud --latency 300
 start --parallel 1 --max-queue 0 --cloud-url "$url"

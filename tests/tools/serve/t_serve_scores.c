@@ -261,7 +261,7 @@ static void test_tokenizer(void)
 
 int main(void)
 {
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
     struct err err;
     serving_open(&server, &o, SERVING_CLOUD);

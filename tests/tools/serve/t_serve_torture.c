@@ -69,7 +69,7 @@ static void tell(const struct serve_ask *a)
 
 int main(void)
 {
-    const struct serve_options o = { .host = NULL };
+    const struct serve_options o = { .parallel = 8 };
     json_set_alloc_funcs(malloc, free); /* those that can fail */
     serving_open(&server, &o, SERVING_ALONE);
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {

@@ -352,7 +352,7 @@ static void *late(void *arg)
 static void test_close(void)
 {
     const struct timespec pause = { .tv_nsec = 300 * 1000 * 1000 };
-    const struct stand_in_options o = { .model = model, .latency_ms = 9000 };
+    const struct stand_in_options o = { .model = model, .net.latency_ms = 9000 };
     struct err err = { "" };
     pthread_t t;
     int rc = ERR_ARG;
@@ -370,9 +370,9 @@ static void test_key_and_port(void)
     long status;
     struct err err = { "" };
     struct stand_in *second;
-    struct stand_in_options o = { .model = model, .key = "sesame" };
+    struct stand_in_options o = { .model = model, .listen.key = "sesame" };
     CHECK(stand_in_open(&server, &o, &err) == OK);
-    o.port = stand_in_port(server);
+    o.listen.port = stand_in_port(server);
     CHECK(stand_in_open(&second, &o, &err) == ERR_NET && !second && strstr(err.msg, "listen"));
     json_decref(call(NULL, "/health", NULL, 0, &status));
     CHECK(status == 200);
@@ -387,9 +387,9 @@ static void test_key_and_port(void)
     CHECK(status == 200);
     stand_in_close(server);
     o.model = "build/no-such-model";
-    o.port = 0;
+    o.listen.port = 0;
     CHECK(stand_in_open(&server, &o, &err) == ERR_IO && !server);
-    o.host = "not an address";
+    o.listen.host = "not an address";
     CHECK(stand_in_open(&server, &o, &err) == ERR_ARG && !server);
 }
 

@@ -269,7 +269,7 @@ static void test_order(void)
     static struct outcomes alone, other, parts[THREADS];
     pthread_t threads[THREADS];
     size_t counts[4] = { 0 };
-    struct stand_in_options options = { .seed = 5, .jitter_ms = 3, .latency_ms = 3 };
+    struct stand_in_options options = { .seed = 5, .net.jitter_ms = 3, .net.latency_ms = 3 };
     struct err err;
     one_by_one(&alone, 5);
     one_by_one(&other, 6);
@@ -356,7 +356,7 @@ static void test_bandwidth(void)
 {
     struct http_client_reply r;
     static char body[8192];
-    const struct stand_in_options slow_down = { .down = 20000 }, slow_up = { .up = 20000 };
+    const struct stand_in_options slow_down = { .net.down = 20000 }, slow_up = { .net.up = 20000 };
     struct stand_in *s = serve(&slow_down, NULL);
     uint64_t start = os_now_ns();
     http_client_ask(stand_in_port(s), &r, "POST", "/completion", NULL,

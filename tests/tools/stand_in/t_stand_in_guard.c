@@ -110,7 +110,7 @@ static void test_keys(void)
     for (size_t i = 0; i < 3; i++) {
         struct http_client_reply *r = malloc(sizeof(*r));
         CHECK(r);
-        serve((struct stand_in_options){ .server = cases[i].server, .key = "sesame" });
+        serve((struct stand_in_options){ .server = cases[i].server, .listen.key = "sesame" });
         http_client_ask(stand_in_port(server), r, "POST", cases[i].path,
                         "Authorization: Bearer sesam\r\n", "{}");
         CHECK(r->status == 401 && strcmp(r->body, cases[i].no) == 0);
@@ -255,7 +255,7 @@ static void test_drip(void)
     static const char post[] =
         "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     char line[512];
-    serve((struct stand_in_options){ .patience_ms = 200 });
+    serve((struct stand_in_options){ .listen = { .head_ms = 200, .body_ms = 200 } });
     CHECK(drips("", 'G'));
     CHECK(drips("GET /health HTTP/1.1\r\nA: ", 'x'));
     CHECK(drips("GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nA: ", 'x'));
@@ -266,7 +266,8 @@ static void test_drip(void)
     CHECK(drips(line, 'x'));
     /* Time to compute and to reply does not count. */
     stand_in_close(server);
-    serve((struct stand_in_options){ .patience_ms = 200, .latency_ms = 500 });
+    serve((struct stand_in_options){ .listen = { .head_ms = 200, .body_ms = 200 },
+                                     .net.latency_ms = 500 });
     CHECK(get_status("POST", "/completion", NULL) == 200);
     stand_in_close(server);
 }
@@ -279,13 +280,15 @@ static void test_hosts(void)
     struct stand_in *s;
     struct err err;
     for (size_t i = 0; i < 3; i++) {
-        const struct stand_in_options o = { .model = model, .host = open_to_all[i], .threads = 1 };
+        const struct stand_in_options o = { .model = model,
+                                            .listen.host = open_to_all[i],
+                                            .threads = 1 };
         CHECK(stand_in_open(&s, &o, &err) == ERR_ARG && !s);
-        CHECK(strstr(err.msg, open_to_all[i]) && strstr(err.msg, "--api-key-file"));
-        serve((struct stand_in_options){ .host = near[i] });
+        CHECK(strstr(err.msg, open_to_all[i]) && strstr(err.msg, "needs a key"));
+        serve((struct stand_in_options){ .listen.host = near[i] });
         stand_in_close(server);
     }
-    serve((struct stand_in_options){ .host = "0.0.0.0", .key = "sesame" });
+    serve((struct stand_in_options){ .listen.host = "0.0.0.0", .listen.key = "sesame" });
     CHECK(get_status("GET", "/health", NULL) == 200);
     stand_in_close(server);
 }
@@ -294,13 +297,14 @@ static void test_tls(void)
 {
     struct stand_in *none;
     struct err err = { "" };
-    struct stand_in_options o = { .model = model, .tls_cert = cert };
+    struct stand_in_options o = { .model = model, .listen.tls_cert = cert };
     CHECK(stand_in_open(&none, &o, &err) == ERR_ARG && !none);
-    o.tls_key = cert; /* a file without a key */
+    o.listen.tls_key = cert; /* a file without a key */
     CHECK(stand_in_open(&none, &o, &err) == ERR_FORMAT && !none && strstr(err.msg, cert));
-    o.tls_key = "build/no-such-key";
+    o.listen.tls_key = "build/no-such-key";
     CHECK(stand_in_open(&none, &o, &err) == ERR_IO && !none);
-    serve((struct stand_in_options){ .tls_cert = cert, .tls_key = key, .key = "sesame" });
+    serve((struct stand_in_options){
+        .listen.tls_cert = cert, .listen.tls_key = key, .listen.key = "sesame" });
     CHECK(strncmp(stand_in_url(server), "https://127.0.0.1:", 18) == 0);
     for (int api = CLOUD_OPENAI; api <= CLOUD_SGLANG; api++) {
         struct cloud *c;

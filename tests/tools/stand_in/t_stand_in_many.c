@@ -195,7 +195,7 @@ static void test_copy(void)
  * slot at once. */
 static void test_gone(void)
 {
-    const struct stand_in_options o = { .threads = 1, .slots = 2, .down = 2000 };
+    const struct stand_in_options o = { .threads = 1, .slots = 2, .net.down = 2000 };
     struct client c;
     int fds[8];
     open_server(&o);
@@ -279,7 +279,7 @@ static void *stream(void *arg)
 /* All requests are in progress, held back by the network; closing lets them finish within 2 s. */
 static void test_close(unsigned latency)
 {
-    const struct stand_in_options o = { .threads = 2, .latency_ms = latency, .slots = 8 };
+    const struct stand_in_options o = { .threads = 2, .net.latency_ms = latency, .slots = 8 };
     static struct client clients[CLIENTS];
     finished = refused = cut = 0;
     open_server(&o);
