@@ -202,29 +202,16 @@ static int cmd_bench_route_connect(struct bench_run *r, double ms, struct err *e
     return cloud_open(&r->cloud, &c, err);
 }
 
-/* Return options of the decoding loop that route this share at random. */
-static struct decode_options decoding(const struct bench_run *r, double share)
-{
-    return (struct decode_options){ .policy = POLICY_RANDOM,
-                                    .threshold = (float)share,
-                                    .max_tokens = r->setting.tokens,
-                                    .seed = r->seed,
-                                    .step_ns = (uint64_t)((double)edge_ms * 1e6),
-                                    .stop = &interrupted };
-}
-
 /* Write the text in step, to learn what the edge guesses and how fast it is: twice, because caches
- * and clocks are cold at first, unless its steps have a given time. */
+ * and clocks are cold at first. */
 static int cmd_bench_route_rehearse(struct bench_run *r, double share, struct err *err)
 {
     int rc = OK;
     r->seed = scripted_cloud_seed(SEED, (float)share, r->setting.prompt, r->setting.tokens);
-    struct decode_options o = decoding(r, share);
-    for (size_t i = 0; i < (edge_ms > 0 ? 1 : 2) && rc == OK; i++) {
-        session_rewind(r->session, 0);
-        rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
-                                     r->setting.prompt, &o, err);
-    }
+    for (size_t i = 0; i < 2 && rc == OK; i++)
+        rc =
+            scripted_cloud_rehearse(&r->truth, r->session, r->sampler, r->prompt, r->setting.prompt,
+                                    r->setting.tokens, (float)share, r->seed, &interrupted, err);
     return rc;
 }
 
@@ -240,13 +227,18 @@ static bool cmd_bench_route_on_token(void *arg, const struct decode_token *t)
 static int cmd_bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
                                   double share, size_t window, struct err *err)
 {
-    struct decode_options o = decoding(r, share);
+    const struct decode_options o = { .policy = POLICY_RANDOM,
+                                      .threshold = (float)share,
+                                      .max_tokens = r->setting.tokens,
+                                      .seed = r->seed,
+                                      .step_ns = (uint64_t)((double)edge_ms * 1e6),
+                                      .ahead = window,
+                                      .stop = &interrupted,
+                                      .emit = cmd_bench_route_on_token,
+                                      .arg = text };
     struct cloud_port port;
     cloud_port_cloud(&port, r->cloud);
     *text = 0;
-    o.ahead = window;
-    o.emit = cmd_bench_route_on_token;
-    o.arg = text;
     session_rewind(r->session, 0);
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt,
                       r->setting.prompt, &o, err);

@@ -72,7 +72,7 @@ awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$
 
 # On a terminal a line tells that it works; none before two seconds, and none below the table.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
-    script -qec "$MIZZLE bench route -p 2 -n 24 -R 0 -L 0 -W 0 --edge-ms 60 -t 1" /dev/null >"$tmp/out" 2>&1 </dev/null
+    script -qec "$MIZZLE bench route -p 2 -n 48 -R 0 -L 0 -W 0 --edge-ms 60 -t 1" /dev/null >"$tmp/out" 2>&1 </dev/null
     tr '\r' '\n' <"$tmp/out" | sed 's/ *$//; /^$/d' >"$tmp/lines"
     [ "$(grep -m 1 '^measuring' "$tmp/lines")" = 'measuring routing, 2 s' ] || fail "no progress: $(cat "$tmp/lines")"
     [ "$(grep -n '^measuring' "$tmp/lines" | tail -n 1 | cut -d: -f1)" -lt "$(grep -n '^| r |' "$tmp/lines" | cut -d: -f1)" ] ||

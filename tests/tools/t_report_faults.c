@@ -45,7 +45,7 @@ static int report_model(void)
     static struct bench_ops ops = { .samples = 1, .plain = { 1e6 }, .watched = { 1e6 } };
     static struct op_limits limits = { .int8 = 10, .f32 = 10 };
     struct model_figures f;
-    struct model_report b = { .format = form,
+    struct model_report b = { .row.format = form,
                               .model = "tiny\xff", /* no UTF-8 */
                               .kv = "f16",
                               .no_joules = "no counters",
@@ -155,8 +155,7 @@ int main(void)
     form = "csv";
     report = report_model;
     const char *row = printed(print_csv);
-    CHECK(strstr(row, ",\"tiny\\xff\",") && strstr(row, ",\"\",\"0.000000\",\"1000000.000000\""));
-    CHECK(strstr(printed(print_all), ",\"tiny\\xff\",") != NULL);
+    CHECK(strstr(row, ",tiny\\xff,") && strstr(row, ",1000000000.000,10.000,"));
     form = "jsonl";
     check_report("kernels", report_kernels);
     check_report("model", report_model);

@@ -354,7 +354,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
     os_counters_open(&b->counters, b->no_counts);
     os_counters_close(&b->counters);
     int rc = bench_model_open_router(b, err);
-    model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         os_counters_open(&b->counters, b->no_counts); /* they follow threads that start later */
         rc = pool_open(&b->pool, p->threads.at[i], err);
@@ -398,7 +397,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         static struct bench_run b;
         static struct bench_ops ops;
         b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
-        struct model_report report = { .format = o->format,
+        struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
                                        .no_joules = why,

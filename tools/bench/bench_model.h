@@ -55,16 +55,15 @@ size_t model_pass_bytes(const struct model *m);
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */
 struct model_report {
-    const char *format, *model, *kv;
+    struct row row;
+    const char *model, *kv;
     const char *no_joules; /* why joules are not known, or "" */
     const char *no_counts; /* why cycles are not known, or "" */
     const struct engine *engine;
     bool texts;  /* a row has several */
-    size_t rows; /* printed so far */
     size_t peak; /* as in the tests */
     bool closed; /* stdout was closed by its reader */
 };
-void model_report_begin(const struct model_report *b);
 /* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table.
  * ERR_NOMEM: a row of CSV or JSON cannot be made. */
 int model_report_row(struct model_report *b, const struct bench_test *t,

@@ -14,7 +14,6 @@
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"
-#include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 
@@ -80,204 +79,144 @@ static double model_report_median(const double *v, size_t n)
     return bench_median(copy, n);
 }
 
-static json_t *model_report_reals(const double *v, size_t n)
+static void model_report_real(struct row *r, const char *key, double v)
 {
-    json_t *a = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_report_add(&a, json_report_real(v[i]));
-    return a;
+    row_named(r, key, NULL, v, 6);
 }
 
-static void model_report_real(json_t **o, const char *key, double v)
+static void model_report_size(struct row *r, const char *key, size_t v)
 {
-    json_report_set(o, key, json_report_real(v));
+    row_named(r, key, NULL, (double)v, 0);
 }
 
-/* Add an integer. */
-static void put_size(json_t **o, const char *key, size_t v)
+/* Return a figure of a generated token, which a prompt has not. */
+static double model_report_gen(const struct bench_test *t, double v)
 {
-    json_report_set(o, key, json_integer((json_int_t)v));
+    return t->gen ? v : (double)NAN;
 }
 
-/* Add a count of events, null if it is negative, which means that there is none. */
-static void put_count(json_t **o, const char *key, double v)
+/* Return a count of events, NaN if it is negative, which means that there is none. */
+static double counted(double v)
 {
-    json_report_set(o, key, v >= 0 ? json_report_real(v) : json_null());
+    return v >= 0 ? v : (double)NAN;
 }
 
-/* Add the measurements of the router; null if they were not taken, so that every row has the same
+/* Add the measurements of the router; nothing if they were not taken, but every row has the same
  * keys. */
-static void put_router(json_t **o, const struct bench_test *t)
+static void model_report_router(struct row *r, const struct bench_test *t)
 {
-    static const char *const keys[] = { "router_score_ns", "router_share",     "edge_token_ns",
-                                        "routed_token_ns", "routed_saves",     "samples_score_ns",
-                                        "samples_edge_ns", "samples_routed_ns" };
-    for (size_t i = 0; !t->pairs && i < sizeof(keys) / sizeof(keys[0]); i++)
-        json_report_set(o, keys[i], json_null());
-    if (!t->pairs)
-        return;
-    double score = model_report_median(t->score, 2 * t->pairs),
-           edge = model_report_median(t->edge, t->pairs);
-    double routed = model_report_median(t->routed, t->pairs);
-    model_report_real(o, keys[0], score);
-    model_report_real(o, keys[1], score / edge);
-    model_report_real(o, keys[2], edge);
-    model_report_real(o, keys[3], routed);
-    model_report_real(o, keys[4], 1 - routed / edge);
-    json_report_set(o, keys[5], model_report_reals(t->score, 2 * t->pairs));
-    json_report_set(o, keys[6], model_report_reals(t->edge, t->pairs));
-    json_report_set(o, keys[7], model_report_reals(t->routed, t->pairs));
+    double score = NAN, edge = NAN, routed = NAN;
+    if (t->pairs) {
+        score = model_report_median(t->score, 2 * t->pairs);
+        edge = model_report_median(t->edge, t->pairs);
+        routed = model_report_median(t->routed, t->pairs);
+    }
+    model_report_real(r, "router_score_ns", score);
+    model_report_real(r, "router_share", score / edge);
+    model_report_real(r, "edge_token_ns", edge);
+    model_report_real(r, "routed_token_ns", routed);
+    model_report_real(r, "routed_saves", 1 - routed / edge);
+    row_list(r, "samples_score_ns", t->score, 2 * t->pairs);
+    row_list(r, "samples_edge_ns", t->edge, t->pairs);
+    row_list(r, "samples_routed_ns", t->routed, t->pairs);
 }
 
 /* Add where the time goes: for each kind of operation, by token or by prompt. */
-static void put_ops(json_t **o, const struct bench_ops *ops)
+static void model_report_ops(struct row *r, const struct bench_ops *ops)
 {
     struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, ops);
     json_t *list = json_array();
     for (size_t i = 0; i < BATCH_OPS; i++) {
-        const struct bench_ops_row *r = &rows[i];
-        json_t *row = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:s}", "op", r->op, "calls",
-                                json_report_real(r->calls), "ns", json_report_real(r->ns), "bytes",
-                                json_report_real(r->bytes), "ops", json_report_real(r->ops),
-                                "least_ns", json_report_real(r->least), "limit", r->limit);
+        const struct bench_ops_row *o = &rows[i];
+        json_t *row = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:s}", "op", o->op, "calls",
+                                json_report_real(o->calls), "ns", json_report_real(o->ns), "bytes",
+                                json_report_real(o->bytes), "ops", json_report_real(o->ops),
+                                "least_ns", json_report_real(o->least), "limit", o->limit);
         for (size_t k = 0; k < COUNT_COLUMNS; k++)
-            put_count(&row, count_columns[k].key, r->count[count_columns[k].event]);
+            json_report_set(&row, count_columns[k].key,
+                            json_report_real(counted(o->count[count_columns[k].event])));
         json_report_add(&list, row);
     }
-    json_report_set(o, "by_op", list);
-    model_report_real(o, "by_op_sum_ns", sum.ns);
-    model_report_real(o, "by_op_watched_ns", bench_ops_ns(ops, false));
-    model_report_real(o, "by_op_plain_ns", bench_ops_ns(ops, true));
+    row_json(r, "by_op", list);
+    model_report_real(r, "by_op_sum_ns", sum.ns);
+    model_report_real(r, "by_op_watched_ns", bench_ops_ns(ops, false));
+    model_report_real(r, "by_op_plain_ns", bench_ops_ns(ops, true));
 }
 
-/* Return the row as an object with llama-bench's keys. */
-static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t,
-                                     const struct model_figures *f)
+/* Add what was tested, with llama-bench's keys. when: the time. */
+static void model_report_about(struct row *r, const struct model_report *b,
+                               const struct bench_test *t, const char *when)
+{
+    const struct engine *e = b->engine;
+    row_text(r, "cpu_info", NULL, cpu_name());
+    row_text(r, "model_filename", NULL, b->model);
+    row_text(r, "model_type", NULL, model_report_type(e));
+    model_report_size(r, "model_size", model_bytes(e->model));
+    model_report_size(r, "model_n_params", model_params(e->model));
+    row_text(r, "backends", NULL, "CPU");
+    row_text(r, "isa", NULL, e->kernels.isa);
+    model_report_size(r, "n_threads", t->threads);
+    row_text(r, "type_k", NULL, b->kv);
+    row_text(r, "type_v", NULL, b->kv);
+    model_report_size(r, "n_prompt", t->prompt);
+    model_report_size(r, "n_gen", t->gen);
+    model_report_size(r, "n_depth", t->depth);
+    model_report_size(r, "n_texts", t->texts);
+    row_text(r, "test_time", NULL, when);
+}
+
+/* Add the figures. ts: tokens per second of each sample. */
+static void model_report_figures(struct row *r, const struct bench_test *t,
+                                 const struct model_figures *f, const double *ts)
+{
+    model_report_real(r, "avg_ns", f->ns);
+    model_report_real(r, "stddev_ns", f->deviation_ns);
+    model_report_real(r, "avg_ts", f->ts);
+    model_report_real(r, "stddev_ts", f->deviation_ts);
+    model_report_real(r, "text_ts", f->each);
+    row_list(r, "samples_ns", t->ns, t->samples);
+    row_list(r, "samples_ts", ts, t->samples);
+    model_report_real(r, "read_gb_s", model_report_gen(t, f->read));
+    model_report_real(r, "probe_gb_s", t->gen ? f->probe : t->before);
+    model_report_real(r, "probe_before_gb_s", t->before);
+    model_report_real(r, "probe_after_gb_s", model_report_gen(t, t->after));
+    model_report_real(r, "of_probe", model_report_gen(t, f->share));
+    model_report_real(r, "on_cpu", t->on_cpu);
+    row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
+    model_report_real(r, "joules_per_token", t->joules);
+    for (size_t i = 0; i < COUNT_COLUMNS; i++)
+        model_report_real(r, count_columns[i].key, counted(t->count[count_columns[i].event]));
+    model_report_real(r, "ipc", counted(counts_ipc(t->count)));
+    model_report_size(r, "peak_bytes", t->peak);
+    model_report_router(r, t);
+}
+
+/* Print a row of CSV or JSON. */
+static int model_report_data(struct model_report *b, const struct bench_test *t,
+                             const struct model_figures *f, const struct bench_ops *ops,
+                             struct err *err)
 {
     static double ts[BENCH_REPEAT];
     char when[32] = "";
     time_t now = time(NULL);
     struct tm tm;
-    json_t *o = json_object();
-    const struct engine *e = b->engine;
     model_report_speeds(ts, t);
     if (gmtime_r(&now, &tm))
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    json_report_set(&o, "cpu_info", escaped_json(cpu_name(), strlen(cpu_name())));
-    json_report_set(&o, "model_filename", escaped_json(b->model, strlen(b->model)));
-    json_report_set(&o, "model_type", json_string(model_report_type(e)));
-    put_size(&o, "model_size", model_bytes(e->model));
-    put_size(&o, "model_n_params", model_params(e->model));
-    json_report_set(&o, "backends", json_string("CPU"));
-    json_report_set(&o, "isa", json_string(e->kernels.isa));
-    put_size(&o, "n_threads", t->threads);
-    json_report_set(&o, "type_k", json_string(b->kv));
-    json_report_set(&o, "type_v", json_string(b->kv));
-    put_size(&o, "n_prompt", t->prompt);
-    put_size(&o, "n_gen", t->gen);
-    put_size(&o, "n_depth", t->depth);
-    put_size(&o, "n_texts", t->texts);
-    json_report_set(&o, "test_time", json_string(when));
-    model_report_real(&o, "avg_ns", f->ns);
-    model_report_real(&o, "stddev_ns", f->deviation_ns);
-    model_report_real(&o, "avg_ts", f->ts);
-    model_report_real(&o, "stddev_ts", f->deviation_ts);
-    model_report_real(&o, "text_ts", f->each);
-    json_report_set(&o, "samples_ns", model_report_reals(t->ns, t->samples));
-    json_report_set(&o, "samples_ts", model_report_reals(ts, t->samples));
-    json_report_set(&o, "read_gb_s", t->gen ? json_report_real(f->read) : json_null());
-    model_report_real(&o, "probe_gb_s", t->gen ? f->probe : t->before);
-    model_report_real(&o, "probe_before_gb_s", t->before);
-    json_report_set(&o, "probe_after_gb_s", t->gen ? json_report_real(t->after) : json_null());
-    json_report_set(&o, "of_probe", t->gen ? json_report_real(f->share) : json_null());
-    model_report_real(&o, "on_cpu", t->on_cpu);
-    json_report_set(&o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
-    model_report_real(&o, "joules_per_token", t->joules);
-    for (size_t i = 0; i < COUNT_COLUMNS; i++)
-        put_count(&o, count_columns[i].key, t->count[count_columns[i].event]);
-    put_count(&o, "ipc", counts_ipc(t->count));
-    put_size(&o, "peak_bytes", t->peak);
-    put_router(&o, t);
-    return o;
+    model_report_about(&b->row, b, t, when);
+    model_report_figures(&b->row, t, f, ts);
+    if (ops)
+        model_report_ops(&b->row, ops);
+    return row_print(&b->row, err);
 }
 
-/* Print one CSV cell, quoted as in llama-bench; the numbers of a list are separated by blanks, and
- * a list of objects has no text. */
-static void print_value(json_t *v)
-{
-    putchar('"');
-    for (const char *p = json_string_value(v); p && *p; p++) {
-        if (*p == '"')
-            putchar('"');
-        putchar(*p);
-    }
-    if (json_is_integer(v))
-        printf("%lld", (long long)json_integer_value(v));
-    else if (json_is_real(v))
-        printf("%.6f", json_real_value(v));
-    else if (json_is_boolean(v))
-        printf(json_is_true(v) ? "true" : "false");
-    for (size_t i = 0; json_is_real(json_array_get(v, i)); i++)
-        printf("%s%.3f", i ? " " : "", json_real_value(json_array_get(v, i)));
-    putchar('"');
-}
-
-/* Print a row as CSV, with the header line before the first, and release it. */
-static int print_csv(const struct model_report *b, json_t *o, struct err *err)
-{
-    const char *key;
-    json_t *v;
-    bool first = true;
-    if (!o)
-        return err_set(err, ERR_NOMEM, "bench: out of memory");
-    if (!b->rows)
-        json_object_foreach(o, key, v)
-        {
-            printf("%s%s", first ? "" : ",", key);
-            first = false;
-        }
-    if (!b->rows)
-        putchar('\n');
-    first = true;
-    json_object_foreach(o, key, v)
-    {
-        if (!first)
-            putchar(',');
-        first = false;
-        print_value(v);
-    }
-    putchar('\n');
-    json_decref(o);
-    return OK;
-}
-
-/* Print the names of the columns. */
-static void model_report_columns(const struct model_report *b)
-{
-    printf("\n| threads | test | t/s |%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
-           b->texts ? " each |" : "", *b->no_joules ? "" : " J/token |",
-           *b->no_counts ? "" : " IPC | LLC misses | TLB misses |");
-    printf("|---|---|---|%s---|---|---|%s%s---|\n", b->texts ? "---|" : "",
-           *b->no_joules ? "" : "---|", *b->no_counts ? "" : "---|---|---|");
-}
-
-/* Print the head of the table, below what is the same for all of its rows. */
+/* Print what is the same for all rows of the table. */
 static void model_report_head(const struct model_report *b)
 {
     const struct model *m = b->engine->model;
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
            model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
            (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
-    model_report_columns(b);
-}
-
-/* Print a cell, which is empty if the event was not counted. */
-static void print_count(const char *form, double v)
-{
-    putchar(' ');
-    if (v >= 0)
-        printf(form, v);
-    fputs(v >= 0 ? " |" : "|", stdout);
 }
 
 /* Write the name of a test. */
@@ -292,26 +231,40 @@ static void model_report_name(char *out, size_t size, const struct bench_test *t
              depth);
 }
 
-/* Print a row of the table. */
-static void print_md(const struct model_report *b, const struct bench_test *t,
-                     const struct model_figures *f, const char *name)
+/* Add a figure with three digits. */
+static void model_report_three(struct row *r, const char *title, char text[ROW_OWN], double v)
 {
-    printf("| %zu | %s", t->threads, name);
-    printf(" | %.2f +- %.2f |", f->ts, f->deviation_ts);
+    snprintf(text, ROW_OWN, isfinite(v) ? "%.3g" : "", v);
+    row_text(r, NULL, title, text);
+}
+
+/* Print a row of the table. */
+static int model_report_md(struct model_report *b, const struct bench_test *t,
+                           const struct model_figures *f, const char *name, struct err *err)
+{
+    struct row *r = &b->row;
+    char speed[64], probe[64], joules[ROW_OWN], misses[2][ROW_OWN];
+    snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
+    snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
+    row_named(r, NULL, "threads", (double)t->threads, 0);
+    row_text(r, NULL, "test", name);
+    row_text(r, NULL, "t/s", speed);
     if (b->texts)
-        printf(t->gen ? " %.2f |" : " |", f->each);
-    if (t->gen)
-        printf(" %.1f | %.1f, %.1f | %.0f %% |", f->read, t->before, t->after, 100 * f->share);
-    else
-        printf(" | %.1f | |", t->before);
+        row_named(r, NULL, "each", model_report_gen(t, f->each), 2);
+    row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
+    row_text(r, NULL, "probe GB/s", probe);
+    row_percent(r, "of probe", model_report_gen(t, f->share));
     if (!*b->no_joules)
-        printf(" %.3g |", t->joules);
+        model_report_three(r, "J/token", joules, t->joules);
     if (!*b->no_counts) {
-        print_count("%.2f", counts_ipc(t->count));
-        print_count("%.3g", t->count[OS_LLC_MISSES]);
-        print_count("%.3g", t->count[OS_TLB_MISSES]);
+        row_named(r, NULL, "IPC", counted(counts_ipc(t->count)), 2);
+        model_report_three(r, "LLC misses", misses[0], counted(t->count[OS_LLC_MISSES]));
+        model_report_three(r, "TLB misses", misses[1], counted(t->count[OS_TLB_MISSES]));
     }
-    printf(" %s |\n", f->doubtful);
+    row_text(r, NULL, "doubtful", f->doubtful);
+    if (!r->headed)
+        puts("");
+    return row_print(r, err);
 }
 
 /* One line below the table: what a score costs and what it saves. */
@@ -333,36 +286,21 @@ static void keep_line(const struct bench_test *t)
                            model_report_median(t->routed, t->pairs) };
 }
 
-void model_report_begin(const struct model_report *b)
-{
-    if (!strcmp(b->format, "json"))
-        puts("[");
-    else if (!strcmp(b->format, "md"))
-        model_report_head(b);
-}
-
 int model_report_row(struct model_report *b, const struct bench_test *t,
                      const struct model_figures *f, const struct bench_ops *ops, struct err *err)
 {
-    int rc = OK;
+    bool md = !strcmp(b->row.format, "md");
     char name[128];
     model_report_name(name, sizeof(name), t);
-    if (!strcmp(b->format, "md")) {
-        if (ops && b->rows)
-            model_report_columns(b);
-        print_md(b, t, f, name);
+    if (md && !b->row.printed)
+        model_report_head(b);
+    int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
+    if (md)
         keep_line(t);
-        if (ops)
-            bench_ops_print(ops, name, !*b->no_counts);
-    } else {
-        json_t *o = model_report_json_row(b, t, f);
-        if (ops)
-            put_ops(&o, ops);
-        bool comma = !strcmp(b->format, "json") && b->rows;
-        rc = *b->format == 'c' ? print_csv(b, o, err)
-                               : json_report_print("bench", o, 0, comma ? "," : "", "", err);
+    if (md && ops) {
+        bench_ops_print(ops, name, !*b->no_counts);
+        b->row.headed = false;
     }
-    b->rows++;
     b->peak = t->peak;
     b->closed = fflush(stdout) != 0;
     return rc;
@@ -386,9 +324,8 @@ static void model_report_lines(const struct model_report *b)
 
 void model_report_end(const struct model_report *b)
 {
-    if (!strcmp(b->format, "json"))
-        puts("]");
-    if (strcmp(b->format, "md") != 0 || !b->rows)
+    row_end(&b->row);
+    if (strcmp(b->row.format, "md") != 0 || !b->row.printed)
         return;
     if (nlines)
         model_report_lines(b);

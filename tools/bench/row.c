@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -52,18 +53,40 @@ void row_percent(struct row *r, const char *title, double share)
 void row_list(struct row *r, const char *key, const double *list, size_t n)
 {
     struct row_cell *c = row_add(r, key, NULL);
-    c->list = list;
+    c->list = n ? list : NULL;
     c->n = n;
+}
+
+void row_json(struct row *r, const char *key, json_t *value)
+{
+    struct row_cell *c = row_add(r, key, NULL);
+    c->is_json = true;
+    c->json = value;
 }
 
 /* Print a text as a cell of CSV, in quotes if it needs them. */
 static void row_quoted(const char *text)
 {
     bool quotes = strpbrk(text, ",\"") != NULL;
+    char *shown = escaped_text(text, strlen(text));
     fputs(quotes ? "\"" : "", stdout);
-    for (; *text; text++)
-        printf(*text == '"' ? "\"%c" : "%c", *text);
+    for (const char *p = shown ? shown : "?"; *p; p++)
+        printf(*p == '"' ? "\"%c" : "%c", *p);
     fputs(quotes ? "\"" : "", stdout);
+    free(shown);
+}
+
+/* Print the value of a cell in a table or in CSV. */
+static void row_show(const struct row_cell *c, bool md)
+{
+    if (c->text && md)
+        escaped_put(c->text, strlen(c->text));
+    else if (c->text)
+        row_quoted(c->text);
+    else if (isfinite(c->value))
+        printf("%.*f", c->digits, c->value);
+    for (size_t i = 0; c->list && i < c->n; i++)
+        printf("%s%.3f", i ? " " : "", c->list[i]);
 }
 
 /* Print a line of a table or of CSV: the names of the columns, or the values. */
@@ -73,18 +96,14 @@ static void row_line(const struct row *r, bool md, bool names)
     for (size_t i = 0; i < r->n; i++) {
         const struct row_cell *c = &r->cells[i];
         const char *name = md ? c->title : c->key;
-        if (!name || c->list)
+        if (!name)
             continue;
         fputs(before, stdout);
         before = md ? " | " : ",";
         if (names)
             fputs(name, stdout);
-        else if (c->text && md)
-            fputs(c->text, stdout);
-        else if (c->text)
-            row_quoted(c->text);
-        else if (isfinite(c->value))
-            printf("%.*f", c->digits, c->value);
+        else
+            row_show(c, md);
     }
     puts(md ? " |" : "");
 }
@@ -103,7 +122,8 @@ static json_t *row_value(const struct row_cell *c)
     json_t *list = c->list ? json_array() : NULL;
     for (size_t i = 0; list && i < c->n; i++)
         json_report_add(&list, json_report_real(c->list[i]));
-    return c->list               ? list
+    return c->is_json            ? c->json
+           : c->list             ? list
            : c->text             ? escaped_json(c->text, strlen(c->text))
            : !isfinite(c->value) ? json_null()
            : c->digits           ? json_real(c->value)

@@ -3,6 +3,7 @@
 #ifndef TOOLS_BENCH_ROW_H
 #define TOOLS_BENCH_ROW_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +23,10 @@ struct row {
         double value;            /* not finite: nothing; JSON's null */
         int digits;              /* after the point, in Markdown and CSV; 0: an integer */
         char own[ROW_OWN];       /* what text may point to */
-        const double *list;      /* [n], in JSON alone */
+        const double *list;      /* [n]; NULL: none */
         size_t n;
+        bool is_json;
+        json_t *json; /* in JSON alone, if is_json; NULL: there was no memory for it */
     } cells[ROW_CELLS];
 };
 
@@ -35,8 +38,10 @@ void row_hash(struct row *r, const char *key, const char *title, uint64_t hash);
 /* Add a share to tables alone, in percent; nothing if it is not finite. */
 void row_percent(struct row *r, const char *title, double share);
 
-/* Add a list of numbers to JSON alone. */
+/* Add a list of numbers, which CSV has with blanks between them. n 0: nothing, JSON's null. */
 void row_list(struct row *r, const char *key, const double *list, size_t n);
+/* Add a value that JSON alone can show; it is taken over. NULL: there was no memory for it. */
+void row_json(struct row *r, const char *key, json_t *value);
 
 /* Print the row, below the names of its columns if they do not stand there yet, and begin another.
  * ERR_NOMEM: it cannot be made; then nothing is printed. */

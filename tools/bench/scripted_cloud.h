@@ -14,11 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct decode_options;
 struct err;
 struct sampler;
 struct session;
-struct tokenizer;
 
 /* A token of the text, noted in the rehearsal. */
 struct bench_answer {
@@ -34,22 +32,16 @@ struct scripted_cloud {
     struct bench_answer *answers; /* [n] */
     unsigned char *marks;         /* [n], as in ahead_model.h */
     size_t routed, agreed;
-    uint64_t text; /* hash of the answer's ids */
-    double ms;     /* per token of the edge alone, with its output head */
-    /* Used during the rehearsal only. */
-    uint64_t ten;    /* hash of the prefix of the first of the current ten */
-    uint64_t prefix; /* hash of the text so far, with the prompt */
-    struct session *session;
-    struct sampler *sampler;
+    double ms;    /* per token of the edge alone, with its output head */
+    uint64_t ten; /* hash of the prefix of the first of the current ten routed tokens */
 };
 
-/* Write the answer to prompt[n] in step, as o asks (max_tokens, policy, threshold, seed, step_ns),
- * and note it in place of any earlier one. s and sampler remain the caller's. Returns the errors of
- * decode_run. */
-int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
-                            const struct tokenizer *tok, struct sampler *sampler,
-                            const uint32_t *prompt, size_t n, const struct decode_options *o,
-                            struct err *err);
+/* Write the answer of n >= 2 tokens to prompt[prompt_tokens] in step, with this share of the tokens
+ * routed at random, and note it in place of any earlier one. s and sampler remain the caller's.
+ * Errors of session_eval. */
+int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s, struct sampler *sampler,
+                            const uint32_t *prompt, size_t prompt_tokens, size_t n, float share,
+                            uint64_t seed, const _Atomic int *stop, struct err *err);
 void scripted_cloud_close(struct scripted_cloud *t); /* an all-zero *t is fine */
 
 /* Return the seed, from `from` on, with which policy random routes closest to that share of the n
