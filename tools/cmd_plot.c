@@ -243,8 +243,8 @@ static int plot_picture(struct plot *p, struct err *err)
         rc = plot_guide(p, i, options.guides.at[i], err);
     const struct chart c = { .title = options.title ? options.title : options.y,
                              .note = options.note,
-                             .x = { options.x, false },
-                             .y = { options.y, false },
+                             .x = options.x,
+                             .y = options.y,
                              .series = p->series,
                              .n = p->nseries };
     if (rc != OK)

@@ -4,13 +4,14 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tools/cli/output_file.h"
 #include "tools/plot/chart_internal.h"
 
-/* Pixels: of the area, beside it, between labels; and those of an error bar's end. */
-enum { PLOT = 380, LEFT = 78, LABELS_LEAST = 40, LABELS_MOST = 300, APART = 17, CAP = 4 };
+/* Pixels: of the area, beside it, between labels; those of an error bar's end and of a letter. */
+enum { PLOT = 380, LEFT = 78, LEAST = 40, MOST = 300, APART = 17, CAP = 4, LETTER = 7 };
 /* Pixels of bars: their height, that of a row, the foot of its text, room for the value. */
 enum { BAR = 18, BETWEEN = 26, FOOT = 14, VALUE = 90 };
 
@@ -30,25 +31,19 @@ struct drawing {
     struct chart_label *labels; /* [c->n] */
 };
 
-static bool chart_shows(bool log, double v)
+static bool chart_shows(const struct chart *c, double v)
 {
-    return isfinite(v) && (!log || v > 0);
+    return isfinite(v) && (!c->log || v > 0);
 }
 
-static bool chart_point_shown(const struct drawing *d, const struct chart_point *p)
+static bool chart_point_shown(const struct chart *c, const struct chart_point *p)
 {
-    return chart_shows(d->x.log, p->x) && chart_shows(d->y.log, p->y);
+    return chart_shows(c, p->x) && chart_shows(c, p->y);
 }
 
-static bool chart_interval_shown(const struct drawing *d, const struct chart_point *p)
+static void chart_include(const struct chart *c, double v, double *low, double *high)
 {
-    return chart_point_shown(d, p) && chart_shows(d->y.log, p->low) &&
-           chart_shows(d->y.log, p->high);
-}
-
-static void chart_include(bool log, double v, double *low, double *high)
-{
-    if (!chart_shows(log, v))
+    if (!chart_shows(c, v))
         return;
     *low = v < *low ? v : *low;
     *high = v > *high ? v : *high;
@@ -58,28 +53,27 @@ static void chart_include(bool log, double v, double *low, double *high)
  * half. */
 static void chart_axis_open(struct chart_scale *s, const struct chart *c, bool y)
 {
-    bool log = y ? c->y.log : c->x.log;
     double low = DBL_MAX, high = -DBL_MAX;
     for (size_t i = 0; i < c->n; i++) {
         const struct chart_series *t = &c->series[i];
         for (size_t k = 0; k < t->n; k++) {
-            chart_include(log, y ? t->points[k].y : t->points[k].x, &low, &high);
+            chart_include(c, y ? t->points[k].y : t->points[k].x, &low, &high);
             if (y && t->intervals) {
-                chart_include(log, t->points[k].low, &low, &high);
-                chart_include(log, t->points[k].high, &low, &high);
+                chart_include(c, t->points[k].low, &low, &high);
+                chart_include(c, t->points[k].high, &low, &high);
             }
         }
     }
-    if (!log && low <= high && (y || low <= high / 2))
-        chart_include(false, 0, &low, &high);
-    chart_scale_open(s, log, low, high);
+    if (low <= high && (y || low <= high / 2))
+        chart_include(c, 0, &low, &high);
+    chart_scale_open(s, c->log, low, high);
 }
 
 /* Draw the grid, the numbers and the names of the axes. */
 static void chart_axes(const struct drawing *d)
 {
     char number[32];
-    chart_across(d->f, &d->x, d->top, d->top + PLOT, d->c->x.label);
+    chart_across(d->f, &d->x, d->top, d->top + PLOT, d->c->x);
     for (size_t i = 0; i < d->y.n; i++) {
         double y = chart_at(&d->y, d->y.ticks[i]);
         chart_number(number, d->y.ticks[i]);
@@ -90,7 +84,7 @@ static void chart_axes(const struct drawing *d)
             "<path class=\"axis\" d=\"M%d %.1fv%d\"/>\n<g transform=\"translate(20 %.1f) "
             "rotate(-90)\">",
             LEFT, d->top, PLOT, d->top + PLOT / 2);
-    chart_text(d->f, 0, 0, "middle", d->c->y.label);
+    chart_text(d->f, 0, 0, "middle", d->c->y);
     fputs("</g>\n", d->f);
 }
 
@@ -107,7 +101,8 @@ static void chart_intervals(const struct drawing *d, const struct chart_series *
 {
     const struct chart_point *p = s->points;
     for (size_t i = 0, end; i < s->n; i = end + 1) {
-        for (end = i; end < s->n && chart_interval_shown(d, &p[end]);)
+        for (end = i; end < s->n && chart_point_shown(d->c, &p[end]) &&
+                      chart_shows(d->c, p[end].low) && chart_shows(d->c, p[end].high);)
             end++;
         bool band = s->line && end > i + 1;
         for (size_t k = i; k < end && !band; k++)
@@ -130,7 +125,7 @@ static void chart_line(const struct drawing *d, const struct chart_series *s)
     fprintf(d->f, "<path class=\"%s\" d=\"", s->dashed ? "dash" : "line");
     for (size_t i = 0; i < s->n; i++) {
         const struct chart_point *p = &s->points[i];
-        bool shown = chart_point_shown(d, p);
+        bool shown = chart_point_shown(d->c, p);
         if (shown)
             fprintf(d->f, "%c%.1f %.1f", on ? 'L' : 'M', chart_at(&d->x, p->x),
                     chart_at(&d->y, p->y));
@@ -144,11 +139,11 @@ static void chart_marks(const struct drawing *d, const struct chart_series *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct chart_point *p = &s->points[i];
         char x[32], y[32], note[160];
-        if (!chart_point_shown(d, p))
+        if (!chart_point_shown(d->c, p))
             continue;
         chart_number(x, p->x);
         chart_number(y, p->y);
-        snprintf(note, sizeof(note), "%s: %s, %s", s->label ? s->label : d->c->y.label, x, y);
+        snprintf(note, sizeof(note), "%s: %s, %s", s->label ? s->label : d->c->y, x, y);
         chart_mark(d->f, s->style, chart_at(&d->x, p->x), chart_at(&d->y, p->y),
                    p->label ? p->label : note);
     }
@@ -175,7 +170,7 @@ static size_t chart_collect(const struct drawing *d)
     for (size_t i = 0; i < d->c->n; i++) {
         const struct chart_series *s = &d->c->series[i];
         size_t to = s->n;
-        while (to && !chart_point_shown(d, &s->points[to - 1]))
+        while (to && !chart_point_shown(d->c, &s->points[to - 1]))
             to--;
         if (!s->label || !to)
             continue;
@@ -217,13 +212,13 @@ static void chart_labels(const struct drawing *d)
 /* Return the width that the labels need. */
 static double chart_margin(const struct chart *c)
 {
-    double most = LABELS_LEAST;
+    double most = LEAST;
     for (size_t i = 0; i < c->n; i++) {
         const char *label = c->series[i].label;
-        double width = label ? chart_text_width(label) + 4 * CHART_GAP : 0;
+        double width = label ? LETTER * (double)strlen(label) + 4 * CHART_GAP : 0;
         most = width > most ? width : most;
     }
-    return most < LABELS_MOST ? most : LABELS_MOST;
+    return most < MOST ? most : MOST;
 }
 
 /* Return the height of a chart with all that belongs to it. */
@@ -271,7 +266,7 @@ int charts_write(const char *path, const struct chart *c, size_t n, struct err *
             d.c = &c[i];
             chart_draw(&d, height);
         }
-        chart_end(d.f);
+        fputs("</svg>\n", d.f);
         rc = output_file_close(&to, true, err);
     }
     free(d.labels);
@@ -312,7 +307,7 @@ int chart_bars_write(const char *path, const struct chart *c, struct err *err)
     for (size_t i = 0; i < c->n; i++) {
         rows += (double)c->series[i].n + (c->series[i].label != NULL);
         for (size_t k = 0; k < c->series[i].n; k++) {
-            double width = chart_text_width(c->series[i].points[k].label) + 2 * CHART_HEAD;
+            double width = LETTER * (double)strlen(c->series[i].points[k].label) + 2 * CHART_HEAD;
             left = width > left ? width : left;
         }
     }
@@ -322,7 +317,7 @@ int chart_bars_write(const char *path, const struct chart *c, struct err *err)
     double y = chart_head(NULL, 0, c->title, c->note), bottom = y + BETWEEN * rows + CHART_GAP;
     chart_begin(to.f, c->title, bottom + CHART_BELOW);
     chart_head(to.f, 0, c->title, c->note);
-    chart_across(to.f, &scale, y, bottom, c->y.label);
+    chart_across(to.f, &scale, y, bottom, c->y);
     y += CHART_GAP / 2;
     for (size_t i = 0; i < c->n; i++) {
         const struct chart_series *s = &c->series[i];
@@ -335,6 +330,6 @@ int chart_bars_write(const char *path, const struct chart *c, struct err *err)
         for (size_t k = 0; k < s->n; k++, y += BETWEEN)
             chart_bar(to.f, &s->points[k], s->label ? k : 0, y, &scale);
     }
-    chart_end(to.f);
+    fputs("</svg>\n", to.f);
     return output_file_close(&to, true, err);
 }

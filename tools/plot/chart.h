@@ -16,8 +16,8 @@ struct err;
  * i = j modulo 56. */
 enum { CHART_COLOURS = 7, CHART_MARKS = 8 };
 
-/* A point with a coordinate that is not finite is left out and interrupts the line. On a
- * logarithmic axis the same goes for values <= 0. */
+/* A point with a coordinate that is not finite is left out and interrupts the line. On logarithmic
+ * axes the same goes for values <= 0. */
 struct chart_point {
     double x, y;
     double low, high;  /* interval of y, if the series has intervals; NaN: this point has none */
@@ -33,15 +33,11 @@ struct chart_series {
     bool intervals;           /* a band on a line, error bars on marks alone */
 };
 
-struct chart_axis {
-    const char *label; /* with the unit */
-    bool log;
-};
-
 struct chart {
     const char *title; /* says what is shown */
     const char *note;  /* below the title: what marks and lines are; NULL: none */
-    struct chart_axis x, y;
+    const char *x, *y; /* names of the axes, with their units */
+    bool log;          /* both axes are logarithmic */
     const struct chart_series *series;
     size_t n;
 };

@@ -19,21 +19,18 @@ struct chart_scale {
 
 /* Set ends and round values of a scale for data from low to high; with low > high there are none.
  * The round values are multiples of 1, 2 or 5 times a power of ten, 3 to 11 of them; on a
- * logarithmic axis powers of ten or 1, 2 and 5 times them. The ends are the first and the last. */
+ * logarithmic axis powers of ten. The ends are the first and the last. */
 void chart_scale_open(struct chart_scale *s, bool log, double low, double high);
 /* Return the pixel of a value. */
 double chart_at(const struct chart_scale *s, double v);
 /* Write v as people do: "0.25", "10,000". Values are rounded to six digits. */
 void chart_number(char out[32], double v);
 
-/* Return an estimate of the width of text at the normal font size. */
-double chart_text_width(const char *text);
 /* Write text, which may be any bytes, at a place; anchor: "start", "middle" or "end". */
 void chart_text(FILE *f, double x, double y, const char *anchor, const char *text);
-/* Write the beginning of a file of this height, with styles and background. title: of the whole
- * picture, for readers that cannot see it. */
+/* Write the beginning of a file of this height, which ends with </svg>: styles and background.
+ * title: of the whole picture, for readers that cannot see it. */
 void chart_begin(FILE *f, const char *title, double height);
-void chart_end(FILE *f);
 /* Write title and note (NULL: none) below y. Return the y coordinate below them; without a file
  * (NULL), only this. */
 double chart_head(FILE *f, double y, const char *title, const char *note);

@@ -48,33 +48,15 @@ static void chart_ticks_linear(struct chart_scale *s)
     s->high = s->ticks[s->n - 1];
 }
 
-/* Return value i of a logarithmic axis: 1, 2, 5, 10, ...; i = 0 is 1. */
-static double chart_log_value(int i)
-{
-    static const double steps[] = { 1, 2, 5 };
-    int power = i >= 0 ? i / 3 : -((2 - i) / 3);
-    return chart_power(steps[i - 3 * power], power);
-}
-
-/* Set the round values that cover a logarithmic axis: 1, 2 and 5 times powers of ten as long as
- * these are few, else the powers alone. */
+/* Set the powers of ten that cover a logarithmic axis. */
 static void chart_ticks_log(struct chart_scale *s)
 {
-    int first = 3 * chart_power_below(s->low), power = first, stride = 1;
-    while (chart_log_value(first + 1) <= s->low)
-        first++;
-    int last = first + 1;
-    while (chart_log_value(last) < s->high)
-        last++;
-    if (last - first > STEPS) {
-        stride = 3;
-        first = power;
-        last = first + (last - first + 2) / 3 * 3;
-    }
-    for (int i = first; i <= last && s->n < CHART_TICKS; i += stride)
-        s->ticks[s->n++] = chart_log_value(i);
-    s->low = chart_log_value(first);
-    s->high = chart_log_value(last);
+    int power = chart_power_below(s->low);
+    do
+        s->ticks[s->n++] = chart_power(1, power++);
+    while (s->n < 2 || (s->n < CHART_TICKS && s->ticks[s->n - 1] < s->high));
+    s->low = s->ticks[0];
+    s->high = s->ticks[s->n - 1] > s->high ? s->ticks[s->n - 1] : s->high;
 }
 
 void chart_scale_open(struct chart_scale *s, bool log, double low, double high)

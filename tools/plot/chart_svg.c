@@ -30,31 +30,20 @@ static const char styles[] =
 /* Write text, escaped for elements and attributes. */
 static void chart_escaped(FILE *f, const char *text)
 {
+    static const char special[] = "&<>\"";
+    static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
     for (size_t n = strlen(text), step; n; text += step, n -= step) {
         uint32_t c;
         char bytes[4];
         step = text_decode(&c, text, n, NULL);
-        if (c == '&')
-            fputs("&amp;", f);
-        else if (c == '<')
-            fputs("&lt;", f);
-        else if (c == '>')
-            fputs("&gt;", f);
-        else if (c == '"')
-            fputs("&quot;", f);
+        const char *at = memchr(special, *text, sizeof(special) - 1);
+        if (at)
+            fputs(names[at - special], f);
         else if (!text_harmless(c) || c == 0xfffe || c == 0xffff) /* XML holds no such character */
             fputc(' ', f);
         else
             fwrite(bytes, 1, text_encode(bytes, c), f);
     }
-}
-
-double chart_text_width(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return 7.2 * (double)n;
 }
 
 void chart_text(FILE *f, double x, double y, const char *anchor, const char *text)
@@ -102,11 +91,6 @@ void chart_begin(FILE *f, const char *title, double height)
             CHART_WIDTH, height, CHART_WIDTH, height);
     chart_escaped(f, title);
     fprintf(f, "</title>\n%s<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", styles);
-}
-
-void chart_end(FILE *f)
-{
-    fputs("</svg>\n", f);
 }
 
 void chart_across(FILE *f, const struct chart_scale *x, double top, double bottom,

@@ -184,8 +184,9 @@ static void roofline_title(struct roofline *r)
                  " %zu above their roof, which was measured too low.", r->above);
     r->chart.title = r->title;
     r->chart.note = r->note;
-    r->chart.x = (struct chart_axis){ "operations per byte", true };
-    r->chart.y = (struct chart_axis){ "speed, GOP/s", true };
+    r->chart.x = "operations per byte";
+    r->chart.y = "speed, GOP/s";
+    r->chart.log = true;
 }
 
 /* Make the chart of r->points. */
