@@ -21,7 +21,7 @@
 
 static const char *size, *out;
 static bool all, resume, quiet;
-static size_t steps, save_every = 200;
+static size_t steps;
 static uint64_t seed = WORLD_SEED;
 
 static const struct option_group pretrain_opts = {
@@ -39,10 +39,7 @@ static const struct option_group pretrain_opts = {
         { "--seed", "-s", OPTION_U64, &seed, "N",
           "Seed for the world, the weights and the texts (default: 1)" },
         { "--resume", NULL, OPTION_FLAG, &resume, NULL,
-          "Continue from the checkpoints in DIR, with the same final bits; finished models are "
-          "kept" },
-        { "--save-every", NULL, OPTION_COUNT, &save_every, "N",
-          "Save a checkpoint every N steps (default: 200)" },
+          "Keep the finished models of DIR, and train those that are missing" },
         OPTION_ROW_QUIET(&quiet),
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
@@ -222,12 +219,12 @@ static int cmd_pretrain_main(int argc, char **argv)
         job.seed = seed;
         job.resume = resume;
         job.quiet = quiet;
-        job.save_every = save_every;
         rc = train_all(&job, &err);
     }
     pool_close(job.pool);
     if (rc == ERR_STOP)
-        fprintf(stderr, "mizzle pretrain: interrupted; --resume continues from here\n");
+        fprintf(stderr,
+                "mizzle pretrain: interrupted; --resume keeps the models that are finished\n");
     return rc == OK ? EXIT_FINE : command_fail("pretrain", rc, &err);
 }
 
@@ -241,8 +238,7 @@ const struct command cmd_pretrain = {
         "models (edge) read about some of the things only; the large one (cloud) reads about "
         "all. All of them first practise finding a place in a list of choices.\n\n"
         "The same seed gives the same bits on every machine, with every kernel set and any "
-        "number of threads, interrupted or not. Ctrl-C or SIGTERM saves a checkpoint and ends "
-        "with status 130; --resume continues from it.\n\n"
+        "number of threads.\n\n"
         "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
         "also shows how often the model predicts tokens of an answer on test questions, given "
         "the reference answer up to there: form, facts, facts that do not matter, free choices. "

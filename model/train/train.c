@@ -195,8 +195,6 @@ static void fill_weights(struct train *t, uint64_t seed)
         size_t n = x->rows * x->cols;
         x->value = value;
         x->grad = t->grad + (value - t->value);
-        x->m = t->m + (value - t->value);
-        x->v = t->v + (value - t->value);
         value += n;
         bool sums = strstr(x->name, "attn_output") || strstr(x->name, "ffn_down");
         double deviation = pow_f64((double)x->cols, -0.5);
@@ -302,9 +300,4 @@ const struct train_tensor *train_tensor(const struct train *t, size_t i)
 size_t train_steps(const struct train *t)
 {
     return t->steps;
-}
-
-void train_set_steps(struct train *t, size_t steps)
-{
-    t->steps = steps;
 }

@@ -31,12 +31,11 @@ struct train_batch {
     size_t docs;
 };
 
-/* One tensor under its GGUF name. value, grad, and AdamW's moments m and v are all [rows][cols]; a
- * vector has one row. */
+/* One tensor under its GGUF name; a vector has one row. */
 struct train_tensor {
     char name[40];
     size_t rows, cols;
-    float *value, *grad, *m, *v;
+    float *value, *grad; /* [rows][cols] */
 };
 
 /* The parameters of one AdamW step. */
@@ -73,9 +72,6 @@ int train_predict(double *loss, uint32_t *best, float *logits, struct train *t,
 /* Take one AdamW step with the present gradient, and return the gradient's norm before clipping. */
 double train_update(struct train *t, const struct train_rate *rate);
 
-/* Return or set the number of steps taken; setting it is for runs that continue from stored values,
- * m and v. */
-size_t train_steps(const struct train *t);
-void train_set_steps(struct train *t, size_t steps);
+size_t train_steps(const struct train *t); /* taken */
 
 #endif

@@ -31,8 +31,7 @@ struct run {
     struct pretrain_data data;
     struct pretrain_state state;
     uint64_t begin_ns, number;
-    size_t begin_step;
-    char model[PRETRAIN_PATH], checkpoint[PRETRAIN_PATH], curve[PRETRAIN_PATH];
+    char model[PRETRAIN_PATH], curve[PRETRAIN_PATH];
 };
 
 int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, const char *suffix,
@@ -79,20 +78,13 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
 /* Show step, loss and remaining time on a terminal. */
 static void pretrain_run_show(const struct run *r, double loss)
 {
-    size_t step = train_steps(r->train), done = step - r->begin_step;
+    size_t step = train_steps(r->train);
     double seconds = (double)(os_now_ns() - r->begin_ns) * 1e-9;
-    double left = done ? seconds / (double)done * (double)(r->plan->steps - step) : 0;
+    double left = seconds / (double)step * (double)(r->plan->steps - step);
     if (!r->job->quiet && isatty(STDERR_FILENO))
         fprintf(stderr, "\r%s  step %zu of %zu  loss %.4f  %.0f min %02.0f s left \033[K",
                 r->plan->name, step, r->plan->steps, loss, (double)((int)left / 60),
                 (double)((int)left % 60));
-}
-
-/* Save loss curve and checkpoint. */
-static int pretrain_run_save(const struct run *r, struct err *err)
-{
-    int rc = pretrain_save_curve(r->curve, &r->state, err);
-    return rc ? rc : pretrain_save_checkpoint(r->checkpoint, r->train, r->plan, &r->state, err);
 }
 
 /* Train on one batch, and add a row to the loss curve every ROW_STEPS steps. */
@@ -110,7 +102,6 @@ static int one_step(struct run *r, struct err *err)
         return rc;
     train_update(r->train, &rate);
     struct pretrain_state *s = &r->state;
-    s->next = r->data.next;
     s->read = r->data.read;
     s->sum += loss;
     s->summed++;
@@ -125,27 +116,16 @@ static int one_step(struct run *r, struct err *err)
     return pretrain_add_row(s, &row, err);
 }
 
-/* Train to the end, saving checkpoints; an interrupt saves one and stops. */
+/* Train to the end, or until an interrupt. */
 static int all_steps(struct run *r, struct err *err)
 {
-    while (train_steps(r->train) < r->plan->steps) {
-        int rc = one_step(r, err);
-        if (rc)
-            return rc;
-        size_t step = train_steps(r->train);
-        bool last = step == r->plan->steps;
-        if ((!interrupted || last) && (step % r->job->save_every || last))
-            continue;
-        rc = pretrain_run_save(r, err);
-        if (rc)
-            return rc;
-        if (interrupted)
-            return err_set(err, ERR_STOP, "interrupted");
-    }
-    return OK;
+    int rc = OK;
+    while (rc == OK && train_steps(r->train) < r->plan->steps)
+        rc = interrupted ? err_set(err, ERR_STOP, "interrupted") : one_step(r, err);
+    return rc;
 }
 
-/* Open data and trainer, and continue from the checkpoint if --resume asks for it. */
+/* Open data and trainer. */
 static int open_run(struct run *r, struct err *err)
 {
     const struct pretrain_job *job = r->job;
@@ -157,13 +137,8 @@ static int open_run(struct run *r, struct err *err)
     if (rc == OK)
         rc = train_open(&r->train, &c, job->kernels, job->pool, PRETRAIN_BATCH, PRETRAIN_DOC,
                         rand_u64(job->seed, r->number), err);
-    if (rc == OK && job->resume && access(r->checkpoint, F_OK) == 0)
-        rc = pretrain_load_checkpoint(r->checkpoint, r->train, plan, &r->state, err);
     r->data.reader = &plan->reader;
-    r->data.next = r->state.next;
-    r->data.read = r->state.read;
     r->begin_ns = os_now_ns();
-    r->begin_step = rc == OK ? train_steps(r->train) : 0;
     return rc;
 }
 
@@ -179,8 +154,6 @@ static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struc
     if (rc == OK)
         rc = pretrain_save_curve(r->curve, &r->state, err);
     if (rc == OK)
-        unlink(r->checkpoint);
-    if (rc == OK)
         rc = pretrain_examine(&out->score, &r->data, r->train, world_test_stream(999983), QUESTIONS,
                               err);
     return rc;
@@ -192,8 +165,6 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
     struct run r = { .job = job, .plan = plan, .number = number };
     *out = (struct pretrain_result){ 0 };
     int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
-    if (rc == OK)
-        rc = pretrain_path(r.checkpoint, job->out, plan->name, ".checkpoint.gguf", err);
     if (rc == OK)
         rc = pretrain_path(r.curve, job->out, plan->name, ".loss.csv", err);
     if (rc)

@@ -1,4 +1,4 @@
-/* pretrain_run.h - trains one of the demo models, with progress, checkpoints and a final test. */
+/* pretrain_run.h - trains one of the demo models, with progress and a final test. */
 #ifndef TOOLS_DEMO_PRETRAIN_RUN_H
 #define TOOLS_DEMO_PRETRAIN_RUN_H
 
@@ -23,8 +23,7 @@ struct pretrain_job {
     const struct bpe_vocab *vocab;
     const char *out; /* output folder */
     uint64_t seed;
-    bool resume, quiet;
-    size_t save_every; /* steps between checkpoints */
+    bool resume, quiet; /* resume: keep finished models */
 };
 
 struct pretrain_result {
@@ -48,8 +47,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
                    const char *out, struct err *err);
 
 /* Train one model and write OUT/NAME.gguf and OUT/NAME.loss.csv. `number` is that of the plan and
- * makes each model start from other weights. ERR_STOP after an interrupt, with the state saved in
- * OUT/NAME.checkpoint.gguf. */
+ * makes each model start from other weights. ERR_STOP after an interrupt. */
 int pretrain_run(struct pretrain_result *r, const struct pretrain_job *job,
                  const struct pretrain_plan *plan, uint64_t number, struct err *err);
 

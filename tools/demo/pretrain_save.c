@@ -10,7 +10,7 @@
 #include "kernels/sys/atomic_file.h"
 #include "weights/quant.h"
 
-enum { ROW_FLOATS = 4, MOSTLY_Q8_0 = 7, Q8_BLOCK = 32, Q8_BYTES = 34 };
+enum { MOSTLY_Q8_0 = 7, Q8_BLOCK = 32, Q8_BYTES = 34 };
 
 #define KEY "mizzle.pretrain."
 
@@ -81,23 +81,17 @@ static bool is_matrix(const struct train_tensor *x)
     return x->rows > 1;
 }
 
-/* Declare a tensor under its name with a suffix; vectors have one dimension. */
-static void pretrain_save_header(struct ggufw *g, const struct train_tensor *x, const char *suffix,
-                                 int type)
-{
-    char name[64];
-    size_t shape[2] = { x->rows, x->cols };
-    snprintf(name, sizeof(name), "%s%s", x->name, suffix);
-    ggufw_tensor(g, name, type, is_matrix(x) ? 2 : 1, is_matrix(x) ? shape : shape + 1);
-}
-
 /* Declare all tensors, then write their data, matrices quantised to Q8_0. */
 static int write_tensors(struct ggufw *g, const struct train *t, struct err *err)
 {
     size_t n = train_ntensors(t), most = 0;
     for (size_t i = 0; i < n; i++) {
         const struct train_tensor *x = train_tensor(t, i);
-        pretrain_save_header(g, x, "", is_matrix(x) ? W_Q8_0 : W_F32);
+        const size_t shape[2] = { x->rows, x->cols };
+        if (is_matrix(x))
+            ggufw_tensor(g, x->name, W_Q8_0, 2, shape);
+        else /* a vector has one dimension */
+            ggufw_tensor(g, x->name, W_F32, 1, shape + 1);
         most = x->rows * x->cols > most ? x->rows * x->cols : most;
     }
     unsigned char *bytes = malloc(most / Q8_BLOCK * Q8_BYTES + 1);
@@ -143,50 +137,6 @@ int pretrain_save_model(const char *path, const struct train *t, const struct pr
     return rc ? rc : closed;
 }
 
-/* Write values and both moments of Adam (.m, .v) and the loss curve. */
-static void checkpoint_tensors(struct ggufw *g, const struct train *t,
-                               const struct pretrain_state *s)
-{
-    static const char *const suffix[] = { "", ".m", ".v" };
-    size_t n = train_ntensors(t);
-    for (size_t part = 0; part < 3; part++)
-        for (size_t i = 0; i < n; i++)
-            pretrain_save_header(g, train_tensor(t, i), suffix[part], W_F32);
-    size_t shape[2] = { s->nrows, ROW_FLOATS };
-    if (s->nrows)
-        ggufw_tensor(g, "curve", W_F32, 2, shape);
-    for (size_t part = 0; part < 3; part++)
-        for (size_t i = 0; i < n; i++) {
-            const struct train_tensor *x = train_tensor(t, i);
-            const float *from = part == 0 ? x->value : part == 1 ? x->m : x->v;
-            ggufw_data(g, from, x->rows * x->cols * sizeof(float));
-        }
-    if (s->nrows)
-        ggufw_data(g, s->rows, s->nrows * sizeof(*s->rows));
-}
-
-int pretrain_save_checkpoint(const char *path, const struct train *t, const struct pretrain_plan *p,
-                             const struct pretrain_state *s, struct err *err)
-{
-    struct ggufw *g;
-    int rc = ggufw_open(&g, path, err);
-    if (rc)
-        return rc;
-    uint64_t sum;
-    memcpy(&sum, &s->sum, sizeof(sum));
-    ggufw_str(g, "general.architecture", "mizzle-checkpoint");
-    ggufw_str(g, "general.name", p->name);
-    write_progress(g, t, p, s);
-    ggufw_u32(g, KEY "length", (uint32_t)p->steps);
-    ggufw_u32(g, KEY "next", (uint32_t)s->next);
-    ggufw_u32(g, KEY "sum_low", (uint32_t)sum);
-    ggufw_u32(g, KEY "sum_high", (uint32_t)(sum >> 32));
-    ggufw_u32(g, KEY "summed", (uint32_t)s->summed);
-    ggufw_checksum(g);
-    checkpoint_tensors(g, t, s);
-    return ggufw_close(g, true, err);
-}
-
 /* True if the file has this size and seed. */
 static bool same_run(const struct weights *w, const struct pretrain_plan *p, uint64_t seed)
 {
@@ -195,82 +145,6 @@ static bool same_run(const struct weights *w, const struct pretrain_plan *p, uin
     return weights_str(w, KEY "size", &size) && size.n == strlen(p->size) &&
            !memcmp(size.p, p->size, size.n) && weights_u64(w, KEY "seed_low", &low) &&
            weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed;
-}
-
-/* Load values and moments into the trainer. */
-static int load_tensors(struct train *t, const struct weights *w, struct err *err)
-{
-    static const char *const suffix[] = { "", ".m", ".v" };
-    for (size_t part = 0; part < 3; part++)
-        for (size_t i = 0; i < train_ntensors(t); i++) {
-            const struct train_tensor *x = train_tensor(t, i);
-            char name[64];
-            snprintf(name, sizeof(name), "%s%s", x->name, suffix[part]);
-            const struct tensor *from = weights_want(w, name, is_matrix(x) ? x->rows : x->cols,
-                                                     is_matrix(x) ? x->cols : 0, err);
-            if (!from)
-                return ERR_FORMAT;
-            float *to = part == 0 ? x->value : part == 1 ? x->m : x->v;
-            int rc = weights_floats(to, from, 0, x->rows * x->cols, weights_path(w), err);
-            if (rc)
-                return rc;
-        }
-    return OK;
-}
-
-/* Load the rows of the loss curve, if there are any. */
-static int load_curve(struct pretrain_state *s, const struct weights *w, struct err *err)
-{
-    const struct tensor *curve = weights_find(w, "curve");
-    if (!curve)
-        return OK;
-    if (curve->ndim != 2 || curve->shape[1] != ROW_FLOATS)
-        return err_set(err, ERR_FORMAT, "%s: tensor curve: expected 4 columns", weights_path(w));
-    for (size_t i = 0; i < curve->shape[0]; i++) {
-        float row[ROW_FLOATS];
-        int rc = weights_floats(row, curve, i * ROW_FLOATS, ROW_FLOATS, weights_path(w), err);
-        if (rc == OK)
-            rc = pretrain_add_row(s, &(struct pretrain_row){ row[0], row[1], row[2], row[3] }, err);
-        if (rc)
-            return rc;
-    }
-    return OK;
-}
-
-/* Check that the checkpoint is of this run, and load it. The running sum of losses is stored as the
- * bits of a double. */
-static int pretrain_save_load(struct train *t, const struct weights *w,
-                              const struct pretrain_plan *p, struct pretrain_state *s,
-                              struct err *err)
-{
-    uint64_t steps, length, low, high, summed;
-    const char *path = weights_path(w);
-    if (!weights_u64(w, KEY "steps", &steps) || !weights_u64(w, KEY "length", &length) ||
-        !weights_u64(w, KEY "next", &s->next) || !weights_u64(w, KEY "tokens", &s->read) ||
-        !weights_u64(w, KEY "sum_low", &low) || !weights_u64(w, KEY "sum_high", &high) ||
-        !weights_u64(w, KEY "summed", &summed))
-        return err_set(err, ERR_FORMAT, "%s: expected a checkpoint of `mizzle pretrain`", path);
-    if (!same_run(w, p, s->seed) || length != p->steps || steps > length)
-        return err_set(err, ERR_ARG, "%s: a checkpoint of another size, seed or number of steps",
-                       path);
-    high = high << 32 | low;
-    memcpy(&s->sum, &high, sizeof(high));
-    s->summed = (size_t)summed;
-    train_set_steps(t, (size_t)steps);
-    int rc = load_tensors(t, w, err);
-    return rc ? rc : load_curve(s, w, err);
-}
-
-int pretrain_load_checkpoint(const char *path, struct train *t, const struct pretrain_plan *p,
-                             struct pretrain_state *s, struct err *err)
-{
-    struct weights *w;
-    int rc = weights_open(&w, path, err);
-    if (rc)
-        return rc;
-    rc = pretrain_save_load(t, w, p, s, err);
-    weights_close(w);
-    return rc;
 }
 
 int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct err *err)

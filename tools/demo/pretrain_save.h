@@ -1,4 +1,4 @@
-/* pretrain_save.h - files of the pretraining: vocabulary, models, checkpoints, loss curves. */
+/* pretrain_save.h - files of the pretraining: vocabulary, models, loss curves. */
 #ifndef TOOLS_DEMO_PRETRAIN_SAVE_H
 #define TOOLS_DEMO_PRETRAIN_SAVE_H
 
@@ -17,7 +17,7 @@ struct pretrain_row { /* one row of the loss curve */
 
 /* The state of a training that struct train does not hold. */
 struct pretrain_state {
-    uint64_t seed, next, read; /* next: number of the next text; read: tokens */
+    uint64_t seed, read; /* read: tokens */
     struct pretrain_row *rows;
     size_t nrows, room;
     double sum; /* of losses since the last row */
@@ -33,13 +33,6 @@ int pretrain_save_vocab(const char *path, const struct bpe_vocab *v, struct err 
 /* Write the model for the engine: matrices in Q8_0, vectors in F32, with a checksum. */
 int pretrain_save_model(const char *path, const struct train *t, const struct pretrain_plan *p,
                         const struct pretrain_state *s, const struct bpe_vocab *v, struct err *err);
-
-/* Write all that is needed to continue: a GGUF file of F32 tensors, with a checksum. */
-int pretrain_save_checkpoint(const char *path, const struct train *t, const struct pretrain_plan *p,
-                             const struct pretrain_state *s, struct err *err);
-/* Continue from a checkpoint. ERR_ARG if it is of another size, seed or number of steps. */
-int pretrain_load_checkpoint(const char *path, struct train *t, const struct pretrain_plan *p,
-                             struct pretrain_state *s, struct err *err);
 
 /* Write the curve as CSV: step,tokens,loss,lr. */
 int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct err *err);
