@@ -65,32 +65,32 @@ void row_json(struct row *r, const char *key, json_t *value)
 }
 
 /* Print a text as a cell of CSV, in quotes if it needs them. */
-static void row_quoted(const char *text)
+static void row_quoted(FILE *to, const char *text)
 {
-    bool quotes = strpbrk(text, ",\"") != NULL;
+    const char *quote = strpbrk(text, ",\"") ? "\"" : "";
     char *shown = escaped_text(text, strlen(text));
-    fputs(quotes ? "\"" : "", stdout);
+    fputs(quote, to);
     for (const char *p = shown ? shown : "?"; *p; p++)
-        printf(*p == '"' ? "\"%c" : "%c", *p);
-    fputs(quotes ? "\"" : "", stdout);
+        fprintf(to, *p == '"' ? "\"%c" : "%c", *p);
+    fputs(quote, to);
     free(shown);
 }
 
 /* Print the value of a cell in a table or in CSV. */
-static void row_show(const struct row_cell *c, bool md)
+static void row_show(const struct row_cell *c, FILE *to, bool md)
 {
     if (c->text && md)
         escaped_put(c->text, strlen(c->text));
     else if (c->text)
-        row_quoted(c->text);
+        row_quoted(to, c->text);
     else if (isfinite(c->value))
-        printf("%.*f", c->digits, c->value);
+        fprintf(to, c->digits < 0 ? "%.*g" : "%.*f", abs(c->digits), c->value);
     for (size_t i = 0; c->list && i < c->n; i++)
-        printf("%s%.3f", i ? " " : "", c->list[i]);
+        fprintf(to, "%s%.3f", i ? " " : "", c->list[i]);
 }
 
 /* Print a line of a table or of CSV: the names of the columns, or the values. */
-static void row_line(const struct row *r, bool md, bool names)
+static void row_line(const struct row *r, FILE *to, bool md, bool names)
 {
     const char *before = md ? "| " : "";
     for (size_t i = 0; i < r->n; i++) {
@@ -98,22 +98,22 @@ static void row_line(const struct row *r, bool md, bool names)
         const char *name = md ? c->title : c->key;
         if (!name)
             continue;
-        fputs(before, stdout);
+        fputs(before, to);
         before = md ? " | " : ",";
         if (names)
-            fputs(name, stdout);
+            fputs(name, to);
         else
-            row_show(c, md);
+            row_show(c, to, md);
     }
-    puts(md ? " |" : "");
+    fputs(md ? " |\n" : "\n", to);
 }
 
-static void row_head(struct row *r, bool md)
+static void row_head(struct row *r, FILE *to, bool md)
 {
-    row_line(r, md, true);
+    row_line(r, to, md, true);
     for (size_t i = 0; md && i < r->n; i++)
-        fputs(r->cells[i].title ? "|---" : "", stdout);
-    fputs(md ? "|\n" : "", stdout);
+        fputs(r->cells[i].title ? "|---" : "", to);
+    fputs(md ? "|\n" : "", to);
     r->headed = true;
 }
 
@@ -139,7 +139,7 @@ static int row_object(const struct row *r, struct err *err)
         if (r->cells[i].key)
             json_report_set(&o, r->cells[i].key, row_value(&r->cells[i]));
     /* Options are floats: 0.7 is 0.7. */
-    return json_report_print("bench", o, JSON_REAL_PRECISION(7),
+    return json_report_print("output", o, r->flags ? r->flags : JSON_REAL_PRECISION(7),
                              !list        ? ""
                              : r->printed ? ","
                                           : "[\n",
@@ -149,13 +149,14 @@ static int row_object(const struct row *r, struct err *err)
 int row_print(struct row *r, struct err *err)
 {
     bool md = !strcmp(r->format, "md");
+    FILE *to = r->to ? r->to : stdout;
     int rc = OK;
     if (*r->format == 'j') {
         rc = row_object(r, err);
     } else {
         if (!r->headed)
-            row_head(r, md);
-        row_line(r, md, false);
+            row_head(r, to, md);
+        row_line(r, to, md, false);
     }
     r->printed += rc == OK;
     r->n = 0;

@@ -7,13 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct err;
 
-enum { ROW_CELLS = 64, ROW_OWN = 24 };
+enum { ROW_CELLS = 128, ROW_OWN = 24 };
 
 struct row {
     const char *format; /* "md", "csv", "json" or "jsonl"; borrowed */
+    FILE *to;           /* where CSV goes; NULL: stdout, as for all others */
+    size_t flags;       /* jansson's flags; 0: JSON_REAL_PRECISION(7) */
     size_t n;           /* cells of the present row */
     size_t printed;     /* rows */
     bool headed;        /* the names of the columns stand above the next row */
@@ -21,7 +24,8 @@ struct row {
         const char *key, *title; /* in CSV and JSON, in Markdown; NULL: it is not there */
         const char *text;        /* NULL: a number, or nothing */
         double value;            /* not finite: nothing; JSON's null */
-        int digits;              /* after the point, in Markdown and CSV; 0: an integer */
+        int digits;              /* after the point, in Markdown and CSV; 0: an integer; -9:
+                                  * up to nine significant ones */
         char own[ROW_OWN];       /* what text may point to */
         const double *list;      /* [n]; NULL: none */
         size_t n;

@@ -158,7 +158,7 @@ static int answers_begin(struct answers_run *m, struct err *err)
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
                                     .clock = answers_text(clock, "kind"),
-                                    .seed = strtoull(answers_text(m->settings, "seed"), NULL, 10),
+                                    .seed = answers_text(m->settings, "seed"),
                                     .parallel = (size_t)json_integer_value(
                                         json_object_get(on, "parallel")) };
     eval_origin_read(&m->about.origin, m->settings, on);
@@ -257,10 +257,9 @@ static void answers_next(struct answers_run *m, const struct eval_entry *e, size
 }
 
 /* Show a result as soon as it is there, unless it is compared with another at the end. */
-static void answers_print(const struct answers_run *m, const struct eval_result *r)
+static int answers_print(const struct answers_run *m, const struct eval_result *r, struct err *err)
 {
-    if (m->o->json && !m->o->against)
-        eval_print_json(stdout, &m->about, r);
+    return m->o->json && !m->o->against ? eval_print_json(&m->about, r, err) : OK;
 }
 
 /* Complete the result of a policy at its point i, which is result number `at`. */
@@ -277,9 +276,7 @@ static int answers_end(struct answers_run *m, size_t at, size_t i, double *first
     if (i + 1 == m->plan.ntargets && m->plan.sweeps && m->plan.targets[0] <= 0 &&
         m->plan.targets[i] >= 0.07)
         rc = eval_result_average(&m->results[at - i], i + 1, &m->results[0], &m->results[1], err);
-    if (rc == OK)
-        answers_print(m, r);
-    return rc;
+    return rc == OK ? answers_print(m, r, err) : rc;
 }
 
 /* Run a policy at all shares that are aimed at, or once if it has no threshold, with each of its
@@ -319,7 +316,7 @@ static int answers_all(struct answers_run *m, struct err *err)
         size_t at = m->next++; /* a baseline, which is there already */
         m->results[at] = m->results[e->policy == POLICY_ALWAYS];
         m->shown[at] = true;
-        answers_print(m, &m->results[at]);
+        rc = answers_print(m, &m->results[at], err);
     }
     eval_run_end(&m->run);
     progress_end(m->run.progress);
@@ -327,7 +324,7 @@ static int answers_all(struct answers_run *m, struct err *err)
     if (rc == OK && m->o->against)
         eval_results_compare(m->results, m->next, m->o->against, answers_points(m));
     for (size_t i = 2; rc == OK && m->o->against && m->o->json && i < m->next; i++)
-        eval_print_json(stdout, &m->about, &m->results[i]);
+        rc = eval_print_json(&m->about, &m->results[i], err);
     if (rc == OK && !m->o->json && m->o->table)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)

@@ -7,6 +7,7 @@
 #include "kernels/sys/text.h"
 #include "model/text/chat.h"
 #include "router/mizzle.h"
+#include "tools/bench/row.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/asking.h"
 #include "tools/stand_in/routed.h"
@@ -19,8 +20,7 @@ static void origin_set(char *out, size_t size, const char *text)
     snprintf(out, size, "%s", text ? text : "");
 }
 
-/* Set what is known of the small model and the machine. */
-static void origin_edge(struct eval_origin *o, const struct engine *e, enum kvcache kv)
+void eval_origin_edge(struct eval_origin *o, const struct engine *e, enum kvcache kv)
 {
     time_t now = time(NULL);
     struct tm tm;
@@ -42,7 +42,7 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
     const struct engine *e = &a->engine;
     struct cloud_identity cloud;
     routed_identity(&cloud, &a->routing, a->server, e);
-    origin_edge(o, e, a->kv);
+    eval_origin_edge(o, e, a->kv);
     SET(cloud_model, cloud.name);
     SET(cloud_url, cloud.url);
     SET(cloud_says, cloud.says);
@@ -81,26 +81,10 @@ void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t
     SET(isa, json_string_value(json_object_get(machine, "isa")));
 }
 
-void eval_origin_string(FILE *to, const char *text)
+void eval_origin_put(struct row *to, const struct eval_origin *o)
 {
-    json_t *s = json_string(text);
-    if (!s || json_dumpf(s, to, JSON_ENCODE_ANY) != 0)
-        fputs("\"?\"", to);
-    json_decref(s);
-}
-
-void eval_origin_end(const struct engine *e, enum kvcache kv)
-{
-    struct eval_origin known, *o = &known;
-    origin_edge(o, e, kv);
-#define X(name, bytes)                       \
-    fputs(",\"" #name "\":", stdout);        \
-    if (o->name[0])                          \
-        eval_origin_string(stdout, o->name); \
-    else                                     \
-        fputs("null", stdout);
+#define X(name, bytes) row_text(to, #name, NULL, *o->name ? o->name : NULL);
     EVAL_WRITERS(X)
     EVAL_MACHINE(X)
 #undef X
-    puts("}");
 }

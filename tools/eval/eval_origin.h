@@ -12,6 +12,7 @@
 
 struct asking;
 struct engine;
+struct row;
 
 /* X(name, bytes). What writes the answers: the small model's name, fingerprint (model_fingerprint),
  * type of weights and of keys and values; the cloud's name, address, and what it says of its
@@ -54,9 +55,9 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
 void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin *o);
 /* Set *o to what such objects hold. */
 void eval_origin_read(struct eval_origin *o, const json_t *writers, const json_t *machine);
-/* Print text as a string of JSON. */
-void eval_origin_string(FILE *to, const char *text);
-/* End a line of JSON on stdout with ,"edge_model":"NAME",...}, of a model alone. */
-void eval_origin_end(const struct engine *e, enum kvcache kv);
+/* Set *o to what is known of the small model and the machine. */
+void eval_origin_edge(struct eval_origin *o, const struct engine *e, enum kvcache kv);
+/* Add it to a row: what writes, and where. */
+void eval_origin_put(struct row *to, const struct eval_origin *o);
 
 #endif

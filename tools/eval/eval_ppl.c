@@ -13,6 +13,7 @@
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
+#include "tools/bench/row.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_origin.h"
 #include "tools/cli/setup.h"
@@ -170,23 +171,36 @@ static int score_world(struct ppl *p, struct err *err)
 }
 
 /* Print the result as a line of text or JSON. */
-static void eval_ppl_print(const struct ppl *p)
+static int eval_ppl_print(const struct ppl *p, struct err *err)
 {
-    double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
+    double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll), n = (double)p->tokens;
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
     const char *what = p->o->file ? "text" : "answers";
-    if (p->o->json) {
-        printf("{\"task\":\"ppl\",\"of\":\"%s\",\"ppl\":%.6f,\"nll\":%.9f,\"bits_per_byte\":%.6f,"
-               "\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,\"threshold\":null,"
-               "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"",
-               what, ppl, nll, bits, (double)p->hits / (double)p->tokens, p->texts, p->tokens,
-               p->context, p->engine.kernels.isa);
-        eval_origin_end(&p->engine, p->kv);
-    } else
+    if (!p->o->json) {
         printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
                "%zu%s)\n",
-               ppl, what, p->tokens, bits, 100 * (double)p->hits / (double)p->tokens, p->context,
+               ppl, what, p->tokens, bits, 100 * (double)p->hits / n, p->context,
                p->o->file ? ", windows overlap by half" : ", each question on its own");
+        return OK;
+    }
+    struct row r = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
+    struct eval_origin origin;
+    row_text(&r, "task", NULL, "ppl");
+    row_text(&r, "of", NULL, what);
+    row_put(&r, "ppl", ppl, 6);
+    row_put(&r, "nll", nll, 9);
+    row_put(&r, "bits_per_byte", bits, 6);
+    row_put(&r, "accuracy", (double)p->hits / n, 6);
+    row_put(&r, "routed", 0, 0);
+    row_put(&r, "questions", (double)p->texts, 0);
+    row_put(&r, "tokens", n, 0);
+    row_text(&r, "threshold", NULL, NULL);
+    row_text(&r, "pgr", NULL, NULL);
+    row_put(&r, "context", (double)p->context, 0);
+    row_text(&r, "isa", NULL, p->engine.kernels.isa);
+    eval_origin_edge(&origin, &p->engine, p->kv);
+    eval_origin_put(&r, &origin);
+    return row_print(&r, err);
 }
 
 int eval_ppl(const struct eval_options *o, struct err *err)
@@ -211,7 +225,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     if (rc == OK && !isfinite(p.sum))
         rc = err_set(err, ERR_FORMAT, "ppl: the model's logits are not finite");
     if (rc == OK)
-        eval_ppl_print(&p);
+        rc = eval_ppl_print(&p, err);
     session_close(p.session);
     engine_close(&p.engine);
     return rc;

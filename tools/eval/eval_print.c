@@ -5,58 +5,17 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "tools/bench/row.h"
 #include "tools/run/audit_line.h"
 #include "tools/cli/output_file.h"
 #include "tools/eval/paper_table.h"
 
-enum { FIELDS = 112, VALUE = 264 };
-
-/* One result as names and values, which JSON and CSV share. */
-struct print_fields {
-    struct {
-        const char *name;
-        bool text;         /* a string; else a number, true, false or null */
-        char value[VALUE]; /* "null": none */
-    } at[FIELDS];
-    size_t n;
-};
-
-static void print_real(struct print_fields *f, const char *name, double x, int digits)
-{
-    f->at[f->n].name = name;
-    f->at[f->n].text = false;
-    if (isnan(x)) /* JSON has no NaN */
-        snprintf(f->at[f->n++].value, VALUE, "null");
-    else
-        snprintf(f->at[f->n++].value, VALUE, "%.*f", digits, x);
-}
-
-/* Print both ends of an interval; null unless there is one. */
-static void print_interval(struct print_fields *f, const char *low, const char *high, bool has,
+/* Add both ends of an interval; nothing unless there is one. */
+static void print_interval(struct row *f, const char *low, const char *high, bool has,
                            const struct statistics_interval *i)
 {
-    print_real(f, low, has ? i->low : (double)NAN, 6);
-    print_real(f, high, has ? i->high : (double)NAN, 6);
-}
-
-static void print_count(struct print_fields *f, const char *name, uint64_t n)
-{
-    f->at[f->n].name = name;
-    f->at[f->n].text = false;
-    snprintf(f->at[f->n++].value, VALUE, "%llu", (unsigned long long)n);
-}
-
-static void print_text(struct print_fields *f, const char *name, const char *text)
-{
-    f->at[f->n].name = name;
-    f->at[f->n].text = text;
-    snprintf(f->at[f->n++].value, VALUE, "%s", text ? text : "null");
-}
-
-/* Print a text that is "" where there is none. */
-static void print_known(struct print_fields *f, const char *name, const char *text)
-{
-    print_text(f, name, *text ? text : NULL);
+    row_put(f, low, has ? i->low : (double)NAN, 6);
+    row_put(f, high, has ? i->high : (double)NAN, 6);
 }
 
 /* Return the accuracy by CITER's own rule, which milli's answers are not judged by: NaN. */
@@ -67,170 +26,127 @@ static double print_citer(const struct eval_about *about, const struct eval_resu
 }
 
 /* Who answered what, and how well. */
-static void print_quality(struct print_fields *f, const struct eval_about *about,
+static void print_quality(struct row *f, const struct eval_about *about,
                           const struct eval_result *r)
 {
     const struct statistics_interval accuracy = eval_result_interval(r);
-    print_text(f, "task", about->task);
-    print_text(f, "policy", eval_entry_policy(r->entry));
-#define X(name, bytes) print_known(f, #name, r->entry->known.name);
+    row_text(f, "task", NULL, about->task);
+    row_text(f, "policy", NULL, eval_entry_policy(r->entry));
+#define X(name, bytes) \
+    row_text(f, #name, NULL, *r->entry->known.name ? r->entry->known.name : NULL);
     EVAL_ROUTER(X)
 #undef X
-    print_real(f, "threshold", (double)r->threshold, 9);
-    if (!isnan(r->threshold)) /* all digits of a float, small ones too */
-        snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);
-    print_real(f, "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6);
-    print_real(f, "target", r->target, about->by_cost ? 9 : 6);
-    print_count(f, "seed", about->seed);
-    print_count(f, "questions", r->questions);
-    print_count(f, "trainings", r->trainings);
-    print_count(f, "left_out", r->left_out);
-    print_count(f, "right", r->right);
-    print_real(f, "accuracy", eval_result_accuracy(r), 6);
+    row_put(f, "threshold", (double)r->threshold, -9); /* all digits of a float */
+    row_put(f, "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6);
+    row_put(f, "target", r->target, about->by_cost ? 9 : 6);
+    row_text(f, "seed", NULL, about->seed);
+    row_put(f, "questions", (double)r->questions, 0);
+    row_put(f, "trainings", (double)r->trainings, 0);
+    row_put(f, "left_out", (double)r->left_out, 0);
+    row_put(f, "right", (double)r->right, 0);
+    row_put(f, "accuracy", eval_result_accuracy(r), 6);
     print_interval(f, "accuracy_low", "accuracy_high", r->answers, &accuracy);
     print_interval(f, "gain_low", "gain_high", r->has_gain, &r->gain);
-    print_real(f, "pgr", r->pgr, 6);
+    row_put(f, "pgr", r->pgr, 6);
     print_interval(f, "pgr_low", "pgr_high", r->has_pgr_interval, &r->pgr_interval);
-    print_real(f, "apgr7", r->apgr7, 6);
+    row_put(f, "apgr7", r->apgr7, 6);
     print_interval(f, "apgr7_low", "apgr7_high", r->has_apgr7_interval, &r->apgr7_interval);
-    print_text(f, "against", r->against ? r->against->label : NULL);
-    print_real(f, "difference", r->against ? r->difference : (double)NAN, 6);
+    row_text(f, "against", NULL, r->against ? r->against->label : NULL);
+    row_put(f, "difference", r->against ? r->difference : (double)NAN, 6);
     print_interval(f, "difference_low", "difference_high", r->against, &r->difference_interval);
-    print_real(f, "equal_share", r->has_equal ? r->equal : (double)NAN, 6);
+    row_put(f, "equal_share", r->has_equal ? r->equal : (double)NAN, 6);
     print_interval(f, "equal_share_low", "equal_share_high", r->has_equal, &r->equal_interval);
-    print_real(f, "apgr7_ratio", r->apgr7_ratio, 6);
+    row_put(f, "apgr7_ratio", r->apgr7_ratio, 6);
     print_interval(f, "apgr7_ratio_low", "apgr7_ratio_high", r->has_ratio_interval,
                    &r->ratio_interval);
-    print_real(f, "routed", eval_result_share(r), 6);
-    print_count(f, "tokens", r->sum.tokens);
-    print_count(f, "cloud", r->sum.cloud);
-    print_count(f, "fallback", r->sum.fallback);
-    print_real(f, "citer", print_citer(about, r), 6);
-    print_count(f, "no_answer", r->no_answer);
-    print_count(f, "truncated", r->truncated);
+    row_put(f, "routed", eval_result_share(r), 6);
+    row_put(f, "tokens", (double)r->sum.tokens, 0);
+    row_put(f, "cloud", (double)r->sum.cloud, 0);
+    row_put(f, "fallback", (double)r->sum.fallback, 0);
+    row_put(f, "citer", print_citer(about, r), 6);
+    row_put(f, "no_answer", (double)r->no_answer, 0);
+    row_put(f, "truncated", (double)r->truncated, 0);
 }
 
 /* What it cost. */
-static void print_cost(struct print_fields *f, const struct eval_about *about,
-                       const struct eval_result *r)
+static void print_cost(struct row *f, const struct eval_about *about, const struct eval_result *r)
 {
     double n = (double)(r->answers ? r->answers : 1);
-    print_count(f, "memo", r->sum.memo);
-    print_count(f, "store", r->sum.store);
-    print_count(f, "wasted", r->sum.wasted);
-    print_count(f, "prompt_tokens", r->sum.prompt_tokens);
-    print_count(f, "calls", r->work.calls);
-    print_count(f, "prefilled", r->work.prefilled);
-    print_count(f, "cached", r->work.cached);
-    print_count(f, "decoded", r->work.decoded);
-    print_real(f, "work", eval_result_work(r), 6);
-    print_real(f, "calls_answer", (double)r->work.calls / n, 6);
-    print_real(f, "cloud_answer", (double)r->sum.cloud / n, 6);
-    print_real(f, "edge_answer", (double)(r->sum.tokens - r->sum.cloud) / n, 6);
-    print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
-    print_text(f, "clock", about->clock);
-    print_real(f, "parallel", about->parallel ? (double)about->parallel : (double)NAN, 0);
-    print_real(f, "ms", r->sum.total_ms / n, 3);
-    print_real(f, "edge_ms", r->sum.edge_ms / n, 3);
-    print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
-    print_real(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);
-    print_real(f, "tbt_p95_ms", eval_times_quantile(&r->tbt, 0.95), 3);
-    print_real(f, "tok_s", r->sum.total_ms > 0 ? 1000 * (double)r->sum.tokens / r->sum.total_ms : 0,
-               3);
-    print_count(f, "bytes_up", r->sum.traffic.bytes_up);
-    print_count(f, "bytes_down", r->sum.traffic.bytes_down);
-    print_text(f, "isa", about->origin.isa);
+    row_put(f, "memo", (double)r->sum.memo, 0);
+    row_put(f, "store", (double)r->sum.store, 0);
+    row_put(f, "wasted", (double)r->sum.wasted, 0);
+    row_put(f, "prompt_tokens", (double)r->sum.prompt_tokens, 0);
+    row_put(f, "calls", (double)r->work.calls, 0);
+    row_put(f, "prefilled", (double)r->work.prefilled, 0);
+    row_put(f, "cached", (double)r->work.cached, 0);
+    row_put(f, "decoded", (double)r->work.decoded, 0);
+    row_put(f, "work", eval_result_work(r), 6);
+    row_put(f, "calls_answer", (double)r->work.calls / n, 6);
+    row_put(f, "cloud_answer", (double)r->sum.cloud / n, 6);
+    row_put(f, "edge_answer", (double)(r->sum.tokens - r->sum.cloud) / n, 6);
+    row_put(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
+    row_text(f, "clock", NULL, about->clock);
+    row_put(f, "parallel", about->parallel ? (double)about->parallel : (double)NAN, 0);
+    row_put(f, "ms", r->sum.total_ms / n, 3);
+    row_put(f, "edge_ms", r->sum.edge_ms / n, 3);
+    row_put(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
+    row_put(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);
+    row_put(f, "tbt_p95_ms", eval_times_quantile(&r->tbt, 0.95), 3);
+    row_put(f, "tok_s", r->sum.total_ms > 0 ? 1000 * (double)r->sum.tokens / r->sum.total_ms : 0,
+            3);
+    row_put(f, "bytes_up", (double)r->sum.traffic.bytes_up, 0);
+    row_put(f, "bytes_down", (double)r->sum.traffic.bytes_down, 0);
+    row_text(f, "isa", NULL, about->origin.isa);
 }
 
 /* Print n tokens, the k of them that differ, and that share with its interval. */
-static void print_audit_share(struct print_fields *f, const char *const names[5], size_t n,
-                              size_t k)
+static void print_audit_share(struct row *f, const char *const names[5], size_t n, size_t k)
 {
     const struct audit_share s = audit_share(k, n);
-    print_count(f, names[0], n);
-    print_count(f, names[1], k);
-    print_real(f, names[2], s.share, 6);
-    print_real(f, names[3], s.low, 6);
-    print_real(f, names[4], s.high, 6);
+    row_put(f, names[0], (double)n, 0);
+    row_put(f, names[1], (double)k, 0);
+    row_put(f, names[2], s.share, 6);
+    row_put(f, names[3], s.low, 6);
+    row_put(f, names[4], s.high, 6);
 }
 
 /* What --audit found. */
-static void print_audit(struct print_fields *f, const struct mizzle_audit *a)
+static void print_audit(struct row *f, const struct mizzle_audit *a)
 {
     static const char *const kept[] = { "kept", "missed", "miss_rate", "miss_low", "miss_high" };
     static const char *const again[] = { "again", "flipped", "flip_rate", "flip_low", "flip_high" };
-    print_count(f, "drawn", a->drawn);
+    row_put(f, "drawn", (double)a->drawn, 0);
     print_audit_share(f, kept, a->kept, a->missed);
     print_audit_share(f, again, a->again, a->flipped);
-    print_count(f, "audit_calls", a->calls);
+    row_put(f, "audit_calls", (double)a->calls, 0);
 }
 
-static void print_fields(struct print_fields *f, const struct eval_about *about,
-                         const struct eval_result *r)
+static int print_fields(struct row *f, const struct eval_about *about, const struct eval_result *r,
+                        struct err *err)
 {
-    f->n = 0;
     print_quality(f, about, r);
     print_cost(f, about, r);
     print_audit(f, &r->sum.audit);
-#define X(name, bytes) print_known(f, #name, about->origin.name);
-    EVAL_WRITERS(X)
-    EVAL_MACHINE(X)
-#undef X
+    eval_origin_put(f, &about->origin);
+    return row_print(f, err);
 }
 
-void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r)
+int eval_print_json(const struct eval_about *about, const struct eval_result *r, struct err *err)
 {
-    struct print_fields f;
-    print_fields(&f, about, r);
-    for (size_t i = 0; i < f.n; i++) {
-        fprintf(to, "%c\"%s\":", i ? ',' : '{', f.at[i].name);
-        if (f.at[i].text)
-            eval_origin_string(to, f.at[i].value);
-        else
-            fputs(f.at[i].value, to);
-    }
-    fputs("}\n", to);
-    fflush(to);
-}
-
-/* Print text as CSV: in quotation marks if it has to be (RFC 4180). */
-static void print_csv_text(FILE *to, const char *text)
-{
-    bool plain = !text[strcspn(text, ",\"\r\n")];
-    if (plain) {
-        fputs(text, to);
-        return;
-    }
-    putc('"', to);
-    for (; *text; text++)
-        fprintf(to, "%s%c", *text == '"' ? "\"" : "", *text);
-    putc('"', to);
+    struct row f = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
+    int rc = print_fields(&f, about, r, err);
+    fflush(stdout);
+    return rc;
 }
 
 int eval_print_csv(const char *path, const struct eval_about *about, const struct eval_result *r,
                    const bool *shown, size_t n, struct err *err)
 {
     struct output_file out;
-    struct print_fields f;
-    bool first = true;
     int rc = output_file_open(&out, path, err);
-    for (size_t k = 0; rc == OK && k < n; k++) {
-        if (!shown[k])
-            continue;
-        print_fields(&f, about, &r[k]);
-        for (size_t i = 0; first && i < f.n; i++)
-            fprintf(out.f, "%s%s", i ? "," : "", f.at[i].name);
-        if (first)
-            putc('\n', out.f);
-        first = false;
-        for (size_t i = 0; i < f.n; i++) {
-            if (i)
-                putc(',', out.f);
-            if (f.at[i].text || strcmp(f.at[i].value, "null"))
-                print_csv_text(out.f, f.at[i].value);
-        }
-        putc('\n', out.f);
-    }
+    struct row f = { .format = "csv", .to = out.f };
+    for (size_t k = 0; rc == OK && k < n; k++)
+        rc = shown[k] ? print_fields(&f, about, &r[k], err) : OK;
     return rc == OK ? output_file_close(&out, true, err) : rc;
 }
 

@@ -16,14 +16,14 @@ struct eval_about { /* what all results of a run share */
     const char *task;
     const char *clock; /* "real" or "virtual" */
     struct eval_origin origin;
-    uint64_t seed;
+    const char *seed;
     size_t parallel;         /* answers in flight; 0: several processes had other numbers */
     struct caps_price price; /* of --cloud-price */
     bool by_cost;            /* targets are costs, not shares */
 };
 
-/* Print one result as a line of JSON. */
-void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r);
+/* Print one result as a line of JSON. ERR_NOMEM. */
+int eval_print_json(const struct eval_about *about, const struct eval_result *r, struct err *err);
 /* Print results as a table, those with `shown`. */
 void eval_print_table(FILE *to, const struct eval_about *about, const struct eval_result *r,
                       const bool *shown, size_t n);

@@ -61,7 +61,7 @@ grep '"policy":"slot"' "$dir/out" >"$dir/row"
 last=$(cat "$dir/row")
 [ "$(field tokens)" -eq 12 ] && [ "$(field cloud)" -eq 12 ] && [ "$(field calls)" -eq 12 ] &&
     [ "$(field decoded)" -eq 12 ] && [ "$(field threshold)" = null ] || fail "$last"
-[ "$(field routed)" = 1.000000 ] && [ "$(field truncated)" -eq 0 ] || fail "$last"
+[ "$(field routed)" = 1.0 ] && [ "$(field truncated)" -eq 0 ] || fail "$last"
 cost=$(field prefilled)
 last=$(grep '"policy":"always"' "$dir/out" | tail -n 1)
 [ "$(field tokens)" -gt 200 ] && [ "$cost" -lt "$(field prefilled)" ] || fail "$last"
