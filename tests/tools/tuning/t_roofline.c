@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tools/tuning/roofline.h"
 
 enum { ROOM = 1 << 18, TEXTS = 512, POINTS = 256, SETS = 3, WIDTH = 860 };
@@ -67,18 +67,9 @@ static void draw(const struct bench_point *points, size_t n)
 {
     char path[] = "/tmp/t_roofline.XXXXXX";
     struct err err = { "" };
-    int fd = mkstemp(path);
-    CHECK(fd >= 0);
-    FILE *f = fdopen(fd, "rb");
-    CHECK(f);
-    fclose(f);
+    CHECK(close(mkstemp(path)) == 0);
     CHECK(roofline_plot(path, points, n, levels, &err) == OK);
-    f = fopen(path, "rb");
-    CHECK(f);
-    size_t size = fread(svg, 1, ROOM - 1, f);
-    CHECK(size > 0 && size < ROOM - 1);
-    svg[size] = '\0';
-    fclose(f);
+    svg[slurp(path, svg, ROOM - 1)] = '\0';
     CHECK(remove(path) == 0);
 }
 
@@ -90,50 +81,31 @@ static double attribute(const char *p, const char *key)
     return strtod(at + strlen(key), NULL);
 }
 
-struct box {
-    double x, y, w, h;
-};
-
-/* The box of a text, computed from its size and from how wide letters usually are. */
-static struct box text_box(const char *p, size_t n)
-{
-    const char *end = strchr(p, '>');
-    char tag[256];
-    CHECK(end && end - p < (long)sizeof(tag));
-    snprintf(tag, sizeof(tag), "%.*s>", (int)(end - p), p);
-    bool title = strstr(tag, "\"title\"");
-    double letter = title ? 9.6 : 7.2, size = title ? 17 : 13;
-    double w = letter * (double)n, x = attribute(tag, " x=\""), y = attribute(tag, " y=\"");
-    x -= strstr(tag, "middle") ? w / 2 : strstr(tag, "\"end\"") ? w : 0;
-    return (struct box){ x, y - 0.8 * size, w, size };
-}
-
-/* Check that texts are apart and within the picture. */
+/* Check that texts are apart and within the picture, by their size and by how wide letters are. */
 static void check_texts(void)
 {
-    static struct box boxes[TEXTS];
+    static double boxes[TEXTS][4]; /* left, right, top, bottom */
     size_t n = 0;
-    double height = attribute(svg, " height=\"");
     for (const char *p = svg; (p = strstr(p, "<text")); p++) {
         const char *from = strchr(p, '>') + 1, *to = strstr(p, "</text>");
-        if (!strncmp(p - 4, "90)", 3) || !strncmp(p - 5, "90)", 3)) /* the y axis, turned */
+        bool title = !strncmp(p, "<text class=\"title\"", 19);
+        double size = title ? 17 : 13, w = (title ? 9.6 : 7.2) * (double)(to - from);
+        double x = attribute(p, " x=\""), y = attribute(p, " y=\"");
+        if (!strncmp(p - 5, "90)\">", 5)) /* the name of the y axis, turned */
             continue;
-        CHECK(n < TEXTS);
-        const struct box b = text_box(p, (size_t)(to - from));
-        if (b.x < 0 || b.x + b.w > WIDTH)
-            fprintf(stderr, "\"%.*s\" is cut\n", (int)(to - from), from);
-        CHECK(b.x >= 0 && b.x + b.w <= WIDTH);
-        CHECK(b.y >= 0 && b.y + b.h <= height);
-        for (size_t k = 0; k < n; k++) {
-            const struct box *a = &boxes[k];
-            bool meet =
-                a->x < b.x + b.w && b.x < a->x + a->w && a->y < b.y + b.h && b.y < a->y + a->h;
-            if (meet)
-                fprintf(stderr, "\"%.*s\" overlaps text %zu\n", (int)(to - from), from, k);
-            CHECK(!meet);
-        }
-        boxes[n++] = b;
+        x -= !strncmp(from - 8, "middle", 6) ? w / 2 : !strncmp(from - 5, "end", 3) ? w : 0;
+        const double box[4] = { x, x + w, y - 0.8 * size, y + 0.2 * size };
+        bool fits =
+            box[0] >= 0 && box[1] <= WIDTH && box[2] >= 0 && box[3] <= attribute(svg, " height=\"");
+        for (size_t k = 0; k < n; k++)
+            fits = fits && (boxes[k][0] >= box[1] || box[0] >= boxes[k][1] ||
+                            boxes[k][2] >= box[3] || box[2] >= boxes[k][3]);
+        if (!fits)
+            fprintf(stderr, "\"%.*s\" is cut, or overlaps another text\n", (int)(to - from), from);
+        CHECK(fits && n < TEXTS);
+        memcpy(boxes[n++], box, sizeof(box));
     }
+    CHECK(n > 10);
 }
 
 /* Return how many marks are for this shape. */
