@@ -142,21 +142,18 @@ static void ask(struct http_client_reply *r, const char *method, const char *pat
 static bool asked(const char *method, const char *path, const char *headers, const char *body,
                   int status, const char *says)
 {
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
-    ask(r, method, path, headers, body);
-    bool fine = r->status == status && r->whole && strstr(r->body, says);
+    struct http_client_reply r;
+    ask(&r, method, path, headers, body);
+    bool fine = r.status == status && r.whole && strstr(r.body, says);
     if (!fine)
-        fprintf(stderr, "%s: %d %s\n", path, r->status, r->body);
-    http_client_free(r);
-    free(r);
+        fprintf(stderr, "%s: %d %s\n", path, r.status, r.body);
+    http_client_free(&r);
     return fine;
 }
 
 static void test_requests(void)
 {
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
+    struct http_client_reply r;
     serve((struct server_options){ .name = "tester", .received = at_received });
     CHECK(asked("GET", "/a%2fb?c=%20&d", "X-Test: 1 2\r\n", NULL, 201,
                 "GET /a/b ?c=%20&d x=1 2 first=1 received=0 body="));
@@ -164,16 +161,16 @@ static void test_requests(void)
     CHECK(asked("POST", "/", NULL, "{\"a\":1}", 201, "received=7 body={\"a\":1}"));
     CHECK(told > 80 && told < 300);
     CHECK(asked("PATCH", "/x", NULL, "z", 201, "PATCH /x ? x=none first=1 received=1 body=z"));
-    ask(r, "GET", "/", NULL, NULL);
-    CHECK(strstr(r->head, "Server: tester\r\n") && strstr(r->head, "X-One: 1\r\n"));
-    CHECK(!strstr(r->head, "X-Two") && strstr(r->head, "Content-Type: text/plain\r\n"));
-    http_client_free(r);
+    ask(&r, "GET", "/", NULL, NULL);
+    CHECK(strstr(r.head, "Server: tester\r\n") && strstr(r.head, "X-One: 1\r\n"));
+    CHECK(!strstr(r.head, "X-Two") && strstr(r.head, "Content-Type: text/plain\r\n"));
+    http_client_free(&r);
     int fd = http_client_open(server_port(server));
     for (int i = 0; i < 3; i++) {
         http_client_put(fd, "GET", "/", NULL, NULL, 0);
-        http_client_get(fd, r, 5000);
-        CHECK(strstr(r->body, i ? "first=0" : "first=1"));
-        http_client_free(r);
+        http_client_get(fd, &r, 5000);
+        CHECK(strstr(r.body, i ? "first=0" : "first=1"));
+        http_client_free(&r);
     }
     static const char head[] = "HEAD /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     struct raw_reply raw;
@@ -182,38 +179,35 @@ static void test_requests(void)
     CHECK(raw.status == 201 && raw.ended && strstr(raw.bytes, "Content-Length: 41\r\n"));
     CHECK(strcmp(strstr(raw.bytes, "\r\n\r\n"), "\r\n\r\n") == 0);
     close(fd);
-    ask(r, "GET", "/closed", NULL, NULL);
-    CHECK(r->status == 0);
-    http_client_free(r);
-    ask(r, "GET", "/nothing", NULL, NULL);
-    CHECK(r->status == 0);
-    http_client_free(r);
-    free(r);
+    ask(&r, "GET", "/closed", NULL, NULL);
+    CHECK(r.status == 0);
+    http_client_free(&r);
+    ask(&r, "GET", "/nothing", NULL, NULL);
+    CHECK(r.status == 0);
+    http_client_free(&r);
     server_close(server, 1000);
     CHECK(drops == handled);
 }
 
 static void test_replies(void)
 {
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
+    struct http_client_reply r;
     serve((struct server_options){ 0 });
-    ask(r, "GET", "/large", NULL, NULL);
-    CHECK(r->whole && r->n == LARGE);
+    ask(&r, "GET", "/large", NULL, NULL);
+    CHECK(r.whole && r.n == LARGE);
     for (size_t i = 0; i < LARGE; i += 16)
-        CHECK(memcmp(r->body + i, "0123456789abcdef", 16) == 0);
-    http_client_free(r);
+        CHECK(memcmp(r.body + i, "0123456789abcdef", 16) == 0);
+    http_client_free(&r);
     ends = 0;
-    ask(r, "GET", "/stream", NULL, NULL);
-    CHECK(r->whole && r->chunks == 4 && strcmp(r->body, "piecepiecepiecelast") == 0);
-    http_client_free(r);
-    ask(r, "GET", "/sized", NULL, NULL);
-    CHECK(r->whole && strstr(r->head, "Content-Length: 19\r\n") && r->n == 19);
-    http_client_free(r);
-    ask(r, "GET", "/cut", NULL, NULL);
-    CHECK(!r->whole && strcmp(r->body, "piecepiecepiece") == 0);
-    http_client_free(r);
-    free(r);
+    ask(&r, "GET", "/stream", NULL, NULL);
+    CHECK(r.whole && r.chunks == 4 && strcmp(r.body, "piecepiecepiecelast") == 0);
+    http_client_free(&r);
+    ask(&r, "GET", "/sized", NULL, NULL);
+    CHECK(r.whole && strstr(r.head, "Content-Length: 19\r\n") && r.n == 19);
+    http_client_free(&r);
+    ask(&r, "GET", "/cut", NULL, NULL);
+    CHECK(!r.whole && strcmp(r.body, "piecepiecepiece") == 0);
+    http_client_free(&r);
     server_close(server, 1000);
     CHECK(ends == 3 && drops == handled);
 }
@@ -223,9 +217,9 @@ static void test_bodies(void)
 {
     static const char gz[] = "Content-Encoding: gzip\r\nContent-Type: a/b\r\n";
     char *big = malloc(40001), *chunks = malloc(50000);
-    struct http_client_reply *r = malloc(sizeof(*r));
+    struct http_client_reply r;
     struct buf packed = { 0 };
-    CHECK(big && chunks && r);
+    CHECK(big && chunks);
     memset(big, 'z', 40000);
     big[40000] = 0;
     CHECK(gzip_add(&packed, big, 40000) && packed.n < 1000);
@@ -237,10 +231,10 @@ static void test_bodies(void)
         http_client_put(fd, "POST", "/",
                         i == 1 ? "Content-Encoding: br\r\nContent-Type: a/b\r\n" : gz,
                         i == 2 ? big : packed.p, i == 2 ? 100 : packed.n);
-        http_client_get(fd, r, 5000);
+        http_client_get(fd, &r, 5000);
         close(fd);
-        CHECK(r->status == statuses[i] && strstr(r->body, i ? "\"why\"" : "body=zzz"));
-        http_client_free(r);
+        CHECK(r.status == statuses[i] && strstr(r.body, i ? "\"why\"" : "body=zzz"));
+        http_client_free(&r);
     }
     /* In chunks the size is not known before; the rest is read, and the connection goes on. */
     int fd = http_client_open(server_port(server));
@@ -248,20 +242,19 @@ static void test_bodies(void)
     memset(chunks, 'y', 50000);
     http_client_send(fd, chunks, 50000);
     http_client_send(fd, "\r\n0\r\n\r\n", 7);
-    http_client_get(fd, r, 5000);
-    CHECK(r->status == 413 &&
-          strcmp(r->body, "{\"no\":4,\"why\":\"the request is too large\"}") == 0);
-    http_client_free(r);
+    http_client_get(fd, &r, 5000);
+    CHECK(r.status == 413 &&
+          strcmp(r.body, "{\"no\":4,\"why\":\"the request is too large\"}") == 0);
+    http_client_free(&r);
     http_client_put(fd, "GET", "/", NULL, NULL, 0);
-    http_client_get(fd, r, 5000);
-    CHECK(r->status == 201);
-    http_client_free(r);
+    http_client_get(fd, &r, 5000);
+    CHECK(r.status == 201);
+    http_client_free(&r);
     close(fd);
     server_close(server, 1000);
     buf_free(&packed);
     free(chunks);
     free(big);
-    free(r);
 }
 
 static void test_options(void)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/math.h"
@@ -68,12 +67,6 @@ static struct {
     size_t requests;
     _Atomic size_t taken, done, rude;
 } all;
-
-static void rest_us(size_t us)
-{
-    const struct timespec t = { .tv_nsec = (long)us * 1000 };
-    nanosleep(&t, NULL);
-}
 
 /* Write the body of a request; return its path. */
 static const char *clients_body(char body[BODY], size_t request)
@@ -161,18 +154,16 @@ static char *clients_digest(const struct http_client_reply *r)
 /* Ask over a connection that stays, and return the digest. */
 static char *clients_ask(int fd, size_t request)
 {
-    struct http_client_reply *r = calloc(1, sizeof(*r));
+    struct http_client_reply r;
     char body[BODY];
     const char *path = clients_body(body, request);
-    CHECK(r);
     http_client_put(fd, "POST", path, NULL, body, strlen(body));
-    http_client_get(fd, r, ANSWER_MS);
-    if (r->status != 200 || !r->whole)
-        fprintf(stderr, "%s: %d %s\n", body, r->status, r->body);
-    CHECK(r->status == 200 && r->whole);
-    char *text = clients_digest(r);
-    http_client_free(r);
-    free(r);
+    http_client_get(fd, &r, ANSWER_MS);
+    if (r.status != 200 || !r.whole)
+        fprintf(stderr, "%s: %d %s\n", body, r.status, r.body);
+    CHECK(r.status == 200 && r.whole);
+    char *text = clients_digest(&r);
+    http_client_free(&r);
     return text;
 }
 
@@ -335,16 +326,14 @@ void clients_forget(void)
 
 long clients_metric(unsigned port, const char *name)
 {
-    struct http_client_reply *r = calloc(1, sizeof(*r));
-    CHECK(r);
-    http_client_ask(port, r, "GET", "/metrics", NULL, NULL);
+    struct http_client_reply r;
+    http_client_ask(port, &r, "GET", "/metrics", NULL, NULL);
     char line[100];
     snprintf(line, sizeof(line), "\nmizzle_%s ", name);
-    const char *at = r->body ? strstr(r->body, line) : NULL;
+    const char *at = r.body ? strstr(r.body, line) : NULL;
     CHECK(at);
     long n = strtol(at + strlen(line), NULL, 10);
-    http_client_free(r);
-    free(r);
+    http_client_free(&r);
     return n;
 }
 

@@ -13,7 +13,7 @@
 #include "kernels/sys/os.h"
 #include "tests/support/test.h"
 
-enum { MOST = 160 << 20 };
+enum { MOST = 160 << 20, HEAD = 112 << 10 };
 
 int http_client_open(unsigned port)
 {
@@ -86,7 +86,7 @@ static bool read_head(struct reader *in, struct http_client_reply *r)
             return false;
         memmove(end, end + 1, 3);
         end[3] = (char)c;
-        if (n + 1 < sizeof(r->head))
+        if (n + 1 < HEAD)
             r->head[n++] = (char)c;
     }
     r->head[n] = 0;
@@ -134,8 +134,8 @@ void http_client_get(int fd, struct http_client_reply *r, unsigned ms)
     in->fd = fd;
     in->until = os_now_ns() + ms * UINT64_C(1000000);
     in->at = in->n = 0;
-    *r = (struct http_client_reply){ 0 };
-    CHECK(read_bytes(in, r, 0));
+    *r = (struct http_client_reply){ .head = calloc(1, HEAD) };
+    CHECK(r->head && read_bytes(in, r, 0));
     if (read_head(in, r)) {
         const char *length = strstr(r->head, "Content-Length: ");
         bool last = false;
@@ -155,8 +155,9 @@ void http_client_get(int fd, struct http_client_reply *r, unsigned ms)
 
 void http_client_free(struct http_client_reply *r)
 {
+    free(r->head);
     free(r->body);
-    r->body = NULL;
+    r->head = r->body = NULL;
 }
 
 void http_client_ask(unsigned port, struct http_client_reply *r, const char *method,
@@ -166,4 +167,13 @@ void http_client_ask(unsigned port, struct http_client_reply *r, const char *met
     http_client_put(fd, method, path, headers, body, body ? strlen(body) : 0);
     http_client_get(fd, r, 30000);
     close(fd);
+}
+
+int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
+                       const char *body)
+{
+    struct http_client_reply r;
+    http_client_ask(port, &r, method, path, headers, body);
+    http_client_free(&r);
+    return r.status;
 }

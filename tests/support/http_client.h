@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 struct http_client_reply {
-    int status;           /* 0: no reply came */
-    char head[112 << 10]; /* status line and headers, truncated if longer */
-    char *body;           /* [n], terminated; chunks joined; http_client_free frees it */
+    int status; /* 0: no reply came */
+    char *head; /* status line and headers, terminated, truncated if very long */
+    char *body; /* [n], terminated; chunks joined */
     size_t n, chunks;
     bool whole; /* the stated length, or the last chunk, was reached */
 };
@@ -23,10 +23,13 @@ void http_client_put(int fd, const char *method, const char *path, const char *h
                      const char *body, size_t n);
 /* Read one reply, until it is whole, the other side closes, or ms have passed. */
 void http_client_get(int fd, struct http_client_reply *r, unsigned ms);
-void http_client_free(struct http_client_reply *r);
+void http_client_free(struct http_client_reply *r); /* head and body */
 
 /* Do all of this on a new connection. */
 void http_client_ask(unsigned port, struct http_client_reply *r, const char *method,
                      const char *path, const char *headers, const char *body);
+/* The same, for the status alone. */
+int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
+                       const char *body);
 
 #endif

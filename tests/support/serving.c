@@ -73,27 +73,24 @@ void serving_close(struct serving *s)
     stand_in_close(s->cloud);
 }
 
-/* Ask, and return the reply, which the caller frees. */
-static struct http_client_reply *serving_reply(struct serving *s, const char *method,
-                                               const char *path, const char *headers,
-                                               const char *body)
+/* Ask, and return the reply. */
+static struct http_client_reply serving_reply(struct serving *s, const char *method,
+                                              const char *path, const char *headers,
+                                              const char *body)
 {
-    struct http_client_reply *r = calloc(1, sizeof(*r));
-    CHECK(r);
-    http_client_ask(s->port, r, method, path, headers, body);
-    s->status = r->status;
-    snprintf(s->head, sizeof(s->head), "%.2000s", r->head);
+    struct http_client_reply r;
+    http_client_ask(s->port, &r, method, path, headers, body);
+    s->status = r.status;
+    snprintf(s->head, sizeof(s->head), "%.2000s", r.head);
     return r;
 }
 
 json_t *serving_ask(struct serving *s, const char *method, const char *path, const char *headers,
                     const char *body)
 {
-    struct http_client_reply *r = serving_reply(s, method, path, headers, body);
-    json_t *out =
-        r->body ? json_loadb(r->body, r->n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
-    http_client_free(r);
-    free(r);
+    struct http_client_reply r = serving_reply(s, method, path, headers, body);
+    json_t *out = json_loadb(r.body, r.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    http_client_free(&r);
     return out;
 }
 
@@ -104,11 +101,11 @@ json_t *serving_post(struct serving *s, const char *path, const char *body)
 
 json_t *serving_events(struct serving *s, const char *path, const char *body)
 {
-    struct http_client_reply *r = serving_reply(s, "POST", path, NULL, body);
+    struct http_client_reply r = serving_reply(s, "POST", path, NULL, body);
     json_t *list = json_array();
     bool done = false;
-    CHECK(r->status == 200 && r->whole && strstr(r->head, "text/event-stream"));
-    for (char *p = r->body, *end; (end = strstr(p, "\n\n")); p = end + 2) {
+    CHECK(r.status == 200 && r.whole && strstr(r.head, "text/event-stream"));
+    for (char *p = r.body, *end; (end = strstr(p, "\n\n")); p = end + 2) {
         *end = '\0';
         CHECK(!done);
         if (p[0] == ':')
@@ -121,8 +118,7 @@ json_t *serving_events(struct serving *s, const char *path, const char *body)
             json_array_append_new(list, event);
     }
     CHECK(done);
-    http_client_free(r);
-    free(r);
+    http_client_free(&r);
     return list;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* 1 in a build with the address or the thread sanitizer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,5 +22,11 @@
             exit(1);                                                          \
         }                                                                     \
     } while (0)
+
+/* Sleep for at least so long. */
+static inline void rest_us(size_t us)
+{
+    nanosleep(&(struct timespec){ (time_t)(us / 1000000), (long)(us % 1000000) * 1000 }, NULL);
+}
 
 #endif

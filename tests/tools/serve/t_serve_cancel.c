@@ -68,12 +68,10 @@ static void await_words(int fd, const char *words)
 /* Read the reply of a text that comes to its end. */
 static void finish(int fd)
 {
-    struct http_client_reply *r = calloc(1, sizeof(*r));
-    CHECK(r);
-    http_client_get(fd, r, 60000);
-    CHECK(r->status == 200 && r->whole);
-    http_client_free(r);
-    free(r);
+    struct http_client_reply r;
+    http_client_get(fd, &r, 60000);
+    CHECK(r.status == 200 && r.whole);
+    http_client_free(&r);
     close(fd);
 }
 

@@ -128,9 +128,8 @@ static bool cloud_is(const char *state)
 
 static void test_killed(const struct child *cloud)
 {
-    struct http_client_reply *r = calloc(1, sizeof(*r));
+    struct http_client_reply r;
     int fd[TEXTS];
-    CHECK(r);
     for (int i = 0; i < TEXTS; i++) {
         char body[300];
         snprintf(body, sizeof(body), ASK, i, LENGTH, "true");
@@ -141,14 +140,13 @@ static void test_killed(const struct child *cloud)
         await_cloud(fd[i]);
     end(cloud);
     for (int i = 0; i < TEXTS; i++) {
-        http_client_get(fd[i], r, 60000);
-        CHECK(r->status == 200 && r->whole && strstr(r->body, "[DONE]") &&
-              strstr(r->body, "\"finish_reason\":\"length\""));
-        check_tokens(r->body);
-        http_client_free(r);
+        http_client_get(fd[i], &r, 60000);
+        CHECK(r.status == 200 && r.whole && strstr(r.body, "[DONE]") &&
+              strstr(r.body, "\"finish_reason\":\"length\""));
+        check_tokens(r.body);
+        http_client_free(&r);
         close(fd[i]);
     }
-    free(r);
     clients_settle(server.port);
     CHECK(clients_metric(server.port, "texts_failed_total") == 0);
     CHECK(cloud_is("breaker"));

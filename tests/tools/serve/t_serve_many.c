@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -20,12 +19,6 @@ enum { CLIENTS = 64, VARIANTS = SANITIZED ? 1 : 4, REQUESTS = SANITIZED ? 200 : 
 #define RAW "/v1/completions"
 
 static struct serving server;
-
-static void rest_us(size_t us)
-{
-    const struct timespec t = { .tv_nsec = (long)us * 1000 };
-    nanosleep(&t, NULL);
-}
 
 /* A part of what `make soak-serve` does. */
 static void test_many(void)
@@ -50,9 +43,7 @@ static const char *streamed; /* which of the two */
 static void test_full(void)
 {
     const struct serve_options o = { .parallel = 1, .queue = 1 };
-    struct http_client_reply *r = calloc(1, sizeof(*r));
     int fd[2];
-    CHECK(r);
     serving_open(&server, &o, SERVING_ALONE);
     json_t *all = serving_post(&server, RAW,
                                "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"],\"max_tokens\":2,"
@@ -80,7 +71,6 @@ static void test_full(void)
     for (int i = 0; i < 2; i++)
         close(fd[i]);
     clients_settle(server.port);
-    free(r);
     serving_close(&server);
 }
 

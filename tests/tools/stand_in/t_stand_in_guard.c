@@ -1,10 +1,10 @@
-/* What the stand-in server lets in: compressed bodies up to a size, keys, TLS. Damaged, endless and
- * incomplete requests do it no harm. */
-#include <errno.h>
+/* What the stand-in server lets in, in the words of each dialect: keys, types and compressed
+ * bodies; TLS; and clients that leave, wait for a place, or are there when it closes.
+ * tests/net/t_server*.c test the HTTP server that it stands on. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -17,6 +17,8 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
+
+enum { CLIENTS = 32 };
 
 static const char *model;
 static struct stand_in *server;
@@ -35,22 +37,19 @@ static void serve(struct stand_in_options o)
 /* Return the status of a POST whose reply must contain `says`. */
 static int post(const char *headers, const char *body, size_t n, const char *says)
 {
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
+    struct http_client_reply r;
     int fd = http_client_open(stand_in_port(server));
     http_client_put(fd, "POST", "/completion", headers, body, n);
-    http_client_get(fd, r, 30000);
+    http_client_get(fd, &r, 30000);
     close(fd);
-    if (!strstr(r->body, says))
-        fprintf(stderr, "%d %s\n", r->status, r->body);
-    CHECK(r->whole && strstr(r->body, says));
-    int status = r->status;
-    http_client_free(r);
-    free(r);
-    return status;
+    if (!strstr(r.body, says))
+        fprintf(stderr, "%d %s\n", r.status, r.body);
+    CHECK(r.whole && strstr(r.body, says));
+    http_client_free(&r);
+    return r.status;
 }
 
-/* Compressed bodies are read up to the limit; bombs, damage and trailing bytes are refused. */
+/* Compressed bodies are read up to the limit; bombs, damage and other forms are refused. */
 static void test_gzip(void)
 {
     static const char body[] = "{\"prompt\":[1,2,3],\"n_predict\":1}";
@@ -58,23 +57,14 @@ static void test_gzip(void)
     struct buf packed = { 0 }, bomb = { 0 };
     char *big = calloc(1, 64 << 20);
     CHECK(big && gzip_add(&packed, body, sizeof(body) - 1) && gzip_add(&bomb, big, 64 << 20));
+    serve((struct stand_in_options){ 0 });
     CHECK(post(gz, packed.p, packed.n, "\"tokens_evaluated\":3") == 200);
-    CHECK(post("Content-Encoding: GZIP\r\n", packed.p, packed.n, "\"tokens_evaluated\":3") == 200);
-    CHECK(post("Content-Encoding: identity\r\n", body, sizeof(body) - 1, "tokens") == 200);
     CHECK(post("Content-Encoding: br\r\n", packed.p, packed.n, "gzip, deflate") == 415);
-    CHECK(post(gz, body, sizeof(body) - 1, "damaged") == 500);
     CHECK(post(gz, packed.p, packed.n - 5, "damaged") == 500);
-    CHECK(post(gz, packed.p, 0, "damaged") == 500);
-    packed.p[packed.n / 2] ^= 0x55;
-    CHECK(post(gz, packed.p, packed.n, "error") == 500);
     size_t before = os_peak_memory();
     CHECK(bomb.n < 1 << 17 && post(gz, bomb.p, bomb.n, "too large") == 413);
     CHECK(os_peak_memory() - before < 32 << 20);
-    /* Nothing may follow a gzip member. */
-    struct buf two = { 0 };
-    CHECK(gzip_add(&two, body, sizeof(body) - 1) && buf_str(&two, "more"));
-    CHECK(post(gz, two.p, two.n, "damaged") == 500);
-    buf_free(&two);
+    stand_in_close(server);
     buf_free(&packed);
     buf_free(&bomb);
     free(big);
@@ -82,14 +72,8 @@ static void test_gzip(void)
 
 static int get_status(const char *method, const char *path, const char *headers)
 {
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
-    http_client_ask(stand_in_port(server), r, method, path, headers,
-                    strcmp(method, "POST") == 0 ? "{\"prompt\":[1],\"input_ids\":[1]}" : NULL);
-    int status = r->status;
-    http_client_free(r);
-    free(r);
-    return status;
+    const char *body = strcmp(method, "POST") == 0 ? "{\"prompt\":[1],\"input_ids\":[1]}" : NULL;
+    return http_client_status(stand_in_port(server), method, path, headers, body);
 }
 
 /* Which paths are open without a key, and the form of the refusal. */
@@ -108,16 +92,12 @@ static void test_keys(void)
           200 },
     };
     for (size_t i = 0; i < 3; i++) {
-        struct http_client_reply *r = malloc(sizeof(*r));
-        CHECK(r);
+        struct http_client_reply r;
         serve((struct stand_in_options){ .server = cases[i].server, .listen.key = "sesame" });
-        http_client_ask(stand_in_port(server), r, "POST", cases[i].path,
+        http_client_ask(stand_in_port(server), &r, "POST", cases[i].path,
                         "Authorization: Bearer sesam\r\n", "{}");
-        CHECK(r->status == 401 && strcmp(r->body, cases[i].no) == 0);
-        http_client_free(r);
-        free(r);
-        CHECK(get_status("POST", cases[i].path, "Authorization: Bearer sesamee\r\n") == 401);
-        CHECK(get_status("POST", cases[i].path, "Authorization: Basic sesame\r\n") == 401);
+        CHECK(r.status == 401 && strcmp(r.body, cases[i].no) == 0);
+        http_client_free(&r);
         CHECK(get_status("POST", cases[i].path, NULL) == 401);
         CHECK(get_status("GET", "/nope", NULL) == 401);
         CHECK(get_status("GET", "/health", NULL) == 200);
@@ -139,170 +119,26 @@ static void test_media(void)
     stand_in_close(server);
 }
 
-/* Bytes that are no request, or only a part of one, do not stop the server. */
-static void test_rude(void)
+/* A part of a request has a deadline; time to compute and to reply does not count. */
+static void test_patience(void)
 {
-    static const char *const bytes[] = {
-        "",
-        "\r\n\r\n",
-        "GET\r\n\r\n",
-        "GET / HTTP/9.9\r\n\r\n",
-        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"prompt\":[1",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "POST /completion HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
-        "GET /health HTTP/1.1\r\nHost: x\r\nA: ",
-    };
-    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
-        int fd = http_client_open(stand_in_port(server));
-        http_client_send(fd, bytes[i], strlen(bytes[i]));
-        close(fd);
-        CHECK(get_status("GET", "/health", NULL) == 200);
-    }
-    /* An endless header line. */
-    char *line = malloc(1 << 20);
-    CHECK(line);
-    memset(line, 'x', 1 << 20);
-    memcpy(line, "GET /health HTTP/1.1\r\nA: ", 25);
-    int fd = http_client_open(stand_in_port(server));
-    http_client_send(fd, line, 1 << 20);
-    close(fd);
-    free(line);
-    CHECK(get_status("GET", "/health", NULL) == 200);
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
-    fd = http_client_open(stand_in_port(server));
-    http_client_put(fd, "HEAD", "/health", NULL, NULL, 0);
-    http_client_get(fd, r, 200); /* waits for a body */
-    CHECK(r->status == 200 && r->n == 0 && strstr(r->head, "Content-Length: 15"));
-    http_client_free(r);
-    free(r);
-    close(fd);
-}
-
-/* A chunked body is accepted like one with a length. */
-static void test_chunks(void)
-{
-    static const char bytes[] =
-        "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        "a\r\n{\"prompt\":\r\n14\r\n[1,2],\"n_predict\":1}\r\n0\r\n\r\n";
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
-    int fd = http_client_open(stand_in_port(server));
-    http_client_send(fd, bytes, sizeof(bytes) - 1);
-    http_client_get(fd, r, 30000);
-    CHECK(r->status == 200 && strstr(r->body, "\"tokens_evaluated\":2"));
-    http_client_free(r);
-    free(r);
-    close(fd);
-}
-
-/* Send raw bytes on a connection of their own and return the status of the reply. */
-static int raw_status(const char *bytes, size_t n)
-{
-    struct http_client_reply *r = malloc(sizeof(*r));
-    char more[16];
-    CHECK(r);
-    int fd = http_client_open(stand_in_port(server));
-    http_client_send(fd, bytes, n);
-    http_client_get(fd, r, 30000);
-    int status = r->status;
-    CHECK(recv(fd, more, sizeof(more), 0) <= 0);
-    close(fd);
-    http_client_free(r);
-    free(r);
-    return status;
-}
-
-/* What a proxy in front of the server might read differently is refused: a body with two lengths, a
- * path with an embedded NUL. */
-static void test_strict(void)
-{
-    static const char both[] =
-        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
-        "Transfer-Encoding: chunked\r\n\r\n1e\r\n{\"prompt\":[1,2],\"n_predict\":1}\r\n0\r\n\r\n";
-    CHECK(raw_status(both, sizeof(both) - 1) == 400);
-    CHECK(get_status("GET", "/health", NULL) == 200);
-    CHECK(get_status("GET", "/%68ealth", NULL) == 200);
-    CHECK(get_status("GET", "/health%00", NULL) == 400);
-    CHECK(get_status("GET", "/health%00/../x", NULL) == 400);
-}
-
-/* Send `first`, then one byte repeatedly. True if the server ends the connection. */
-static bool drips(const char *first, char byte)
-{
-    const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
-    char sink[4096];
-    int fd = http_client_open(stand_in_port(server));
-    bool ended = false;
-    http_client_send(fd, first, strlen(first));
-    for (int i = 0; i < 1500 && !ended; i++) {
-        nanosleep(&pause, NULL);
-        ssize_t got = recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
-        ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) ||
-                send(fd, &byte, 1, MSG_NOSIGNAL) != 1;
-    }
-    close(fd);
-    return ended;
-}
-
-/* An occasional byte does not hold a connection forever: the whole request has a deadline. */
-static void test_drip(void)
-{
-    static const char post[] =
-        "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    char line[512];
-    serve((struct stand_in_options){ .listen = { .head_ms = 200, .body_ms = 200 } });
-    CHECK(drips("", 'G'));
-    CHECK(drips("GET /health HTTP/1.1\r\nA: ", 'x'));
-    CHECK(drips("GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nA: ", 'x'));
-    CHECK(drips("POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", ' '));
-    snprintf(line, sizeof(line), "%s5;x=", post);
-    CHECK(drips(line, 'y'));
-    snprintf(line, sizeof(line), "%s2\r\n{}\r\n0\r\nA: ", post);
-    CHECK(drips(line, 'x'));
-    /* Time to compute and to reply does not count. */
-    stand_in_close(server);
+    static const char head[] = "GET /health HTTP/1.1\r\nA: ";
+    struct http_client_reply r;
     serve((struct stand_in_options){ .listen = { .head_ms = 200, .body_ms = 200 },
                                      .net.latency_ms = 500 });
     CHECK(get_status("POST", "/completion", NULL) == 200);
-    stand_in_close(server);
-}
-
-/* If other machines can reach it, the server requires a key. */
-static void test_hosts(void)
-{
-    static const char *const open_to_all[] = { "0.0.0.0", "::", "192.0.2.1" };
-    static const char *const near[] = { "127.0.0.1", "127.0.0.2", "localhost" };
-    struct stand_in *s;
-    struct err err;
-    for (size_t i = 0; i < 3; i++) {
-        const struct stand_in_options o = { .model = model,
-                                            .listen.host = open_to_all[i],
-                                            .threads = 1 };
-        CHECK(stand_in_open(&s, &o, &err) == ERR_ARG && !s);
-        CHECK(strstr(err.msg, open_to_all[i]) && strstr(err.msg, "needs a key"));
-        serve((struct stand_in_options){ .listen.host = near[i] });
-        stand_in_close(server);
-    }
-    serve((struct stand_in_options){ .listen.host = "0.0.0.0", .listen.key = "sesame" });
-    CHECK(get_status("GET", "/health", NULL) == 200);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_send(fd, head, sizeof(head) - 1);
+    http_client_get(fd, &r, 30000);
+    CHECK(r.status == 408);
+    http_client_free(&r);
+    close(fd);
     stand_in_close(server);
 }
 
 static void test_tls(void)
 {
-    struct stand_in *none;
     struct err err = { "" };
-    struct stand_in_options o = { .model = model, .listen.tls_cert = cert };
-    CHECK(stand_in_open(&none, &o, &err) == ERR_ARG && !none);
-    o.listen.tls_key = cert; /* a file without a key */
-    CHECK(stand_in_open(&none, &o, &err) == ERR_FORMAT && !none && strstr(err.msg, cert));
-    o.listen.tls_key = "build/no-such-key";
-    CHECK(stand_in_open(&none, &o, &err) == ERR_IO && !none);
     serve((struct stand_in_options){
         .listen.tls_cert = cert, .listen.tls_key = key, .listen.key = "sesame" });
     CHECK(strncmp(stand_in_url(server), "https://127.0.0.1:", 18) == 0);
@@ -321,32 +157,165 @@ static void test_tls(void)
         CHECK(rc == OK && id < TINY_VOCAB);
         cloud_close(c);
     }
-    /* Plain HTTP gets no reply. */
-    struct http_client_reply *r = malloc(sizeof(*r));
-    CHECK(r);
-    int fd = http_client_open(stand_in_port(server));
-    http_client_put(fd, "GET", "/health", NULL, NULL, 0);
-    http_client_get(fd, r, 300);
-    close(fd);
-    CHECK(r->status == 0);
-    http_client_free(r);
-    free(r);
     stand_in_close(server);
+}
+
+static const char forever[] =
+    "{\"prompt\":[5],\"n_predict\":255,\"ignore_eos\":true,\"stream\":true}";
+
+/* True if no slot is busy and no question waits. */
+static bool idle(void)
+{
+    struct http_client_reply r;
+    http_client_ask(stand_in_port(server), &r, "GET", "/slots", NULL, NULL);
+    bool free_all = strstr(r.body, "\"is_processing\":true") == NULL;
+    http_client_free(&r);
+    http_client_ask(stand_in_port(server), &r, "GET", "/server_info", NULL, NULL);
+    CHECK(strstr(r.body, "\"waiting_requests\":"));
+    free_all = free_all && strstr(r.body, "\"waiting_requests\":0");
+    http_client_free(&r);
+    return free_all;
+}
+
+/* Ask for one token after ids 1 to same, then one id often enough to make n of them, in the slot,
+ * or in any with -1. Return how many ids the server knew. */
+static int cached(int same, int id, int n, int slot)
+{
+    struct http_client_reply r;
+    char body[2048];
+    size_t at =
+        (size_t)snprintf(body, sizeof(body), "{\"n_predict\":1,\"id_slot\":%d,\"prompt\":[", slot);
+    for (int i = 0; i < n; i++)
+        at +=
+            (size_t)snprintf(body + at, sizeof(body) - at, i ? ",%d" : "%d", i < same ? i + 1 : id);
+    snprintf(body + at, sizeof(body) - at, "]}");
+    http_client_ask(stand_in_port(server), &r, "POST", "/completion", NULL, body);
+    CHECK(r.status == 200);
+    const char *known = strstr(r.body, "\"cache_n\":");
+    int n_known = known ? (int)strtol(known + 10, NULL, 10) : -1;
+    http_client_free(&r);
+    return n_known;
+}
+
+/* A prompt that begins like a text in another slot gets a copy of that part; the other text stays.
+ */
+static void test_copy(void)
+{
+    const struct stand_in_options o = { .threads = 1, .slots = 2 };
+    serve(o);
+    CHECK(cached(60, 0, 60, -1) == 0);
+    CHECK(cached(20, 90, 60, -1) == 20);
+    CHECK(cached(60, 0, 60, -1) == 59);
+    CHECK(cached(20, 0, 20, 0) == 19);
+    stand_in_close(server);
+}
+
+/* Long answers to slow readers hold both slots. When the readers have gone, one more request gets a
+ * slot at once. */
+static void test_gone(void)
+{
+    const struct stand_in_options o = { .threads = 1, .slots = 2, .net.down = 2000 };
+    int fds[8];
+    serve(o);
+    for (size_t i = 0; i < 8; i++) {
+        fds[i] = http_client_open(stand_in_port(server));
+        http_client_put(fds[i], "POST", "/completion", NULL, forever, sizeof(forever) - 1);
+    }
+    rest_us(100000);
+    for (size_t i = 0; i < 8; i++)
+        close(fds[i]);
+    uint64_t start = os_now_ns();
+    CHECK(get_status("POST", "/completion", NULL) == 200);
+    while (!idle() && os_now_ns() - start < UINT64_C(20000000000))
+        rest_us(10000);
+    CHECK(idle());
+    stand_in_close(server);
+}
+
+/* With one slot and one place in the queue, some of many requests are refused with status 503. */
+static void test_queue(void)
+{
+    static const char *const bodies[] = {
+        "{\"prompt\":[5],\"n_predict\":255,\"ignore_eos\":true}",
+        "{\"input_ids\":[6],\"sampling_params\":{\"max_new_tokens\":255,\"ignore_eos\":true}}"
+    };
+    const struct stand_in_options o = { .threads = 1, .slots = 1, .queue = 1 };
+    struct http_client_reply r;
+    int fds[40];
+    size_t fine = 0, full = 0;
+    serve(o);
+    for (size_t i = 0; i < 40; i++) {
+        fds[i] = http_client_open(stand_in_port(server));
+        http_client_put(fds[i], "POST", i % 2 ? "/generate" : "/completion", NULL, bodies[i % 2],
+                        strlen(bodies[i % 2]));
+    }
+    for (size_t i = 0; i < 40; i++) {
+        http_client_get(fds[i], &r, 60000);
+        CHECK(r.whole && (r.status == 200 || r.status == 503));
+        CHECK(r.status == 200 || strstr(r.body, "The request queue is full."));
+        CHECK(r.status == 200 || strstr(r.body, i % 2 ? "\"type\":\"503\"" : "unavailable_error"));
+        *(r.status == 200 ? &fine : &full) += 1;
+        http_client_free(&r);
+        close(fds[i]);
+    }
+    CHECK(fine >= 2 && full >= 1);
+    stand_in_close(server);
+}
+
+static _Atomic int finished, refused, cut;
+static char streamed; /* the argument of a thread whose request is one */
+
+/* Thread function: send one request and count how it ended. */
+static void *stream(void *arg)
+{
+    struct http_client_reply r;
+    int fd = http_client_open(stand_in_port(server));
+    const char *body = arg ? forever : "{\"prompt\":[5],\"n_predict\":3}";
+    http_client_put(fd, "POST", "/completion", NULL, body, strlen(body));
+    http_client_get(fd, &r, 30000);
+    if (r.whole && r.status == 200)
+        finished++;
+    else if (r.whole && r.status == 503)
+        refused++;
+    else if (r.status == 0 || (r.status == 200 && arg))
+        cut++;
+    else
+        fprintf(stderr, "%d %s\n", r.status, r.body);
+    http_client_free(&r);
+    close(fd);
+    return NULL;
+}
+
+/* All requests are in progress, held back by the network; closing lets them finish within 2 s. */
+static void test_close(void)
+{
+    const struct stand_in_options o = { .threads = 2, .net.latency_ms = 5000, .slots = 8 };
+    pthread_t threads[CLIENTS];
+    finished = refused = cut = 0;
+    serve(o);
+    for (int i = 0; i < CLIENTS; i++)
+        CHECK(pthread_create(&threads[i], NULL, stream, i % 2 ? &streamed : NULL) == 0);
+    rest_us(300000);
+    uint64_t start = os_now_ns();
+    stand_in_close(server);
+    double took = (double)(os_now_ns() - start) / 1e9;
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(finished + refused + cut == CLIENTS && took < 4);
+    CHECK(finished >= CLIENTS / 2);
 }
 
 int main(void)
 {
     model = tiny_make();
-    serve((struct stand_in_options){ 0 });
     test_gzip();
-    test_rude();
-    test_chunks();
-    test_strict();
-    stand_in_close(server);
     test_keys();
     test_media();
-    test_drip();
-    test_hosts();
+    test_patience();
+    test_copy();
+    test_gone();
+    test_queue();
+    test_close();
     bool tls = certificate_make();
     if (tls)
         test_tls();
