@@ -1,18 +1,17 @@
-/* t_gguf.c - GGUF files: written, read back, damaged in every way that can be enumerated, and
- * fuzzed. */
+/* t_gguf.c - GGUF files: written, read back, damaged in every way that can be enumerated. fuzz/
+ * fuzz_gguf.c has the others. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"
 
-enum { ROOM = 1 << 16, FUZZ_ROUNDS = 20000, TORTURE_MAX = 200 };
+enum { ROOM = 1 << 16, TORTURE_MAX = 200 };
 
 static char path[64];
 static struct err err;
@@ -222,20 +221,6 @@ static void test_lies(void)
     }
 }
 
-static void test_fuzz(void)
-{
-    static unsigned char p[ROOM], q[ROOM];
-    CHECK(write_sample(false, true) == OK);
-    size_t n = load(p);
-    for (uint64_t round = 0; round < FUZZ_ROUNDS; round++) {
-        memcpy(q, p, n);
-        size_t cut = rand_below(1, round, 4) ? n : rand_below(2, round, n);
-        for (uint64_t k = 0; k < 1 + round % 6; k++)
-            q[rand_below(3, round * 8 + k, n)] = (unsigned char)rand_u64(4, round * 8 + k);
-        opens(q, cut, round % 2);
-    }
-}
-
 /* When the writer refuses, it leaves no file behind, neither the final one nor the unfinished
  * one. */
 static void test_writer(void)
@@ -295,7 +280,6 @@ int main(void)
     test_rewritten();
     test_cuts();
     test_lies();
-    test_fuzz();
     test_writer();
     test_torture();
     unlink(path);

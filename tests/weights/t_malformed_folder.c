@@ -47,6 +47,7 @@ static const char *const config[][3] = {
     { "rope_theta", "10000.0" },
     { "tie_word_embeddings", "false" },
     { "rope_scaling", NULL },
+    { "rope_parameters", NULL },
     { "quantization_config", NULL },
     { "partial_rotary_factor", NULL },
     { "use_sliding_window", NULL },
@@ -142,6 +143,8 @@ static void write_tensors(const struct kind *k)
     write_safetensors("model.safetensors", header, offset);
 }
 
+#define YARN "\"rope_type\":\"yarn\",\"factor\":4.0"
+
 static const struct kind configs[] = {
     { "no model type", "model_type", NULL, "model_type" },
     { "model type llama", "model_type", "\"llama\"", "model_type" },
@@ -149,6 +152,8 @@ static const struct kind configs[] = {
     { "model type as a number", "model_type", "2", "model_type" },
     { "no architectures", "architectures", NULL, "architectures" },
     { "two architectures", "architectures", "[\"Qwen2ForCausalLM\",\"X\"]", "architectures" },
+    { "no architecture in the list", "architectures", "[]", "architectures" },
+    { "Qwen3 in the list", "architectures", "[\"Qwen3ForCausalLM\"]", "architectures" },
     { "a classifier", "architectures", "[\"Qwen2ForTokenClassification\"]", "architectures" },
     { "architectures as text", "architectures", "\"Qwen2ForCausalLM\"", "architectures" },
     { "another activation", "hidden_act", "\"gelu\"", "hidden_act" },
@@ -190,6 +195,7 @@ static const struct kind configs[] = {
     { "epsilon NaN", "rms_norm_eps", "NaN", "config.json" },
     { "epsilon 1e999", "rms_norm_eps", "1e999", "config.json" },
     { "no RoPE base", "rope_theta", NULL, "rope_theta" },
+    { "RoPE base -1", "rope_theta", "-1", "rope_theta" },
     { "RoPE base 0", "rope_theta", "0", "rope_theta" },
     { "RoPE scaling as a number", "rope_scaling", "4", "rope_scaling" },
     { "RoPE scaling that is unknown", "rope_scaling", "{\"type\":\"longrope\"}", "config.json" },
@@ -199,6 +205,26 @@ static const struct kind configs[] = {
       "scaling.factor: expected 1 to 1024" },
     { "YaRN turned around", "rope_scaling", "{\"type\":\"yarn\",\"factor\":4,\"beta_slow\":40}",
       "yarn_beta_fast: expected 40 to" },
+    { "RoPE scaling of type 7", "rope_scaling", "{\"type\":7}", "found 7" },
+    { "RoPE scaling of llama3", "rope_scaling", "{\"rope_type\":\"llama3\"}", "\"llama3\"" },
+    { "YaRN without a factor", "rope_scaling", "{\"type\":\"yarn\"}",
+      "factor: expected a positive" },
+    { "YaRN by a half", "rope_scaling", "{\"type\":\"yarn\",\"factor\":0.5}",
+      "factor: expected at" },
+    { "linear by text", "rope_scaling", "{\"type\":\"linear\",\"factor\":\"4\"}",
+      "factor: expected" },
+    { "YaRN, beta_fast", "rope_scaling", "{" YARN ",\"beta_fast\":-1}", "beta_fast: expected" },
+    { "YaRN, beta_slow", "rope_scaling", "{" YARN ",\"beta_slow\":\"x\"}", "beta_slow: expected" },
+    { "YaRN, attention", "rope_scaling", "{" YARN ",\"attention_factor\":0}", "attention_factor" },
+    { "YaRN, mscale", "rope_scaling", "{" YARN ",\"mscale_all_dim\":1}",
+      "mscale_all_dim: expected" },
+    { "YaRN, truncate", "rope_scaling", "{" YARN ",\"truncate\":false}",
+      "truncate: expected true" },
+    { "YaRN, original 0", "rope_scaling", "{" YARN ",\"original_max_position_embeddings\":0}",
+      "original_max_position_embeddings: expected" },
+    { "YaRN, original of 2^32", "rope_parameters",
+      "{" YARN ",\"original_max_position_embeddings\":4294967296}",
+      "original_max_position_embeddings: expected" },
     { "RoPE scaling without a type", "rope_scaling", "{\"factor\":4}", "config.json" },
     { "RoPE of half the head", "partial_rotary_factor", "0.5", "partial_rotary_factor" },
     { "RoPE factor as text", "partial_rotary_factor", "\"1\"", "partial_rotary_factor" },
@@ -225,6 +251,9 @@ static const struct kind threes[] = {
       "attn_q.weight: expected [512,16], found [16" },
     { "Qwen3: with biases", "attention_bias", "true",
       "attention_bias: expected false, found true" },
+    { "Qwen3: head size as text", "head_dim", "\"4\"", "head_dim" },
+    { "Qwen3: head size of 2^32", "head_dim", "4294967296", "head_dim" },
+    { "Qwen3: biases as 0", "attention_bias", "0", "attention_bias: expected true or false" },
     { "Qwen3 called Qwen2", "model_type", "\"qwen2\"", "architectures: expected" },
     { "Qwen3's mixtures", "model_type", "\"qwen3_moe\"",
       "model_type: expected qwen2 or qwen3, found \"qwen3_moe\"" },
@@ -254,6 +283,14 @@ static const struct kind shapes[] = {
     { "bias that Qwen2 does not have", "lm_head.weight", "lm_head.bias", "not part of" },
     { "layer beyond the last", "model.norm.weight", "model.layers.1.mlp.up_proj.weight",
       "not part of" },
+    { "bias of the output", "model.norm.weight", "model.layers.0.self_attn.o_proj.bias",
+      "not part of" },
+    { "bias of the gate", "model.norm.weight", "model.layers.0.mlp.gate_proj.bias", "not part of" },
+    { "layer 00", "model.norm.weight", "model.layers.00.mlp.up_proj.weight", "not part of" },
+    { "layer x", "model.norm.weight", "model.layers.x.mlp.up_proj.weight", "not part of" },
+    { "layer of nothing", "model.norm.weight", "model.layers..mlp.up_proj.weight", "not part of" },
+    { "layer of 20 digits", "model.norm.weight",
+      "model.layers.99999999999999999999.mlp.up_proj.weight", "not part of" },
     { "layer of a sign", "model.norm.weight", "model.layers.+0.mlp.up_proj.weight", "not part of" },
     { "GGUF's name", "model.norm.weight", "output_norm.weight", "not part of" },
     { "adapter", "lm_head.weight", "base_model.model.lm_head.lora_A.weight", "not part of" },
@@ -267,6 +304,8 @@ static const struct kind shapes[] = {
 
 #define T(dtype, shape, offsets) \
     "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+#define U(shape, offsets) "{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 /* Headers of a file alone, with four bytes of data. */
 static const struct kind headers[] = {
@@ -299,6 +338,32 @@ static const struct kind headers[] = {
     { "half a surrogate", "{\"\\ud800\":1}", NULL, "escape" },
     { "tab in a name", "{\"a\tb\":1}", NULL, "plain character" },
     { "name in Latin-1", "{\"\xe9\":1}", NULL, "UTF-8" },
+    { "brace too many", "{}}", NULL, "" },
+    { "comma alone", "{,}", NULL, "" },
+    { "name alone", "{\"a\"}", NULL, "" },
+    { "tensor as a number", "{\"a\":1}", NULL, "" },
+    { "tensor of nothing", "{\"a\":{}}", NULL, "" },
+    { "tensor of U9", T("\"U9\"", "[4]", "[0,4]"), NULL, "dtype U9 is not known" },
+    { "shape of an exponent", T("\"U8\"", "[4e0]", "[0,4]"), NULL, "" },
+    { "shape of 04", T("\"U8\"", "[04]", "[0,4]"), NULL, "" },
+    { "shape of text", T("\"U8\"", "[\"4\"]", "[0,4]"), NULL, "" },
+    { "shape with a comma behind", T("\"U8\"", "[4,]", "[0,4]"), NULL, "" },
+    { "shape of a list", T("\"U8\"", "[[4]]", "[0,4]"), NULL, "" },
+    { "offset of 2^64", T("\"U8\"", "[4]", "[0,18446744073709551620]"), NULL, "" },
+    { "shape twice", T("\"U8\"", "[4],\"shape\":[4]", "[0,4]"), NULL, "" },
+    { "another member", T("\"U8\"", "[4],\"x\":1", "[0,4]"), NULL, "" },
+    { "comma behind a tensor", "{\"a\":" U("[4]", "[0,4]") ",}", NULL, "" },
+    { "hole between", "{\"a\":" U("[2]", "[0,2]") ",\"b\":" U("[1]", "[3,4]") "}", NULL, "" },
+    { "overlap", "{\"a\":" U("[3]", "[0,3]") ",\"b\":" U("[2]", "[2,4]") "}", NULL, "" },
+    { "same bytes", "{\"a\":" U("[4]", "[0,4]") ",\"b\":" U("[4]", "[0,4]") "}", NULL, "" },
+    { "same name", "{\"a\":" U("[2]", "[0,2]") ",\"a\":" U("[2]", "[2,4]") "}", NULL, "" },
+    { "half a surrogate, then A", "{\"\\ud800\\u0041\":1}", NULL, "escape" },
+    { "escape of x", "{\"a\\x\":1}", NULL, "" },
+    { "escape cut", "{\"a\\u12", NULL, "" },
+    { "backslash at the end", "{\"a\\", NULL, "" },
+    { "surrogate in UTF-8", "{\"a\xed\xa0\x80\":1}", NULL, "UTF-8" },
+    { "metadata twice", "{\"__metadata__\":{},\"__metadata__\":{}}", NULL, "" },
+    { "metadata with a key twice", "{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", NULL, "" },
     { "metadata of numbers", "{\"__metadata__\":{\"a\":1}}", NULL, "a string" },
 };
 
@@ -310,6 +375,9 @@ static const struct kind indices[] = {
     { "file outside", "{\"weight_map\":{\"a\":\"../a.safetensors\"}}", NULL, "in the folder" },
     { "absolute path", "{\"weight_map\":{\"a\":\"/a.safetensors\"}}", NULL, "in the folder" },
     { "file of pickles", "{\"weight_map\":{\"a\":\"a.bin\"}}", NULL, "in the folder" },
+    { "the folder above", "{\"weight_map\":{\"a\":\"..\"}}", NULL, "in the folder" },
+    { "file without a name", "{\"weight_map\":{\"a\":\"\"}}", NULL, "in the folder" },
+    { "map of null", "{\"weight_map\":{\"a\":null}}", NULL, "no string" },
     { "hidden file", "{\"weight_map\":{\"a\":\".a.safetensors\"}}", NULL, "in the folder" },
     { "part that is missing", "{\"weight_map\":{\"a\":\"b.safetensors\"}}", NULL, "b.safetensors" },
     { "tensor that is missing", "{\"weight_map\":{\"a\":\"a.safetensors\"}}", NULL,
@@ -352,6 +420,11 @@ static void test_folder(void)
         write_tensors(&shapes[i]);
         malformed_refused(shapes[i].name, folder, MALFORMED_MODEL, shapes[i].says);
     }
+    three = true;
+    write_config(&none);
+    malformed_refused("Qwen2's tensors", folder, MALFORMED_MODEL, "not part of a qwen3 model");
+    three = false;
+    write_config(&none);
     three = true;
     write_tensors(&none);
     malformed_refused("Qwen3's tensors", folder, MALFORMED_MODEL, "not part of a qwen2 model");
@@ -402,7 +475,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     test_folder();
     test_file();
-    malformed_count(141);
+    malformed_count(190);
     for (size_t i = 0; i < 2; i++)
         CHECK(unlink(in_folder(files[i])) == 0);
     CHECK(rmdir(folder) == 0);

@@ -12,6 +12,7 @@
 enum { ROOM = 1 << 16 };
 
 static char path[64];
+static enum { QWEN2, QWEN3, YARN } form; /* what is written; the last one is a Qwen3, too */
 
 struct kind {
     const char *name;
@@ -128,9 +129,9 @@ static void test_raw(void)
     }
 }
 
-/* A model of one layer: each key with its type and value. */
-static const char *const keys[][2] = {
-    { "general.architecture", "4:8 s'qwen2'" },
+/* A model of one layer: each key with its type and value, and those of a Qwen3 if it has others. */
+static const char *const keys[][3] = {
+    { "general.architecture", "4:8 s'qwen2'", "4:8 s'qwen3'" },
     { "qwen2.block_count", "4:4 4:1" },
     { "qwen2.context_length", "4:4 4:64" },
     { "qwen2.embedding_length", "4:4 4:32" },
@@ -140,21 +141,25 @@ static const char *const keys[][2] = {
     { "qwen2.attention.layer_norm_rms_epsilon", "4:6 4:0x358637bd" },
     { "qwen2.rope.freq_base", "4:6 4:0x461c4000" },
     { "qwen2.vocab_size", "4:4 4:48" },
-    { "qwen2.attention.value_length", NULL },
+    { "qwen2.attention.key_length", NULL, "4:4 4:8" },
+    { "qwen2.attention.value_length", NULL, "4:4 4:8" },
     { "qwen2.rope.dimension_count", NULL },
-    { "qwen2.rope.scaling.type", NULL },
 };
 
-/* Its tensors: dimensions, fastest first, and type. */
-static const char *const tensors[][2] = {
+static const char *const yarn[][2] = { { "qwen3.rope.scaling.type", "4:8 s'yarn'" },
+                                       { "qwen3.rope.scaling.factor", "4:6 4:0x40800000" } };
+
+/* Its tensors: dimensions, fastest first, and type; the norm that a Qwen3 has in its place, if any.
+ */
+static const char *const tensors[][3] = {
     { "token_embd.weight", "4:2 8:32 8:48 4:0" },
     { "blk.0.attn_norm.weight", "4:1 8:32 4:0" },
     { "blk.0.attn_q.weight", "4:2 8:32 8:32 4:0" },
-    { "blk.0.attn_q.bias", "4:1 8:32 4:0" },
+    { "blk.0.attn_q.bias", "4:1 8:32 4:0", "blk.0.attn_q_norm.weight" },
     { "blk.0.attn_k.weight", "4:2 8:32 8:16 4:0" },
-    { "blk.0.attn_k.bias", "4:1 8:16 4:0" },
+    { "blk.0.attn_k.bias", "4:1 8:16 4:0", "blk.0.attn_k_norm.weight" },
     { "blk.0.attn_v.weight", "4:2 8:32 8:16 4:0" },
-    { "blk.0.attn_v.bias", "4:1 8:16 4:0" },
+    { "blk.0.attn_v.bias", "4:1 8:16 4:0", "" },
     { "blk.0.attn_output.weight", "4:2 8:32 8:32 4:0" },
     { "blk.0.ffn_norm.weight", "4:1 8:32 4:0" },
     { "blk.0.ffn_gate.weight", "4:2 8:32 8:64 4:0" },
@@ -176,39 +181,69 @@ static size_t data_bytes(const unsigned char *row)
     return n / values * bytes;
 }
 
-/* Write the model with one change. */
+static unsigned char bytes[ROOM];
+static size_t at, offset, nkeys, ntensors;
+
+static void add_key(const char *name, const char *value)
+{
+    char words[200];
+    snprintf(words, sizeof(words), "s'%s' %s", name, value);
+    at += malformed_assemble(bytes + at, ROOM - at, words);
+    nkeys++;
+}
+
+/* Add a tensor of these dimensions and type. */
+static void add_tensor(const char *name, const char *row)
+{
+    char words[200];
+    snprintf(words, sizeof(words), "s'%s'", name);
+    at += malformed_assemble(bytes + at, ROOM - at, words);
+    size_t n = malformed_assemble(bytes + at, ROOM - at, row), size = data_bytes(bytes + at);
+    snprintf(words, sizeof(words), "8:%zu", offset);
+    at += n;
+    at += malformed_assemble(bytes + at, ROOM - at, words);
+    offset += (size + 31) / 32 * 32;
+    ntensors++;
+}
+
+/* Write the model with one change: of a key, of a tensor, or one more of either. */
 static void write_model(const struct kind *k)
 {
-    static unsigned char p[ROOM];
-    char words[200];
-    size_t nkeys = 0, ntensors = 0, at = 24, offset = 0;
+    char name[64], words[200];
+    bool tensor = strncmp(k->what, "blk.", 4) == 0, found = !*k->what;
+    at = 24;
+    offset = nkeys = ntensors = 0;
     for (size_t i = 0; i < KEYS; i++) {
-        const char *value = strcmp(keys[i][0], k->what) == 0 ? k->to : keys[i][1];
-        if (!value)
-            continue;
-        snprintf(words, sizeof(words), "s'%s' %s", keys[i][0], value);
-        at += malformed_assemble(p + at, ROOM - at, words);
-        nkeys++;
+        const char *usual = form && keys[i][2] ? keys[i][2] : keys[i][1];
+        snprintf(name, sizeof(name), "%s", keys[i][0]);
+        if (form && name[0] == 'q')
+            name[4] = '3';
+        bool changed = strcmp(name, k->what) == 0;
+        if (changed ? k->to : usual)
+            add_key(name, changed ? k->to : usual);
+        found = found || changed;
     }
+    for (size_t i = 0; form == YARN && i < 2; i++)
+        add_key(yarn[i][0], yarn[i][1]);
+    if (!found && !tensor && strncmp(k->what, "qwen", 4) == 0)
+        add_key(k->what, k->to);
     for (size_t i = 0; i < TENSORS; i++) {
-        const char *row = strcmp(tensors[i][0], k->what) == 0 ? k->to : tensors[i][1];
-        if (!row)
-            continue;
-        snprintf(words, sizeof(words), "s'%s'", tensors[i][0]);
-        at += malformed_assemble(p + at, ROOM - at, words);
-        size_t n = malformed_assemble(p + at, ROOM - at, row), bytes = data_bytes(p + at);
-        snprintf(words, sizeof(words), "8:%zu", offset);
-        at += n;
-        at += malformed_assemble(p + at, ROOM - at, words);
-        offset += (bytes + 31) / 32 * 32;
-        ntensors++;
+        const char *own = form && tensors[i][2] ? tensors[i][2] : tensors[i][0];
+        bool changed = strcmp(own, k->what) == 0;
+        found = found || changed;
+        if (*own && (!changed || k->to))
+            add_tensor(own, changed                 ? k->to
+                            : form && tensors[i][2] ? "4:1 8:8 4:0"
+                                                    : tensors[i][1]);
     }
+    if (!found && tensor)
+        add_tensor(k->what, k->to);
     snprintf(words, sizeof(words), "'GGUF' 4:3 8:%zu 8:%zu", ntensors, nkeys);
-    CHECK(malformed_assemble(p, 24, words) == 24);
+    CHECK(malformed_assemble(bytes, 24, words) == 24);
     size_t start = (at + 31) / 32 * 32;
     CHECK(start + offset <= ROOM);
-    memset(p + at, 0, start + offset - at);
-    spill(path, p, start + offset);
+    memset(bytes + at, 0, start + offset - at);
+    spill(path, bytes, start + offset);
 }
 
 #define A "qwen2.attention."
@@ -218,6 +253,10 @@ static const struct kind wrong[] = {
     { "architecture llama", "general.architecture", "4:8 s'llama'", "\"llama\"" },
     { "architecture gemma3", "general.architecture", "4:8 s'gemma3'", "\"gemma3\"" },
     { "architecture Qwen2", "general.architecture", "4:8 s'Qwen2'", "\"Qwen2\"" },
+    { "architecture qwen3moe", "general.architecture", "4:8 s'qwen3moe'",
+      "expected qwen2 or qwen3, found \"qwen3moe\"" },
+    { "architecture qwen2vl", "general.architecture", "4:8 s'qwen2vl'", "\"qwen2vl\"" },
+    { "architecture qwen", "general.architecture", "4:8 s'qwen'", "\"qwen\"" },
     { "architecture of no letters", "general.architecture", "4:8 s''", "architecture" },
     { "architecture as a number", "general.architecture", "4:4 4:2", "architecture" },
     { "no count of layers", "qwen2.block_count", NULL, "block_count: expected a number" },
@@ -242,6 +281,7 @@ static const struct kind wrong[] = {
     { "heads 0", A "head_count", "4:4 4:0", "head_count" },
     { "heads that do not divide", A "head_count", "4:4 4:5", "head_count" },
     { "head size of odd length", A "head_count", "4:4 4:32", "" },
+    { "too many heads", A "head_count", "4:4 4:65537", "from 1 to 65536" },
     { "no KV heads", A "head_count_kv", NULL, "head_count_kv" },
     { "KV heads 0", A "head_count_kv", "4:4 4:0", "head_count_kv" },
     { "KV heads that do not divide", A "head_count_kv", "4:4 4:3", "head_count_kv" },
@@ -252,8 +292,15 @@ static const struct kind wrong[] = {
     { "epsilon as text", A "layer_norm_rms_epsilon", "4:8 s'1e-6'", "epsilon" },
     { "RoPE base 0", "qwen2.rope.freq_base", "4:6 4:0", "freq_base" },
     { "RoPE base NaN", "qwen2.rope.freq_base", "4:6 4:0x7fc00000", "freq_base" },
+    { "RoPE base infinite", "qwen2.rope.freq_base", "4:6 4:0x7f800000", "expected 1 to 1e+12" },
     { "RoPE base as a flag", "qwen2.rope.freq_base", "4:7 1:1", "freq_base" },
     { "RoPE of half the head", "qwen2.rope.dimension_count", "4:4 4:4", "dimension_count" },
+    { "RoPE scaling of no letters", "qwen2.rope.scaling.type", "4:8 s''", "none, linear or yarn" },
+    { "RoPE scaling as a number", "qwen2.rope.scaling.type", "4:4 4:1", "none, linear or yarn" },
+    { "RoPE factor -1", "qwen2.rope.scaling.factor", "4:6 4:0xbf800000", "expected 1 to 1024" },
+    { "RoPE factor NaN", "qwen2.rope.scaling.factor", "4:6 4:0x7fc00000", "expected 1 to 1024" },
+    { "RoPE factor as text", "qwen2.rope.scaling.factor", "4:8 s'4'", "factor: expected a number" },
+    { "linear RoPE by a half", "qwen2.rope.scale_linear", "4:6 4:0x3f000000", "scale_linear" },
     { "RoPE scaling that is unknown", "qwen2.rope.scaling.type", "4:8 s'longrope'", "scaling" },
     { "values of another length", A "value_length", "4:4 4:16", "value_length" },
     { "another vocabulary", "qwen2.vocab_size", "4:4 4:47", "vocab_size" },
@@ -271,6 +318,10 @@ static const struct kind wrong[] = {
     { "queries of three dimensions", "blk.0.attn_q.weight", "4:3 8:32 8:32 8:1 4:0", "[1,32,32]" },
     { "bias of keys alone missing", "blk.0.attn_k.bias", NULL, "blk.0.attn_k.bias" },
     { "long bias", "blk.0.attn_v.bias", "4:1 8:32 4:0", "expected [16], found [32]" },
+    { "norm of queries", "blk.0.attn_q_norm.weight", "4:1 8:8 4:0",
+      "attn_q_norm.weight: expected none in a qwen2 model, found one" },
+    { "norm of keys", "blk.0.attn_k_norm.weight", "4:1 8:8 4:0", "attn_k_norm.weight: expected" },
+    { "bias of values missing", "blk.0.attn_v.bias", NULL, "attn_v.bias: expected [16]" },
     { "no values", "blk.0.attn_v.weight", NULL, "blk.0.attn_v.weight" },
     { "no output of attention", "blk.0.attn_output.weight", NULL, "blk.0.attn_output.weight" },
     { "no second norm", "blk.0.ffn_norm.weight", NULL, "blk.0.ffn_norm.weight" },
@@ -283,13 +334,68 @@ static const struct kind wrong[] = {
     { "head in a type that is not run", "output.weight", "4:2 8:32 8:48 4:27", "output.weight" },
 };
 
+#define B "qwen3.attention."
+
+static const struct kind threes[] = {
+    { "Qwen3: key length 0", B "key_length", "4:4 4:0", "qwen3.attention.key_length" },
+    { "Qwen3: long keys", B "key_length", "4:4 4:65536", "an integer from 1 to 16384" },
+    { "Qwen3: key length 6", B "key_length", "4:4 4:6", "value_length: expected 6" },
+    { "Qwen3: key length as a real", B "key_length", "4:6 4:0x41000000",
+      "qwen3.attention.key_length" },
+    { "Qwen3: value length 2", B "value_length", "4:4 4:2", "value_length: expected 8" },
+    { "Qwen3: value length as text", B "value_length", "4:8 s'8'", "value_length: expected 8" },
+    { "Qwen3: no heads", B "head_count", "4:4 4:0", "head_count: expected" },
+    { "Qwen3: other heads", B "head_count", "4:4 4:8", "attn_q.weight: expected [64,32]" },
+    { "Qwen3: other KV heads", B "head_count_kv", "4:4 4:3", "head_count_kv: expected a" },
+    { "Qwen3: no context", "qwen3.context_length", NULL, "context_length: expected a number" },
+    { "Qwen3: another vocabulary", "qwen3.vocab_size", "4:4 4:49", "vocab_size: expected 48" },
+    { "Qwen3: no norm of queries", "blk.0.attn_q_norm.weight", NULL, "expected [8], found none" },
+    { "Qwen3: no norm of keys", "blk.0.attn_k_norm.weight", NULL, "attn_k_norm.weight: exp" },
+    { "Qwen3: long norm", "blk.0.attn_q_norm.weight", "4:1 8:16 4:0", "expected [8], found [16]" },
+    { "Qwen3: norm as a matrix", "blk.0.attn_k_norm.weight", "4:2 8:1 8:8 4:0",
+      "expected [8], found [8,1]" },
+    { "Qwen3: empty norm", "blk.0.attn_k_norm.weight", "4:1 8:0 4:0", "expected [8], found [0]" },
+    { "Qwen3: narrow output", "blk.0.attn_output.weight", "4:2 8:16 8:32 4:0",
+      "expected [32,32], found [32,16]" },
+    { "Qwen3: bias of queries", "blk.0.attn_q.bias", "4:1 8:32 4:0",
+      "attn_q.bias: expected none in a qwen3 model, found one" },
+    { "Qwen3: bias of values", "blk.0.attn_v.bias", "4:1 8:16 4:0", "attn_v.bias: expected none" },
+    { "Qwen3: RoPE scaling that is unknown", "qwen3.rope.scaling.type", "4:8 s'longrope'",
+      "qwen3.rope.scaling.type: expected none, linear or yarn, found \"longrope\"" },
+};
+
+#define ROPE "qwen3.rope.scaling."
+
+static const struct kind yarns[] = {
+    { "YaRN: original 0", ROPE "original_context_length", "4:4 4:0", "original_context_length" },
+    { "YaRN: original as text", ROPE "original_context_length", "4:8 s'64'", "original_context_l" },
+    { "YaRN: attention 0", ROPE "attn_factor", "4:6 4:0", "scaling.attn_factor: expected 0.001" },
+    { "YaRN: attention NaN", ROPE "yarn_attn_factor", "4:6 4:0x7fc00000",
+      "yarn_attn_factor: expec" },
+    { "YaRN: extrapolation 0", ROPE "yarn_ext_factor", "4:6 4:0",
+      "yarn_ext_factor: expected 1 to 1" },
+    { "YaRN: slow 0", ROPE "yarn_beta_slow", "4:6 4:0", "yarn_beta_slow: expected" },
+    { "YaRN: fast 0.5", ROPE "yarn_beta_fast", "4:6 4:0x3f000000",
+      "yarn_beta_fast: expected 1 to" },
+    { "YaRN: base 1", "qwen3.rope.freq_base", "4:6 4:0x3f800000", "freq_base: expected above 1" },
+};
+
 static void test_model(void)
 {
-    write_model(&(const struct kind){ .what = "" });
-    malformed_opens("the model itself", path, MALFORMED_MODEL);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-        write_model(&wrong[i]);
-        malformed_refused(wrong[i].name, path, MALFORMED_MODEL, wrong[i].says);
+    static const struct {
+        const struct kind *kinds;
+        size_t n;
+    } tables[] = { { wrong, sizeof(wrong) / sizeof(*wrong) },
+                   { threes, sizeof(threes) / sizeof(*threes) },
+                   { yarns, sizeof(yarns) / sizeof(*yarns) } };
+    for (form = QWEN2; form <= YARN; form++) {
+        write_model(&(const struct kind){ .what = "" });
+        malformed_opens("the model itself", path, MALFORMED_MODEL);
+        for (size_t i = 0; i < tables[form].n; i++) {
+            const struct kind *k = &tables[form].kinds[i];
+            write_model(k);
+            malformed_refused(k->name, path, MALFORMED_MODEL, k->says);
+        }
     }
 }
 
@@ -300,7 +406,7 @@ int main(void)
     snprintf(path, sizeof(path), "%s/a.gguf", folder);
     test_raw();
     test_model();
-    malformed_count(130);
+    malformed_count(170);
     CHECK(unlink(path) == 0 && rmdir(folder) == 0);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* t_weights.c - Hugging Face folders: names, keys, shards, and every way in which a folder is not
- * Qwen2. */
+/* t_weights.c - Hugging Face folders: names, keys, shards, links. t_malformed_folder.c has
+ * what is refused. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -136,78 +136,7 @@ static void change(const char *from, const char *to)
     write_text("config.json", text);
 }
 
-#define QWEN3 "[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\""
-#define YARN  "\"rope_type\":\"yarn\",\"factor\":4.0"
-
-static const struct {
-    const char *from, *to, *says;
-} bad_configs[] = {
-    { "\"qwen2\"", "\"llama\"", "model_type: expected qwen2 or qwen3, found \"llama\"" },
-    { "\"qwen2\"", "\"qwen3_moe\"", "model_type: expected qwen2 or qwen3, found \"qwen3_moe\"" },
-    { "\"qwen2\"", "\"qwen3\"", "architectures: expected [\"Qwen3ForCausalLM\"]" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"",
-      "[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen2\"", "architectures" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"attention_bias\":true",
-      "attention_bias: expected false, found true" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"attention_bias\":0",
-      "attention_bias: expected true or false" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":0", "head_dim" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":-2", "head_dim" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":\"8\"", "head_dim" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":4294967296",
-      "head_dim" },
-    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":8",
-      "self_attn.q_proj.bias: not part of a qwen3 model" },
-    { "[\"Qwen2ForCausalLM\"]", "[\"Qwen2ForSequenceClassification\"]", "architectures" },
-    { "[\"Qwen2ForCausalLM\"]", "[]", "architectures" },
-    { "\"silu\"", "\"gelu\"", "hidden_act" },
-    { "\"hidden_size\":64,", "", "hidden_size" },
-    { "\"hidden_size\":64", "\"hidden_size\":0", "hidden_size" },
-    { "\"hidden_size\":64", "\"hidden_size\":-64", "hidden_size" },
-    { "\"hidden_size\":64", "\"hidden_size\":64.5", "hidden_size" },
-    { "\"hidden_size\":64", "\"hidden_size\":\"64\"", "hidden_size" },
-    { "\"hidden_size\":64", "\"hidden_size\":64,\"hidden_size\":64", "config.json" },
-    { "\"hidden_size\":64", "\"hidden_size\":99999999999999999999", "config.json" },
-    { "\"hidden_size\":64", "\"hidden_size\":4294967360", "hidden_size" },
-    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":3", "model.layers.2." },
-    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a qwen2 model" },
-    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":2000000000", "model.layers.2." },
-    { "1e-06", "0", "rms_norm_eps" },
-    { "1e-06", "\"1e-06\"", "rms_norm_eps" },
-    { "1000000.0", "-1", "rope_theta" },
-    { "true", "1", "tie_word_embeddings" },
-    { "true", "false", "lm_head.weight is missing" },
-    { "true,", "true,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4},",
-      "type: expected default, linear or yarn, found \"dynamic\"" },
-    { "true,", "true,\"rope_scaling\":{\"rope_type\":\"longrope\"},", "rope_type: expected" },
-    { "true,", "true,\"rope_scaling\":{\"rope_type\":\"llama3\"},", "\"llama3\"" },
-    { "true,", "true,\"rope_scaling\":{\"type\":7},", "found 7" },
-    { "true,", "true,\"rope_scaling\":{\"factor\":4},", "type: expected" },
-    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\"},", "factor: expected a positive" },
-    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0.5},", "factor: expected at" },
-    { "true,", "true,\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"4\"},",
-      "factor: expected" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"beta_fast\":-1},", "beta_fast: expected" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"beta_slow\":\"x\"},", "beta_slow: expected" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"attention_factor\":0},", "attention_factor" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"mscale_all_dim\":1},",
-      "mscale_all_dim: expected" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"truncate\":false},", "truncate: expected true" },
-    { "true,", "true,\"rope_scaling\":{" YARN ",\"original_max_position_embeddings\":0},",
-      "original_max_position_embeddings: expected" },
-    { "true,",
-      "true,\"rope_parameters\":{" YARN ",\"original_max_position_embeddings\":4294967296},",
-      "original_max_position_embeddings: expected" },
-    { "true,", "true,\"rope_scaling\":4,", "rope_scaling" },
-    { "true,", "true,\"partial_rotary_factor\":0.5,", "partial_rotary_factor" },
-    { "true,", "true,\"quantization_config\":{\"quant_method\":\"gptq\"},", "quantization" },
-    { "true,",
-      "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
-      "\"sliding_window\":512,",
-      "use_sliding_window" },
-    { "true,", "true,\"layer_types\":[\"full_attention\",\"sliding_attention\"],", "layer_types" },
-    { "{\"arch", "[\"arch", "config.json" },
-};
+#define YARN "\"rope_type\":\"yarn\",\"factor\":4.0"
 
 static void test_config(void)
 {
@@ -227,48 +156,22 @@ static void test_config(void)
                    "\"sliding_window\":5," },
     };
     write_tensors("model.safetensors", 0, ALL - 1, NULL);
-    for (size_t i = 0; i < sizeof(bad_configs) / sizeof(*bad_configs); i++) {
-        change(bad_configs[i].from, bad_configs[i].to);
-        refused(bad_configs[i].says);
-    }
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         struct weights *w;
         change(good[i][0], good[i][1]);
         CHECK(open_folder(&w) == OK);
         weights_close(w);
     }
-    write_text("config.json", "");
-    refused("config.json");
-    CHECK(unlink(in_folder("config.json")) == 0);
-    struct weights *w;
-    CHECK(open_folder(&w) == ERR_IO && strstr(err.msg, "config.json"));
     write_text("config.json", plain);
 }
 
 static void test_tensors(void)
 {
-    static const char *const foreign[] = {
-        "model.layers.0.mlp.gate_proj.bias",
-        "model.layers.0.self_attn.o_proj.bias",
-        "model.layers.0.self_attn.q_norm.weight",
-        "model.layers.2.mlp.up_proj.weight",
-        "model.layers.00.mlp.up_proj.weight",
-        "model.layers.x.mlp.up_proj.weight",
-        "model.layers..mlp.up_proj.weight",
-        "model.layers.99999999999999999999.mlp.up_proj.weight",
-        "blk.0.attn_q.weight",
-        "score.weight",
-    };
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++) {
-        write_tensors("model.safetensors", 0, ALL - 1, foreign[i]);
-        refused("not part of a qwen2 model");
-    }
     write_tensors("model.safetensors", 1, ALL - 1, NULL);
     refused("model.layers.0.input_layernorm.weight is missing");
     write_tensors("model.safetensors", 0, ALL - 2, NULL);
     refused("model.norm.weight is missing");
     CHECK(unlink(in_folder("model.safetensors")) == 0);
-    refused("found neither");
 }
 
 /* Write an index that places tensors below 10 in file a and the others in file b. */
@@ -301,29 +204,10 @@ static void test_shards(void)
     weights_close(w);
     write_index("a.safetensors", "b.safetensors", ALL - 2);
     refused("model.norm.weight is missing");
-    static const char *const outside[] = {
-        "../a.safetensors", "/etc/passwd", "x/a.safetensors", "..", "", ".safetensors",
-        ".a.safetensors",   "a.bin"
-    };
-    for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
-        write_index(outside[i], "b.safetensors", ALL - 1);
-        refused("expected the name of a .safetensors file in the folder");
-    }
     write_index("b.safetensors", "a.safetensors", ALL - 1);
     refused("the index expects");
     write_index("c.safetensors", "b.safetensors", ALL - 1);
     CHECK(open_folder(&w) == ERR_IO && strstr(err.msg, "c.safetensors"));
-    static const char *const broken[] = { "",
-                                          "{}",
-                                          "[]",
-                                          "{\"weight_map\":[]}",
-                                          "{\"weight_map\":{\"a\":1}}",
-                                          "{\"weight_map\":{\"a\":null}}",
-                                          "{\"weight_map\":{}}" };
-    for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
-        write_text("model.safetensors.index.json", broken[i]);
-        CHECK(open_folder(&w) == ERR_FORMAT);
-    }
     write_index("a.safetensors", "b.safetensors", ALL - 1);
 }
 
