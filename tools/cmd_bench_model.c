@@ -61,8 +61,6 @@ const struct command cmd_bench_model = {
         "  read       GB/s of weights read, once for all texts of a pass\n"
         "  probe      GB/s that the memory can be read, before and after the samples\n"
         "  of probe   read as a share of the larger of the two\n"
-        "  J/token    joules of the whole machine's processors and memory by token, where\n"
-        "             their counters (RAPL) can be read, often by root only\n"
         "  IPC, LLC misses, TLB misses\n"
         "             instructions per cycle, and misses of the last cache and of the TLB\n"
         "             by token, on all threads, where the processor counts them\n"

@@ -267,18 +267,12 @@ static void print_model(void)
     struct model_report b = { .row.format = form,
                               .model = "tiny",
                               .kv = "f16",
-                              .no_joules = "no counters",
                               .no_counts = no_counts,
                               .engine = &engine,
                               .texts = true };
-    t = (struct bench_test){ .gen = 10,
-                             .texts = 2,
-                             .threads = 1,
-                             .samples = 1,
-                             .before = 25,
-                             .after = 24,
-                             .on_cpu = 1,
-                             .joules = (double)NAN };
+    t = (struct bench_test){
+        .gen = 10, .texts = 2, .threads = 1, .samples = 1, .before = 25, .after = 24, .on_cpu = 1
+    };
     t.ns[0] = 1e9;
     t.count[OS_CYCLES] = 1000;
     t.count[OS_INSTRUCTIONS] = 2500;

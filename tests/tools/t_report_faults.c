@@ -48,7 +48,6 @@ static int report_model(void)
     struct model_report b = { .row.format = form,
                               .model = "tiny\xff", /* no UTF-8 */
                               .kv = "f16",
-                              .no_joules = "no counters",
                               .no_counts = "none",
                               .engine = &engine };
     t = (struct bench_test){ .gen = 10,
@@ -58,7 +57,6 @@ static int report_model(void)
                              .before = 25,
                              .after = 24,
                              .on_cpu = 1,
-                             .joules = (double)NAN,
                              .pairs = 2 };
     t.ns[0] = 1e9;
     for (size_t i = 0; i < READ_LEVELS; i++)

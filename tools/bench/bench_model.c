@@ -18,7 +18,6 @@
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/bench_plan.h"
 #include "tools/bench/counts.h"
-#include "tools/bench/energy.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
@@ -87,7 +86,6 @@ struct bench_run {
     struct pool *pool;
     struct router *router;
     float *scratch;
-    struct energy energy;
     struct os_counters counters;
     char no_counts[OS_WHY]; /* why cycles are not counted, or "" */
     size_t peak;            /* as in struct bench_test */
@@ -148,7 +146,6 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
-    energy_joules(&b->energy);
     double ran = seconds_run(), all = 0, before[OS_EVENTS], counted[OS_EVENTS];
     os_counters_read(&b->counters, before);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
@@ -160,7 +157,6 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     }
     t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
     double tokens = (double)(t->samples * (t->prompt + t->gen) * t->texts);
-    t->joules = energy_joules(&b->energy) / tokens;
     os_counters_read(&b->counters, counted);
     counts_each(t->count, before, counted, tokens);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
@@ -393,18 +389,15 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         const char *model = m->shape               ? m->shape
                             : shared_options.model ? shared_options.model
                                                    : "demo";
-        char why[ENERGY_WHY] = "";
         static struct bench_run b;
         static struct bench_ops ops;
         b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
         struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
-                                       .no_joules = why,
                                        .no_counts = b.no_counts,
                                        .engine = &e,
                                        .texts = bench_list_most(&p.texts) > 1 };
-        energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);
     }
     if (e.model || e.pool)

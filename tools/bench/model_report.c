@@ -183,7 +183,6 @@ static void model_report_figures(struct row *r, const struct bench_test *t,
     model_report_real(r, "of_probe", model_report_gen(t, f->share));
     model_report_real(r, "on_cpu", t->on_cpu);
     row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
-    model_report_real(r, "joules_per_token", t->joules);
     for (size_t i = 0; i < COUNT_COLUMNS; i++)
         model_report_real(r, count_columns[i].key, counted(t->count[count_columns[i].event]));
     model_report_real(r, "ipc", counted(counts_ipc(t->count)));
@@ -243,7 +242,7 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
                            const struct model_figures *f, const char *name, struct err *err)
 {
     struct row *r = &b->row;
-    char speed[64], probe[64], joules[ROW_OWN], misses[2][ROW_OWN];
+    char speed[64], probe[64], misses[2][ROW_OWN];
     snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
     snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
     row_named(r, NULL, "threads", (double)t->threads, 0);
@@ -254,8 +253,6 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
     row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
     row_text(r, NULL, "probe GB/s", probe);
     row_percent(r, "of probe", model_report_gen(t, f->share));
-    if (!*b->no_joules)
-        model_report_three(r, "J/token", joules, t->joules);
     if (!*b->no_counts) {
         row_named(r, NULL, "IPC", counted(counts_ipc(t->count)), 2);
         model_report_three(r, "LLC misses", misses[0], counted(t->count[OS_LLC_MISSES]));
@@ -330,8 +327,6 @@ void model_report_end(const struct model_report *b)
     if (nlines)
         model_report_lines(b);
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
-    if (b->no_joules[0])
-        printf("Joules per token are not known: %s.\n", b->no_joules);
     if (b->no_counts[0])
         printf("Cycles and cache misses are not known: %s.\n", b->no_counts);
 }

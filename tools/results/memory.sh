@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # memory - what models of 0.5B to 7B take in memory, by type of weights, type of keys and values,
-# and context; and what a process takes in fact, with the joules of a token where they can be read.
+# and context; and what a process takes in fact.
 HEADER=shape,type,kv,context,weights,kv_cache,work,router,sum
-MEASURED=shape,type,kv,prompt,sum,peak,joules_per_token,date,processor
+MEASURED=shape,type,kv,prompt,sum,peak,date,processor
 SHAPES='qwen2.5-0.5b qwen2.5-1.5b qwen2.5-3b qwen2.5-7b'
 
 memory_rows() { # SHAPE
@@ -26,8 +26,7 @@ memory_measured() { # SHAPE: a prompt of 128 tokens, weights in q4_0
     mizzle bench model --shape "$1" --type q4_0 -p 128 -n 0 -r 1 -o csv >"$here/quoted"
     tr -d '"' <"$here/quoted" >"$here/model"
     peak=$(columns peak_bytes <"$here/model")
-    joules=$(columns joules_per_token <"$here/model")
-    echo "$1,q4_0,f16,128,$sum,$peak,${joules:-not known},$(today),$(processor)"
+    echo "$1,q4_0,f16,128,$sum,$peak,$(today),$(processor)"
 }
 
 measures() {
