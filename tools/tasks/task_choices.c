@@ -1,6 +1,8 @@
+/* task_choices.c - tasks csqa and arc: questions with choices. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kernels/sys/base.h"
 #include "net/http/json_input.h"
@@ -8,7 +10,8 @@
 
 enum { FIELD = 64 };
 
-const char *const task_choices_stops[] = { "\n\n", NULL };
+/* The harness generates no answers to such questions; this is what it stops at by default. */
+static const char *const choices_stops[] = { "\n\n", NULL };
 
 /* Check a label: one letter or digit, unlike those before it. */
 static int choices_label(struct task *t, size_t i, const char *field, struct err *err)
@@ -101,10 +104,10 @@ void task_put_choices(struct task_text *out, const struct task *t)
 }
 
 /* Put together the form of CITER's test sets; its training sets have two more blank lines. */
-static void choices_prompt(struct task *t, const char *question)
+static void choices_prompt(struct task *t)
 {
     task_put(&t->prompt, "Question: ");
-    task_put(&t->prompt, question);
+    task_put(&t->prompt, t->asks);
     task_put(&t->prompt, "\nChoices:\n");
     task_put_choices(&t->prompt, t);
     task_put(&t->prompt,
@@ -112,27 +115,52 @@ static void choices_prompt(struct task *t, const char *question)
              "[Explanation]. Therefore, the answer is answer (label).\n"
              "Ensure the final sentence includes the answer followed by the label in parentheses.\n"
              "Answer and Reasoning:");
-    t->item.prompt = t->prompt.p;
 }
 
-int task_choices_read(const char **question, struct task *t, struct err *err)
+/* Put together the harness's prompt, which lists the choices of csqa alone. */
+static void choices_lm_eval(struct task *t)
+{
+    task_put(&t->prompt, "Question: ");
+    if (t->kind == &task_csqa) {
+        task_put_trimmed(&t->prompt, t->asks);
+        task_put(&t->prompt, "\n");
+        task_put_choices(&t->prompt, t);
+    } else {
+        task_put(&t->prompt, t->asks);
+    }
+    task_put(&t->prompt, "\nAnswer:");
+}
+
+/* Read the question and its choices, in the authors' or in CITER's form. The concept of csqa is
+ * beside the question or, in the authors' files, in it. */
+static int choices_question(struct task *t, struct err *err)
 {
     const json_t *q = json_object_get(t->json, "question");
-    const char *cot, *own;
+    bool authors = json_is_object(q);
+    const json_t *concept = json_object_get(authors ? q : t->json, "question_concept");
+    int rc = task_string(&t->asks, t, authors ? "question.stem" : "question",
+                         authors ? json_object_get(q, "stem") : q, err);
+    if (rc == OK)
+        rc = choices_read(t, authors ? "question.choices" : "choices",
+                          json_object_get(authors ? q : t->json, "choices"), err);
+    if (rc == OK)
+        rc = choices_read_key(t, err);
+    t->item.subject = t->asks;
+    if (rc == OK && concept && t->kind == &task_csqa)
+        rc = task_string(&t->item.subject, t,
+                         authors ? "question.question_concept" : "question_concept", concept, err);
+    return rc;
+}
+
+static int choices_item(struct task *t, size_t i, struct err *err)
+{
+    const char *cot = NULL, *own = NULL;
+    (void)i;
     int rc = task_field_optional(&t->item.id, t, "id", err);
     if (!t->item.id)
         t->item.id = "";
-    if (rc == OK && json_is_object(q)) { /* the authors' form */
-        rc = task_string(question, t, "question.stem", json_object_get(q, "stem"), err);
-        if (rc == OK)
-            rc = choices_read(t, "question.choices", json_object_get(q, "choices"), err);
-    } else if (rc == OK) {
-        rc = task_string(question, t, "question", q, err);
-        if (rc == OK)
-            rc = choices_read(t, "choices", json_object_get(t->json, "choices"), err);
-    }
     if (rc == OK)
-        rc = choices_read_key(t, err);
+        rc = choices_question(t, err);
     if (rc == OK)
         rc = task_field_optional(&cot, t, "cot", err);
     if (rc == OK)
@@ -140,10 +168,65 @@ int task_choices_read(const char **question, struct task *t, struct err *err)
     if (rc != OK)
         return rc;
     t->item.gold = task_put_gold(t, cot);
-    t->item.subject = t->asks = *question;
-    if (t->form != TASK_LM_EVAL && own)
-        t->item.prompt = own;
-    else if (t->form != TASK_LM_EVAL)
-        choices_prompt(t, *question);
+    if (t->form == TASK_LM_EVAL)
+        choices_lm_eval(t);
+    else if (!own)
+        choices_prompt(t);
+    t->item.prompt = own && t->form != TASK_LM_EVAL ? own : t->prompt.p;
     return OK;
 }
+
+/* In form lm-eval: the first word, if it is a label. */
+static bool csqa_extract(char out[TASK_ANSWER], const char *text)
+{
+    text += strspn(text, " \t\r\n");
+    text += *text == '(';
+    if (!isalnum((unsigned char)text[0]) || (text[1] && !strchr(" \t\r\n.,:;)", text[1])))
+        return false;
+    out[0] = (char)toupper((unsigned char)text[0]);
+    out[1] = 0;
+    return true;
+}
+
+const struct task_kind task_csqa = { .name = "csqa",
+                                     .file = true,
+                                     .read = choices_item,
+                                     .stops = choices_stops,
+                                     .extract = csqa_extract };
+
+/* Return the first line of a text without the blanks around it, *n bytes. */
+static const char *arc_first_line(size_t *n, const char *text)
+{
+    text += strspn(text, " \t\r\n");
+    *n = strcspn(text, "\r\n");
+    while (*n && (text[*n - 1] == ' ' || text[*n - 1] == '\t'))
+        --*n;
+    return text;
+}
+
+/* In form lm-eval: the first line. */
+static bool arc_extract(char out[TASK_ANSWER], const char *text)
+{
+    size_t n;
+    text = arc_first_line(&n, text);
+    task_copy(out, text, n);
+    return n > 0;
+}
+
+/* The answer is the text of a choice, which may be longer than TASK_ANSWER. */
+static bool arc_right(const struct task_item *item, const char *text)
+{
+    size_t n;
+    text = arc_first_line(&n, text);
+    for (size_t i = 0; i < item->nchoices; i++)
+        if (strcmp(item->labels[i], item->key) == 0)
+            return strlen(item->choices[i]) == n && strncasecmp(item->choices[i], text, n) == 0;
+    return false;
+}
+
+const struct task_kind task_arc = { .name = "arc",
+                                    .file = true,
+                                    .read = choices_item,
+                                    .stops = choices_stops,
+                                    .extract = arc_extract,
+                                    .right = arc_right };

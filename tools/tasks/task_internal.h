@@ -29,7 +29,7 @@ struct task_kind {
     bool (*right)(const struct task_item *item, const char *text);
 };
 
-extern const struct task_kind task_milli, task_csqa, task_arc, task_gsm8k;
+extern const struct task_kind task_csqa, task_arc, task_gsm8k;
 
 struct task {
     const struct task_kind *kind;
@@ -95,11 +95,5 @@ void task_put_choices(struct task_text *out, const struct task *t);
 const char *task_put_gold(struct task *t, const char *s);
 /* Copy text[n] into out, cut between characters if it is too long. */
 void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
-
-/* Read a question with choices, in the authors' or in CITER's form, into t->item. All is set but
- * the prompt of form lm-eval; the subject is the question. */
-int task_choices_read(const char **question, struct task *t, struct err *err);
-/* The harness generates no answers to such questions; this is what it stops at by default. */
-extern const char *const task_choices_stops[];
 
 #endif
