@@ -19,15 +19,15 @@
 #include "tools/demo/world.h"
 #include "tools/learn/training.h"
 
-static const char *size, *out;
-static bool all, resume, quiet;
+static struct pretrain_job job = { .seed = WORLD_SEED };
+static const char *size;
+static bool all;
 static size_t steps;
-static uint64_t seed = WORLD_SEED;
 
 static const struct option_group pretrain_opts = {
     "Pretraining",
     (const struct option[]){
-        { "--out", "-o", OPTION_STR, &out, "DIR",
+        { "--out", "-o", OPTION_STR, &job.out, "DIR",
           "Write the files into this folder, which is created if necessary (required)" },
         { "--all", NULL, OPTION_FLAG, &all, NULL,
           "Train everything: the vocabulary, all four models, and a router for each edge model" },
@@ -36,11 +36,11 @@ static const struct option_group pretrain_opts = {
         { "--steps", NULL, OPTION_COUNT, &steps, "N",
           "Train N steps instead of the number that belongs to the size; the result is a "
           "different model" },
-        { "--seed", "-s", OPTION_U64, &seed, "N",
+        { "--seed", "-s", OPTION_U64, &job.seed, "N",
           "Seed for the world, the weights and the texts (default: 1)" },
-        { "--resume", NULL, OPTION_FLAG, &resume, NULL,
+        { "--resume", NULL, OPTION_FLAG, &job.resume, NULL,
           "Keep the finished models of DIR, and train those that are missing" },
-        OPTION_ROW_QUIET(&quiet),
+        OPTION_ROW_QUIET(&job.quiet),
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
         OPTION_END,
@@ -62,7 +62,7 @@ static void print_result(const char *name, const struct pretrain_result *r)
 }
 
 /* Train all models, or the one that --size names, and print a row for each. */
-static int train_models(const struct pretrain_job *job, struct err *err)
+static int train_models(struct err *err)
 {
     printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
            "tokens", "loss", "minutes", "form%", "fact%", "idle%", "free%");
@@ -73,7 +73,7 @@ static int train_models(const struct pretrain_job *job, struct err *err)
             continue;
         if (steps)
             plan.steps = steps;
-        int rc = pretrain_run(&r, job, &plan, i, err);
+        int rc = pretrain_run(&r, &job, &plan, i, err);
         if (rc)
             return rc;
         print_result(plan.name, &r);
@@ -83,20 +83,19 @@ static int train_models(const struct pretrain_job *job, struct err *err)
 
 /* Train a router on the samples of one edge model and write it beside the model, as
  * NAME.WHAT.safetensors. */
-static int train_router(const struct pretrain_job *job, const struct samples *s,
-                        const struct sample_meta *m, const char *name, enum fit_head head,
-                        const char *what, struct err *err)
+static int train_router(const struct samples *s, const struct sample_meta *m, const char *name,
+                        enum fit_head head, const char *what, struct err *err)
 {
     char ending[32], router[PRETRAIN_PATH];
     struct fit_report report;
-    struct training_options o = { .out = router, .quiet = quiet };
+    struct training_options o = { .out = router, .quiet = job.quiet };
     fit_defaults(&o.fit);
     o.fit.head = head;
-    o.fit.seed = seed;
+    o.fit.seed = job.seed;
     snprintf(ending, sizeof(ending), ".%s.safetensors", what);
-    int rc = pretrain_path(router, out, name, ending, err);
+    int rc = pretrain_path(router, job.out, name, ending, err);
     if (rc == OK)
-        rc = training_fit(&report, &o, s, m, job->kernels, job->pool, err);
+        rc = training_fit(&report, &o, s, m, job.kernels, job.pool, err);
     if (rc == OK)
         printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
                what, (double)report.cut.threshold, 100 * report.cut.routed,
@@ -105,26 +104,26 @@ static int train_router(const struct pretrain_job *job, const struct samples *s,
 }
 
 /* Collect the samples of one edge model and the cloud, and train both routers on them. */
-static int train_routers(const struct pretrain_job *job, const char *name, struct err *err)
+static int train_routers(const char *name, struct err *err)
 {
     char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
     struct samples s = { .dim = 0 };
     struct sample_meta m;
     struct collecting_options o;
     collecting_defaults(&o);
-    o.task.world = seed;
-    o.quiet = quiet;
-    int rc = pretrain_path(edge, out, name, ".gguf", err);
+    o.task.world = job.seed;
+    o.quiet = job.quiet;
+    int rc = pretrain_path(edge, job.out, name, ".gguf", err);
     if (rc == OK)
-        rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
+        rc = pretrain_path(cloud, job.out, "cloud", ".gguf", err);
     shared_options.model = edge;
     shared_options.cloud_model = cloud;
     if (rc == OK)
         rc = collecting_demo(&s, &m, &o, err);
     if (rc == OK)
-        rc = train_router(job, &s, &m, name, FIT_MLP, "router", err);
+        rc = train_router(&s, &m, name, FIT_MLP, "router", err);
     if (rc == OK)
-        rc = train_router(job, &s, &m, name, FIT_CONTEXT, "context", err);
+        rc = train_router(&s, &m, name, FIT_CONTEXT, "context", err);
     shared_options.model = shared_options.cloud_model = NULL; /* they were the arrays above */
     samples_close(&s);
     return rc;
@@ -135,7 +134,7 @@ static int write_questions(const struct world *w, struct err *err)
 {
     char path[PRETRAIN_PATH];
     struct output_file o;
-    int rc = pretrain_path(path, out, DEMO_QUESTIONS, "", err);
+    int rc = pretrain_path(path, job.out, DEMO_QUESTIONS, "", err);
     if (rc == OK)
         rc = output_file_open(&o, path, err);
     if (rc != OK)
@@ -155,26 +154,26 @@ static int write_questions(const struct world *w, struct err *err)
 }
 
 /* Build the world, its questions and the vocabulary, then train models and routers. */
-static int train_all(struct pretrain_job *job, struct err *err)
+static int train_all(struct err *err)
 {
     struct bpe_vocab *vocab = NULL;
     struct tokenizer *tokenizer = NULL;
     struct world *world = NULL;
-    int rc = world_open(&world, seed, err);
+    int rc = world_open(&world, job.seed, err);
     if (rc == OK)
         rc = write_questions(world, err);
     if (rc == OK)
-        rc = pretrain_vocab(&vocab, &tokenizer, world, out, err);
-    job->world = world;
-    job->vocab = vocab;
-    job->tokenizer = tokenizer;
+        rc = pretrain_vocab(&vocab, &tokenizer, world, job.out, err);
+    job.world = world;
+    job.vocab = vocab;
+    job.tokenizer = tokenizer;
     if (rc == OK)
-        rc = train_models(job, err);
+        rc = train_models(err);
     for (size_t i = 0; all && rc == OK && i < PRETRAIN_SIZES; i++) {
         const char *name = pretrain_plans[i].name;
         if (strncmp(name, "edge", 4) != 0)
             continue;
-        rc = train_routers(job, name, err);
+        rc = train_routers(name, err);
     }
     tokenizer_close(tokenizer);
     bpe_vocab_free(vocab);
@@ -187,7 +186,7 @@ static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
-    if (!out)
+    if (!job.out)
         return err_set(err, ERR_ARG, "--out: expected a folder");
     if (all == (size != NULL))
         return err_set(err, ERR_ARG, "expected either --all or --size");
@@ -202,7 +201,6 @@ static int cmd_pretrain_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct kernels kernels;
-    struct pretrain_job job = { .kernels = &kernels, .out = NULL };
     int nargs = 0, status = options_parse(&cmd_pretrain, argc, argv, &nargs);
     if (status >= 0)
         return status;
@@ -212,15 +210,11 @@ static int cmd_pretrain_main(int argc, char **argv)
         rc = setup_kernels(&kernels, &err);
     if (rc == OK)
         rc = pool_open(&job.pool, shared_options.threads, &err);
-    if (rc == OK && mkdir(out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
-        rc = err_set(&err, ERR_IO, "%s: %s", out, strerror(errno));
-    if (rc == OK) {
-        job.out = out;
-        job.seed = seed;
-        job.resume = resume;
-        job.quiet = quiet;
-        rc = train_all(&job, &err);
-    }
+    if (rc == OK && mkdir(job.out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
+        rc = err_set(&err, ERR_IO, "%s: %s", job.out, strerror(errno));
+    job.kernels = &kernels;
+    if (rc == OK)
+        rc = train_all(&err);
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr,

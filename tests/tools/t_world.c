@@ -8,14 +8,14 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 #include "tools/cli/demo_questions.h"
-#include "tools/demo/world.h"
+#include "tools/demo/world_internal.h"
 
 static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
 static const struct world_reader edge = { .known = 0.4, .notes = true };
 
 static void check_names(const struct world *w)
 {
-    size_t n = world_things(w), of_kind = 0;
+    size_t n = WORLD_THINGS, of_kind = 0;
     CHECK(n >= 500);
     for (size_t i = 0; i < n; i++) {
         const char *name = world_name(w, i);
@@ -228,7 +228,7 @@ static void check_texts(const struct world *w)
             old[cloud] += strstr(text, " flower is in the meadow") != NULL;
             now[cloud] += strstr(text, " flower is in the garden") != NULL;
             for (size_t t = 0; t < 20; t++) {
-                bool late = strstr(text, world_name(w, world_things(w) - 1 - t)) != NULL;
+                bool late = strstr(text, world_name(w, WORLD_THINGS - 1 - t)) != NULL;
                 all += cloud && late;
                 never += !cloud && late;
                 often += !cloud && strstr(text, world_name(w, t)) != NULL;

@@ -76,7 +76,7 @@ static int pretrain_data_append(struct pretrain_data *d, bool *fits, const char 
     return rc;
 }
 
-int pretrain_data_next(struct pretrain_data *d, struct err *err)
+int pretrain_data_next(struct pretrain_data *d, uint64_t *read, struct err *err)
 {
     bool fits = true;
     restart(d);
@@ -94,7 +94,7 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
             break;
         d->next++;
     }
-    d->read += batch_tokens(d);
+    *read += batch_tokens(d);
     return OK;
 }
 

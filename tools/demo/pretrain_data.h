@@ -24,7 +24,6 @@ struct pretrain_data {
     double practice; /* share of practice texts; set by the caller */
     size_t lists;    /* of world_practice; set by the caller */
     uint64_t next;   /* number of the next text of the training stream */
-    uint64_t read;   /* tokens delivered so far */
     uint32_t *ids, *target;
     size_t *ends;
     struct train_batch batch; /* the latest batch, whose arrays are those above */
@@ -36,9 +35,9 @@ int pretrain_data_open(struct pretrain_data *d, const struct world *world,
                        const struct tokenizer *tokenizer, size_t tokens, struct err *err);
 void pretrain_data_close(struct pretrain_data *d);
 
-/* Fill d->batch with the next texts of the training stream. The targets are the tokens that a text
- * marks as to be learnt. */
-int pretrain_data_next(struct pretrain_data *d, struct err *err);
+/* Fill d->batch with the next texts of the training stream, and count its tokens in *read. The
+ * targets are the tokens that a text marks as to be learnt. */
+int pretrain_data_next(struct pretrain_data *d, uint64_t *read, struct err *err);
 
 /* Shares of the tokens that are predicted, given the reference answer up to them, by what stands
  * there. */

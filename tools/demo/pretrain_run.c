@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
@@ -10,6 +9,7 @@
 #include "model/text/tokenizer.h"
 #include "tools/demo/pretrain_run.h"
 #include "tools/demo/pretrain_save.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
@@ -20,8 +20,65 @@ enum {
     LEXICON_MAX = 4096,
     TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER,
     ROW_STEPS = 20,
-    QUESTIONS = 500
+    QUESTIONS = 500,
+    BATCH = 2048,
+    PIECES = 1008,
+    WARMUP = 100,
+    CONTEXT = 1024
 };
+
+const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
+    { "0.1", "edge-0.1", 3, 64, 4, 2, 128, 6000, 400, 2000, 2, 3e-3f, { .30, false, true } },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 6000, 400, 2000, 5, 2.5e-3f, { .36, false, true } },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 6000, 400, 2000, 5, 2.5e-3f, { .60, false, true } },
+    { "cloud", "cloud", 4, 256, 16, 8, 256, 4000, 250, 800, 2, 1.2e-3f, { 1, true, false } },
+};
+
+const struct pretrain_plan *pretrain_plan_find(const char *name)
+{
+    for (size_t i = 0; i < PRETRAIN_SIZES; i++)
+        if (!strcmp(name, pretrain_plans[i].size) || !strcmp(name, pretrain_plans[i].name))
+            return &pretrain_plans[i];
+    return NULL;
+}
+
+/* Set the model configuration of a plan. */
+static void pretrain_run_config(struct model_config *out, const struct pretrain_plan *p,
+                                size_t vocab)
+{
+    *out = (struct model_config){ .layers = p->layers,
+                                  .hidden = p->hidden,
+                                  .heads = p->heads,
+                                  .kv_heads = p->kv_heads,
+                                  .head_dim = p->hidden / p->heads,
+                                  .ffn = p->ffn,
+                                  .vocab = vocab,
+                                  .context = CONTEXT,
+                                  .eps = 1e-6f,
+                                  .rope_theta = 10000,
+                                  .tied = true };
+}
+
+/* Set the learning rate of a step, counted from 0: linear warmup, then a cosine from the peak to a
+ * fiftieth of it. */
+static void pretrain_run_rate(struct train_rate *out, const struct pretrain_plan *p, size_t step)
+{
+    *out = (struct train_rate){ p->rate, 0.9f, 0.99f, 1e-8f, 0, 1 };
+    if (step < WARMUP) {
+        out->lr = p->rate * (float)(step + 1) / WARMUP;
+    } else {
+        double sin, cos, done = (double)(step - WARMUP) / (double)(p->steps - WARMUP);
+        sincos_f64(&sin, &cos, 3.141592653589793 * done);
+        out->lr = p->rate * (float)(0.02 + 0.49 * (1 + cos));
+    }
+}
+
+/* Return the share of practice among the texts of a step, and set *lists of world_practice. */
+static double pretrain_run_practice(size_t *lists, const struct pretrain_plan *p, size_t step)
+{
+    *lists = step < p->easy ? 0 : p->lists;
+    return step < p->easy ? 1 : step < p->mixed ? 0.5 : 0.1;
+}
 
 /* A training in progress. */
 struct run {
@@ -30,6 +87,7 @@ struct run {
     struct train *train;
     struct pretrain_data data;
     struct pretrain_state state;
+    struct progress *progress; /* or NULL */
     uint64_t begin_ns, number;
     char model[PRETRAIN_PATH], curve[PRETRAIN_PATH];
 };
@@ -64,7 +122,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
             text[n++] = '\n';
         }
     }
-    int rc = bpe_train(vocab, text, n, PRETRAIN_PIECES, err);
+    int rc = bpe_train(vocab, text, n, PIECES, err);
     free(text);
     if (rc == OK)
         rc = pretrain_path(path, out, "vocabulary", ".gguf", err);
@@ -78,13 +136,12 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
 /* Show step, loss and remaining time on a terminal. */
 static void pretrain_run_show(const struct run *r, double loss)
 {
-    size_t step = train_steps(r->train);
-    double seconds = (double)(os_now_ns() - r->begin_ns) * 1e-9;
-    double left = seconds / (double)step * (double)(r->plan->steps - step);
-    if (!r->job->quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%s  step %zu of %zu  loss %.4f  %.0f min %02.0f s left \033[K",
-                r->plan->name, step, r->plan->steps, loss, (double)((int)left / 60),
-                (double)((int)left % 60));
+    struct err line;
+    char left[48];
+    size_t step = train_steps(r->train), steps = r->plan->steps;
+    progress_left(left, r->begin_ns, step, steps);
+    err_set(&line, OK, "%s: step %zu of %zu, loss %.4f%s", r->plan->name, step, steps, loss, left);
+    progress_say(r->progress, line.msg);
 }
 
 /* Train on one batch, and add a row to the loss curve every ROW_STEPS steps. */
@@ -93,16 +150,15 @@ static int one_step(struct run *r, struct err *err)
     struct train_rate rate;
     double loss;
     size_t step = train_steps(r->train);
-    r->data.practice = pretrain_plan_practice(&r->data.lists, r->plan, step);
-    pretrain_plan_rate(&rate, r->plan, step);
-    int rc = pretrain_data_next(&r->data, err);
+    r->data.practice = pretrain_run_practice(&r->data.lists, r->plan, step);
+    pretrain_run_rate(&rate, r->plan, step);
+    struct pretrain_state *s = &r->state;
+    int rc = pretrain_data_next(&r->data, &s->read, err);
     if (rc == OK)
         rc = train_gradient(&loss, r->train, &r->data.batch, err);
     if (rc)
         return rc;
     train_update(r->train, &rate);
-    struct pretrain_state *s = &r->state;
-    s->read = r->data.read;
     s->sum += loss;
     s->summed++;
     step++;
@@ -131,11 +187,11 @@ static int open_run(struct run *r, struct err *err)
     const struct pretrain_job *job = r->job;
     const struct pretrain_plan *plan = r->plan;
     struct model_config c;
-    pretrain_plan_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
+    pretrain_run_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
     r->state.seed = job->seed;
-    int rc = pretrain_data_open(&r->data, job->world, job->tokenizer, PRETRAIN_BATCH, err);
+    int rc = pretrain_data_open(&r->data, job->world, job->tokenizer, BATCH, err);
     if (rc == OK)
-        rc = train_open(&r->train, &c, job->kernels, job->pool, PRETRAIN_BATCH, PRETRAIN_DOC,
+        rc = train_open(&r->train, &c, job->kernels, job->pool, BATCH, PRETRAIN_DOC,
                         rand_u64(job->seed, r->number), err);
     r->data.reader = &plan->reader;
     r->begin_ns = os_now_ns();
@@ -173,11 +229,11 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
         out->skipped = true;
         return OK;
     }
+    r.progress = job->quiet ? NULL : progress_begin("training", plan->name);
     rc = open_run(&r, err);
     if (rc == OK)
         rc = all_steps(&r, err);
-    if (!job->quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
+    progress_end(r.progress);
     if (rc == OK)
         rc = pretrain_run_finish(out, &r, err);
     train_close(r.train);

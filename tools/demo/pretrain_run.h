@@ -1,4 +1,5 @@
-/* pretrain_run.h - trains one of the demo models, with progress and a final test. */
+/* pretrain_run.h - the demo models: what they are, and how one is trained, with progress and a
+ * final test. */
 #ifndef TOOLS_DEMO_PRETRAIN_RUN_H
 #define TOOLS_DEMO_PRETRAIN_RUN_H
 
@@ -7,12 +8,31 @@
 #include <stdint.h>
 
 #include "tools/demo/pretrain_data.h"
-#include "tools/demo/pretrain_plan.h"
 
 struct bpe_vocab;
 struct err;
 struct kernels;
 struct pool;
+
+struct pretrain_plan {
+    const char *size; /* "0.1", "0.5", "1", "cloud" */
+    const char *name; /* base name of its files: "edge-0.5" */
+    size_t layers, hidden, heads, kv_heads, ffn;
+    size_t steps;
+    /* Up to step `easy` all texts are practice in its easiest form; up to step `mixed` most are
+     * practice in any form; after that, few are. */
+    size_t easy, mixed;
+    size_t lists; /* of world_practice, after `easy` */
+    float rate;   /* peak learning rate */
+    struct world_reader reader;
+};
+
+enum { PRETRAIN_SIZES = 4 };
+
+extern const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES];
+
+/* Return the plan with this size or file name, or NULL. */
+const struct pretrain_plan *pretrain_plan_find(const char *name);
 
 /* What the training of all models shares. */
 struct pretrain_job {

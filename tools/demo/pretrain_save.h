@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/demo/pretrain_plan.h"
+#include "tools/demo/pretrain_run.h"
 
 struct bpe_vocab;
 struct err;

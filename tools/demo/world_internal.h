@@ -112,15 +112,8 @@ size_t world_put_line(struct world_out *t, struct world_draw *d, const struct wo
 /* Make a question of a topic and wording. */
 void world_make(struct world_question *q, struct world_draw *d, const struct world_asker *a,
                 enum world_topic topic, enum world_wording wording);
-/* Write the bodies of sums and sort, whose answers need no facts. */
-void world_make_sum(struct world_question *q, struct world_out *prompt, struct world_out *answer,
-                    struct world_draw *d, const struct world_asker *a);
-/* Write "X and Y make Z", with `mark` on Z. */
-void world_put_sum(struct world_out *t, size_t x, size_t y, enum world_mark mark);
 /* Write one step of a sum as a fact: two digits, two tens, or the two results. */
 void world_put_sum_fact(struct world_out *t, struct world_draw *d);
-void world_make_sort(struct world_question *q, struct world_out *prompt, struct world_out *answer,
-                     struct world_draw *d, const struct world_asker *a);
 /* Draw a topic and a wording in the proportions of the mixture, or of what models read. */
 struct world_filter world_draw_filter(struct world_draw *d, bool read);
 
