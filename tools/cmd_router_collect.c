@@ -68,7 +68,6 @@ static const struct option_group *const groups[] = {
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)
 {
-    options.router = shared_options.router;
     if (!options.out)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.collect.labels, labels_name))
@@ -79,7 +78,7 @@ static const char *cmd_router_collect_check(void)
         return "--questions, --n-predict, --calls: expected at least 1";
     if (round_number < 1 || round_number > 2)
         return "--round: expected 1 or 2";
-    if ((round_number == 2) != (options.router != NULL))
+    if ((round_number == 2) != (shared_options.router != NULL))
         return "expected --router with --round 2, and only then";
     if (round_number == 2 && options.collect.labels != COLLECT_CITER)
         return "--round 2: expected --labels citer";

@@ -272,10 +272,10 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     int rc = collecting_needs_cloud(&needs, c, err);
     if (rc != OK || !needs || !strcmp(shared_options.cloud, "off"))
         return rc;
-    shared_options.policy = c->how->router ? "mlp" : "always";
+    shared_options.policy = shared_options.router ? "mlp" : "always";
     shared_options.cloud = "required";
     if (!shared_options.cloud_tokens) /* whole answers are written where no router decides */
-        shared_options.cloud_tokens = c->how->router ? 1 : CLOUD_MAX_TOKENS;
+        shared_options.cloud_tokens = shared_options.router ? 1 : CLOUD_MAX_TOKENS;
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
@@ -291,7 +291,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
 {
     const struct engine *e = &c->engine;
     bool milli = task_size(c->task) == SIZE_MAX;
-    *m = (struct sample_meta){ .round = c->how->router ? 2 : 1,
+    *m = (struct sample_meta){ .round = shared_options.router ? 2 : 1,
                                .max_rollouts = c->o.rollouts,
                                .max_tokens = c->o.max_tokens,
                                .seed = milli ? c->how->task.seed : 0,
@@ -324,12 +324,12 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->think,
          task_form(c->task) == TASK_CHAT && shared_options.think ? shared_options.think : "");
     KEEP(m->mizzle, MIZZLE_VERSION);
-    if (!c->how->router)
+    if (!shared_options.router)
         return OK;
     snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
-    return sha256_file(m->router, c->how->router)
+    return sha256_file(m->router, shared_options.router)
                ? OK
-               : err_set(err, ERR_IO, "%s: cannot be read", c->how->router);
+               : err_set(err, ERR_IO, "%s: cannot be read", shared_options.router);
 }
 
 /* Open everything but the folder. */
@@ -405,14 +405,15 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     int rc = collecting_open(c, err);
     if (rc != OK)
         return rc;
-    if (o->router && router_reads_features(c->routing.router)) /* position begins anew there */
+    if (shared_options.router &&
+        router_reads_features(c->routing.router)) /* position begins anew there */
         return err_set(err, ERR_ARG,
                        "--router: expected one that reads hidden states alone with --round 2");
     c->collect.session = c->session;
     c->collect.tok = c->engine.tokenizer;
     c->collect.sampler = c->sampler;
     c->collect.o = &c->o;
-    c->o.router = o->router ? c->routing.router : NULL;
+    c->o.router = shared_options.router ? c->routing.router : NULL;
     c->o.threshold = c->routing.threshold;
     c->o.turn = c->routing.turn;
     return collecting_all(c, err);

@@ -18,20 +18,20 @@ struct collecting_options {
     /* What is collected, with max_tokens SIZE_MAX: 512, milli 96. What is not an option of the
      * command is set here. */
     struct collect_options collect;
-    size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000, in memory 1000 */
-    const char *router; /* of round 2; NULL: round 1 */
-    const char *out;    /* the folder; of no effect in memory */
+    size_t questions; /* the first N items; SIZE_MAX: all, milli 3000, in memory 1000 */
+    const char *out;  /* the folder; of no effect in memory */
     bool quiet;
 };
 
 /* Set what `mizzle router collect` does without options. */
 void collecting_defaults(struct collecting_options *o);
 
-/* Collect into a folder, with a progress line if stderr is a terminal, and print on stdout what was
- * collected. *unwritten: the error is that the folder could not be written. Besides the errors of
- * the parts (task.h, setup.h, collect.h, sample_files.h), ERR_FORMAT if the cloud model that is
- * served here has another vocabulary than the edge; ERR_REMOTE or ERR_ARG if there is no sample at
- * the end, because the cloud has refused texts or because of the options. */
+/* Collect into a folder, in round 2 if the shared options name a router, with a progress line if
+ * stderr is a terminal, and print on stdout what was collected. *unwritten: the error is that the
+ * folder could not be written. Besides the errors of the parts (task.h, setup.h, collect.h,
+ * sample_files.h), ERR_FORMAT if the cloud model that is served here has another vocabulary than
+ * the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end, because the cloud has refused
+ * texts or because of the options. */
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err);
 
 /* Collect into memory what the routers of the demo pair are trained on: the samples into *out,
