@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
@@ -86,10 +87,14 @@ struct run {
     const struct pretrain_plan *plan;
     struct train *train;
     struct pretrain_data data;
-    struct pretrain_state state;
+    struct atomic_file curve; /* the loss curve as CSV: step,tokens,loss,lr */
+    uint64_t read;            /* tokens */
+    double sum;               /* of losses since the last row of the curve */
+    size_t summed;
+    float loss;                /* of the last row */
     struct progress *progress; /* or NULL */
     uint64_t begin_ns, number;
-    char model[PRETRAIN_PATH], curve[PRETRAIN_PATH];
+    char model[PRETRAIN_PATH];
 };
 
 int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, const char *suffix,
@@ -134,13 +139,14 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
 }
 
 /* Show step, loss and remaining time on a terminal. */
-static void pretrain_run_show(const struct run *r, double loss)
+static void pretrain_run_show(const struct run *r)
 {
     struct err line;
     char left[48];
     size_t step = train_steps(r->train), steps = r->plan->steps;
     progress_left(left, r->begin_ns, step, steps);
-    err_set(&line, OK, "%s: step %zu of %zu, loss %.4f%s", r->plan->name, step, steps, loss, left);
+    err_set(&line, OK, "%s: step %zu of %zu, loss %.4f%s", r->plan->name, step, steps,
+            (double)r->loss, left);
     progress_say(r->progress, line.msg);
 }
 
@@ -152,24 +158,24 @@ static int one_step(struct run *r, struct err *err)
     size_t step = train_steps(r->train);
     r->data.practice = pretrain_run_practice(&r->data.lists, r->plan, step);
     pretrain_run_rate(&rate, r->plan, step);
-    struct pretrain_state *s = &r->state;
-    int rc = pretrain_data_next(&r->data, &s->read, err);
+    int rc = pretrain_data_next(&r->data, &r->read, err);
     if (rc == OK)
         rc = train_gradient(&loss, r->train, &r->data.batch, err);
     if (rc)
         return rc;
     train_update(r->train, &rate);
-    s->sum += loss;
-    s->summed++;
+    r->sum += loss;
+    r->summed++;
     step++;
     if (step % ROW_STEPS && step != r->plan->steps)
         return OK;
-    double mean = s->sum / (double)s->summed;
-    pretrain_run_show(r, mean);
-    s->sum = 0;
-    s->summed = 0;
-    struct pretrain_row row = { (float)step, (float)s->read, (float)mean, rate.lr };
-    return pretrain_add_row(s, &row, err);
+    r->loss = (float)(r->sum / (double)r->summed);
+    pretrain_run_show(r);
+    r->sum = 0;
+    r->summed = 0;
+    fprintf(r->curve.f, "%zu,%llu,%.5f,%.4g\n", step, (unsigned long long)r->read, (double)r->loss,
+            (double)rate.lr);
+    return OK;
 }
 
 /* Train to the end, or until an interrupt. */
@@ -188,7 +194,6 @@ static int open_run(struct run *r, struct err *err)
     const struct pretrain_plan *plan = r->plan;
     struct model_config c;
     pretrain_run_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
-    r->state.seed = job->seed;
     int rc = pretrain_data_open(&r->data, job->world, job->tokenizer, BATCH, err);
     if (rc == OK)
         rc = train_open(&r->train, &c, job->kernels, job->pool, BATCH, PRETRAIN_DOC,
@@ -203,12 +208,11 @@ static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struc
 {
     out->params = train_params(r->train);
     out->steps = train_steps(r->train);
-    out->tokens = r->state.read;
-    out->loss = r->state.nrows ? (double)r->state.rows[r->state.nrows - 1].loss : 0;
+    out->tokens = r->read;
+    out->loss = (double)r->loss;
     out->minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
-    int rc = pretrain_save_model(r->model, r->train, r->plan, &r->state, r->job->vocab, err);
-    if (rc == OK)
-        rc = pretrain_save_curve(r->curve, &r->state, err);
+    int rc =
+        pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab, err);
     if (rc == OK)
         rc = pretrain_examine(&out->score, &r->data, r->train, world_test_stream(999983), QUESTIONS,
                               err);
@@ -219,16 +223,21 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
                  const struct pretrain_plan *plan, uint64_t number, struct err *err)
 {
     struct run r = { .job = job, .plan = plan, .number = number };
+    char curve[PRETRAIN_PATH];
     *out = (struct pretrain_result){ 0 };
     int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
     if (rc == OK)
-        rc = pretrain_path(r.curve, job->out, plan->name, ".loss.csv", err);
+        rc = pretrain_path(curve, job->out, plan->name, ".loss.csv", err);
     if (rc)
         return rc;
     if (job->resume && pretrain_finished(r.model, plan, job->seed)) {
         out->skipped = true;
         return OK;
     }
+    rc = atomic_file_open(&r.curve, curve, err);
+    if (rc)
+        return rc;
+    fprintf(r.curve.f, "step,tokens,loss,lr\n");
     r.progress = job->quiet ? NULL : progress_begin("training", plan->name);
     rc = open_run(&r, err);
     if (rc == OK)
@@ -236,8 +245,8 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
     progress_end(r.progress);
     if (rc == OK)
         rc = pretrain_run_finish(out, &r, err);
+    int end = atomic_file_close(&r.curve, rc == OK, rc == OK ? err : NULL);
     train_close(r.train);
     pretrain_data_close(&r.data);
-    free(r.state.rows);
-    return rc;
+    return rc ? rc : end;
 }

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,26 +6,11 @@
 #include "model/train/bpe_train.h"
 #include "tools/demo/pretrain_save.h"
 #include "weights/gguf_write.h"
-#include "kernels/sys/atomic_file.h"
 #include "weights/quant.h"
 
 enum { MOSTLY_Q8_0 = 7, Q8_BLOCK = 32, Q8_BYTES = 34 };
 
 #define KEY "mizzle.pretrain."
-
-int pretrain_add_row(struct pretrain_state *s, const struct pretrain_row *row, struct err *err)
-{
-    if (s->nrows == s->room) {
-        size_t room = s->room ? 2 * s->room : 64;
-        struct pretrain_row *rows = realloc(s->rows, room * sizeof(*rows));
-        if (!rows)
-            return err_set(err, ERR_NOMEM, "pretrain: out of memory");
-        s->rows = rows;
-        s->room = room;
-    }
-    s->rows[s->nrows++] = *row;
-    return OK;
-}
 
 static void write_tokenizer(struct ggufw *g, const struct bpe_vocab *v)
 {
@@ -54,13 +38,13 @@ static void pretrain_save_write_config(struct ggufw *g, const struct model_confi
 
 /* Write the keys that tell how far the training is. */
 static void write_progress(struct ggufw *g, const struct train *t, const struct pretrain_plan *p,
-                           const struct pretrain_state *s)
+                           uint64_t seed, uint64_t tokens)
 {
     ggufw_str(g, KEY "size", p->size);
-    ggufw_u32(g, KEY "seed_low", (uint32_t)s->seed);
-    ggufw_u32(g, KEY "seed_high", (uint32_t)(s->seed >> 32));
+    ggufw_u32(g, KEY "seed_low", (uint32_t)seed);
+    ggufw_u32(g, KEY "seed_high", (uint32_t)(seed >> 32));
     ggufw_u32(g, KEY "steps", (uint32_t)train_steps(t));
-    ggufw_u32(g, KEY "tokens", (uint32_t)s->read);
+    ggufw_u32(g, KEY "tokens", (uint32_t)tokens);
 }
 
 int pretrain_save_vocab(const char *path, const struct bpe_vocab *v, struct err *err)
@@ -112,7 +96,7 @@ static int write_tensors(struct ggufw *g, const struct train *t, struct err *err
 }
 
 int pretrain_save_model(const char *path, const struct train *t, const struct pretrain_plan *p,
-                        const struct pretrain_state *s, const struct bpe_vocab *v, struct err *err)
+                        uint64_t seed, uint64_t tokens, const struct bpe_vocab *v, struct err *err)
 {
     struct ggufw *g;
     int rc = ggufw_open(&g, path, err);
@@ -130,7 +114,7 @@ int pretrain_save_model(const char *path, const struct train *t, const struct pr
     ggufw_u32(g, "general.quantization_version", 2);
     pretrain_save_write_config(g, train_config(t));
     write_tokenizer(g, v);
-    write_progress(g, t, p, s);
+    write_progress(g, t, p, seed, tokens);
     ggufw_checksum(g);
     rc = write_tensors(g, t, err);
     int closed = ggufw_close(g, rc == OK, rc == OK ? err : NULL);
@@ -145,20 +129,6 @@ static bool same_run(const struct weights *w, const struct pretrain_plan *p, uin
     return weights_str(w, KEY "size", &size) && size.n == strlen(p->size) &&
            !memcmp(size.p, p->size, size.n) && weights_u64(w, KEY "seed_low", &low) &&
            weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed;
-}
-
-int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct err *err)
-{
-    struct atomic_file part;
-    int rc = atomic_file_open(&part, path, err);
-    if (rc)
-        return rc;
-    FILE *f = part.f;
-    fprintf(f, "step,tokens,loss,lr\n");
-    for (size_t i = 0; i < s->nrows; i++)
-        fprintf(f, "%.0f,%.0f,%.5f,%.4g\n", (double)s->rows[i].step, (double)s->rows[i].tokens,
-                (double)s->rows[i].loss, (double)s->rows[i].rate);
-    return atomic_file_close(&part, true, err);
 }
 
 bool pretrain_finished(const char *path, const struct pretrain_plan *p, uint64_t seed)
