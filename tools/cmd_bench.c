@@ -6,7 +6,7 @@
 #include "tools/bench/subject.h"
 #include "tools/cli/output_file.h"
 
-enum { UNSET = 0x7fffffff }; /* -r was not given */
+enum { UNSET = 0x7fffffff, MOST_TOKENS = 1 << 20 }; /* UNSET: -r was not given */
 struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
 struct bench_model_options bench_model_opts = { .prompt = "512",
                                                 .gen = "128",
@@ -38,6 +38,33 @@ int bench_begin(const struct command *cmd, int argc, char **argv, int most, int 
         rc = output_file_check(o->plot, &err);
     o->repeat = given ? o->repeat : repeat;
     return rc == OK ? -1 : command_fail(cmd->name, rc, &err);
+}
+
+int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
+{
+    const char *p = text;
+    for (out->n = 0; out->n < BENCH_LIST; p++) {
+        size_t v = 0;
+        const char *digits = p;
+        for (; *p >= '0' && *p <= '9' && v <= MOST_TOKENS; p++)
+            v = v * 10 + (size_t)(*p - '0');
+        if (p == digits || v > MOST_TOKENS || (*p && *p != ','))
+            break;
+        out->at[out->n++] = v;
+        if (!*p)
+            return OK;
+    }
+    return err_set(err, ERR_ARG,
+                   "%s: expected up to %d numbers of at most %d like 128,512, found %s", option,
+                   BENCH_LIST, MOST_TOKENS, text);
+}
+
+size_t bench_list_most(const struct bench_list *l)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < l->n; i++)
+        most = l->at[i] > most ? l->at[i] : most;
+    return most;
 }
 
 int bench_threads_of(bool many, struct err *err)

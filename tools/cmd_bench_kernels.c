@@ -17,7 +17,8 @@ static const struct option_group kernels_options = {
         OPTION_ROW_ISA("all sets; a set that is named stands beside scalar"),
         { "--only", NULL, OPTION_STR, &bench_opts.only, "OP",
           "Time this operation alone (default: all)" },
-        BENCH_ROW_PLOT("the rooflines"),
+        { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
+          "Draw an SVG picture of the rooflines (default: none)" },
         { "--compare", NULL, OPTION_FLAG, &compare, NULL,
           "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
           "the first to the second; FILE:SET takes those of one set, to compare two sets" },

@@ -18,7 +18,7 @@
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "net/http/buf.h"
-#include "tools/bench/bench_plan.h"
+#include "tools/bench/bench.h"
 #include "tools/bench/row.h"
 #include "tools/bench/synthetic_vocab.h"
 #include "tools/cli/progress.h"

@@ -52,6 +52,7 @@ struct bench_list {
     size_t at[BENCH_LIST], n;
 };
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
+size_t bench_list_most(const struct bench_list *l);
 
 /* Sort the n samples and return their median. */
 double bench_median(double *samples, size_t n);

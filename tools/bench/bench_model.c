@@ -16,7 +16,6 @@
 #include "router/engine.h"
 #include "router/router.h"
 #include "tools/bench/bench_ops.h"
-#include "tools/bench/bench_plan.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
@@ -75,6 +74,55 @@ static int bench_model_write(struct batch *b, struct session *const *s, size_t t
             return rc;
     }
     return OK;
+}
+
+enum { BENCH_TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
+
+/* All lists of the command line, and the context that the largest test needs. */
+struct bench_plan {
+    struct bench_list prompt, gen, depth, threads, texts;
+    enum kvcache kv;
+    size_t context;
+};
+
+/* Parse the lists of the command line and compute the context. ERR_ARG. */
+static int plan_make(struct bench_plan *p, const struct bench_model_options *m, struct err *err)
+{
+    int rc = bench_list(&p->prompt, "-p", m->prompt, err);
+    if (!rc)
+        rc = bench_list(&p->depth, "-d", m->depth, err);
+    if (!rc)
+        rc = bench_list(&p->gen, "-n", m->gen, err);
+    if (!rc)
+        rc = bench_list(&p->texts, "--texts", m->texts, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < p->texts.n; i++)
+        if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
+            return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
+                           p->texts.at[i]);
+    size_t prompt = bench_list_most(&p->prompt), gen = bench_list_most(&p->gen);
+    p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
+    gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
+    p->context = bench_list_most(&p->depth) + (prompt > gen ? prompt : gen);
+    if (!prompt && !gen)
+        return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
+    return setup_kv(&p->kv, KVCACHE_F16, err);
+}
+
+/* Return test j at a depth, which is an index: the prompts come first, then those of each number of
+ * tokens to generate, one for each number of texts. */
+static struct bench_test plan_test(const struct bench_plan *p, size_t depth, size_t j,
+                                   size_t threads)
+{
+    struct bench_test t = { .depth = p->depth.at[depth], .threads = threads, .texts = 1 };
+    if (j < p->prompt.n) {
+        t.prompt = p->prompt.at[j];
+    } else {
+        t.gen = p->gen.at[(j - p->prompt.n) / p->texts.n];
+        t.texts = p->texts.at[(j - p->prompt.n) % p->texts.n];
+    }
+    return t;
 }
 
 /* State of the tests with one number of threads. */
@@ -304,7 +352,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
     for (size_t i = 0; i < p->depth.n; i++)
         for (size_t j = 0; j < n && !report->closed; j++) {
             double *one = &b->one[i * BENCH_TESTS + j];
-            t = bench_plan_test(p, i, j, pool_threads(b->pool));
+            t = plan_test(p, i, j, pool_threads(b->pool));
             if (!t.prompt && !t.gen)
                 continue;
             int rc = run_test(b, &t, err);
@@ -376,7 +424,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
     struct bench_plan p = { .context = 0 };
     struct engine e = { .model = NULL };
     struct err line;
-    int rc = bench_plan_make(&p, m, err);
+    int rc = plan_make(&p, m, err);
     if (!rc && m->by_op && (bench_list_most(&p.texts) > 1 || *o->format == 'c'))
         rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
     if (rc)

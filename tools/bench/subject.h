@@ -46,11 +46,6 @@ extern const char *bench_threads;
         "--kv", NULL, OPTION_STR, &shared_options.kv, "TYPE",       \
             "Keep keys and values in f32, f16 or q8 (default: f16)" \
     }
-#define BENCH_ROW_PLOT(what)                                  \
-    {                                                         \
-        "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE", \
-            "Draw an SVG picture of " what " (default: none)" \
-    }
 
 /* Begin a subject: parse its options, with at most `most` other arguments, whose number is set,
  * check those that several subjects have, and catch interrupts. repeat: -r if it is not given.

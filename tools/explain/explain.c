@@ -7,7 +7,6 @@
 #include "model/text/tokenizer.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
-#include "tools/explain/explain_internal.h"
 #include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
 

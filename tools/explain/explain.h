@@ -127,6 +127,15 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
 /* Close everything. Return the error of the recording, as routed_close does. */
 int explain_close(struct explain *x, struct err *err);
 
+/* The parts of explain_open. The first writes the text: tokens, passes, stats; x->ids[prompt] is the
+ * prompt. The second evaluates the text once more and keeps what is seen. */
+int explain_write(struct explain *x, struct err *err);
+int explain_look(struct explain *x, struct err *err);
+
+/* Return where the whole row of (pos, layer, head) begins in x->rows; for pos = positions and the
+ * first layer and head of the choice, how many floats there are. */
+size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head);
+
 const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer);
 const struct explain_head *explain_head(const struct explain *x, size_t pos, size_t layer,
                                         size_t head);

@@ -17,7 +17,7 @@
 #include "tools/cli/escaped.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
-#include "tools/explain/explain_internal.h"
+#include "tools/explain/explain.h"
 
 enum { DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8) };
 static const float LEAST = 0.001f; /* smaller weights are not written */

@@ -12,7 +12,7 @@
 #include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
-#include "tools/explain/explain_internal.h"
+#include "tools/explain/explain.h"
 
 enum { PIECE = 16 }; /* rows looked at in one pass */
 

@@ -9,7 +9,7 @@
 #include "model/text/tokenizer.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
-#include "tools/explain/explain_internal.h"
+#include "tools/explain/explain.h"
 
 struct writing {
     struct explain *x;
