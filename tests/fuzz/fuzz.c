@@ -187,8 +187,6 @@ size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type)
 
 size_t fuzz_data(uint8_t *out, size_t room, const char *name)
 {
-    const char *data = getenv("MIZZLE_TESTDATA");
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", data ? data : "../shared/data", name);
+    const char *path = test_data("%s", name);
     return access(path, R_OK) == 0 ? slurp(path, out, room) : 0;
 }

@@ -9,6 +9,7 @@
 #include "kernels/math.h"
 #include "model/text/chat.h"
 #include "tests/support/chat_bytes.h"
+#include "tests/support/files.h"
 
 #define VERSION "0.5.11"
 #define MODULES "build/npm-jinja/node_modules"
@@ -38,21 +39,16 @@ static void read_templates(void)
                                             { "Qwen-Qwen2.5-7B-Instruct", "qwen2.5" },
                                             { "Qwen-Qwen3-0.6B", "qwen3" },
                                             { "Qwen3-Coder", "qwen3-coder" } };
-    const char *dir = getenv("MIZZLE_TESTDATA");
-    char path[1024];
     strcpy(templates[0], chatml);
     forms[ntemplates++] = "chatml";
     for (size_t i = 0; i < 4; i++) {
-        snprintf(path, sizeof(path), "%s/tokenizer/templates/%s.jinja",
-                 dir ? dir : "../shared/data", names[i][0]);
-        FILE *f = fopen(path, "r");
-        if (!f) {
+        const char *path = test_data("tokenizer/templates/%s.jinja", names[i][0]);
+        if (access(path, R_OK)) {
             printf("SKIP: no %s\n", path);
             continue;
         }
-        templates[ntemplates][fread(templates[ntemplates], 1, TEXT - 1, f)] = 0;
+        templates[ntemplates][slurp(path, templates[ntemplates], TEXT - 1)] = 0;
         forms[ntemplates++] = names[i][1];
-        fclose(f);
     }
 }
 

@@ -168,31 +168,21 @@ static void check_errors(void)
     CHECK(session_size(&bytes, &cache, &shapes[0].config, 0, KVCACHE_F32, &err) == ERR_ARG);
 }
 
-static void check_torture(void)
+static int open_once(const void *k)
 {
-    struct err err;
-    struct kernels k;
-    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        struct model *m = NULL;
-        struct batch *b = NULL;
-        struct session *s = NULL;
-        torture_begin(n);
-        int rc = model_random(&m, &shapes[2].config, P_Q8, &k, NULL, 7, &err);
-        if (!rc)
-            rc = batch_open(&b, m, NULL, &err);
-        if (!rc)
-            rc = session_open(&s, b, 16, KVCACHE_F32, &err);
-        session_close(s);
-        batch_close(b);
-        model_close(m);
-        hit = torture_end();
-        CHECK(!hit == (rc == OK) && (rc == OK || rc == ERR_NOMEM));
-        CHECK(torture_live() == 0);
-    }
+    struct model *m = NULL;
+    struct batch *b = NULL;
+    struct session *s = NULL;
+    int rc = model_random(&m, &shapes[2].config, P_Q8, k, NULL, 7, NULL);
+    if (!rc)
+        rc = batch_open(&b, m, NULL, NULL);
+    if (!rc)
+        rc = session_open(&s, b, 16, KVCACHE_F32, NULL);
+    session_close(s);
+    batch_close(b);
+    model_close(m);
+    return rc;
 }
-
 int main(void)
 {
     static struct trace whole, part;
@@ -221,7 +211,9 @@ int main(void)
             }
     }
     check_errors();
-    check_torture();
+    struct kernels k;
+    CHECK(kernels_pick(&k, NULL, cpu, NULL) == OK);
+    torture_each(open_once, &k);
     if (wrong)
         printf("%d hashes are not the ones that every machine gives\n", wrong);
     return wrong != 0;

@@ -9,18 +9,10 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/weights.h"
 
-enum { IDS = 220, VOCAB = 512, SKIPPED = 77 };
-
-static FILE *data(const char *name)
-{
-    char path[1024];
-    const char *dir = getenv("MIZZLE_TESTDATA");
-    snprintf(path, sizeof(path), "%s/weights/%s", dir ? dir : "../shared/data", name);
-    return fopen(path, "rb");
-}
+enum { IDS = 220, VOCAB = 512 };
 
 static size_t argmax(const float *x)
 {
@@ -34,23 +26,19 @@ int main(void)
 {
     static uint32_t ids[IDS];
     static float want[IDS][VOCAB];
-    FILE *f = data("stories260K/golden_ids.txt"), *g = data("stories260K/golden_logits_f32.bin");
-    if (!f || !g) {
+    FILE *f = fopen(test_data("weights/stories260K/golden_ids.txt"), "r");
+    if (!f) {
         printf("SKIP: no stories260K data\n");
-        return SKIPPED;
+        return 77;
     }
     for (size_t i = 0; i < IDS; i++) {
         unsigned long id;
         CHECK(fscanf(f, "%lu", &id) == 1 && id < VOCAB);
         ids[i] = (uint32_t)id;
     }
-    CHECK(fread(want, sizeof(want), 1, g) == 1);
     fclose(f);
-    fclose(g);
-
-    char path[1024];
-    const char *dir = getenv("MIZZLE_TESTDATA");
-    snprintf(path, sizeof(path), "%s/weights/stories260K_qwen2", dir ? dir : "../shared/data");
+    CHECK(slurp(test_data("weights/stories260K/golden_logits_f32.bin"), want, sizeof(want)) ==
+          sizeof(want));
     struct err err;
     struct kernels k;
     struct pool *pool;
@@ -60,7 +48,7 @@ int main(void)
     struct session *s;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(pool_open(&pool, 2, &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK);
+    CHECK(weights_open(&w, test_data("weights/stories260K_qwen2"), &err) == OK);
     CHECK(model_open(&m, w, &k, pool, &err) == OK);
     CHECK(batch_open(&b, m, pool, &err) == OK);
     CHECK(session_open(&s, b, IDS, KVCACHE_F32, &err) == OK);

@@ -8,46 +8,29 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
-enum { MOST = 200 };
-
 static const char path[] = "weights/milli/vocabulary.gguf";
 static const char text[] =
     "Question: Where would you find a hilava?\xff\n<|endoftext|>e\xcc\x81 12345";
 
-static void test_open(void)
+static int open_once(const void *arg)
 {
-    struct err err;
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        struct tokenizer *t;
-        CHECK(n < MOST);
-        torture_begin(n);
-        int rc = tokenizer_open_path(&t, path, &err);
-        hit = torture_end();
-        CHECK(rc == (hit ? ERR_NOMEM : OK) && (rc == OK) == (t != NULL));
-        tokenizer_close(t);
-        CHECK(torture_live() == 0);
-    }
+    struct tokenizer *t;
+    int rc = tokenizer_open_path(&t, path, NULL);
+    (void)arg;
+    CHECK((rc == OK) == (t != NULL));
+    tokenizer_close(t);
+    return rc;
 }
 
-static void test_encode(const struct tokenizer *t)
+static int encode_once(const void *t)
 {
-    struct err err;
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        uint32_t *ids;
-        size_t count;
-        CHECK(n < MOST);
-        torture_begin(n);
-        int rc = tokenizer_encode(t, &ids, &count, text, strlen(text), true, &err);
-        hit = torture_end();
-        CHECK(rc == (hit ? ERR_NOMEM : OK));
-        if (rc == OK) {
-            CHECK(count > 10);
-            free(ids);
-        }
-        CHECK(torture_live() == 0);
-    }
+    uint32_t *ids;
+    size_t count;
+    int rc = tokenizer_encode(t, &ids, &count, text, strlen(text), true, NULL);
+    CHECK(rc != OK || count > 10);
+    if (rc == OK)
+        free(ids);
+    return rc;
 }
 
 int main(void)
@@ -58,9 +41,9 @@ int main(void)
         printf("SKIP: no %s\n", path);
         return 77;
     }
-    test_open();
+    torture_each(open_once, NULL);
     CHECK(tokenizer_open_path(&t, path, &err) == OK);
-    test_encode(t);
+    torture_each(encode_once, t);
     tokenizer_close(t);
     return 0;
 }

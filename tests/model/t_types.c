@@ -14,7 +14,7 @@
 #include "kernels/sys/sha256.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/gguf_write.h"
 #include "weights/weights.h"
 
@@ -215,8 +215,6 @@ int main(void)
     static const char *const files[] = { "f16",    "bf16", "q8_0",   "q4_0",   "q4_1",
                                          "q5_0",   "q5_1", "q2_k",   "q3_k_m", "q4_k_m",
                                          "q5_k_m", "q6_k", "iq4_nl", "iq4_xs" };
-    const char *data = getenv("MIZZLE_TESTDATA");
-    char path[512];
     struct err err;
     struct kernels k;
     struct pool *pool;
@@ -230,17 +228,13 @@ int main(void)
     CHECK(mkdtemp(folder));
     check_refused(folder);
     rmdir(folder);
-    data = data ? data : "../shared/data";
-    snprintf(path, sizeof(path), "%s/weights/kquants/golden.tsv", data);
-    FILE *golden = fopen(path, "r");
+    FILE *golden = fopen(test_data("weights/kquants/golden.tsv"), "r");
     if (!golden) {
-        printf("SKIP: no %s\n", path);
+        printf("SKIP: no weights/kquants/golden.tsv\n");
         return !good;
     }
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(path, sizeof(path), "%s/weights/kquants/%s.gguf", data, files[i]);
-        check_file(path, golden);
-    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        check_file(test_data("weights/kquants/%s.gguf", files[i]), golden);
     fclose(golden);
     return !good;
 }

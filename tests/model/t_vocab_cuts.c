@@ -8,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
 static char folder[] = "build/vocab-XXXXXX", path[64], text[8192];
@@ -43,8 +43,7 @@ static int opens(const char *p, size_t n, struct err *err)
 {
     struct tokenizer *t;
     remove(path); /* a new file, for some file systems write out one that is truncated */
-    FILE *f = fopen(path, "w");
-    CHECK(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
+    spill(path, p, n);
     int rc = tokenizer_open_path(&t, folder, err);
     CHECK((rc == OK) == (t != NULL));
     if (rc != OK)
@@ -103,8 +102,7 @@ int main(void)
     check_memory();
     remove(path);
     snprintf(name, sizeof(name), "%s/merges.txt", folder);
-    FILE *f = fopen(name, "w");
-    CHECK(f && fputs("h e\nhe l\n", f) >= 0 && fclose(f) == 0);
+    spill(name, "h e\nhe l\n", 9);
     snprintf(path, sizeof(path), "%s/vocab.json", folder);
     make(true);
     check_damage();

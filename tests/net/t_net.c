@@ -9,7 +9,7 @@
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 
 static const uint32_t prompt[] = { 0, 7, 4294967295u, 151644 };
 static bool skipped;
@@ -116,30 +116,11 @@ static void test_lines(void)
     }
 }
 
-/* Read a file of the third-party data; NULL when the data is absent. */
-static char *data(const char *path, size_t *n)
-{
-    const char *root = getenv("MIZZLE_TESTDATA");
-    char full[512];
-    snprintf(full, sizeof(full), "%s/%s", root ? root : "../shared/data", path);
-    FILE *f = fopen(full, "rb");
-    if (!f)
-        return NULL;
-    char *text = malloc(1 << 20);
-    CHECK(text);
-    *n = fread(text, 1, (1 << 20) - 1, f);
-    text[*n] = 0;
-    fclose(f);
-    return text;
-}
-
 /* Return the body of a recorded message, and its status. */
 static json_t *recorded(const char *dir, const char *name, const char *kind, long *status)
 {
-    char path[256];
     size_t n;
-    snprintf(path, sizeof(path), "http/%s/%s.%s", dir, name, kind);
-    char *text = data(path, &n);
+    char *text = slurp_all(test_data("http/%s/%s.%s", dir, name, kind), &n);
     if (!text)
         return NULL;
     char *body = strstr(text, "\r\n\r\n");
@@ -253,10 +234,7 @@ static void test_messages(void)
 /* Of JSONTestSuite, accept what must be accepted and refuse what must be refused. */
 static void test_json(void)
 {
-    const char *root = getenv("MIZZLE_TESTDATA");
-    char path[512], name[400];
-    snprintf(path, sizeof(path), "%s/badinput/json", root ? root : "../shared/data");
-    DIR *d = opendir(path);
+    DIR *d = opendir(test_data("badinput/json"));
     const struct dirent *e;
     size_t seen = 0;
     if (!d) {
@@ -269,8 +247,7 @@ static void test_json(void)
             continue;
         if (strcmp(e->d_name, "y_object_escaped_null_in_key.json") == 0)
             continue; /* jansson refuses this one, because its keys are C strings */
-        snprintf(name, sizeof(name), "badinput/json/%.300s", e->d_name);
-        char *text = data(name, &n);
+        char *text = slurp_all(test_data("badinput/json/%s", e->d_name), &n);
         json_t *v;
         CHECK(text);
         int rc = json_input_parse(&v, text, n, NULL);

@@ -9,7 +9,7 @@
 #include "net/dialect/id_list.h"
 #include "net/http/json_input.h"
 #include "net/http/sse.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
 static bool skipped;
@@ -81,87 +81,81 @@ static void one(const struct dialect *d, const char *p, int code, const char *sa
     CHECK(rc == code && r.reply.n == count && strstr(err.msg, says));
 }
 
-/* Return a recorded reply's body without chunk framing; NULL when it is absent. */
-static char *recorded(const char *path, size_t *n)
+/* Return a recorded message without its head, which those from web pages do not have, and all of it
+ * in *text; NULL when it is absent. */
+static char *recorded(const char *path, char **text, size_t *n)
 {
-    const char *root = getenv("MIZZLE_TESTDATA");
-    static char text[1 << 16];
-    snprintf(text, sizeof(text), "%s/http/%s", root ? root : "../shared/data", path);
-    FILE *f = fopen(text, "rb");
-    if (!f) {
-        skipped = true;
-        return NULL;
+    *text = slurp_all(test_data("http/%s", path), n);
+    skipped = skipped || !*text;
+    char *body = *text ? strstr(*text, "\r\n\r\n") : NULL;
+    if (!body)
+        return *text;
+    *n -= (size_t)(body + 4 - *text);
+    return body + 4;
+}
+
+/* Read a recorded stream, whose chunks are joined, everywhere. */
+static void stream(const char *path, const struct dialect *d, size_t want, const uint32_t *ids,
+                   size_t count)
+{
+    char *text, *out;
+    size_t n;
+    char *at = recorded(path, &text, &n);
+    if (!at)
+        return;
+    if (at != text) {
+        out = text;
+        for (size_t size; (size = (size_t)strtoul(at, &at, 16)) > 0; at += size + 2) {
+            memmove(out, at + 2, size);
+            out += size;
+            at += 2;
+        }
+        n = (size_t)(out - text);
     }
-    size_t len = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[len] = 0;
-    char *body = strstr(text, "\r\n\r\n");
-    if (!body) { /* copied from a web page: only the events */
-        *n = len;
-        return text;
+    if (count) {
+        everywhere(path, d, text, n, want, ids, count);
+    } else {
+        struct reading r = { .d = d,
+                             .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want } };
+        CHECK(read_stream(&r, text, n, n, NULL) == ERR_REMOTE);
     }
-    char *out = text, *at = body + 4;
-    for (size_t size; (size = (size_t)strtoul(at, &at, 16)) > 0; at += size + 2) {
-        memmove(out, at + 2, size);
-        out += size;
-        at += 2;
-    }
-    *n = (size_t)(out - text);
-    return text;
+    free(text);
 }
 
 static void test_recorded(void)
 {
     static const uint32_t llama[] = { 116825, 85187, 70185, 52268 }, sgl[] = { 12095, 13 };
     static const uint32_t lmdeploy[] = { 10234 };
-    size_t n;
-    char *p = recorded("llama_server_2026-08/qwen_random/completion_stream.response", &n);
-    if (p)
-        everywhere("llama.cpp 2026-08", &dialect_llamacpp, p, n, 4, llama, 4);
-    p = recorded("llama_server_2025-02/qwen_random/completion_stream.response", &n);
-    if (p)
-        everywhere("llama.cpp 2025-02", &dialect_llamacpp, p, n, 4, llama, 4);
-    p = recorded("sglang_wire_sim/wire/generate_stream.response", &n);
-    if (p)
-        everywhere("sglang", &dialect_sglang, p, n, 2, sgl, 2);
+    stream("llama_server_2026-08/qwen_random/completion_stream.response", &dialect_llamacpp, 4,
+           llama, 4);
+    stream("llama_server_2025-02/qwen_random/completion_stream.response", &dialect_llamacpp, 4,
+           llama, 4);
+    stream("sglang_wire_sim/wire/generate_stream.response", &dialect_sglang, 2, sgl, 2);
     /* Deltas without a count: only the first ids are sure. */
-    p = recorded("recorded_public/lmdeploy_generate_qwen2.5-1.5b_stream.txt", &n);
-    if (p)
-        everywhere("lmdeploy", &dialect_sglang, p, n, 16, lmdeploy, 1);
-    struct reading r = { .d = &dialect_openai,
-                         .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = 4 } };
-    struct err err;
-    p = recorded("llama_server_2026-08/qwen_random/v1_completions_ids_stream.response", &n);
-    CHECK(!p || read_stream(&r, p, n, n, &err) == ERR_REMOTE);
+    stream("recorded_public/lmdeploy_generate_qwen2.5-1.5b_stream.txt", &dialect_sglang, 16,
+           lmdeploy, 1);
+    stream("llama_server_2026-08/qwen_random/v1_completions_ids_stream.response", &dialect_openai,
+           4, NULL, 0);
 }
 
 /* Check a recorded reply that is not a stream. */
 static void whole(const char *path, size_t n, uint32_t last, int code)
 {
     size_t len;
-    static char text[1 << 16];
-    const char *root = getenv("MIZZLE_TESTDATA");
-    snprintf(text, sizeof(text), "%s/http/%s", root ? root : "../shared/data", path);
-    FILE *f = fopen(text, "rb");
-    if (!f) {
-        skipped = true;
+    char *text, *body = recorded(path, &text, &len);
+    if (!body)
         return;
-    }
-    len = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[len] = 0;
-    char *body = strstr(text, "\r\n\r\n");
-    body = body ? body + 4 : text;
     json_t *j;
     struct reply r = { 0 };
     struct err err = { "" };
     const struct ask a = { .ids = prompt, .n = n ? 5 : 4, .vocab = 200000, .want = n ? n : 1 };
-    CHECK(json_input_parse(&j, body, len - (size_t)(body - text), &err) == OK);
+    CHECK(json_input_parse(&j, body, len, &err) == OK);
     int rc = dialect_sglang.reply(&r, j, &a, &err);
     if (rc != code)
         fprintf(stderr, "%s: %d %s\n", path, rc, err.msg);
     CHECK(rc == code && (rc || (r.n == n && r.ids[n - 1] == last)));
     json_decref(j);
+    free(text);
 }
 
 static void test_sglang_replies(void)
@@ -287,12 +281,9 @@ static void test_idtext(void)
 /* Return 500 ids of Qwen's tokenizer: the first texts of a list. */
 static bool real_ids(uint32_t ids[500])
 {
-    const char *root = getenv("MIZZLE_TESTDATA");
     static char line[1 << 16];
     size_t n = 0;
-    snprintf(line, sizeof(line), "%s/tokenizer/known_answers/cross_checked.jsonl",
-             root ? root : "../shared/data");
-    FILE *f = fopen(line, "rb");
+    FILE *f = fopen(test_data("tokenizer/known_answers/cross_checked.jsonl"), "rb");
     while (f && n < 500 && fgets(line, sizeof(line), f)) {
         json_t *j = json_loads(line, 0, NULL);
         const json_t *list = json_object_get(j, "ids");

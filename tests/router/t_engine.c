@@ -9,7 +9,7 @@
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 
@@ -28,8 +28,7 @@ static void overwrite(const char *name, const char *text)
 {
     char path[128];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    spill(path, text, strlen(text));
 }
 
 /* Open the folder; on an error, expect `want` in its message and an engine that is all zero. */

@@ -12,7 +12,7 @@
 #include "kernels/sys/pool.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/pth.h"
 #include "weights/safetensors_write.h"
 
@@ -263,21 +263,8 @@ static void evaluate(double y[64], const char *file, const float *x)
     pth_close(p);
 }
 
-/* Read a file of floats. False: it is absent. */
-static bool read_floats(float *to, size_t n, const char *dir, const char *name)
-{
-    char file[512];
-    snprintf(file, sizeof(file), "%s/pth/%s", dir, name);
-    FILE *f = fopen(file, "rb");
-    if (!f)
-        return false;
-    size_t got = fread(to, sizeof(*to), n, f);
-    fclose(f);
-    return got == n;
-}
-
 /* Compare with PyTorch's outputs. */
-static void check_pytorch(const char *dir)
+static void check_pytorch(void)
 {
     static const struct {
         const char *file;
@@ -288,15 +275,15 @@ static void check_pytorch(const char *dir)
         { "router_half.pth", 1e-3 },       { "router_bf16.pth", 5e-3 },
     };
     static float x[64 * 64], golden[64], scratch[4096];
-    if (!read_floats(x, 64 * 64, dir, "golden_x_f32_64x64.bin") ||
-        !read_floats(golden, 64, dir, "golden_y_f32_64.bin")) {
-        printf("SKIP: no PyTorch files in %s/pth (set MIZZLE_TESTDATA)\n", dir);
+    if (access(test_data("pth/golden_x_f32_64x64.bin"), R_OK)) {
+        puts("SKIP: no PyTorch files in pth (set MIZZLE_TESTDATA)");
         unlink(path);
         exit(77);
     }
+    CHECK(slurp(test_data("pth/golden_x_f32_64x64.bin"), x, sizeof(x)) == sizeof(x));
+    CHECK(slurp(test_data("pth/golden_y_f32_64.bin"), golden, sizeof(golden)) == sizeof(golden));
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        char file[512];
-        snprintf(file, sizeof(file), "%s/pth/%s", dir, cases[c].file);
+        const char *file = test_data("pth/%s", cases[c].file);
         struct err err = { "" };
         struct router *direct, *imported;
         CHECK(router_open(&direct, file, &kernels, &err) == OK);
@@ -323,8 +310,7 @@ static void check_pytorch(const char *dir)
         "bad_pickle_byte.pth", "bad_truncated_10.pth",  "bad_truncated_half.pth",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char file[512];
-        snprintf(file, sizeof(file), "%s/pth/%s", dir, bad[i]);
+        const char *file = test_data("pth/%s", bad[i]);
         struct err err = { "" };
         struct router *r;
         CHECK(router_open(&r, file, &kernels, &err) == ERR_FORMAT && !r && err.msg[0]);
@@ -334,7 +320,7 @@ static void check_pytorch(const char *dir)
 
 int main(void)
 {
-    const char *dir = getenv("MIZZLE_TESTDATA"), *build = getenv("BUILD");
+    const char *build = getenv("BUILD");
     snprintf(path, sizeof(path), "%.200s/t_router.%ld", build ? build : ".", (long)getpid());
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_by_hand();
@@ -343,7 +329,7 @@ int main(void)
     check_refused_tensors();
     check_refused();
     check_torture();
-    check_pytorch(dir ? dir : "../shared/data");
+    check_pytorch();
     unlink(path);
     return 0;
 }

@@ -1,8 +1,10 @@
-/* files.h - whole files, open descriptors, and what is printed on stdout, for tests. */
+/* files.h - whole files, those of the test data, open descriptors, and what is printed on stdout.
+ */
 #ifndef TESTS_SUPPORT_FILES_H
 #define TESTS_SUPPORT_FILES_H
 
 #include <dirent.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -25,6 +27,35 @@ static inline void spill(const char *name, const void *from, size_t n)
     FILE *f = fopen(name, "wb");
     CHECK(f && fwrite(from, 1, n, f) == n);
     CHECK(fclose(f) == 0);
+}
+
+/* Return the path of a file of the test data, in static storage, from a format. */
+static inline const char *test_data(const char *format, ...)
+{
+    static char path[1024];
+    const char *data = getenv("MIZZLE_TESTDATA");
+    va_list list;
+    int n = snprintf(path, sizeof(path), "%s/", data ? data : "../shared/data");
+    va_start(list, format);
+    vsnprintf(path + n, sizeof(path) - (size_t)n, format, list);
+    va_end(list);
+    return path;
+}
+
+/* Return a file, terminated, and its length; NULL if it is absent. The caller frees it. */
+static inline char *slurp_all(const char *name, size_t *n)
+{
+    FILE *f = fopen(name, "rb");
+    if (!f)
+        return NULL;
+    CHECK(fseek(f, 0, SEEK_END) == 0);
+    long size = ftell(f);
+    char *text = size < 0 ? NULL : malloc((size_t)size + 1);
+    CHECK(text && fseek(f, 0, SEEK_SET) == 0);
+    *n = fread(text, 1, (size_t)size, f);
+    text[*n] = '\0';
+    fclose(f);
+    return text;
 }
 
 /* Return how many descriptors this process has open; 0 where that cannot be known. */

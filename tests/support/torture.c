@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
 #include "tests/support/torture.h"
 
 /* Atomic, because programs with threads are linked with this file, too. */
@@ -47,6 +49,20 @@ int torture_end(void)
 long torture_live(void)
 {
     return live;
+}
+
+long torture_each(int (*f)(const void *arg), const void *arg)
+{
+    long n = 0;
+    for (int failed = 1; failed;) {
+        torture_begin(++n);
+        int code = f(arg);
+        failed = torture_end();
+        if (code != (failed ? ERR_NOMEM : OK) || live)
+            fprintf(stderr, "allocation %ld: code %d, %ld live\n", n, code, (long)live);
+        CHECK(code == (failed ? ERR_NOMEM : OK) && !live && n < 10000);
+    }
+    return n;
 }
 
 void torture_watch(const char *secret)

@@ -79,9 +79,8 @@ static void test_header(void)
     CHECK(unlink(path) == 0);
 }
 
-static void test_refused(const char *data)
+static void test_refused(void)
 {
-    char path[512];
     struct info_source s;
     struct info_model m;
     read_info(&m, &s, demo, 0);
@@ -95,44 +94,35 @@ static void test_refused(const char *data)
     read_info(&m, &s, "weights/milli/edge-0.5.router.safetensors", 0);
     CHECK(!m.is);
     weights_close(s.w);
-    snprintf(path, sizeof(path), "%s/weights/stories260K/stories260K.gguf", data);
-    if (access(path, R_OK) != 0) {
+    const char *other = test_data("weights/stories260K/stories260K.gguf");
+    if (access(other, R_OK) != 0) {
         puts("SKIP: no model of another architecture");
         return;
     }
-    read_info(&m, &s, path, 0);
+    read_info(&m, &s, other, 0);
     CHECK(!m.runs && strstr(m.no_model.msg, "general.architecture") && m.no_text.msg[0]);
     weights_close(s.w);
-    snprintf(path, sizeof(path), "%s/weights/stories260K_qwen2", data);
-    check_model(path, false);
+    check_model(test_data("weights/stories260K_qwen2"), false);
 }
 
-static void test_torture(void)
+static int read_once(const void *source)
 {
-    struct info_source s = { .path = demo };
     struct info_model m;
-    CHECK(weights_open_header(&s.w, demo, &err) == OK);
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        CHECK(n < TORTURE_MAX);
-        torture_begin(n);
-        int code = info_model_read(&m, &s, 0, &err);
-        hit = torture_end();
-        CHECK(code == (hit ? ERR_NOMEM : OK) && torture_live() == 0);
-    }
-    weights_close(s.w);
+    return info_model_read(&m, source, 0, &err);
 }
 
 int main(void)
 {
-    const char *data = getenv("MIZZLE_TESTDATA");
     if (access(demo, R_OK) != 0) {
         puts("SKIP: no demo pair in weights/milli");
         return 77;
     }
     check_model(demo, true);
     test_header();
-    test_refused(data ? data : "../shared/data");
-    test_torture();
+    test_refused();
+    struct info_source s = { .path = demo };
+    CHECK(weights_open_header(&s.w, demo, &err) == OK);
+    torture_each(read_once, &s);
+    weights_close(s.w);
     return 0;
 }

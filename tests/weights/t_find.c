@@ -400,18 +400,10 @@ static void test_repository(void)
     }
 }
 
-static void test_torture(void)
+static int find_once(const void *name)
 {
-    char out[FIND_PATH], name[512];
-    snprintf(name, sizeof(name), "%s", at("many:Q6_K"));
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        CHECK(n < TORTURE_MAX);
-        torture_begin(n);
-        int code = find_model(out, name, &err);
-        hit = torture_end();
-        CHECK(code == (hit ? ERR_NOMEM : OK) && torture_live() == 0);
-    }
+    char out[FIND_PATH];
+    return find_model(out, name, &err);
 }
 
 int main(void)
@@ -428,7 +420,7 @@ int main(void)
     test_links();
     test_hostile();
     test_repository();
-    test_torture();
+    torture_each(find_once, at("many:Q6_K"));
     snprintf(command, sizeof(command), "rm -rf %s", root);
     CHECK(system(command) == 0);
     return 0;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"
@@ -15,21 +15,6 @@ enum { ROOM = 1 << 16, TORTURE_MAX = 200 };
 
 static char path[64];
 static struct err err;
-
-static size_t load(unsigned char *p)
-{
-    FILE *f = fopen(path, "rb");
-    CHECK(f);
-    size_t n = fread(p, 1, ROOM, f);
-    CHECK(n < ROOM && fclose(f) == 0);
-    return n;
-}
-
-static void save(const unsigned char *p, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
-}
 
 static const float values[6] = { 1, -2, 3.5f, 0, 1e-3f, 6e4f };
 
@@ -128,7 +113,7 @@ static void test_checksum(void)
     static unsigned char p[ROOM];
     CHECK(write_sample(true, true) == OK);
     check_sample();
-    size_t n = load(p), key = 0;
+    size_t n = slurp(path, p, ROOM), key = 0;
     while (memcmp(p + key, "mizzle.bytes", 12) != 0)
         key++;
     CHECK(key == 32 && memcmp(p + 64, "mizzle.crc32", 12) == 0); /* they are the first keys */
@@ -175,13 +160,13 @@ static void test_cuts(void)
     static unsigned char p[ROOM];
     CHECK(write_sample(false, true) == OK);
     check_sample();
-    size_t n = load(p), opened = 0;
+    size_t n = slurp(path, p, ROOM), opened = 0;
     for (size_t cut = 0; cut < n; cut++) {
         CHECK(opens(p, cut, false) == (cut == n - PADDING));
         opened += opens(p, cut, true);
     }
     CHECK(opened == 2 || opened == 3); /* before and after the padding; without the last padding */
-    save(p, n - 96);                   /* m has 32 bytes, q 64 */
+    spill(path, p, n - 96);            /* m has 32 bytes, q 64 */
     struct weights *w;
     float x[6];
     CHECK(weights_open_header(&w, path, &err) == OK);
@@ -204,7 +189,7 @@ static void test_lies(void)
         1000, 1u << 31, UINT64_C(1) << 32, UINT64_C(1) << 60, INT64_MAX, UINT64_MAX - 7, UINT64_MAX
     };
     CHECK(write_sample(false, true) == OK);
-    size_t n = load(p), words = 0;
+    size_t n = slurp(path, p, ROOM), words = 0;
     while (memcmp(p + words, "words", 5) != 0)
         words++;
     const size_t places[] = { 8, 16, 24, words - 8, words + 5 + 4 + 4, words + 5 + 4 + 4 + 8 };
@@ -247,6 +232,15 @@ static void test_writer(void)
     weights_close(w);
 }
 
+static int open_once(const void *at)
+{
+    struct weights *w;
+    int code = weights_open(&w, at, &err);
+    CHECK((code == OK) == (w != NULL));
+    weights_close(w);
+    return code;
+}
+
 static void test_torture(void)
 {
     int hit = 1;
@@ -258,17 +252,7 @@ static void test_torture(void)
         CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
         CHECK(hit || code == OK);
     }
-    hit = 1;
-    for (long n = 1; hit; n++) {
-        struct weights *w;
-        CHECK(n < TORTURE_MAX);
-        torture_begin(n);
-        int code = weights_open(&w, path, &err);
-        hit = torture_end();
-        CHECK(code == (hit ? ERR_NOMEM : OK) && (code == OK) == (w != NULL));
-        weights_close(w);
-        CHECK(torture_live() == 0);
-    }
+    torture_each(open_once, path);
 }
 
 int main(void)

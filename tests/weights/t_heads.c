@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 #include "weights/table.h"
 
-enum { ROOM = 4 << 20, HEAD = 2048 };
+enum { HEAD = 2048 };
 
 static const char *const names[] = {
     "weights/kquants/src-f32.gguf", "weights/kquants/f16.gguf",    "weights/kquants/bf16.gguf",
@@ -75,22 +75,14 @@ static void flip_all(unsigned char *p, size_t n)
 
 int main(void)
 {
-    static unsigned char room[ROOM];
-    const char *data = getenv("MIZZLE_TESTDATA");
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        char path[512];
-        snprintf(path, sizeof(path), "%s/%s", data ? data : "../shared/data", names[i]);
-        FILE *f = fopen(path, "rb");
-        if (!f) {
-            printf("SKIP: no %s\n", path);
+        size_t n;
+        unsigned char *p = (unsigned char *)slurp_all(test_data("%s", names[i]), &n);
+        if (!p) {
+            printf("SKIP: no %s\n", names[i]);
             return 77;
         }
-        fclose(f);
-        size_t n = slurp(path, room, ROOM);
-        CHECK(n > HEAD && n < ROOM);
-        unsigned char *p = malloc(n);
-        CHECK(p);
-        memcpy(p, room, n);
+        CHECK(n > HEAD);
         size_t refused = count.refused;
         try(p, n, false);
         CHECK(count.refused == refused);

@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 
@@ -159,14 +159,11 @@ static void check_hash(const struct tensor *t, const char *type, const char *has
 /* Check every line of golden.tsv: file, tensor, type, hash. */
 static bool test_golden(void)
 {
-    const char *root = getenv("MIZZLE_TESTDATA");
-    char path[512], line[512], open_file[128] = "";
+    char line[512], open_file[128] = "";
     struct weights *w = NULL;
     struct err err;
     unsigned n = 0;
-    root = root ? root : "../shared/data";
-    snprintf(path, sizeof(path), "%s/weights/kquants/golden.tsv", root);
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(test_data("weights/kquants/golden.tsv"), "r");
     if (!f)
         return false;
     while (fgets(line, sizeof(line), f)) {
@@ -175,8 +172,7 @@ static bool test_golden(void)
         if (strcmp(file, open_file) != 0) {
             weights_close(w);
             snprintf(open_file, sizeof(open_file), "%s", file);
-            snprintf(path, sizeof(path), "%s/weights/kquants/%s", root, file);
-            CHECK(weights_open(&w, path, &err) == OK);
+            CHECK(weights_open(&w, test_data("weights/kquants/%s", file), &err) == OK);
         }
         check_hash(weights_find(w, name), type, hash);
         n++;

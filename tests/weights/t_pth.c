@@ -7,14 +7,14 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "weights/pickle.h"
 #include "weights/pth.h"
 #include "weights/table.h"
 #include "weights/zip.h"
 
-enum { FUZZ_ROUNDS = 20000, TORTURE_MAX = 200 };
+enum { FUZZ_ROUNDS = 20000 };
 
 static struct err err;
 static char path[64];
@@ -121,8 +121,7 @@ static void make_zip(struct buffer *b, const void *pickle, size_t n, bool deflat
 
 static int open_bytes(struct pth **out, const struct buffer *b)
 {
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(b->p, 1, b->n, f) == b->n && fclose(f) == 0);
+    spill(path, b->p, b->n);
     int code = pth_open(out, path, &err);
     CHECK((code == OK) == (*out != NULL) && (code == OK || !strchr(err.msg, '\n')));
     return code;
@@ -402,26 +401,26 @@ static void test_fuzz(const void *pickle, size_t n)
     free(q);
 }
 
+static int open_once(const void *arg)
+{
+    struct pth *p;
+    int code = pth_open(&p, path, &err);
+    (void)arg;
+    pth_close(p);
+    return code;
+}
+
 static void test_torture(void)
 {
     static struct buffer b;
     for (int form = 0; form < 2; form++) {
         struct pth *p;
-        int hit = 1;
         make_legacy(&b);
         if (form)
             make_zip(&b, TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1, true);
         CHECK(open_bytes(&p, &b) == OK);
         pth_close(p);
-        for (long n = 1; hit; n++) {
-            CHECK(n < TORTURE_MAX);
-            torture_begin(n);
-            int code = pth_open(&p, path, &err);
-            hit = torture_end();
-            CHECK(code == (hit ? ERR_NOMEM : OK));
-            pth_close(p);
-            CHECK(torture_live() == 0);
-        }
+        torture_each(open_once, NULL);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/pth.h"
 
 static struct err err;
@@ -16,8 +16,7 @@ static char path[64];
 static void hash(char out[65], const struct tensor *t)
 {
     char command[128];
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(t->data, 1, t->bytes, f) == t->bytes && fclose(f) == 0);
+    spill(path, t->data, t->bytes);
     snprintf(command, sizeof(command), "sha256sum %s", path);
     FILE *pipe = popen(command, "r");
     CHECK(pipe && fread(out, 1, 64, pipe) == 64);
@@ -26,19 +25,17 @@ static void hash(char out[65], const struct tensor *t)
 }
 
 /* Open a file of the test data, which must give this code. */
-static struct pth *open_data(const char *folder, const char *name, int want)
+static struct pth *open_data(const char *name, int want)
 {
-    char full[512];
     struct pth *p;
-    snprintf(full, sizeof(full), "%s/pth/%s", folder, name);
-    int code = pth_open(&p, full, &err);
+    int code = pth_open(&p, test_data("pth/%s", name), &err);
     if (code != want)
         fprintf(stderr, "%s: %d %s\n", name, code, err.msg);
     CHECK(code == want);
     return p;
 }
 
-static void test_data(const char *folder, json_t *index)
+static void test_tensors(json_t *index)
 {
     static const char *const same[] = { "router_zip.pth", "router_legacy.pth",
                                         "router_checkpoint.pth", "router_dataparallel.pth" };
@@ -48,7 +45,7 @@ static void test_data(const char *folder, json_t *index)
     const char *name;
     json_t *row;
     for (size_t i = 0; i < 4; i++) {
-        struct pth *p = open_data(folder, same[i], OK);
+        struct pth *p = open_data(same[i], OK);
         CHECK(pth_ntensors(p) == json_object_size(index));
         json_object_foreach(index, name, row)
         {
@@ -63,9 +60,8 @@ static void test_data(const char *folder, json_t *index)
         }
         pth_close(p);
     }
-    struct pth *full = open_data(folder, same[0], OK),
-               *half = open_data(folder, "router_half.pth", OK);
-    struct pth *bf16 = open_data(folder, "router_bf16.pth", OK);
+    struct pth *full = open_data(same[0], OK), *half = open_data("router_half.pth", OK);
+    struct pth *bf16 = open_data("router_bf16.pth", OK);
     float a[64], b[64], c[64];
     CHECK(weights_floats(a, pth_find(full, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
     CHECK(weights_floats(b, pth_find(half, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
@@ -76,28 +72,24 @@ static void test_data(const char *folder, json_t *index)
     pth_close(half);
     pth_close(bf16);
     for (size_t i = 0; i < 5; i++)
-        open_data(folder, bad[i], ERR_FORMAT);
-    open_data(folder, "evil_print.pth", ERR_FORMAT);
+        open_data(bad[i], ERR_FORMAT);
+    open_data("evil_print.pth", ERR_FORMAT);
     CHECK(strstr(err.msg, "__builtin__.print"));
-    open_data(folder, "router_fullmodule.pth", ERR_FORMAT);
+    open_data("router_fullmodule.pth", ERR_FORMAT);
     CHECK(strstr(err.msg, "__main__.ConfidenceModel"));
 }
 
 int main(void)
 {
-    char folder[] = "build/pth-XXXXXX", name[512];
-    const char *data = getenv("MIZZLE_TESTDATA");
-    json_error_t e;
-    data = data ? data : "../shared/data";
-    snprintf(name, sizeof(name), "%s/pth/router_index.json", data);
-    json_t *index = json_load_file(name, 0, &e);
+    char folder[] = "build/pth-XXXXXX";
+    json_t *index = json_load_file(test_data("pth/router_index.json"), 0, NULL);
     if (!index) {
-        printf("SKIP: %s is not there: the real files of PyTorch were not tried\n", name);
+        puts("SKIP: no pth/router_index.json: the real files of PyTorch were not tried");
         return 77;
     }
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/a", folder);
-    test_data(data, index);
+    test_tensors(index);
     json_decref(index);
     unlink(path);
     CHECK(rmdir(folder) == 0);

@@ -7,7 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 
@@ -172,14 +172,10 @@ static void test_floats(void)
 static bool test_files(void)
 {
     static const char *const names[] = { "src-f32", "f16", "bf16", "q8_0", "q4_0" };
-    const char *root = getenv("MIZZLE_TESTDATA");
     struct weights *src = NULL, *w;
     struct err err;
-    char path[512];
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        snprintf(path, sizeof(path), "%s/weights/kquants/%s.gguf", root ? root : "../shared/data",
-                 names[i]);
-        if (weights_open(&w, path, &err) != OK)
+        if (weights_open(&w, test_data("weights/kquants/%s.gguf", names[i]), &err) != OK)
             return false;
         src = src ? src : w;
         for (size_t k = 0; k < weights_ntensors(w); k++) {

@@ -135,6 +135,15 @@ static void test_writer(const char *path)
     weights_close(w);
 }
 
+static int open_once(const void *path)
+{
+    struct weights *w;
+    int code = weights_open(&w, path, &err);
+    CHECK((code == OK) == (w != NULL));
+    weights_close(w);
+    return code;
+}
+
 static void test_torture(const char *path)
 {
     int hit = 1;
@@ -146,17 +155,7 @@ static void test_torture(const char *path)
         CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
         CHECK(hit || (code == OK && torture_live() == 0));
     }
-    hit = 1;
-    for (long n = 1; hit; n++) {
-        struct weights *w;
-        CHECK(n < TORTURE_MAX);
-        torture_begin(n);
-        int code = weights_open(&w, path, &err);
-        hit = torture_end();
-        CHECK(code == (hit ? ERR_NOMEM : OK) && (code == OK) == (w != NULL));
-        weights_close(w);
-        CHECK(torture_live() == 0);
-    }
+    torture_each(open_once, path);
 }
 
 int main(void)

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "weights/safetensors_write.h"
 #include "weights/weights.h"
 
-enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3, TORTURE_MAX = 300 };
+enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3 };
 
 static struct err err;
 static char folder[64];
@@ -43,8 +43,7 @@ static char *in_folder(const char *file)
 
 static void write_text(const char *file, const char *text)
 {
-    FILE *f = fopen(in_folder(file), "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    spill(in_folder(file), text, strlen(text));
 }
 
 /* Write tensors number first to last - 1 of a whole model; the last one of all is the head. */
@@ -244,19 +243,13 @@ static void test_links(void)
         CHECK(rmdir(in_folder(folders[i])) == 0);
 }
 
-static void test_torture(void)
+static int open_once(const void *path)
 {
-    int hit = 1;
-    for (long n = 1; hit; n++) {
-        struct weights *w;
-        CHECK(n < TORTURE_MAX);
-        torture_begin(n);
-        int code = weights_open(&w, folder, &err);
-        hit = torture_end();
-        CHECK(code == (hit ? ERR_NOMEM : OK));
-        weights_close(w);
-        CHECK(torture_live() == 0);
-    }
+    struct weights *w;
+    int code = weights_open(&w, path, &err);
+    CHECK((code == OK) == (w != NULL));
+    weights_close(w);
+    return code;
 }
 
 static void test_paths(void)
@@ -281,7 +274,7 @@ int main(void)
     test_tensors();
     test_shards();
     test_links();
-    test_torture();
+    torture_each(open_once, folder);
     test_paths();
     unlink(in_folder("config.json"));
     unlink(in_folder("a.safetensors"));

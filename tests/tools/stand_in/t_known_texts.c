@@ -9,7 +9,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/http_client.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "tools/stand_in/question.h"
 #include "tools/stand_in/source.h"
@@ -43,17 +43,11 @@ static const struct {
     { "Caf\xc3\xa9 ", " na\xc3\xafve \xf0\x9f\x90\x9f\xe2\x82\xac, \xc3\xa9t\xc3\xa9" },
 };
 
-static void put_file(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-}
-
 static struct known_texts *open_texts(const char *text)
 {
     struct known_texts *k;
     struct err err = { "" };
-    put_file(text, strlen(text));
+    spill(path, text, strlen(text));
     int rc = known_texts_open(&k, path, tok, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.msg);
@@ -194,13 +188,13 @@ static void test_bad(void)
     struct known_texts *k;
     struct err err;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        put_file(bad[i].text, strlen(bad[i].text));
+        spill(path, bad[i].text, strlen(bad[i].text));
         int rc = known_texts_open(&k, path, tok, &err);
         if (rc != ERR_FORMAT || !strstr(err.msg, bad[i].why) || !strstr(err.msg, path))
             fprintf(stderr, "%zu: %d, %s\n", i, rc, err.msg);
         CHECK(rc == ERR_FORMAT && !k && strstr(err.msg, bad[i].why) && strstr(err.msg, path));
     }
-    put_file("{\"prompt\":\"a\0\",\"cot\":\"b\"}", 24);
+    spill(path, "{\"prompt\":\"a\0\",\"cot\":\"b\"}", 24);
     CHECK(known_texts_open(&k, path, tok, &err) == ERR_FORMAT && strstr(err.msg, "a byte 0"));
     CHECK(known_texts_open(&k, "/tmp/no/such/file", tok, &err) == ERR_IO && !k);
     CHECK(known_texts_open(&k, "/tmp", tok, &err) == ERR_IO && !k);
@@ -214,7 +208,7 @@ static void test_memory(void)
     uint32_t ids[64], next;
     size_t n = 0;
     bool reached = true;
-    put_file(texts, sizeof(texts) - 1);
+    spill(path, texts, sizeof(texts) - 1);
     for (long i = 1; reached; i++) {
         torture_begin(i);
         int rc = known_texts_open(&k, path, tok, &err);
@@ -277,7 +271,7 @@ static void test_model(void)
 {
     uint32_t a[64], b[64], word[8];
     size_t m = 0;
-    put_file(texts, sizeof(texts) - 1);
+    spill(path, texts, sizeof(texts) - 1);
     append(word, &m, " house", 6, true);
     CHECK(ask(a, path, known[1].prompt, UINT32_MAX, 40, false) == m + 1);
     CHECK(memcmp(a, word, m * sizeof(*a)) == 0 && a[m] == eos);
@@ -325,7 +319,7 @@ static void test_dialects(void)
     };
     struct stand_in *s;
     struct err err = { "" };
-    put_file("{\"prompt\":\"P\",\"cot\":\"house\"}\n", 29);
+    spill(path, "{\"prompt\":\"P\",\"cot\":\"house\"}\n", 29);
     const struct stand_in_options o = { .model = vocabulary, .say = path };
     CHECK(stand_in_open(&s, &o, &err) == OK);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

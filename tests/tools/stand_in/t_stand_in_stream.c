@@ -7,7 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/http_client.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
 
@@ -211,29 +211,6 @@ static void test_probes(void)
     http_client_free(&r);
 }
 
-static const char *data_dir(void)
-{
-    const char *dir = getenv("MIZZLE_TESTDATA");
-    return dir ? dir : "../shared/data";
-}
-
-/* Return a recorded file, malloc'ed; NULL if it does not exist. */
-static char *load(const char *folder, const char *name, const char *kind)
-{
-    static char text[1 << 16];
-    char path[512];
-    snprintf(path, sizeof(path), "%s/http/%s/%s.%s", data_dir(), folder, name, kind);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return NULL;
-    size_t n = fread(text, 1, sizeof(text) - 1, f);
-    fclose(f);
-    text[n] = 0;
-    char *copy = strdup(text);
-    CHECK(copy);
-    return copy;
-}
-
 /* Map recorded ids, from a vocabulary of 151,936, to ids below 250. */
 static void shrink(json_t *v)
 {
@@ -348,8 +325,9 @@ static json_t *document(const char *body)
 /* Send a recorded request and compare the replies; false if there is no recording. */
 static bool replay(const struct recorded *rec)
 {
-    char *request = load(rec->folder, rec->name, "request");
-    char *response = load(rec->folder, rec->name, "response");
+    size_t n;
+    char *request = slurp_all(test_data("http/%s/%s.request", rec->folder, rec->name), &n);
+    char *response = slurp_all(test_data("http/%s/%s.response", rec->folder, rec->name), &n);
     if (!request || !response) {
         free(request);
         free(response);
@@ -404,6 +382,6 @@ int main(void)
     tiny_remove();
     if (!missing)
         return 0;
-    printf("SKIP: %zu recorded exchanges are not in %s/http\n", missing, data_dir());
+    printf("SKIP: %zu recorded exchanges are not in http/ of the test data\n", missing);
     return 77;
 }
