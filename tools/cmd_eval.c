@@ -9,34 +9,20 @@
 #include "tools/eval/eval_clock.h"
 #include "tools/eval/items.h"
 #include "tools/tasks/extract.h"
+#include "tools/tasks/task_options.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/world.h"
 #include "tools/stand_in/routed.h"
 
 static const char *extract;
-static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
-static size_t max_tokens = SIZE_MAX;
 static bool merges;
-static struct eval_options options = { .task = "milli",
-                                       .seed = 1,
-                                       .world = WORLD_SEED,
-                                       .repeats = 1,
-                                       .share = NAN,
-                                       .target = NAN,
-                                       .target_cost = NAN };
+static struct eval_options options = {
+    .repeats = 1, .share = NAN, .target = NAN, .target_cost = NAN
+};
 
-static const struct option_group task_opts = {
-    "Task",
+static const struct option_group question_opts = {
+    "Questions",
     (const struct option[]){
-        { "--task", NULL, OPTION_STR, &options.task, "NAME",
-          "Choose the task: milli asks the questions of the demo world; csqa, arc and gsm8k ask "
-          "those of --data; ppl measures perplexity (default: milli)" },
-        { "--data", NULL, OPTION_STR, &options.data, "FILE",
-          "Ask the items of this file of JSON lines, in the form of the task's authors or of "
-          "CITER (default: none; milli makes its own questions)" },
-        OPTION_ROW_PROMPT(&options.form),
-        OPTION_ROW_SHOTS(&options.shots),
-        { "--questions", NULL, OPTION_SIZE, &questions, "N",
+        { "--questions", NULL, OPTION_COUNT, &options.questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
         { "--first", NULL, OPTION_SIZE, &options.first, "N",
           "Leave out the first N of these questions, as other processes ask them: a part of a run, "
@@ -44,26 +30,16 @@ static const struct option_group task_opts = {
         { "--count", NULL, OPTION_COUNT, &options.count, "M",
           "Ask M of them at most (default: all that are left)" },
         OPTION_ROW_PARALLEL,
-        { "--seed", "-s", OPTION_U64, &options.seed, "N",
-          "Seed for the questions of milli, which training never sees, and for policy random "
-          "(default: 1)" },
-        { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
+        { "--n-predict", "-n", OPTION_COUNT, &options.max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
-        { "--kind", NULL, OPTION_STR, &options.kind, "NAME",
-          "milli: ask only where, which, sums, sort or notes (default: all)" },
-        { "--wording", NULL, OPTION_STR, &options.wording, "NAME",
-          "milli: word all questions plain, chatty or story (default: all)" },
         { "--extract", NULL, OPTION_STR, &extract, "FILE",
           "Ask nothing, but find the final answers in lines of JSON with a text and, unless the "
           "answer is a number, labels and choices: by CITER's own rule, and as a reader takes it. "
           "Needs no model (default: none)" },
-        { "--world", NULL, OPTION_U64, &options.world, "N",
-          "Build the demo world from this seed, for models trained on another world (default: "
-          "1)" },
         OPTION_END,
     },
 };
@@ -144,109 +120,52 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &task_opts,
-                                                     &share_opts,
-                                                     &output_opts,
-                                                     &eval_clock_rows,
-                                                     &network_option_rows,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     &audit_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &task_option_rows,  &question_opts,
+                                                     &share_opts,        &output_opts,
+                                                     &eval_clock_rows,   &network_option_rows,
+                                                     &chat_option_rows,  &engine_option_rows,
+                                                     &route_option_rows, &ahead_option_rows,
+                                                     &cloud_option_rows, &cloud_limit_option_rows,
+                                                     &audit_option_rows, NULL };
 
 /* What runs. */
 enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
-
-struct eval_given { /* an option, and what reads it */
-    const char *name;
-    bool given;
-    unsigned reads;
-};
-
-/* Return the first of rows[n] that was given and that what runs does not read, or NULL. */
-static const char *eval_first_unread(const struct eval_given *rows, size_t n, unsigned runs)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].given && !(rows[i].reads & runs))
-            return rows[i].name;
-    return NULL;
-}
-
-/* Do so for the options of time, routing and cloud. */
-static const char *eval_unread_routing(unsigned runs)
-{
-    const struct eval_given rows[] = {
-        { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
-        { "--latency", network_options.latency, ANSWERS },
-        { "--bandwidth", network_options.bandwidth, ANSWERS },
-        { "--loss", network_options.loss > 0, ANSWERS },
-        { "--router", shared_options.router, ANSWERS },
-        { "--policy", shared_options.policy, ANSWERS },
-        { "--threshold", !isnan(shared_options.threshold), ANSWERS },
-        { "--span", shared_options.span != 0, ANSWERS },
-        { "--place", shared_options.place, ANSWERS },
-        { "--max-routed", shared_options.max_routed > 0, ANSWERS },
-        { "--worth", shared_options.worth > 0, ANSWERS },
-        { "--parallel", shared_parallel, ANSWERS },
-        { "--ahead", shared_options.ahead != 1, ANSWERS },
-        { "--audit", shared_options.audit > 0, ANSWERS },
-        { "--draft", shared_options.draft, ANSWERS },
-        { "--cloud-url", shared_options.cloud_url, ANSWERS },
-        { "--cloud-model", shared_options.cloud_model, ANSWERS },
-        { "--cloud-store", shared_options.cloud_store, ANSWERS },
-        { "--record", shared_options.record, ANSWERS },
-        { "--replay", shared_options.replay, ANSWERS },
-    };
-    return eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
-}
 
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
 static const char *eval_unread(unsigned runs)
 {
-    const struct eval_options *o = &options;
-    const struct eval_given rows[] = {
-        { "--model", shared_options.model, ~(unsigned)(EXTRACT | MERGE) },
-        { "--task", strcmp(o->task, "milli"), ~(unsigned)(EXTRACT | MERGE) },
-        { "--questions", questions != SIZE_MAX, ~(unsigned)(EXTRACT | MERGE) },
-        { "--data", o->data, ANSWERS },
-        { "--prompt", o->form, ANSWERS },
-        { "--shots", o->shots, ANSWERS },
-        { "--n-predict", max_tokens != SIZE_MAX, ANSWERS },
-        { "--file", o->file, PPL },
-        { "--context", o->context, PPL },
-        { "--kind", o->kind, ANSWERS },
-        { "--wording", o->wording, ANSWERS },
-        { "--world", o->world != WORLD_SEED, ANSWERS | PPL },
-        { "--target-routed", !isnan(o->target), ANSWERS },
-        { "--target-cost", !isnan(o->target_cost), ANSWERS },
-        { "--sweep", o->sweep, ANSWERS },
-        { "--share", !isnan(o->share), ANSWERS },
-        { "--against", o->against, ANSWERS | MERGE },
-        { "--repeats", o->repeats != 1, ANSWERS | MERGE },
-        { "--calibration", o->calibrate, ANSWERS },
-        { "--table", o->table, ANSWERS | MERGE },
-        { "--jsonl", o->jsonl, ANSWERS },
-        { "--items", o->items, ANSWERS | MERGE },
-        { "--first", o->first, ANSWERS },
-        { "--count", o->count, ANSWERS },
-        { "--csv", o->csv, ANSWERS | MERGE },
+    static const struct {
+        unsigned reads;
+        const char *names[40]; /* the last one is NULL */
+    } rows[] = {
+        { ANSWERS | PPL, { "--model", "--task", "--questions", "--world" } },
+        { PPL, { "--file", "--context" } },
+        { ANSWERS | MERGE, { "--against", "--repeats", "--table", "--items", "--csv" } },
+        { ANSWERS,
+          { "--data",        "--prompt",        "--shots",       "--n-predict",   "--kind",
+            "--wording",     "--target-routed", "--target-cost", "--sweep",       "--share",
+            "--calibration", "--jsonl",         "--first",       "--count",       "--clock",
+            "--edge-ms",     "--prefill-ms",    "--cloud-ms",    "--latency",     "--bandwidth",
+            "--loss",        "--router",        "--policy",      "--threshold",   "--span",
+            "--place",       "--max-routed",    "--worth",       "--parallel",    "--ahead",
+            "--audit",       "--draft",         "--cloud-url",   "--cloud-model", "--cloud-store",
+            "--record",      "--replay" } },
     };
-    const char *unread = eval_first_unread(rows, sizeof(rows) / sizeof(rows[0]), runs);
-    return unread ? unread : eval_unread_routing(runs);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *const *name = rows[i].names; *name; name++)
+            if (!(rows[i].reads & runs) && options_given(*name))
+                return *name;
+    return NULL;
 }
 
 /* Run the task that is named. */
 static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
-    unsigned runs = strcmp(options.task, "ppl") ? 0 : PPL;
+    unsigned runs = strcmp(options.task.name, "ppl") ? 0 : PPL;
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-        if (!strcmp(options.task, asked[i]))
+        if (!strcmp(options.task.name, asked[i]))
             runs = ANSWERS;
     if (extract)
         runs = EXTRACT;
@@ -254,12 +173,12 @@ static int eval_task(struct err *err)
         runs = MERGE;
     if (!runs)
         return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
-                       options.task);
+                       options.task.name);
     const char *unread = eval_unread(runs);
     const char *what = runs == MERGE ? "--merge" : runs == EXTRACT ? "--extract" : NULL;
     if (unread)
         return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
-                       what ? "" : options.task);
+                       what ? "" : options.task.name);
     return runs == PPL       ? eval_ppl(&options, err)
            : runs == EXTRACT ? extract_file(extract, options.json, err)
            : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)
@@ -270,17 +189,13 @@ static int cmd_eval_main(int argc, char **argv)
 {
     struct err err = { "" };
     int rc, nargs = 0;
-    shared_options.cloud = NULL; /* not given */
     int status = options_parse(&cmd_eval, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    options.required = !shared_options.cloud;
-    if (options.required)
-        shared_options.cloud = "auto";
+    options.required = !options_given("--cloud");
     setup_catch_interrupts();
     options.policies = shared_options.policy;
-    options.questions = questions == SIZE_MAX ? 0 : questions;
-    options.max_tokens = max_tokens == SIZE_MAX ? 0 : max_tokens;
+    options.task = shared_task;
     options.parts = (const char *const *)argv + 1;
     options.nparts = merges ? (size_t)nargs : 0;
     if (nargs && !merges)
@@ -288,10 +203,6 @@ static int cmd_eval_main(int argc, char **argv)
     else if (merges && !nargs)
         rc = err_set(&err, ERR_ARG,
                      "--merge: expected journals or items after the options, found none");
-    else if (!questions)
-        rc = err_set(&err, ERR_ARG, "--questions: expected at least 1");
-    else if (!max_tokens)
-        rc = err_set(&err, ERR_ARG, "-n: expected at least 1");
     else
         rc = eval_task(&err);
     if (rc == ERR_STOP && options.jsonl)

@@ -11,19 +11,16 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
-#include "tools/demo/world.h"
 #include "tools/eval/eval_run.h"
 #include "tools/eval/statistics.h"
+#include "tools/tasks/task_options.h"
 #include "weights/pth.h"
 
 enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
-static const char *out_path, *form_name;
-static size_t questions = SIZE_MAX, max_tokens; /* SIZE_MAX, 0: not given */
+static const char *out_path;
+static size_t questions, max_tokens; /* 0: not given */
 static float target_routed = NAN, target_accuracy = NAN, risk = NAN, confidence = NAN;
-static struct task_options task_options = {
-    .name = "milli", .stream = TASK_CALIBRATE, .seed = 1, .world = WORLD_SEED
-};
 static bool quiet;
 
 static const struct option_group calibrate_opts = {
@@ -42,25 +39,10 @@ static const struct option_group calibrate_opts = {
           "alone gets right is lost" },
         { "--confidence", NULL, OPTION_FLOAT, &confidence, "C",
           "Be this sure that the risk is not larger (default: 0.95)" },
-        { "--task", NULL, OPTION_STR, &task_options.name, "NAME",
-          "Calibrate on milli (the demo world), csqa, arc or gsm8k (default: milli)" },
-        { "--data", NULL, OPTION_STR, &task_options.data, "FILE",
-          "Read the task's items from this file of JSON lines (default: milli needs none)" },
-        OPTION_ROW_PROMPT(&form_name),
-        OPTION_ROW_SHOTS(&task_options.shots),
-        { "--questions", NULL, OPTION_SIZE, &questions, "N",
+        { "--questions", NULL, OPTION_COUNT, &questions, "N",
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
-        { "--kind", NULL, OPTION_STR, &task_options.kind, "NAME",
-          "milli: ask only where, which, sums, sort or notes (default: all)" },
-        { "--wording", NULL, OPTION_STR, &task_options.wording, "NAME",
-          "milli: word all questions plain, chatty or story (default: all)" },
-        { "--seed", "-s", OPTION_U64, &task_options.seed, "N",
-          "milli: ask the calibration questions of this seed, which no test contains "
-          "(default: 1)" },
-        { "--world", NULL, OPTION_U64, &task_options.world, "N",
-          "milli: build the demo world from this seed (default: 1)" },
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
           "Have up to W requests in flight, which changes no result (default: 1)" },
         OPTION_ROW_PARALLEL,
@@ -69,9 +51,13 @@ static const struct option_group calibrate_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &calibrate_opts,          &chat_option_rows,
-                                                     &engine_option_rows,      &cloud_option_rows,
-                                                     &cloud_store_option_rows, NULL };
+static const struct option_group *const groups[] = { &calibrate_opts,
+                                                     &task_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_store_option_rows,
+                                                     NULL };
 
 /* Everything that one calibration needs and finds. */
 struct calibrating {
@@ -108,14 +94,13 @@ static int cmd_router_calibrate_check(struct err *err)
         return err_set(err, ERR_ARG,
                        "--risk, --confidence: expected values between 0 and 1, found %g and %g",
                        (double)risk, (double)confidence);
-    if (!questions)
-        return err_set(err, ERR_ARG, "--questions: expected at least 1");
     if (strcmp(shared_options.cloud, "required") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
     if (!out_path && pth_is(shared_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
                        shared_options.router);
-    return task_form_parse(&task_options, form_name, err);
+    shared_task.stream = TASK_CALIBRATE;
+    return task_form_parse(&shared_task, shared_task.prompt, err);
 }
 
 /* Choose n items of the task, spread evenly. */
@@ -124,7 +109,7 @@ static int choose_items(struct eval_items *items, struct err *err)
     size_t size = task_size(items->task), n = items->n;
     if (n > size)
         return err_set(err, ERR_ARG, "--questions: expected at most %zu, as %s has, found %zu",
-                       size, task_options.data, n);
+                       size, shared_task.data, n);
     items->at = calloc(n, sizeof(*items->at));
     if (!items->at)
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -138,15 +123,15 @@ static int choose_items(struct eval_items *items, struct err *err)
 static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
 {
     struct eval_items *items = &c->plan.calibration;
-    int rc = task_open(&items->task, &task_options, err);
+    int rc = task_open(&items->task, &shared_task, err);
     if (rc != OK)
         return rc;
     bool endless = task_size(items->task) == SIZE_MAX;
     const struct asking_options o = { .max_tokens = max_tokens ? max_tokens
                                                     : endless  ? MILLI_TOKENS
                                                                : FILE_TOKENS,
-                                      .seed = task_options.seed };
-    items->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(items->task);
+                                      .seed = shared_task.seed };
+    items->n = questions ? questions : endless ? QUESTIONS : task_size(items->task);
     rc = choose_items(items, err);
     if (rc == OK)
         rc = asking_open(&c->asking, &o, err);

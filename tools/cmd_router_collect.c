@@ -9,9 +9,10 @@
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 #include "tools/learn/collecting.h"
+#include "tools/tasks/task_options.h"
 
 static struct collecting_options options;
-static const char *labels_name = "citer", *tap_name = "final", *form_name;
+static const char *labels_name = "citer", *tap_name = "final";
 static size_t round_number = 1;
 
 static const struct option_group collect_opts = {
@@ -19,13 +20,6 @@ static const struct option_group collect_opts = {
     (const struct option[]){
         { "--output", "-o", OPTION_STR, &options.out, "DIR",
           "Write the samples to this folder; a collection that was interrupted continues" },
-        { "--task", NULL, OPTION_STR, &options.task.name, "NAME",
-          "Read the reference answers of milli (the demo world), csqa, arc or gsm8k (default: "
-          "milli)" },
-        { "--data", NULL, OPTION_STR, &options.task.data, "FILE",
-          "Read the items of the task from this file (default: none; milli needs no file)" },
-        OPTION_ROW_PROMPT(&form_name),
-        OPTION_ROW_SHOTS(&options.task.shots),
         { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
           "Use the first N questions (default: all; milli: 3000)" },
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
@@ -47,27 +41,24 @@ static const struct option_group collect_opts = {
           "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "Keep this hidden state: final or post_attn (default: final)" },
-        { "--kind", NULL, OPTION_STR, &options.task.kind, "NAME",
-          "milli: ask only where, which, sums, sort or notes (default: all)" },
-        { "--wording", NULL, OPTION_STR, &options.task.wording, "NAME",
-          "milli: word all questions plain, chatty or story (default: all)" },
-        { "--seed", "-s", OPTION_U64, &options.task.seed, "N",
-          "milli: choose the training questions with this seed (default: 1)" },
-        { "--world", NULL, OPTION_U64, &options.task.world, "N",
-          "milli: build the demo world from this seed (default: 1)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
     },
 };
 
-static const struct option_group *const groups[] = {
-    &collect_opts,      &chat_option_rows,        &engine_option_rows,
-    &cloud_option_rows, &cloud_store_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &collect_opts,
+                                                     &task_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_store_option_rows,
+                                                     NULL };
 
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)
 {
+    options.task = shared_task;
+    options.task.stream = TASK_TRAIN;
     if (!options.out)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.collect.labels, labels_name))
@@ -108,7 +99,7 @@ static int cmd_router_collect_main(int argc, char **argv)
         return command_fail("router collect",
                             err_set(&err, ERR_ARG, "%s; see mizzle router collect --help", bad),
                             &err);
-    int rc = task_form_parse(&options.task, form_name, &err);
+    int rc = task_form_parse(&options.task, options.task.prompt, &err);
     if (rc != OK)
         return command_fail("router collect", rc, &err);
     setup_catch_interrupts();

@@ -166,11 +166,24 @@ static int options_usage(const struct command *cmd, const char *name, const char
 
 const struct command *options_command;
 
+enum { GIVEN = 128 };
+static const struct option *given[GIVEN]; /* [ngiven], each once */
+static size_t ngiven;
+
+bool options_given(const char *name)
+{
+    for (size_t i = 0; i < ngiven; i++)
+        if (!strcmp(given[i]->name, name))
+            return true;
+    return false;
+}
+
 int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
 {
     bool options = true;
     options_command = cmd;
     *nargs = 0;
+    ngiven = 0;
     for (int i = 1; i < argc; i++) {
         char *arg = argv[i];
         if (!options || arg[0] != '-' || !arg[1]) {
@@ -202,6 +215,8 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
         const char *expected = options_store(o, value);
         if (expected)
             return options_usage(cmd, o->name, expected, value);
+        if (ngiven < GIVEN && !options_given(o->name))
+            given[ngiven++] = o;
     }
     return -1;
 }

@@ -66,6 +66,9 @@ struct option_brief {
  * status: EXIT_FINE after printing --help to stdout, EXIT_USAGE after one line on stderr. */
 int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 
+/* True if the last options_parse found this option. */
+bool options_given(const char *name);
+
 /* The command whose options were parsed, NULL before. Notes of the library name its options. */
 extern const struct command *options_command;
 

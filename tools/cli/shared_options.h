@@ -39,22 +39,6 @@ extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides *
             "Use this kernel set, one of those that `mizzle info` lists (default: " \
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }
-/* The form of prompts, as task_form_parse reads it, and examples, as task.h has them. */
-#define OPTION_ROW_PROMPT(form)                                                                    \
-    {                                                                                              \
-        "--prompt", NULL, OPTION_STR, form, "FORM",                                                \
-            "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "         \
-            "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a "   \
-            "text in which {question}, {choices} and {labels} are replaced, within the chat "      \
-            "template if it is known and not plain@FILE (default: chat if the template is known, " \
-            "else citer)"                                                                          \
-    }
-#define OPTION_ROW_SHOTS(shots)                                                               \
-    {                                                                                         \
-        "--shots", NULL, OPTION_STR, shots, "N:FILE",                                         \
-            "With --prompt lm-eval, put the first N items of this file, solved, in front of " \
-            "each question, but never the question itself (default: none)"                    \
-    }
 /* For the short help (options.h). */
 #define OPTION_BRIEF_MODELS                                                \
     { "--model", "GGUF file, folder, or ORG/NAME of a download (demo)" },  \

@@ -4,27 +4,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "tools/tasks/task.h"
 
 struct err;
 
 struct eval_options {
-    const char *task;
-    const char *data;         /* answers: path of the items; NULL for milli */
-    const char *form;         /* answers: as task_form_parse reads it; NULL: the default */
-    const char *shots;        /* answers: as in struct task_options */
+    struct task_options task; /* its seed is that of policy random, too */
     const char *policies;     /* as eval_list_parse reads them; NULL: mlp if there is a router */
     size_t questions;         /* 0: the task's default */
     size_t repeats;           /* trainings of each router that is named */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
     const char *const *parts; /* [nparts] journals or items to put together in place of asking */
     size_t nparts;
-    size_t max_tokens;          /* limit of one answer; 0: the task's default */
-    size_t context;             /* ppl: window; 0: the task's default */
-    const char *file;           /* ppl: path of a text; NULL: the demo world's test stream */
-    uint64_t seed;              /* for the test stream and the random policy */
-    uint64_t world;             /* seed of the world */
-    const char *kind, *wording; /* milli: which questions; NULL: all */
+    size_t max_tokens;     /* limit of one answer; 0: the task's default */
+    size_t context;        /* ppl: window; 0: the task's default */
+    const char *file;      /* ppl: path of a text; NULL: the demo world's test stream */
     float share;           /* for policies that have no threshold; NaN: as the first one routed */
     float target;          /* share for every policy; NaN: they use their thresholds */
     float target_cost;     /* or cost of an answer's calls; NaN: none */

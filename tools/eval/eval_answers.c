@@ -49,9 +49,10 @@ static int answers_open(struct answers_run *m, struct err *err)
     const struct asking_options ask = { .policy = needs,
                                         .required = m->o->required,
                                         .max_tokens = m->o->max_tokens ? m->o->max_tokens
-                                                      : !strcmp(m->o->task, "milli") ? MILLI_TOKENS
-                                                                                     : TOKENS,
-                                        .seed = m->o->seed,
+                                                      : !strcmp(m->o->task.name, "milli")
+                                                          ? MILLI_TOKENS
+                                                          : TOKENS,
+                                        .seed = m->o->task.seed,
                                         .step_ns = m->clock.step_ns,
                                         .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
     int rc = setup_options(&options, err);

@@ -79,11 +79,6 @@ int eval_clock_read(struct eval_clock *out, struct err *err)
     return OK;
 }
 
-bool eval_clock_given(void)
-{
-    return strcmp(kind, "real") != 0 || edge_ms != 0 || prefill_ms != 0 || cloud_ms != 0;
-}
-
 const char *eval_clock_name(const struct eval_clock *c)
 {
     return c->is_virtual ? "virtual" : "real";

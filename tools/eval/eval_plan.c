@@ -131,20 +131,6 @@ static int plan_choose(struct eval_items *out, size_t most, int split, struct er
     return OK;
 }
 
-/* Fill in the options of a task; another file for calibration. */
-static int plan_task(struct task_options *t, const struct eval_options *o, struct err *err)
-{
-    *t = (struct task_options){ .name = o->task,
-                                .data = o->data,
-                                .shots = o->shots,
-                                .stream = TASK_TEST,
-                                .seed = o->seed,
-                                .world = o->world,
-                                .kind = o->kind,
-                                .wording = o->wording };
-    return task_form_parse(t, o->form, err);
-}
-
 int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
                     const struct eval_options *o, struct err *err)
 {
@@ -186,13 +172,14 @@ static int plan_part(struct eval_plan *p, const struct eval_options *o, struct e
 static int plan_choose_all(struct eval_plan *p, const struct eval_options *o, bool calibrates,
                            struct err *err)
 {
-    struct task_options t;
-    bool milli = !strcmp(o->task, "milli");
+    struct task_options t = o->task;
+    bool milli = !strcmp(t.name, "milli");
     bool splits = calibrates && !milli && !o->calibrate;
     size_t most = o->questions ? o->questions : milli ? MILLI_QUESTIONS : SIZE_MAX;
     if (milli && o->calibrate)
         return err_set(err, ERR_ARG, "--calibration: milli makes its own questions");
-    int rc = plan_task(&t, o, err);
+    t.stream = TASK_TEST;
+    int rc = task_form_parse(&t, t.prompt, err);
     p->asked.closed = milli;
     if (rc == OK)
         rc = task_open(&p->asked.task, &t, err);
@@ -200,7 +187,7 @@ static int plan_choose_all(struct eval_plan *p, const struct eval_options *o, bo
         rc = plan_choose(&p->asked, most, splits ? 0 : -1, err);
     if (rc == OK && !p->asked.n)
         rc = err_set(err, ERR_ARG, "--data %s: no item is left to ask: give --calibration FILE",
-                     o->data);
+                     o->task.data);
     if (rc != OK || !calibrates)
         return rc;
     t.stream = TASK_CALIBRATE;
@@ -216,7 +203,7 @@ static int plan_choose_all(struct eval_plan *p, const struct eval_options *o, bo
         rc = err_set(err, ERR_ARG,
                      "--data %s: no item is left to calibrate on: give "
                      "--calibration FILE or --threshold",
-                     o->data);
+                     o->task.data);
     return rc;
 }
 
@@ -243,8 +230,8 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                            const struct eval_clock *clock, const struct eval_origin *origin)
 {
     char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
-    snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
-    snprintf(world, sizeof(world), "%" PRIu64, o->world);
+    snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
+    snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
     snprintf(span, sizeof(span), "%.9g", (double)a->routing.span.threshold);
@@ -266,17 +253,18 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     json_t *rest = json_pack(
         "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
         "s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:[I, I, I], s:b}",
-        "on", on, "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
+        "on", on, "task", o->task.name, "data", task_digest(p->asked.task), "calibration", other,
         "cloud_tokens", (json_int_t)shared_options.cloud_tokens, "questions", (json_int_t)p->whole,
         "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
         (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
         "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
-        eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
-        o->wording ? o->wording : "all", "place", shared_options.place ? shared_options.place : "",
-        "span", span, "price", price, "by_cost", p->by_cost, "audit", shared_options.audit,
-        "max_routed", shared_options.max_routed, "limits", limits, "prices",
-        (json_int_t)most->price.up, (json_int_t)most->price.cached, (json_int_t)most->price.down,
-        "baselines", p->baselines);                 /* last, as it follows from others */
+        eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
+        o->task.wording ? o->task.wording : "all", "place",
+        shared_options.place ? shared_options.place : "", "span", span, "price", price, "by_cost",
+        p->by_cost, "audit", shared_options.audit, "max_routed", shared_options.max_routed,
+        "limits", limits, "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
+        (json_int_t)most->price.down, "baselines",
+        p->baselines);                              /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
     if (fine)

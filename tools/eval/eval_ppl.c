@@ -142,14 +142,14 @@ static int score_world(struct ppl *p, struct err *err)
 {
     struct world *w;
     size_t questions = p->o->questions ? p->o->questions : DEFAULT_QUESTIONS;
-    int rc = world_open(&w, p->o->world, err);
+    int rc = world_open(&w, p->o->task.world, err);
     p->texts = questions;
     for (size_t i = 0; rc == OK && i < questions; i++) {
         struct world_question q;
         uint32_t *ids = NULL, *answer = NULL;
         size_t n, m = 0;
         world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
-                       world_test_stream(p->o->seed), i);
+                       world_test_stream(p->o->task.seed), i);
         rc =
             tokenizer_encode(p->engine.tokenizer, &ids, &n, q.prompt, strlen(q.prompt), false, err);
         if (rc == OK)

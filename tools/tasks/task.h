@@ -59,8 +59,9 @@ enum task_form {
 enum task_stream { TASK_TRAIN, TASK_CALIBRATE, TASK_TEST };
 
 struct task_options {
-    const char *name; /* "milli", "csqa", "arc", "gsm8k" */
-    const char *data; /* path of the file; NULL for milli */
+    const char *name;   /* "milli", "csqa", "arc", "gsm8k" */
+    const char *data;   /* path of the file; NULL for milli */
+    const char *prompt; /* what task_form_parse has read, or shall; NULL: the default form */
     enum task_form form;
     const char *own;   /* path of a form of one's own, form TASK_DEFAULT or, plain, TASK_CITER */
     const char *shots; /* form lm-eval: N:FILE, N examples from this file; or NULL */

@@ -68,7 +68,7 @@ static void test_list(void)
 
 static void test_shares(void)
 {
-    struct eval_options o = { .task = "milli", .target = NAN, .target_cost = NAN, .share = NAN };
+    struct eval_options o = { .task.name = "milli", .target = NAN, .target_cost = NAN, .share = NAN };
     struct eval_plan p = { 0 };
     o.sweep = "0:0.07:8";
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 8 && p.sweeps);
