@@ -1,7 +1,9 @@
-/* Tests the heads of router training: each learns what it can see and nothing else, and gives the
- * same bits everywhere. */
+/* Tests router training: each head learns what it can see and nothing else, keeps its best weights,
+ * and gives the same bits everywhere. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -17,7 +19,15 @@ static struct kernels kernels, scalar;
 static struct pool *pool;
 
 /* What a token's label depends on. */
-enum rule { RULE_LINE, RULE_BAND, RULE_CONTEXT, RULE_FEATURE, RULES };
+enum rule {
+    RULE_LINE,
+    RULE_BAND,
+    RULE_CONTEXT,
+    RULE_FEATURE,
+    RULES,
+    RULE_CORNER = RULES, /* of features of very different size and offset, one of them constant */
+    RULE_NOISE           /* of such features nothing */
+};
 
 static void make(struct samples *s, size_t n, enum rule rule)
 {
@@ -31,11 +41,15 @@ static void make(struct samples *s, size_t n, enum rule rule)
         for (size_t k = 0; k < FEATURE_CONTEXT; k++)
             row.features[k] = (float)rand_unit(5, i * FEATURE_CONTEXT + k);
         row.features[FEATURE_POSITION] = (float)(i % PER_TEXT);
-        bool wrong = rule == RULE_LINE   ? x[1] + x[2] - x[3] > 0.8f
-                     : rule == RULE_BAND ? x[1] * x[1] > 0.5f
-                     : rule == RULE_CONTEXT
-                         ? (a == 2 && b == 3) || b == 4
-                         : row.features[FEATURE_MARGIN] + row.features[FEATURE_GAP] > 1.4f;
+        bool wrong = rule == RULE_LINE      ? x[1] + x[2] - x[3] > 0.8f
+                     : rule == RULE_BAND    ? x[1] * x[1] > 0.5f
+                     : rule == RULE_CONTEXT ? (a == 2 && b == 3) || b == 4
+                     : rule == RULE_FEATURE
+                         ? row.features[FEATURE_MARGIN] + row.features[FEATURE_GAP] > 1.4f
+                     : rule == RULE_CORNER ? x[0] > 0.4f && x[1] > 0.2f
+                                           : rand_unit(6, i) < 0.2;
+        for (size_t k = 0; rule >= RULES && k < DIM; k++)
+            x[k] = k == 7 ? 3 : x[k] * (k % 3 ? 0.01f : 40) + (float)k;
         row.label = !wrong;
         row.before[0] = a;
         row.before[1] = b;
@@ -84,6 +98,72 @@ static void check_learns(void)
     CHECK(found[RULE_CONTEXT][4] > 0.98 && found[RULE_CONTEXT][5] > 0.98);
     CHECK(found[RULE_LINE][5] > 0.97 && fabs(found[RULE_LINE][4] - 0.5) < 0.1);
     CHECK(fabs(found[RULE_FEATURE][0] - 0.5) < 0.1 && fabs(found[RULE_FEATURE][3] - 0.5) < 0.1);
+}
+
+/* The file scores as the form does; the reported held-out loss is that of the best epoch, not of
+ * the last. */
+static void check_saved(const struct samples *s, const struct router_form *f,
+                        const struct fit_report *report, const struct fit_options *o)
+{
+    char path[256];
+    const char *build = getenv("BUILD");
+    snprintf(path, sizeof(path), "%.200s/t_fit_heads.%ld", build ? build : ".", (long)getpid());
+    struct router *made, *opened;
+    struct err err = { "" };
+    CHECK(router_make(&made, f, "form", &kernels, &err) == OK);
+    CHECK(router_form_save(path, f, &err) == OK);
+    CHECK(router_open(&opened, path, &kernels, &err) == OK);
+    unlink(path);
+    float *a = calloc(s->n, sizeof(*a)), *b = calloc(s->n, sizeof(*b));
+    CHECK(a && b);
+    score_all(a, s, made);
+    score_all(b, s, opened);
+    CHECK(!memcmp(a, b, s->n * sizeof(*a)));
+    double loss = 0, rights = 0, n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!fit_holds_out(o->seed, s->rows[i].subject))
+            n++, rights += s->rows[i].label;
+    double weight = sqrt(rights / (n - rights));
+    for (size_t i = 0; i < s->n; i++)
+        if (fit_holds_out(o->seed, s->rows[i].subject))
+            loss -= s->rows[i].label ? log((double)a[i]) : weight * log(1 - (double)a[i]);
+    CHECK(fabs(loss / (double)report->held - report->held_loss) < 1e-3 * report->held_loss);
+    free(a);
+    free(b);
+    router_close(made);
+    router_close(opened);
+}
+
+/* The weights of the best epoch are kept, and training ends some epochs after it. */
+static void check_best(void)
+{
+    struct samples s;
+    struct fit_options o;
+    struct fit_report report;
+    struct router_form f;
+    struct err err = { "" };
+    fit_defaults(&o);
+    o.width = 40;
+    o.batch = 100; /* the last batch of a part is shorter */
+    o.rate = 3e-3f;
+    make(&s, 3600, RULE_CORNER);
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
+    CHECK(report.trained + report.held == s.n && report.held % PER_TEXT == 0);
+    CHECK(report.held > s.n / 8 && report.held < s.n / 3);
+    printf("separable: AUC %.4f after %zu epochs\n", report.measures.auc, report.best);
+    CHECK(report.measures.auc > 0.99);
+    check_saved(&s, &f, &report, &o);
+    router_form_close(&f);
+    samples_close(&s);
+    make(&s, 3600, RULE_NOISE);
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
+    printf("noise: AUC %.4f, best of %zu epochs is %zu\n", report.measures.auc, report.epochs,
+           report.best);
+    CHECK(report.measures.auc > 0.4 && report.measures.auc < 0.6);
+    CHECK(report.best < report.epochs && report.epochs < o.epochs); /* stopped early */
+    check_saved(&s, &f, &report, &o);
+    router_form_close(&f);
+    samples_close(&s);
 }
 
 /* Kernel sets and threads do not matter; the seed does. */
@@ -270,6 +350,18 @@ static void check_fails(void)
         CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
         s.n = n;
     }
+    _Atomic int stop = 1;
+    fit_defaults(&o);
+    o.stop = &stop;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_STOP && !f.w1);
+    o.batch = 0;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
+    o.batch = 16;
+    o.width = ROUTER_MAX + 1;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
+    o.width = 8;
+    s.x[5] = NAN;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG && !f.w1);
     samples_close(&s);
 }
 
@@ -282,6 +374,7 @@ int main(void)
     CHECK(pool_open(&pool, 3, &err) == OK);
     CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
     check_learns();
+    check_best();
     check_bits();
     check_query();
     check_shuffled();

@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "router/learn/measures.h"
-#include "router/learn/samples.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -79,10 +78,33 @@ static void check_pairs(void)
     CHECK(m.context_pairs == pairs && fabs(m.context_auc - good / pairs) < 1e-12);
 }
 
+/* Thresholds by hand, and the AUC with equal scores. */
+static void check_cuts(void)
+{
+    static const float scores[] = { 0.1f, 0.9f, 0.4f, 0.4f, 0.2f, 0.8f, 0.7f, 0.6f, 0.5f, 0.95f };
+    static const unsigned char right[] = { 0, 1, 0, 1, 1, 1, 1, 1, 1, 1 };
+    double auc = 0, pairs;
+    /* The wrong .1 is below all 8 right ones; the wrong .4 is below 6 and equal to 1: 14.5 of 16
+     * pairs. */
+    CHECK(measures_auc(&auc, &pairs, scores, right, NULL, 10, NULL) == OK && auc == 14.5 / 16);
+    CHECK(measures_auc(&auc, &pairs, scores, right + 3, NULL, 7, NULL) == OK && isnan(auc));
+
+    struct measures_cut cut;
+    CHECK(measures_find_cut(&cut, scores, right, 10, 0.5, 1, NULL) == OK);
+    CHECK(cut.threshold > 0.4f && cut.threshold < 0.5f && cut.routed == 0.4 && cut.caught == 1);
+    CHECK(measures_find_cut(&cut, scores, right, 10, 0.39, 1, NULL) ==
+          OK); /* equal scores stay together */
+    CHECK(cut.threshold > 0.2f && cut.threshold <= 0.4f && cut.routed == 0.2 && cut.caught == 0.5);
+    CHECK(measures_find_cut(&cut, scores, right, 10, 0.9, 0.5, NULL) == OK && cut.routed == 0.1);
+    CHECK(measures_find_cut(&cut, scores, right, 10, 0.05, 1, NULL) == OK);
+    CHECK(cut.threshold == 0 && cut.routed == 0 && cut.caught == 0);
+}
+
 int main(void)
 {
     check_by_hand();
     check_limits();
+    check_cuts();
     check_pairs();
     return 0;
 }

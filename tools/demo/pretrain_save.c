@@ -121,23 +121,17 @@ int pretrain_save_model(const char *path, const struct train *t, const struct pr
     return rc ? rc : closed;
 }
 
-/* True if the file has this size and seed. */
-static bool same_run(const struct weights *w, const struct pretrain_plan *p, uint64_t seed)
-{
-    struct str size;
-    uint64_t low, high;
-    return weights_str(w, KEY "size", &size) && size.n == strlen(p->size) &&
-           !memcmp(size.p, p->size, size.n) && weights_u64(w, KEY "seed_low", &low) &&
-           weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed;
-}
-
 bool pretrain_finished(const char *path, const struct pretrain_plan *p, uint64_t seed)
 {
     struct weights *w;
-    uint64_t steps;
+    struct str size;
+    uint64_t low, high, steps;
     if (weights_open(&w, path, NULL))
         return false;
-    bool done = same_run(w, p, seed) && weights_u64(w, KEY "steps", &steps) && steps == p->steps;
+    bool done = weights_str(w, KEY "size", &size) && size.n == strlen(p->size) &&
+                !memcmp(size.p, p->size, size.n) && weights_u64(w, KEY "seed_low", &low) &&
+                weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed &&
+                weights_u64(w, KEY "steps", &steps) && steps == p->steps;
     weights_close(w);
     return done;
 }

@@ -145,34 +145,25 @@ int training_fit(struct fit_report *report, const struct training_options *o,
     return rc;
 }
 
-/* Train once, into the file `out`, and report. */
-static int training_once(const struct training_options *o, const char *out, const struct samples *s,
-                         const struct sample_meta *m, const struct kernels *k, struct pool *pool,
-                         struct err *err)
-{
-    struct fit_report report;
-    struct training_options once = *o;
-    once.out = out;
-    int rc = training_fit(&report, &once, s, m, k, pool, err);
-    if (rc == OK && o->json)
-        rc = training_json(&report, s, m, &o->fit, err);
-    else if (rc == OK)
-        training_print(&report, s, m, &once);
-    return rc;
-}
-
-/* Train several times. */
-static int training_repeat(struct training_options o, const struct samples *s,
-                           const struct sample_meta *m, const struct kernels *k, struct pool *pool,
-                           struct err *err)
+/* Train as often as is asked for, and report each time. */
+static int training_all(struct training_options o, const struct samples *s,
+                        const struct sample_meta *m, const struct kernels *k, struct pool *pool,
+                        struct err *err)
 {
     char out[PATH];
+    const char *file = o.out;
+    bool several = o.fit.resample = o.repeats > 1;
     int rc = OK;
-    o.fit.resample = true;
     for (size_t i = 1; rc == OK && i <= o.repeats; i++, o.fit.seed++) {
-        if ((size_t)snprintf(out, sizeof(out), "%s.%zu", o.out, i) >= sizeof(out))
-            return err_set(err, ERR_ARG, "-o %s: the path is too long", o.out);
-        rc = training_once(&o, out, s, m, k, pool, err);
+        struct fit_report report;
+        if (several && (size_t)snprintf(out, sizeof(out), "%s.%zu", file, i) >= sizeof(out))
+            return err_set(err, ERR_ARG, "-o %s: the path is too long", file);
+        o.out = several ? out : file;
+        rc = training_fit(&report, &o, s, m, k, pool, err);
+        if (rc == OK && o.json)
+            rc = training_json(&report, s, m, &o.fit, err);
+        else if (rc == OK)
+            training_print(&report, s, m, &o);
     }
     return rc;
 }
@@ -191,8 +182,7 @@ int training_run(const struct training_options *o, struct err *err)
     if (rc == OK)
         rc = pool_open(&pool, shared_options.threads, err);
     if (rc == OK)
-        rc = o->repeats > 1 ? training_repeat(*o, &s, &meta, &k, pool, err)
-                            : training_once(o, o->out, &s, &meta, &k, pool, err);
+        rc = training_all(*o, &s, &meta, &k, pool, err);
     pool_close(pool);
     samples_close(&s);
     return rc;
