@@ -105,7 +105,7 @@ static double counted(double v)
  * keys. */
 static void model_report_router(struct row *r, const struct bench_test *t)
 {
-    double score = NAN, edge = NAN, routed = NAN;
+    double score = (double)NAN, edge = score, routed = score;
     if (t->pairs) {
         score = model_report_median(t->score, 2 * t->pairs);
         edge = model_report_median(t->edge, t->pairs);
@@ -233,7 +233,9 @@ static void model_report_name(char *out, size_t size, const struct bench_test *t
 /* Add a figure with three digits. */
 static void model_report_three(struct row *r, const char *title, char text[ROW_OWN], double v)
 {
-    snprintf(text, ROW_OWN, isfinite(v) ? "%.3g" : "", v);
+    text[0] = '\0';
+    if (isfinite(v))
+        snprintf(text, ROW_OWN, "%.3g", v);
     row_text(r, NULL, title, text);
 }
 
