@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
@@ -247,7 +246,7 @@ static void test_tally(void)
 /* Set the stop flag after a while. */
 static void *raise_flag(void *flag)
 {
-    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    rest_us(100000);
     atomic_store((_Atomic int *)flag, 1);
     return NULL;
 }

@@ -178,8 +178,7 @@ static void on_signal(int sig)
 /* Send SIGINT after a while. */
 static void *interrupt(void *arg)
 {
-    const struct timespec pause = { .tv_nsec = 60 * 1000 * 1000 };
-    nanosleep(&pause, NULL);
+    rest_us(60000);
     pthread_kill(*(pthread_t *)arg, SIGINT);
     return NULL;
 }

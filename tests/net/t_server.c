@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -321,7 +320,7 @@ static void tls_requests(void)
     CHECK(waits == 1 && !gone);
     http_release(h, t);
     for (int i = 0; i < 20000 && !gone; i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        rest_us(1000);
     CHECK(gone == 1);
     http_close(h);
 }
@@ -354,9 +353,8 @@ static void test_tls(void)
 /* Wait until no connection is open, so that nothing of one is in memory. */
 static void settle(void)
 {
-    const struct timespec pause = { .tv_nsec = 1000000 };
     for (int i = 0; i < 10000 && server_connections(server); i++)
-        nanosleep(&pause, NULL);
+        rest_us(1000);
     CHECK(server_connections(server) == 0);
 }
 
@@ -383,7 +381,7 @@ static void test_torture(void)
             raw_http_ask(server_port(server), &r, text, (size_t)len, i == 2 ? 0 : 1, 9000);
             settle();
             for (int ms = 0; ms < 10000 && torture_live(); ms++)
-                nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+                rest_us(1000);
             hit = torture_end();
             CHECK(torture_live() == 0 && (r.n || hit || r.ended));
             if (!hit)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/math.h"
@@ -330,7 +329,6 @@ static void test_endless(void)
 static void test_linger(void)
 {
     static const char head[] = "POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n";
-    const struct timespec pause = { .tv_nsec = 20000000 };
     struct raw_reply r;
     int fd = http_client_open(server_port(server));
     http_client_send(fd, head, sizeof(head) - 1);
@@ -338,7 +336,7 @@ static void test_linger(void)
     CHECK(r.status == 401 && r.ended);
     for (int i = 0; i < 3; i++) {
         CHECK(send(fd, "more", 4, MSG_NOSIGNAL) == 4);
-        nanosleep(&pause, NULL);
+        rest_us(20000);
     }
     close(fd);
 }

@@ -50,24 +50,18 @@ static void count(void *arg)
     ++*n;
 }
 
-static void nap(unsigned ms)
-{
-    const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-    nanosleep(&t, NULL);
-}
-
 /* Wait until *n is at least `least`. */
 static bool reaches(_Atomic int *n, int least)
 {
     for (int i = 0; i < PATIENT_MS && *n < least; i++)
-        nap(1);
+        rest_us(1000);
     return *n >= least;
 }
 
 static bool connections_reach(size_t n)
 {
     for (int i = 0; i < PATIENT_MS && server_connections(server) != n; i++)
-        nap(1);
+        rest_us(1000);
     return server_connections(server) == n;
 }
 
@@ -186,7 +180,7 @@ static void test_gone(void)
         CHECK(reaches(&waits, i + 1));
         if (*extra[i]) {
             http_client_send(fd, extra[i], strlen(extra[i]));
-            nap(20); /* the bytes are seen before the end is */
+            rest_us(20000); /* the bytes are seen before the end is */
         }
         CHECK(gone == i && called == i);
         if (i == 1)

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
@@ -227,10 +226,9 @@ static void test_together(void)
 /* Thread function: interrupt whoever waits, and after a while let the large model go on. */
 static void *interrupt(void *turn)
 {
-    struct timespec ms60 = { .tv_nsec = 60000000 };
-    nanosleep(&ms60, NULL);
+    rest_us(60000);
     atomic_store(&stop, 1);
-    nanosleep(&ms60, NULL);
+    rest_us(60000);
     turn_give(turn);
     return NULL;
 }
@@ -262,7 +260,7 @@ static void test_ends(void)
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == ERR_STOP);
     atomic_store(&stop, 0);
     while (local_cloud_count(r.local).stopped < 2)
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        rest_us(1000);
     CHECK(local_cloud_count(r.local).tokens == 0 && local_cloud_count(r.local).stopped == 2);
     /* Looked at as it comes, and enough before its end. */
     bool ended = false;

@@ -204,8 +204,7 @@ static void test_stop_reading(void)
 /* Thread: stop the handle after a moment. */
 static void *stop_soon(void *arg)
 {
-    const struct timespec t = { .tv_nsec = 100000000 };
-    nanosleep(&t, NULL);
+    rest_us(100000);
     mizzle_stop(arg);
     return NULL;
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -118,7 +117,7 @@ static int test_terminal(void)
     /* A thread shows that work goes on, though its line stays the same. */
     struct progress *p = progress_begin("reading", "on");
     progress_say(p, "one answer");
-    nanosleep(&(struct timespec){ 2, 500000000 }, NULL);
+    rest_us(2500000);
     bool goes_on = strstr(heard(terminal), "\rone answer, 2 s");
     progress_keep(p);
     bool stands = strstr(heard(terminal), "\rone answer      \r\n");
