@@ -15,6 +15,7 @@
 #include "router/router.h"
 #include "tools/bench/bench_model.h"
 #include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/explain/explain.h"
@@ -30,27 +31,6 @@ struct writer {
     bool failed;
     bool *shown; /* [vocabulary] ids that occur */
 };
-
-/* Set when memory was missing for a value, which is then missing in its parent. */
-static bool json_lost;
-
-static void json_put(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value))
-        json_lost = true;
-}
-
-static void json_push(json_t *array, json_t *value)
-{
-    if (json_array_append_new(array, value))
-        json_lost = true;
-}
-
-/* Return a number, null if it is not finite. */
-static json_t *json_number(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
 
 static json_t *json_count(size_t n)
 {
@@ -76,8 +56,8 @@ static json_t *json_guesses(struct writer *w, const struct likeliest *g, size_t 
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         w->shown[g[i].id] = true;
-        json_push(list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
-                                  json_number((double)g[i].p)));
+        json_report_add(&list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
+                                         json_report_real((double)g[i].p)));
     }
     return list;
 }
@@ -88,7 +68,7 @@ static json_t *json_weight(double *sum, double weight)
 {
     double before = rint(*sum / UNIT);
     *sum += weight;
-    return json_number(UNIT * (rint(*sum / UNIT) - before));
+    return json_report_real(UNIT * (rint(*sum / UNIT) - before));
 }
 
 /* Return the row of a head. A whole row is cut where its weights become invisible: the longer the
@@ -104,12 +84,12 @@ static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size
             rest += (double)weight[i];
             continue;
         }
-        json_push(weights, json_weight(&sum, (double)weight[i]));
-        json_push(at, json_count(row ? i : h->pos[i]));
+        json_report_add(&weights, json_weight(&sum, (double)weight[i]));
+        json_report_add(&at, json_count(row ? i : h->pos[i]));
     }
-    json_put(o, "at", at);
-    json_put(o, "weights", weights);
-    json_put(o, "rest", json_weight(&sum, rest));
+    json_report_set(&o, "at", at);
+    json_report_set(&o, "weights", weights);
+    json_report_set(&o, "rest", json_weight(&sum, rest));
     return o;
 }
 
@@ -118,32 +98,34 @@ static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
     const struct explain_layer *l = explain_layer(w->x, pos, layer);
     json_t *heads = json_array();
     for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
-        json_push(heads, json_head(w->x, pos, layer, h));
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_number((double)l->in), "attention",
-                     json_number((double)l->attention), "middle", json_number((double)l->middle),
-                     "mlp", json_number((double)l->mlp), "out", json_number((double)l->out), "lens",
+        json_report_add(&heads, json_head(w->x, pos, layer, h));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_report_real((double)l->in),
+                     "attention", json_report_real((double)l->attention), "middle",
+                     json_report_real((double)l->middle), "mlp", json_report_real((double)l->mlp),
+                     "out", json_report_real((double)l->out), "lens",
                      json_guesses(w, l->lens, EXPLAIN_LENS), "heads", heads);
 }
 
 /* Add hidden units to a list. */
-static void json_units(json_t *list, const struct explain_unit *u, size_t n)
+static void json_units(json_t **list, const struct explain_unit *u, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        json_push(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
-                                  json_number((double)u[i].adds)));
+        json_report_add(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
+                                        json_report_real((double)u[i].adds)));
 }
 
 static json_t *json_router(const struct explain *x, const struct explain_position *at)
 {
     bool network = policy_reads_network(x->routing.policy);
     json_t *units = json_array();
-    json_units(units, at->up, at->nup);
-    json_units(units, at->down, at->ndown);
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o}", "score", json_number((double)at->score),
+    json_units(&units, at->up, at->nup);
+    json_units(&units, at->down, at->ndown);
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o}", "score", json_report_real((double)at->score),
                      "verdict", at->routed ? "cloud" : "edge", "threshold",
-                     json_number(isnan(at->score) ? (double)NAN : (double)at->threshold), "units",
-                     units, "others", network ? json_number((double)at->others) : json_null(),
-                     "bias", network ? json_number((double)x->bias) : json_null());
+                     json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold),
+                     "units", units, "others",
+                     network ? json_report_real((double)at->others) : json_null(), "bias",
+                     network ? json_report_real((double)x->bias) : json_null());
 }
 
 static json_t *json_position(struct writer *w, size_t pos)
@@ -151,7 +133,7 @@ static json_t *json_position(struct writer *w, size_t pos)
     const struct explain_position *at = &w->x->at[pos];
     json_t *layers = json_array();
     for (size_t l = 0; l < model_config(w->x->engine.model)->layers; l++)
-        json_push(layers, json_layer(w, pos, l));
+        json_report_add(&layers, json_layer(w, pos, l));
     return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
                      json_guesses(w, at->top, EXPLAIN_TOP), "router", json_router(w->x, at));
 }
@@ -169,12 +151,12 @@ static json_t *json_token(struct writer *w, size_t pos)
                           explain_source_name(t->source), "why", json_text(why));
     if (!o || t->source == EXPLAIN_PROMPT)
         return o;
-    json_put(o, "reason", json_text(t->reason));
-    json_put(o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
-    json_put(o, "ms", json_number(t->ms));
-    json_put(o, "router_ms", json_number(t->router_ms));
-    json_put(o, "edge_ms", json_number(t->edge_ms));
-    json_put(o, "cloud_ms", json_number(t->cloud_ms));
+    json_report_set(&o, "reason", json_text(t->reason));
+    json_report_set(&o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
+    json_report_set(&o, "ms", json_report_real(t->ms));
+    json_report_set(&o, "router_ms", json_report_real(t->router_ms));
+    json_report_set(&o, "edge_ms", json_report_real(t->edge_ms));
+    json_report_set(&o, "cloud_ms", json_report_real(t->cloud_ms));
     return o;
 }
 
@@ -196,15 +178,15 @@ static json_t *json_machine(const struct explain *x)
     json_t *levels = json_array();
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &x->limits.levels[i];
-        json_push(levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
-                                    l->bytes ? json_count(l->bytes) : json_null(), "gb_s",
-                                    json_number(l->gb_s)));
+        json_report_add(&levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
+                                           l->bytes ? json_count(l->bytes) : json_null(), "gb_s",
+                                           json_report_real(l->gb_s)));
     }
     return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o}", "cpu", cpu_name(), "isa",
                      x->engine.kernels.isa, "threads", (json_int_t)pool_threads(x->engine.pool),
                      "kv", kvcache_name(x->kv), "levels", levels, "weights_in",
-                     x->limits.level->name, "int8_gop_s", json_number(x->limits.int8), "f32_gop_s",
-                     json_number(x->limits.f32));
+                     x->limits.level->name, "int8_gop_s", json_report_real(x->limits.int8),
+                     "f32_gop_s", json_report_real(x->limits.f32));
 }
 
 static json_t *json_routing(const struct explain *x)
@@ -213,7 +195,7 @@ static json_t *json_routing(const struct explain *x)
     bool scores = policy_scores(r->policy);
     bool network = policy_reads_network(r->policy);
     return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
-                     scores ? json_number((double)r->threshold) : json_null(), "tap",
+                     scores ? json_report_real((double)r->threshold) : json_null(), "tap",
                      network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
                      "units", network ? json_count(router_width(r->router)) : json_null(), "cloud",
                      r->cloud != NULL || routing_port(r) != NULL);
@@ -226,9 +208,9 @@ static json_t *json_operation(const struct explain *x, const struct op_times *t,
     struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:s,s:f,s:o}", "op", op_name(op), "calls",
                      (json_int_t)s->calls, "rows", (json_int_t)s->rows, "ms", ns / 1e6, "bytes",
-                     s->bytes, "ops", s->ops, "gb_s", json_number(speed.gb_s), "gop_s",
-                     json_number(speed.gop_s), "limit", speed.limit, "limit_ms", speed.least / 1e6,
-                     "of_limit", json_number(speed.reached));
+                     s->bytes, "ops", s->ops, "gb_s", json_report_real(speed.gb_s), "gop_s",
+                     json_report_real(speed.gop_s), "limit", speed.limit, "limit_ms",
+                     speed.least / 1e6, "of_limit", json_report_real(speed.reached));
 }
 
 /* Return what some passes and their tokens took. */
@@ -237,7 +219,7 @@ static json_t *json_times(const struct explain *x, bool reading)
     const struct explain_times t = explain_times(x, reading);
     json_t *list = json_array();
     for (size_t op = 0; op < BATCH_OPS; op++)
-        json_push(list, json_operation(x, t.operations, (enum batch_op)op));
+        json_report_add(&list, json_operation(x, t.operations, (enum batch_op)op));
     return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)t.passes, "rows",
                      (json_int_t)t.rows, "tokens", (json_int_t)t.tokens, "ms", t.ms, "router_ms",
                      t.router_ms, "cloud_ms", t.cloud_ms, "operations", list);
@@ -247,7 +229,7 @@ static json_t *json_pass(const struct explain_pass *p)
 {
     json_t *ns = json_object();
     for (size_t op = 0; op < BATCH_OPS; op++)
-        json_put(ns, op_name((enum batch_op)op), json_count(p->ns[op]));
+        json_report_set(&ns, op_name((enum batch_op)op), json_count(p->ns[op]));
     return json_pack("{s:I,s:I,s:o}", "at", (json_int_t)p->at, "rows", (json_int_t)p->rows, "ns",
                      ns);
 }
@@ -263,7 +245,7 @@ static void write_pieces(struct writer *w)
         const char *bytes = w->shown[id] ? tokenizer_bytes(t, (uint32_t)id, &n) : NULL;
         snprintf(key, sizeof(key), "%zu", id);
         if (bytes)
-            json_put(pieces, key, escaped_json(bytes, n));
+            json_report_set(&pieces, key, escaped_json(bytes, n));
     }
     writer_put(w, ",\n\"pieces\":", pieces);
 }
@@ -322,8 +304,7 @@ bool explain_json(FILE *to, const struct explain *x)
     w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
     if (!w.shown)
         return false;
-    json_lost = false;
     write_document(&w);
     free(w.shown);
-    return fflush(to) == 0 && !ferror(to) && !w.failed && !json_lost && !interrupted;
+    return fflush(to) == 0 && !ferror(to) && !w.failed && !interrupted;
 }
