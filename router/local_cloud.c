@@ -72,7 +72,7 @@ static bool local_cloud_look(void *text, uint32_t *ids, size_t *n, int *rc, stru
 {
     const struct text_view v = text_look(text);
     for (; *n < v.n; ++*n)
-        ids[*n] = v.tokens[*n].id;
+        ids[*n] = v.tokens[*n].t.id;
     if (v.finished && v.rc != OK)
         *rc = err_set(err, v.rc, "%s", v.why);
     return v.finished;

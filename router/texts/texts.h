@@ -130,16 +130,10 @@ struct text_top {
 };
 
 struct text_token {
-    uint32_t id;
-    enum source source;
-    enum gate_reason reason; /* why it is a fallback; else GATE_OPEN */
-    const char *fault;       /* the same as one line, or NULL; owned by the text */
-    float score;             /* NaN: nothing was measured */
-    float threshold;         /* that it was compared with, as in decode_token */
-    bool has_edge, eog;
-    uint32_t edge_id;
+    /* As the loop decided it; its fault is owned by the text, and the first one's ms begins when
+     * the text got its slot. */
+    struct decode_token t;
     bool memo;           /* the cloud's, without a call of its own */
-    double ms;           /* since the previous token; the first: since the text got its slot */
     double call_ms;      /* what its own call took; 0: it had none */
     struct traffic call; /* what that has moved until it was answered */
     uint64_t at;         /* os_now_ns() when it was decided */

@@ -19,10 +19,10 @@ static int texts_next_token(struct text *t, struct err *err)
     if (rc != OK)
         return err_set(err, rc, "no answer is known to this text");
     const struct text_token token = {
-        .id = id,
-        .source = SOURCE_EDGE,
-        .score = NAN,
-        .eog = e->tokenizer && tokenizer_is_eog(e->tokenizer, id) && !t->wish.ignore_eos,
+        .t.id = id,
+        .t.source = SOURCE_EDGE,
+        .t.score = NAN,
+        .t.eog = e->tokenizer && tokenizer_is_eog(e->tokenizer, id) && !t->wish.ignore_eos,
         .at = os_now_ns(),
         .logprob = (double)NAN,
     };
@@ -34,7 +34,7 @@ static int texts_next_token(struct text *t, struct err *err)
 static bool texts_next_ended(const struct text *t)
 {
     const struct text_token *last = &t->tokens[t->view.n - 1];
-    return last->eog || texts_is_stop_id(t, last->id);
+    return last->t.eog || texts_is_stop_id(t, last->t.id);
 }
 
 /* Hand the text to the model. With the lock. */

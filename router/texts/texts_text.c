@@ -225,8 +225,8 @@ void texts_publish(struct text *t, const struct text_token *token)
     struct text_view *v = &t->view;
     uint64_t since = v->n ? t->tokens[v->n - 1].at : t->slot_at;
     t->tokens[v->n] = *token; /* nobody reads it before v->n says so */
-    t->tokens[v->n].ms = (double)(token->at - since) / 1e6;
-    t->ids[t->n + v->n] = token->id;
+    t->tokens[v->n].t.ms = (double)(token->at - since) / 1e6;
+    t->ids[t->n + v->n] = token->t.id;
     pthread_mutex_lock(&e->lock);
     if (!v->n)
         t->first_at = token->at;
@@ -236,8 +236,8 @@ void texts_publish(struct text *t, const struct text_token *token)
     texts_show_stats(t);
     t->fresh = true;
     e->count.tokens++;
-    e->count.cloud_tokens += token->source == SOURCE_CLOUD;
-    e->count.fallback_tokens += token->source == SOURCE_FALLBACK;
+    e->count.cloud_tokens += token->t.source == SOURCE_CLOUD;
+    e->count.fallback_tokens += token->t.source == SOURCE_FALLBACK;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -256,19 +256,12 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
     size_t pos = t->view.n; /* the function may have written before */
     bool called = t->called_at == t->n + pos;
     struct text_token token = {
-        .id = d->id,
-        .source = d->source,
-        .reason = d->reason,
-        .fault = texts_keep_fault(t, d->fault),
-        .score = d->score,
-        .threshold = d->threshold,
-        .has_edge = d->has_edge,
-        .eog = d->eog,
-        .edge_id = d->edge_id,
+        .t = *d,
         .memo = d->source == SOURCE_CLOUD && !called,
         .at = os_now_ns(),
         .logprob = t->lse ? texts_logprob(t, pos, d->id) : (double)NAN,
     };
+    token.t.fault = texts_keep_fault(t, d->fault);
     if (called) {
         token.call_ms = t->call_ms;
         token.call = t->call;

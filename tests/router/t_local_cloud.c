@@ -209,7 +209,7 @@ static void test_together(void)
         struct text_view v = text_wait(t[i], SIZE_MAX);
         CHECK(v.rc == OK && v.n == alone[i].n);
         for (size_t k = 0; k < v.n; k++)
-            CHECK(v.tokens[k].id == alone[i].at[k].id && v.tokens[k].source == SOURCE_CLOUD);
+            CHECK(v.tokens[k].t.id == alone[i].at[k].id && v.tokens[k].t.source == SOURCE_CLOUD);
         tokens += v.n;
         text_drop(t[i]);
     }

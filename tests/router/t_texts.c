@@ -178,14 +178,14 @@ static void check_limits(const struct plan *p, const struct text_view *v)
     CHECK(v->stats.committed <= p->routing.max_cloud_tokens);
     for (size_t i = 0; i < v->n; i++) {
         const struct text_token *t = &v->tokens[i];
-        bool eog = tokenizer_is_eog(engine.tokenizer, t->id), secret = false;
+        bool eog = tokenizer_is_eog(engine.tokenizer, t->t.id), secret = false;
         if (w->patterns)
             secret = is_private(v->ids, w->n + i);
-        CHECK(t->eog == (eog && !w->ignore_eos) && (!t->eog || i + 1 == v->n));
+        CHECK(t->t.eog == (eog && !w->ignore_eos) && (!t->t.eog || i + 1 == v->n));
         CHECK(!secret || !t->call.bytes_up);
-        CHECK(w->model != TEXT_EDGE || t->source == SOURCE_EDGE);
-        passed += eog && !t->eog;
-        secrets += secret && t->reason == GATE_PRIVATE;
+        CHECK(w->model != TEXT_EDGE || t->t.source == SOURCE_EDGE);
+        passed += eog && !t->t.eog;
+        secrets += secret && t->t.reason == GATE_PRIVATE;
     }
 }
 
@@ -201,23 +201,23 @@ static void compare(const struct plan *p, const struct text_view *v)
     for (size_t i = 0; i < v->n; i++) {
         const struct decode_token *x = &p->at[i];
         const struct text_token *y = &v->tokens[i];
-        CHECK(x->id == y->id && v->ids[p->wish.n + i] == x->id && x->source == y->source);
-        CHECK(x->reason == y->reason && x->eog == y->eog);
-        CHECK(!strcmp(p->faults[i], y->fault ? y->fault : ""));
-        CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
-        CHECK(x->threshold == y->threshold);
-        spanned += y->source == SOURCE_CLOUD && y->score >= p->routing.threshold;
+        CHECK(x->id == y->t.id && v->ids[p->wish.n + i] == x->id && x->source == y->t.source);
+        CHECK(x->reason == y->t.reason && x->eog == y->t.eog);
+        CHECK(!strcmp(p->faults[i], y->t.fault ? y->t.fault : ""));
+        CHECK(memcmp(&x->score, &y->t.score, sizeof(x->score)) == 0);
+        CHECK(x->threshold == y->t.threshold);
+        spanned += y->t.source == SOURCE_CLOUD && y->t.score >= p->routing.threshold;
         /* With replies of several tokens, it knows alone what it had to ask for before. */
-        CHECK(x->has_edge == y->has_edge || script.tokens > 1);
-        CHECK(!x->has_edge || !y->has_edge || x->edge_id == y->edge_id);
+        CHECK(x->has_edge == y->t.has_edge || script.tokens > 1);
+        CHECK(!x->has_edge || !y->t.has_edge || x->edge_id == y->t.edge_id);
         CHECK(!p->wish.logprobs == isnan(y->logprob));
         if (p->wish.logprobs)
             check_logprob(v->ids, p->wish.n + i, y->logprob, v->tops + i * v->top, v->top);
-        answered += y->source == SOURCE_CLOUD;
+        answered += y->t.source == SOURCE_CLOUD;
         CHECK(y->call.bytes_up == (y->call_ms > 0 ? p->wish.n + i : 0));
-        CHECK(y->memo == (y->source == SOURCE_CLOUD && !y->call.bytes_up));
+        CHECK(y->memo == (y->t.source == SOURCE_CLOUD && !y->call.bytes_up));
         calls += y->call_ms > 0;
-        fallbacks += y->source == SOURCE_FALLBACK;
+        fallbacks += y->t.source == SOURCE_FALLBACK;
     }
     check_limits(p, v);
     CHECK(t->calls == t->committed + t->failed + t->wasted || !whole);

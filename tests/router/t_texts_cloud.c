@@ -96,8 +96,8 @@ static void test_together(const char *url)
         struct text_view v = text_wait(t[i], SIZE_MAX);
         CHECK(v.rc == OK && v.n == LENGTH);
         for (size_t k = 0; k < LENGTH; k++) {
-            CHECK(v.tokens[k].id == at[i][k].id && v.tokens[k].source == at[i][k].source);
-            CHECK(memcmp(&v.tokens[k].score, &at[i][k].score, sizeof(float)) == 0);
+            CHECK(v.tokens[k].t.id == at[i][k].id && v.tokens[k].t.source == at[i][k].source);
+            CHECK(memcmp(&v.tokens[k].t.score, &at[i][k].score, sizeof(float)) == 0);
             memos += v.tokens[k].memo;
             calls += v.tokens[k].call.bytes_up > 0;
             CHECK(!v.tokens[k].call.bytes_up == !(v.tokens[k].call_ms > 0));
@@ -129,8 +129,8 @@ static void test_killed(struct stand_in *server)
         CHECK(v.rc == OK && v.n == LENGTH);
         for (size_t k = 0; k < LENGTH; k++) {
             const struct text_token *x = &v.tokens[k];
-            CHECK((x->source == SOURCE_FALLBACK) == (x->fault != NULL));
-            fallbacks += x->reason == GATE_FAULT || x->reason == GATE_BREAKER;
+            CHECK((x->t.source == SOURCE_FALLBACK) == (x->t.fault != NULL));
+            fallbacks += x->t.reason == GATE_FAULT || x->t.reason == GATE_BREAKER;
         }
         text_drop(t[i]);
     }
@@ -145,7 +145,7 @@ static size_t cloud_tokens_of(struct texts *e)
     struct text *t = ask(e, 1, NULL);
     struct text_view v = text_wait(t, SIZE_MAX);
     size_t n = v.stats.cloud;
-    CHECK(v.rc == OK && (n || v.tokens[0].reason == GATE_REFUSED));
+    CHECK(v.rc == OK && (n || v.tokens[0].t.reason == GATE_REFUSED));
     text_drop(t);
     return n;
 }

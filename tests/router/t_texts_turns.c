@@ -212,7 +212,7 @@ static void test_order(void)
     }
     for (size_t i = 0; i < N; i++) {
         struct text_view v = text_wait(t[i], SIZE_MAX);
-        uint64_t slot_at = v.tokens[0].at - (uint64_t)(v.tokens[0].ms * 1e6 + 0.5);
+        uint64_t slot_at = v.tokens[0].at - (uint64_t)(v.tokens[0].t.ms * 1e6 + 0.5);
         CHECK(v.rc == OK && slot_at + 1000 >= begun);
         begun = slot_at;
     }

@@ -92,22 +92,6 @@ int asking_many_send(struct asking_sent *s, struct err *err)
     return texts_ask(a->texts, &s->text, &wish, err);
 }
 
-/* Return what the decoding loop has told of token `pos`. */
-static struct decode_token asking_many_token(const struct text_token *t, size_t pos)
-{
-    return (struct decode_token){ .pos = pos,
-                                  .id = t->id,
-                                  .source = t->source,
-                                  .score = t->score,
-                                  .threshold = t->threshold,
-                                  .has_edge = t->has_edge,
-                                  .edge_id = t->edge_id,
-                                  .ms = t->ms,
-                                  .eog = t->eog,
-                                  .reason = t->reason,
-                                  .fault = t->fault };
-}
-
 int asking_many_take(struct decode_stats *stats, struct asking_sent *s, struct err *err)
 {
     struct asking *a = s->a;
@@ -116,10 +100,8 @@ int asking_many_take(struct decode_stats *stats, struct asking_sent *s, struct e
         view = text_wait(s->text, view.n);
     *stats = view.stats;
     bool goes_on = view.rc == OK;
-    for (size_t i = 0; goes_on && i < view.n; i++) {
-        const struct decode_token t = asking_many_token(&view.tokens[i], i);
-        goes_on = asking_take_token(s, &t);
-    }
+    for (size_t i = 0; goes_on && i < view.n; i++)
+        goes_on = asking_take_token(s, &view.tokens[i].t);
     int rc = view.rc == OK ? OK : err_set(err, view.rc, "%s", view.why);
     text_drop(s->text);
     s->text = NULL;

@@ -81,7 +81,7 @@ bool serve_choice_look(struct serve_choice *c)
 {
     c->view = text_look(c->text);
     for (; c->taken < c->view.n; c->taken++)
-        if (!serve_choice_take(c, c->view.tokens[c->taken].id))
+        if (!serve_choice_take(c, c->view.tokens[c->taken].t.id))
             return false;
     return true;
 }

@@ -23,7 +23,8 @@ static struct serve_scored serve_logprobs_at(const struct serve_choice *c, size_
         return (struct serve_scored){ c->prompt->ids[i], v->scores[i], v->score_tops + i * v->top,
                                       i ? n : 0 };
     i -= prompt;
-    return (struct serve_scored){ v->tokens[i].id, v->tokens[i].logprob, v->tops + i * v->top, n };
+    return (struct serve_scored){ v->tokens[i].t.id, v->tokens[i].logprob, v->tops + i * v->top,
+                                  n };
 }
 
 /* Return a logprob as JSON, which has no infinity. */
@@ -106,7 +107,7 @@ json_t *serve_logprobs_chat(const struct serve_choice *c)
     json_t *content = json_array();
     for (size_t i = c->told; i < c->taken; i++) {
         struct serve_scored s = serve_logprobs_at(c, i);
-        if (c->view.tokens[i].eog && !c->ask->specials)
+        if (c->view.tokens[i].t.eog && !c->ask->specials)
             continue; /* it is no part of the message */
         json_t *top = json_array(), *entry = serve_logprobs_entry(c->tokenizer, s.id, s.logprob);
         for (size_t k = 0; k < s.n; k++)

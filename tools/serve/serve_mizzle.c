@@ -27,9 +27,9 @@ static void serve_mizzle_text(json_t *to, const struct tokenizer *t, uint32_t id
 static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struct text_token *t)
 {
     size_t n = 0;
-    const char *p = tokenizer_bytes(c->tokenizer, t->id, &n);
-    serve_mizzle_text(to, c->tokenizer, t->id);
-    if (!p || (tokenizer_is_control(c->tokenizer, t->id) && !c->ask->specials)) {
+    const char *p = tokenizer_bytes(c->tokenizer, t->t.id, &n);
+    serve_mizzle_text(to, c->tokenizer, t->t.id);
+    if (!p || (tokenizer_is_control(c->tokenizer, t->t.id) && !c->ask->specials)) {
         json_object_set_new(to, "text", json_string(""));
         return;
     }
@@ -56,19 +56,20 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
     const struct text_token *t = &c->view.tokens[pos];
     const struct text_top *tops = c->view.tops ? c->view.tops + pos * c->view.top : NULL;
     json_t *out =
-        json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->id, "source",
-                  source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
+        json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->t.id, "source",
+                  source_name(t->t.source), "ms", (double)(t->at - c->begun) / 1e6);
     serve_mizzle_written(out, c, t);
-    json_object_set_new(out, "score", isnan(t->score) ? json_null() : json_real((double)t->score));
-    if (!isnan(t->score) && t->threshold > c->ask->routing.threshold) /* in reach of a reply */
-        json_object_set_new(out, "threshold", json_real((double)t->threshold));
-    json_object_set_new(out, "edge_id", t->has_edge ? json_integer(t->edge_id) : json_null());
-    if (t->has_edge)
-        json_object_set_new(out, "edge_text", serve_choice_token(c->tokenizer, t->edge_id, true));
+    json_object_set_new(out, "score",
+                        isnan(t->t.score) ? json_null() : json_real((double)t->t.score));
+    if (!isnan(t->t.score) && t->t.threshold > c->ask->routing.threshold) /* in reach of a reply */
+        json_object_set_new(out, "threshold", json_real((double)t->t.threshold));
+    json_object_set_new(out, "edge_id", t->t.has_edge ? json_integer(t->t.edge_id) : json_null());
+    if (t->t.has_edge)
+        json_object_set_new(out, "edge_text", serve_choice_token(c->tokenizer, t->t.edge_id, true));
     json_object_set_new(out, "call", serve_mizzle_call(t));
-    json_object_set_new(out, "fault", t->fault ? json_string(t->fault) : json_null());
-    if (t->fault)
-        json_object_set_new(out, "reason", json_string(gate_name(t->reason)));
+    json_object_set_new(out, "fault", t->t.fault ? json_string(t->t.fault) : json_null());
+    if (t->t.fault)
+        json_object_set_new(out, "reason", json_string(gate_name(t->t.reason)));
     if (!c->ask->trace_top)
         return out;
     json_t *list = json_array();

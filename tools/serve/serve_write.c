@@ -107,8 +107,9 @@ static bool serve_write_check(struct serve_writing *w, const struct serve_choice
 {
     for (size_t i = from; w->x->ask.required && i < c->taken; i++) {
         const struct text_token *t = &c->view.tokens[i];
-        if (t->source == SOURCE_FALLBACK && t->reason != GATE_PRIVATE && t->reason != GATE_CAPPED)
-            return serve_error_of(&w->error, ERR_NET, t->fault ? t->fault : "no answer");
+        if (t->t.source == SOURCE_FALLBACK && t->t.reason != GATE_PRIVATE &&
+            t->t.reason != GATE_CAPPED)
+            return serve_error_of(&w->error, ERR_NET, t->t.fault ? t->t.fault : "no answer");
     }
     return true;
 }

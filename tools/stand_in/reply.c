@@ -115,7 +115,8 @@ static json_t *completion(const struct stand_in_reply *s, const struct text_view
                             ids && !first ? stand_in_reply_ids(ask->ids, ask->n) : json_null());
     } else if (ask->server == STAND_IN_SGLANG) {
         json_object_set_new(choice, "matched_stop",
-                            last && t->ended ? json_integer(t->tokens[t->n - 1].id) : json_null());
+                            last && t->ended ? json_integer(t->tokens[t->n - 1].t.id)
+                                             : json_null());
     }
     bool whole = vllm && usage && !json_is_null(usage);
     if (whole)
@@ -140,7 +141,8 @@ static json_t *generated(const struct stand_in_reply *s, const struct text_view 
 {
     json_t *why = json_null();
     if (last && t->ended)
-        why = json_pack("{s:s,s:I}", "type", "stop", "matched", (json_int_t)t->tokens[t->n - 1].id);
+        why =
+            json_pack("{s:s,s:I}", "type", "stop", "matched", (json_int_t)t->tokens[t->n - 1].t.id);
     else if (last)
         why = json_pack("{s:s,s:I}", "type", "length", "length", (json_int_t)t->n);
     double seconds = (double)(os_now_ns() - s->start) / 1e9;
@@ -189,7 +191,7 @@ json_t *stand_in_reply_all(struct stand_in_reply *s, const struct text_view *t)
 {
     bool fine = true;
     for (size_t i = 0; i < t->n && fine; i++)
-        fine = add_token(&s->raw, s->tokenizer, t->tokens[i].id, false);
+        fine = add_token(&s->raw, s->tokenizer, t->tokens[i].t.id, false);
     json_t *text = fine ? repaired(s->raw.p, s->raw.n) : NULL;
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, t->n, true);
@@ -201,7 +203,7 @@ json_t *stand_in_reply_all(struct stand_in_reply *s, const struct text_view *t)
 json_t *stand_in_reply_event(struct stand_in_reply *s, const struct text_view *t, size_t i,
                              bool last)
 {
-    json_t *text = text_until(s, t->tokens[i].id, last, s->ask->form == FORM_GENERATE);
+    json_t *text = text_until(s, t->tokens[i].t.id, last, s->ask->form == FORM_GENERATE);
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, i + 1, last);
     if (s->ask->form == FORM_COMPLETION)

@@ -44,9 +44,9 @@ static void tell(const struct serve_ask *a)
     static const struct text_top tops[15] = { { 40, -0.5 }, { 41, -1 }, { 200, -2 }, { 5, -3 } };
     static const double scores[8] = { 0, -1, -2, -3, -4, -5, -6, -7 };
     const struct serve_prompt *p = &a->prompts[0];
-    struct text_token tokens[3] = { { .id = 40, .fault = "why", .reason = GATE_FAULT },
-                                    { .id = 200, .memo = true, .has_edge = true },
-                                    { .id = 0, .eog = true } };
+    struct text_token tokens[3] = { { .t.id = 40, .t.fault = "why", .t.reason = GATE_FAULT },
+                                    { .t.id = 200, .memo = true, .t.has_edge = true },
+                                    { .t.id = 0, .t.eog = true } };
     struct serve_choice c = { .ask = a,
                               .tokenizer = ((struct serve *)server.serve)->engine.tokenizer,
                               .prompt = p,

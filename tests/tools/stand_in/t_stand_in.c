@@ -37,7 +37,7 @@ static uint32_t truth(const uint32_t *ids, size_t n)
     CHECK(rc == OK && stand_in_source_ask(source, &t, &q, &err) == OK);
     struct text_view v = text_wait(t, SIZE_MAX);
     CHECK(v.finished && v.rc == OK && v.n == 1);
-    uint32_t id = v.tokens[0].id;
+    uint32_t id = v.tokens[0].t.id;
     text_drop(t);
     stand_in_source_close(source);
     return id;

@@ -18,7 +18,9 @@
 
 static struct stand_in_source *source;
 static const uint32_t answer[] = { 72, 0xe4, TINY_IM_END };
-static const struct text_token tokens[] = { { .id = 72 }, { .id = 0xe4 }, { .id = TINY_IM_END } };
+static const struct text_token tokens[] = { { .t.id = 72 },
+                                            { .t.id = 0xe4 },
+                                            { .t.id = TINY_IM_END } };
 
 static const struct question {
     enum stand_in_server server;
