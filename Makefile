@@ -80,6 +80,7 @@ flags.router/learn/fit_citer := -O3
 endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
+flags.tools/bench/counts := -DPORTABLE
 endif
 
 # The sources of a layer: those of its folder and of its sub-folders.

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/sandbox.h"
 #include "kernels/sys/wipe.h"
 #include "router/texts/texts.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 #include "tools/serve/listen.h"
+#include "tools/serve/sandbox.h"
 #include "tools/serve/serve.h"
 #include "kernels/sys/atomic_file.h"
 

@@ -1,8 +1,7 @@
-/* os.c - the system calls behind os.h. The feature macros come first: only this file needs more
- * than POSIX. */
+/* os.c - the system calls behind os.h. The feature macros come first: few files need more than
+ * POSIX. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +19,6 @@ enum { ALIGN = 64 };
 #if defined(__linux__) && !defined(PORTABLE)
 #include <limits.h>
 #include <linux/futex.h>
-#include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #if defined(__aarch64__)
@@ -159,50 +157,6 @@ bool os_has_i8mm(void)
 #endif
 }
 
-enum { READ_MISSES = PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 };
-
-/* Indexed by enum os_event. */
-static const struct {
-    uint32_t type, event;
-} events[OS_EVENTS] = {
-    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
-    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
-    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_L1D | READ_MISSES },
-    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_LL | READ_MISSES },
-    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_DTLB | READ_MISSES },
-    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK },
-    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
-};
-
-static int perf_open(enum os_event event, int *error)
-{
-    struct perf_event_attr a = {
-        .type = events[event].type,
-        .size = sizeof(a),
-        .config = events[event].event,
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-        .inherit = 1,
-        .exclude_kernel = 1,
-        .exclude_hv = 1,
-    };
-    int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    *error = errno;
-    return fd;
-}
-
-static bool perf_read(int handle, uint64_t now[3])
-{
-    return read(handle, now, 3 * sizeof(*now)) == 3 * sizeof(*now);
-}
-
-static void perf_close(int handle)
-{
-    close(handle);
-}
-
-static const struct os_event_source perf_source = { perf_open, perf_read, perf_close };
-const struct os_event_source *os_event_source = &perf_source;
-
 #else /* the portable path */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -271,59 +225,7 @@ bool os_has_i8mm(void)
     return false; /* M1 has none; later ones take dotprod here */
 }
 
-const struct os_event_source *os_event_source;
-
 #endif
-
-/* Say in a few words why the processor's counters are not available. */
-static void explain(char why[OS_WHY], int error)
-{
-    char level[16] = "unknown";
-    if (error == EACCES || error == EPERM) {
-        FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-        if (f && fgets(level, sizeof(level), f))
-            level[strcspn(level, "\n")] = 0;
-        if (f)
-            fclose(f);
-        snprintf(why, OS_WHY, "not permitted (kernel.perf_event_paranoid is %s, needed: 2 or less)",
-                 level);
-    } else if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP) {
-        snprintf(why, OS_WHY, "the processor offers none, as in most virtual machines");
-    } else {
-        snprintf(why, OS_WHY, "perf_event_open: %s", strerror(error));
-    }
-}
-
-void os_counters_open(struct os_counters *c, char why[OS_WHY])
-{
-    const struct os_event_source *from = os_event_source;
-    snprintf(why, OS_WHY, "%s", from ? "" : "only Linux is asked for them");
-    for (size_t i = 0; i < OS_EVENTS; i++) {
-        int error = 0;
-        c->handle[i] = from ? from->open((enum os_event)i, &error) : -1;
-        if (from && c->handle[i] < 0 && i == OS_CYCLES)
-            explain(why, error);
-    }
-}
-
-void os_counters_read(const struct os_counters *c, double count[OS_EVENTS])
-{
-    for (size_t i = 0; i < OS_EVENTS; i++) {
-        uint64_t now[3]; /* count, time enabled, time running */
-        count[i] = -1;
-        if (c->handle[i] >= 0 && os_event_source->read(c->handle[i], now) && now[2])
-            count[i] = (double)now[0] * ((double)now[1] / (double)now[2]);
-    }
-}
-
-void os_counters_close(struct os_counters *c)
-{
-    for (size_t i = 0; i < OS_EVENTS; i++) {
-        if (c->handle[i] >= 0)
-            os_event_source->close(c->handle[i]);
-        c->handle[i] = -1;
-    }
-}
 
 size_t os_cache_size(unsigned level)
 {

@@ -1,4 +1,4 @@
-/* os.h - the operating system beyond POSIX: sleeping on a word, big pages, core counts, counters.
+/* os.h - the operating system beyond POSIX: sleeping on a word, big pages, core counts.
  *
  * os.c has a fast path (Linux) and a portable path (pthreads and posix_memalign only), which macOS
  * takes and `make PORTABLE=1` builds on Linux. The contract is the same for both. */
@@ -43,44 +43,6 @@ void os_dontneed(const void *p, size_t size);
 uint64_t os_now_ns(void);
 /* Sleep for so long, or until a signal. */
 void os_nap(uint64_t ns);
-
-/* Counters cover the thread that opened them and those that it starts later, in user code alone.
- * Those down to OS_TLB_MISSES are counted by the processor, the others (time on a processor, page
- * faults) by the system. OS_WHY is the size of the text of os_counters_open. */
-enum { OS_WHY = 100 };
-enum os_event {
-    OS_CYCLES,
-    OS_INSTRUCTIONS,
-    OS_L1D_MISSES,
-    OS_LLC_MISSES,
-    OS_TLB_MISSES, /* of data that was read */
-    OS_CPU_NS,
-    OS_FAULTS,
-    OS_EVENTS
-};
-struct os_counters {
-    int handle[OS_EVENTS]; /* -1: not available */
-};
-
-/* Where counts come from. open starts to count and returns a handle, or -1 with *error set to an
- * errno. read sets now to the count, the time since open, and the part of it in which the event was
- * counted; false if it cannot be read. */
-struct os_event_source {
-    int (*open)(enum os_event event, int *error);
-    bool (*read)(int handle, uint64_t now[3]);
-    void (*close)(int handle);
-};
-/* The system's perf_event; NULL where only POSIX is asked. Tests put a simulated one here, while no
- * counters are open. */
-extern const struct os_event_source *os_event_source;
-
-/* Start the counters that are available. why becomes empty, or a few words on why cycles are not
- * available. Call os_counters_close in either case. */
-void os_counters_open(struct os_counters *c, char why[OS_WHY]);
-/* Return the counts since then, extrapolated if the processor had to multiplex its counters; -1 if
- * a counter is not available. */
-void os_counters_read(const struct os_counters *c, double count[OS_EVENTS]);
-void os_counters_close(struct os_counters *c);
 
 /* Initialize a condition for os_cond_wait; false if that is impossible. */
 bool os_cond_open(pthread_cond_t *c);

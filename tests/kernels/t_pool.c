@@ -1,12 +1,9 @@
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
- * memory runs out; memory, conditions and counters of os.h. */
-#include <errno.h>
-#include <math.h>
+ * memory runs out; memory and conditions of os.h. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
@@ -200,125 +197,10 @@ static void os_conditions(void)
     pthread_cond_destroy(&b.rung);
 }
 
-/* Work is counted as work; counters that are not available are reported, and nothing fails. */
-static void os_counting(void)
-{
-    struct os_counters c;
-    char why[OS_WHY];
-    double before[OS_EVENTS], after[OS_EVENTS];
-    os_counters_open(&c, why);
-    uint64_t begin = os_now_ns();
-    os_counters_read(&c, before);
-    volatile uint32_t x = 0;
-    for (uint32_t i = 0; i < 3000000; i++)
-        x = x + i;
-    size_t size = (size_t)1 << 20;
-    unsigned char *pages = os_alloc(size);
-    CHECK(pages);
-    os_free(pages, size);
-    os_counters_read(&c, after);
-    double wall = (double)(os_now_ns() - begin);
-    CHECK(!why[0] == (c.handle[OS_CYCLES] >= 0) && strlen(why) < OS_WHY);
-    for (size_t i = 0; i < OS_EVENTS; i++)
-        CHECK(c.handle[i] < 0 ? after[i] < 0 : after[i] < 0 || after[i] >= before[i]);
-    if (after[OS_CPU_NS] >= 0 && before[OS_CPU_NS] >= 0)
-        CHECK(after[OS_CPU_NS] > before[OS_CPU_NS] &&
-              after[OS_CPU_NS] - before[OS_CPU_NS] <= wall * 1.01 + 1e6);
-    if (after[OS_INSTRUCTIONS] >= 0 && before[OS_INSTRUCTIONS] >= 0)
-        CHECK(after[OS_INSTRUCTIONS] - before[OS_INSTRUCTIONS] > 3000000);
-    os_counters_close(&c);
-    os_counters_close(&c);
-    os_counters_read(&c, after);
-    CHECK(after[OS_CYCLES] < 0 && after[OS_CPU_NS] < 0);
-
-    struct rlimit most, none = { 0, 0 };
-    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
-    none.rlim_max = most.rlim_max;
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    os_counters_open(&c, why); /* no file descriptor is left */
-    CHECK(why[0] && c.handle[OS_CYCLES] < 0 && c.handle[OS_FAULTS] < 0);
-    os_counters_close(&c);
-    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
-}
-
-/* A simulated source: event e has counted 1000 * (e + 1) in half of the time. Misses in the TLB
- * cannot be counted, those in the last cache not be read, and faults never had their turn. */
-static int source_open_now, source_opened, source_readings;
-
-static int source_open(enum os_event event, int *error)
-{
-    *error = ENOENT;
-    if (event == OS_TLB_MISSES)
-        return -1;
-    source_open_now++;
-    source_opened++;
-    return 10 + (int)event;
-}
-
-static bool source_read(int handle, uint64_t now[3])
-{
-    source_readings++;
-    now[0] = 1000u * (unsigned)(handle - 9);
-    now[1] = 4000;
-    now[2] = handle == 10 + OS_FAULTS ? 0 : 2000;
-    return handle != 10 + OS_LLC_MISSES;
-}
-
-static void source_close(int handle)
-{
-    CHECK(handle >= 10 && handle < 10 + OS_EVENTS && handle != 10 + OS_TLB_MISSES);
-    source_open_now--;
-}
-
-static int source_refuses(enum os_event event, int *error)
-{
-    (void)event;
-    *error = EACCES;
-    return -1;
-}
-
-/* What a source counts is extrapolated; what it cannot count or read is -1; no source is no
- * error. */
-static void os_counting_simulated(void)
-{
-    static const struct os_event_source simulated = { source_open, source_read, source_close };
-    static const struct os_event_source refuses = { source_refuses, source_read, source_close };
-    const struct os_event_source *kept = os_event_source;
-    struct os_counters c;
-    char why[OS_WHY];
-    double count[OS_EVENTS];
-    os_event_source = &simulated;
-    os_counters_open(&c, why);
-    CHECK(!why[0] && source_opened == OS_EVENTS - 1 && c.handle[OS_TLB_MISSES] < 0);
-    os_counters_read(&c, count);
-    CHECK(source_readings == OS_EVENTS - 1);
-    for (size_t i = 0; i < OS_EVENTS; i++)
-        if (i == OS_TLB_MISSES || i == OS_LLC_MISSES || i == OS_FAULTS)
-            CHECK(count[i] < 0);
-        else
-            CHECK(fabs(count[i] - 2000.0 * (double)(i + 1)) < 1e-6);
-    os_counters_close(&c);
-    os_counters_close(&c);
-    CHECK(source_open_now == 0);
-    os_event_source = &refuses;
-    os_counters_open(&c, why);
-    CHECK(!strncmp(why, "not permitted (kernel.perf_event_paranoid is ", 45) &&
-          strlen(why) < OS_WHY);
-    os_event_source = NULL;
-    os_counters_open(&c, why);
-    CHECK(!strcmp(why, "only Linux is asked for them"));
-    os_counters_read(&c, count);
-    CHECK(count[OS_CYCLES] < 0 && count[OS_CPU_NS] < 0);
-    os_counters_close(&c);
-    os_event_source = kept;
-}
-
 int main(void)
 {
     memory_runs_out();
     os_pages();
-    os_counting();
-    os_counting_simulated();
     os_conditions();
     covers(NULL, 100, 3);
     for (size_t threads = 1; threads <= 8; threads++)

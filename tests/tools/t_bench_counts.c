@@ -1,14 +1,16 @@
-/* Events of the processor in `bench kernels` and `bench model`, from a simulated source; and the
- * figures of --by-op, by hand. */
+/* Counters, the system's and simulated ones; events of the processor in `bench kernels` and `bench
+ * model`; and the figures of --by-op, by hand. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
@@ -23,14 +25,14 @@ static bool near(double a, double b)
 }
 
 /* Each reading of a counter finds so much more. */
-static const uint64_t step[OS_EVENTS] = { 1000, 2500, 30, 7, 2, 5, 0 };
-static uint64_t counted[OS_EVENTS];
+static const uint64_t step[COUNT_EVENTS] = { 1000, 2500, 30, 7, 2, 5, 0 };
+static uint64_t counted[COUNT_EVENTS];
 static bool no_tlb; /* this machine does not count misses of the TLB */
 
-static int source_open(enum os_event event, int *error)
+static int source_open(enum count_event event, int *error)
 {
     *error = ENOENT;
-    return no_tlb && event == OS_TLB_MISSES ? -1 : (int)event;
+    return no_tlb && event == COUNT_TLB_MISSES ? -1 : (int)event;
 }
 
 static bool source_read(int handle, uint64_t now[3])
@@ -43,7 +45,7 @@ static bool source_read(int handle, uint64_t now[3])
 
 static void source_close(int handle)
 {
-    CHECK(handle >= 0 && handle < OS_EVENTS);
+    CHECK(handle >= 0 && handle < COUNT_EVENTS);
 }
 
 static struct bench_options options = { .format = "jsonl", .repeat = 3, .only = "add_f32" };
@@ -104,13 +106,13 @@ static void check_ops(void)
     struct err err;
     struct kernels k;
     struct model *m;
-    struct os_counters c;
-    char why[OS_WHY];
+    struct counts c;
+    char why[COUNT_WHY];
     struct bench_ops_row rows[BATCH_OPS];
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&m, &tiny_shape, P_F32, &k, NULL, 1, &err) == OK);
     no_tlb = true;
-    os_counters_open(&c, why);
+    counts_open(&c, why);
     bench_ops_open(&o, m, KVCACHE_F16, &c);
     limits.levels[3] = (struct read_level){ "memory", 0, 10 };
     limits.level = &limits.levels[3];
@@ -133,25 +135,140 @@ static void check_ops(void)
     CHECK(near(ffn->least, 5e5) && !strcmp(ffn->limit, "memory") && !strcmp(ffn->op, "ffn"));
     CHECK(near(down->least, 5e5) && !strcmp(down->limit, "f32"));
     CHECK(near(sum.ns, 3e6) && near(sum.least, 1e6) && near(sum.ops, 5.1e7) && near(sum.calls, 2));
-    CHECK(near(ffn->count[OS_CYCLES], 1000) && near(ffn->count[OS_LLC_MISSES], 7));
-    CHECK(near(sum.count[OS_CYCLES], 1000) && ffn->count[OS_TLB_MISSES] < 0);
-    CHECK(!(down->count[OS_CYCLES] > 0) && sum.count[OS_TLB_MISSES] < 0);
+    CHECK(near(ffn->count[COUNT_CYCLES], 1000) && near(ffn->count[COUNT_LLC_MISSES], 7));
+    CHECK(near(sum.count[COUNT_CYCLES], 1000) && ffn->count[COUNT_TLB_MISSES] < 0);
+    CHECK(!(down->count[COUNT_CYCLES] > 0) && sum.count[COUNT_TLB_MISSES] < 0);
     o.plain[0] = 9e6;
     o.plain[1] = 15e6;
     CHECK(near(bench_ops_ns(&o, true), 4e6));
-    os_counters_close(&c);
+    counts_close(&c);
     bench_ops_open(&o, m, KVCACHE_F16, &c); /* nothing is counted */
     o.samples = 1;
     o.limits = &limits;
     sum = bench_ops_rows(rows, &o);
-    CHECK(sum.count[OS_CYCLES] < 0 && rows[OP_FFN].count[OS_INSTRUCTIONS] < 0);
+    CHECK(sum.count[COUNT_CYCLES] < 0 && rows[OP_FFN].count[COUNT_INSTRUCTIONS] < 0);
     model_close(m);
+}
+
+/* Work is counted as work; counters that are not available are reported, and nothing fails. */
+static void counting(void)
+{
+    struct counts c;
+    char why[COUNT_WHY];
+    double before[COUNT_EVENTS], after[COUNT_EVENTS];
+    counts_open(&c, why);
+    uint64_t begin = os_now_ns();
+    counts_read(&c, before);
+    volatile uint32_t x = 0;
+    for (uint32_t i = 0; i < 3000000; i++)
+        x = x + i;
+    size_t size = (size_t)1 << 20;
+    unsigned char *pages = os_alloc(size);
+    CHECK(pages);
+    os_free(pages, size);
+    counts_read(&c, after);
+    double wall = (double)(os_now_ns() - begin);
+    CHECK(!why[0] == (c.handle[COUNT_CYCLES] >= 0) && strlen(why) < COUNT_WHY);
+    for (size_t i = 0; i < COUNT_EVENTS; i++)
+        CHECK(c.handle[i] < 0 ? after[i] < 0 : after[i] < 0 || after[i] >= before[i]);
+    if (after[COUNT_CPU_NS] >= 0 && before[COUNT_CPU_NS] >= 0)
+        CHECK(after[COUNT_CPU_NS] > before[COUNT_CPU_NS] &&
+              after[COUNT_CPU_NS] - before[COUNT_CPU_NS] <= wall * 1.01 + 1e6);
+    if (after[COUNT_INSTRUCTIONS] >= 0 && before[COUNT_INSTRUCTIONS] >= 0)
+        CHECK(after[COUNT_INSTRUCTIONS] - before[COUNT_INSTRUCTIONS] > 3000000);
+    counts_close(&c);
+    counts_close(&c);
+    counts_read(&c, after);
+    CHECK(after[COUNT_CYCLES] < 0 && after[COUNT_CPU_NS] < 0);
+
+    struct rlimit most, none = { 0, 0 };
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    none.rlim_max = most.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    counts_open(&c, why); /* no file descriptor is left */
+    CHECK(why[0] && c.handle[COUNT_CYCLES] < 0 && c.handle[COUNT_FAULTS] < 0);
+    counts_close(&c);
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+}
+
+/* A simulated source: event e has counted 1000 * (e + 1) in half of the time. Misses in the TLB
+ * cannot be counted, those in the last cache not be read, and faults never had their turn. */
+static int half_open_now, half_opened, half_readings;
+
+static int half_open(enum count_event event, int *error)
+{
+    *error = ENOENT;
+    if (event == COUNT_TLB_MISSES)
+        return -1;
+    half_open_now++;
+    half_opened++;
+    return 10 + (int)event;
+}
+
+static bool half_read(int handle, uint64_t now[3])
+{
+    half_readings++;
+    now[0] = 1000u * (unsigned)(handle - 9);
+    now[1] = 4000;
+    now[2] = handle == 10 + COUNT_FAULTS ? 0 : 2000;
+    return handle != 10 + COUNT_LLC_MISSES;
+}
+
+static void half_close(int handle)
+{
+    CHECK(handle >= 10 && handle < 10 + COUNT_EVENTS && handle != 10 + COUNT_TLB_MISSES);
+    half_open_now--;
+}
+
+static int half_refuses(enum count_event event, int *error)
+{
+    (void)event;
+    *error = EACCES;
+    return -1;
+}
+
+/* What a source counts is extrapolated; what it cannot count or read is -1; no source is no
+ * error. */
+static void counting_simulated(void)
+{
+    static const struct count_source simulated = { half_open, half_read, half_close };
+    static const struct count_source refuses = { half_refuses, half_read, half_close };
+    const struct count_source *kept = count_source;
+    struct counts c;
+    char why[COUNT_WHY];
+    double count[COUNT_EVENTS];
+    count_source = &simulated;
+    counts_open(&c, why);
+    CHECK(!why[0] && half_opened == COUNT_EVENTS - 1 && c.handle[COUNT_TLB_MISSES] < 0);
+    counts_read(&c, count);
+    CHECK(half_readings == COUNT_EVENTS - 1);
+    for (size_t i = 0; i < COUNT_EVENTS; i++)
+        if (i == COUNT_TLB_MISSES || i == COUNT_LLC_MISSES || i == COUNT_FAULTS)
+            CHECK(count[i] < 0);
+        else
+            CHECK(fabs(count[i] - 2000.0 * (double)(i + 1)) < 1e-6);
+    counts_close(&c);
+    counts_close(&c);
+    CHECK(half_open_now == 0);
+    count_source = &refuses;
+    counts_open(&c, why);
+    CHECK(!strncmp(why, "not permitted (kernel.perf_event_paranoid is ", 45) &&
+          strlen(why) < COUNT_WHY);
+    count_source = NULL;
+    counts_open(&c, why);
+    CHECK(!strcmp(why, "only Linux is asked for them"));
+    counts_read(&c, count);
+    CHECK(count[COUNT_CYCLES] < 0 && count[COUNT_CPU_NS] < 0);
+    counts_close(&c);
+    count_source = kept;
 }
 
 int main(void)
 {
-    static const struct os_event_source simulated = { source_open, source_read, source_close };
-    os_event_source = &simulated;
+    static const struct count_source simulated = { source_open, source_read, source_close };
+    counting();
+    counting_simulated();
+    count_source = &simulated;
     CHECK(setenv("MIZZLE_DEMO", "weights/milli", 1) == 0);
     check_kernels();
     check_model();

@@ -211,12 +211,12 @@ static void print_counts(void)
     struct bench_point p = {
         .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
     };
-    for (size_t i = 0; i < OS_EVENTS; i++)
+    for (size_t i = 0; i < COUNT_EVENTS; i++)
         p.count[i] = -1;
-    b.counts[OS_CYCLES] = b.counts[OS_INSTRUCTIONS] = b.counts[OS_TLB_MISSES] = true;
-    p.count[OS_CYCLES] = 1000;
-    p.count[OS_INSTRUCTIONS] = 2500;
-    p.count[OS_TLB_MISSES] = 3;
+    b.counts[COUNT_CYCLES] = b.counts[COUNT_INSTRUCTIONS] = b.counts[COUNT_TLB_MISSES] = true;
+    p.count[COUNT_CYCLES] = 1000;
+    p.count[COUNT_INSTRUCTIONS] = 2500;
+    p.count[COUNT_TLB_MISSES] = 3;
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
     row_end(&b.row);
 }
@@ -274,10 +274,10 @@ static void print_model(void)
         .gen = 10, .texts = 2, .threads = 1, .samples = 1, .before = 25, .after = 24, .on_cpu = 1
     };
     t.ns[0] = 1e9;
-    t.count[OS_CYCLES] = 1000;
-    t.count[OS_INSTRUCTIONS] = 2500;
-    t.count[OS_LLC_MISSES] = 4e6;
-    t.count[OS_TLB_MISSES] = -1;
+    t.count[COUNT_CYCLES] = 1000;
+    t.count[COUNT_INSTRUCTIONS] = 2500;
+    t.count[COUNT_LLC_MISSES] = 4e6;
+    t.count[COUNT_TLB_MISSES] = -1;
     model_figures(&f, &t, 2000000000);
     CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
     t.before = t.after = 10;

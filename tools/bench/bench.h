@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/sys/os.h"
 #include "model/session.h"
+#include "tools/bench/counts.h"
 #include "tools/bench/row.h"
 
 struct err;
@@ -29,7 +29,7 @@ struct bench_options {
 struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
-    double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
+    double bytes, ops, ns, peak, count[COUNT_EVENTS], on_cpu;
 };
 
 /* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
@@ -38,9 +38,9 @@ struct bench_point {
  * faster than the peak, or did not run all the time. */
 struct kernels_report {
     struct row row;
-    bool counts[OS_EVENTS]; /* events that have columns */
-    const char *op;         /* operation whose table is being printed; NULL: none yet */
-    bool closed;            /* stdout was closed by its reader */
+    bool counts[COUNT_EVENTS]; /* events that have columns */
+    const char *op;            /* operation whose table is being printed; NULL: none yet */
+    bool closed;               /* stdout was closed by its reader */
 };
 /* ERR_NOMEM: a row of JSON cannot be made. */
 int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,

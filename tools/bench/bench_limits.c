@@ -1,7 +1,5 @@
 /* bench_limits.c - measures the limits of the machine: read bandwidth and each kind of
  * arithmetic. */
-#include "kernels/sys/limits.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/doubt.h"
+#include "tools/bench/limits.h"
 #include "tools/bench/read_probe.h"
 #include "tools/bench/row.h"
 #include "tools/cli/setup.h"

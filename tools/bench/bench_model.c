@@ -134,8 +134,8 @@ struct bench_run {
     struct pool *pool;
     struct router *router;
     float *scratch;
-    struct os_counters counters;
-    char no_counts[OS_WHY]; /* why cycles are not counted, or "" */
+    struct counts counters;
+    char no_counts[COUNT_WHY]; /* why cycles are not counted, or "" */
     size_t peak;            /* as in struct bench_test */
     struct read_probe *probe;
     struct bench_ops *ops;   /* NULL without --by-op */
@@ -194,8 +194,8 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
-    double ran = seconds_run(), all = 0, before[OS_EVENTS], counted[OS_EVENTS];
-    os_counters_read(&b->counters, before);
+    double ran = seconds_run(), all = 0, before[COUNT_EVENTS], counted[COUNT_EVENTS];
+    counts_read(&b->counters, before);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
@@ -205,7 +205,7 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     }
     t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
     double tokens = (double)(t->samples * (t->prompt + t->gen) * t->texts);
-    os_counters_read(&b->counters, counted);
+    counts_read(&b->counters, counted);
     counts_each(t->count, before, counted, tokens);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }
@@ -221,7 +221,7 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
     int rc = b->limits.level ? OK : op_limits_measure(&b->limits, &limited, err);
     o->limits = &b->limits;
     const struct batch_watch *watch[] = { NULL, &o->timing, &o->counting };
-    size_t kinds = b->counters.handle[OS_CYCLES] < 0 ? 2 : 3;
+    size_t kinds = b->counters.handle[COUNT_CYCLES] < 0 ? 2 : 3;
     for (; !rc && o->samples < b->o->repeat; o->samples++)
         for (size_t i = 0; !rc && i < kinds; i++) {
             run_rewind(b, t, t->depth);
@@ -395,11 +395,11 @@ static void bench_model_close_texts(struct bench_run *b)
 static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
 {
-    os_counters_open(&b->counters, b->no_counts);
-    os_counters_close(&b->counters);
+    counts_open(&b->counters, b->no_counts);
+    counts_close(&b->counters);
     int rc = bench_model_open_router(b, err);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
-        os_counters_open(&b->counters, b->no_counts); /* they follow threads that start later */
+        counts_open(&b->counters, b->no_counts); /* they follow threads that start later */
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = bench_model_open_texts(b, p, err);
@@ -408,7 +408,7 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
             rc = run_tests(b, p, report, err);
         bench_model_close_texts(b);
         pool_close(b->pool);
-        os_counters_close(&b->counters);
+        counts_close(&b->counters);
         b->pool = NULL;
         b->limits.level = NULL; /* other threads have others */
     }

@@ -15,19 +15,19 @@ static double bench_ops_add(double a, double b)
 static void bench_ops_count(void *arg, enum batch_op op, size_t layer, size_t n, bool ends)
 {
     struct bench_ops *o = arg;
-    double now[OS_EVENTS];
+    double now[COUNT_EVENTS];
     (void)layer;
     (void)n;
-    os_counters_read(o->counters, ends ? now : o->before);
+    counts_read(o->counters, ends ? now : o->before);
     if (!ends)
         return;
     counts_each(now, o->before, now, 1);
-    for (size_t i = 0; i < OS_EVENTS; i++)
+    for (size_t i = 0; i < COUNT_EVENTS; i++)
         o->count[op][i] = bench_ops_add(o->count[op][i], now[i]);
 }
 
 void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
-                    const struct os_counters *counters)
+                    const struct counts *counters)
 {
     memset(o, 0, sizeof(*o));
     o->times.model = m;
@@ -35,8 +35,8 @@ void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
     o->counters = counters;
     o->timing = (struct batch_watch){ .op = op_times_see, .arg = &o->times };
     o->counting = (struct batch_watch){ .op = bench_ops_count, .arg = o };
-    for (size_t i = 0; counters->handle[OS_CYCLES] < 0 && i < BATCH_OPS; i++)
-        for (size_t k = 0; k < OS_EVENTS; k++)
+    for (size_t i = 0; counters->handle[COUNT_CYCLES] < 0 && i < BATCH_OPS; i++)
+        for (size_t k = 0; k < COUNT_EVENTS; k++)
             o->count[i][k] = -1;
 }
 
@@ -87,7 +87,7 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
         sum.bytes += r->bytes;
         sum.ops += r->ops;
         sum.least += r->least;
-        for (size_t k = 0; k < OS_EVENTS; k++) {
+        for (size_t k = 0; k < COUNT_EVENTS; k++) {
             r->count[k] = o->count[i][k] < 0 ? -1 : o->count[i][k] / units;
             sum.count[k] = bench_ops_add(sum.count[k], r->count[k]);
         }
@@ -121,8 +121,8 @@ static void bench_ops_row(const struct bench_ops_row *r, double all, bool counts
            r->limit);
     if (counts) {
         bench_ops_cell(counts_ipc(r->count), "");
-        bench_ops_cell(r->count[OS_LLC_MISSES], "");
-        bench_ops_cell(r->count[OS_TLB_MISSES], "");
+        bench_ops_cell(r->count[COUNT_LLC_MISSES], "");
+        bench_ops_cell(r->count[COUNT_TLB_MISSES], "");
     }
     putchar('\n');
 }

@@ -12,11 +12,11 @@ struct model_report;
  * operation. */
 struct bench_ops {
     struct op_times times; /* of all timed samples */
-    const struct os_counters *counters;
-    double count[BATCH_OPS][OS_EVENTS], before[OS_EVENTS]; /* -1: not counted */
-    double plain[BENCH_REPEAT], watched[BENCH_REPEAT];     /* ns of each sample */
-    double ns[BATCH_OPS][BENCH_REPEAT];                    /* of each timed one, by operation */
-    size_t samples;                                        /* of each kind */
+    const struct counts *counters;
+    double count[BATCH_OPS][COUNT_EVENTS], before[COUNT_EVENTS]; /* -1: not counted */
+    double plain[BENCH_REPEAT], watched[BENCH_REPEAT];           /* ns of each sample */
+    double ns[BATCH_OPS][BENCH_REPEAT]; /* of each timed one, by operation */
+    size_t samples;                     /* of each kind */
     size_t tokens;                  /* that a sample generates; 0: a sample evaluates a prompt */
     const struct op_limits *limits; /* set by the caller */
     struct batch_watch timing, counting;
@@ -24,7 +24,7 @@ struct bench_ops {
 
 /* Prepare *o, which must not move, for samples of this model. */
 void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
-                    const struct os_counters *counters);
+                    const struct counts *counters);
 
 /* Note that a timed sample took so long. */
 void bench_ops_timed(struct bench_ops *o, double ns);
@@ -33,7 +33,7 @@ void bench_ops_timed(struct bench_ops *o, double ns);
  * the machine takes at least, and limit the name of what takes them. */
 struct bench_ops_row {
     const char *op, *limit;
-    double calls, ns, bytes, ops, least, count[OS_EVENTS];
+    double calls, ns, bytes, ops, least, count[COUNT_EVENTS];
 };
 /* Set out to a row for each kind of operation; return their sum. */
 struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const struct bench_ops *o);

@@ -257,8 +257,8 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
     row_percent(r, "of probe", model_report_gen(t, f->share));
     if (!*b->no_counts) {
         row_named(r, NULL, "IPC", counted(counts_ipc(t->count)), 2);
-        model_report_three(r, "LLC misses", misses[0], counted(t->count[OS_LLC_MISSES]));
-        model_report_three(r, "TLB misses", misses[1], counted(t->count[OS_TLB_MISSES]));
+        model_report_three(r, "LLC misses", misses[0], counted(t->count[COUNT_LLC_MISSES]));
+        model_report_three(r, "TLB misses", misses[1], counted(t->count[COUNT_TLB_MISSES]));
     }
     row_text(r, NULL, "doubtful", f->doubtful);
     if (!r->headed)

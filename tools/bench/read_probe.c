@@ -6,10 +6,10 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/limits.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/limits.h"
 
 enum { PASSES = 5, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
 enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20 };

@@ -313,10 +313,10 @@ static bool kit_open(struct kit *kit, const struct bench_options *o)
  * event counts of a call, averaged over all samples. */
 static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
                       const struct kit *kit, const struct call *c, size_t samples,
-                      const struct os_counters *counters)
+                      const struct counts *counters)
 {
     static double ns[MAX_SAMPLES];
-    double before[OS_EVENTS], after[OS_EVENTS];
+    double before[COUNT_EVENTS], after[COUNT_EVENTS];
     size_t turns = 1, done = 0;
     for (double spent = 0; spent < SAMPLE_NS;) { /* warm up and find the number of turns */
         uint64_t begin = os_now_ns();
@@ -326,7 +326,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
         if (spent < SAMPLE_NS)
             turns *= 2;
     }
-    os_counters_read(counters, before);
+    counts_read(counters, before);
     uint64_t all = os_now_ns();
     while (done == 0 || (done < samples && !interrupted)) {
         uint64_t begin = os_now_ns();
@@ -335,9 +335,10 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
         ns[done++] = (double)(os_now_ns() - begin) / (double)turns;
     }
     double wall = (double)(os_now_ns() - all);
-    os_counters_read(counters, after);
+    counts_read(counters, after);
     counts_each(p->count, before, after, (double)(done * turns));
-    p->on_cpu = p->count[OS_CPU_NS] < 0 ? -1 : p->count[OS_CPU_NS] * (double)(done * turns) / wall;
+    p->on_cpu =
+        p->count[COUNT_CPU_NS] < 0 ? -1 : p->count[COUNT_CPU_NS] * (double)(done * turns) / wall;
     p->ns = bench_median(ns, done);
 }
 
@@ -346,7 +347,7 @@ struct bench_kernels {
     struct kernels chosen; /* by --isa, else the fastest exact set */
     const struct bench_options *o;
     struct pool *one;
-    struct os_counters counters;
+    struct counts counters;
     struct kernels_report table;
     struct read_level levels[READ_LEVELS];
     double scalar; /* operations or calls per nanosecond of the set scalar with one token */
@@ -400,9 +401,9 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct call *c, 
 /* Open the event counters; if cycles cannot be counted, say why in one line on stderr. */
 static void counters_open(struct bench_kernels *b)
 {
-    char why[OS_WHY];
-    os_counters_open(&b->counters, why);
-    for (size_t i = 0; i < OS_EVENTS; i++)
+    char why[COUNT_WHY];
+    counts_open(&b->counters, why);
+    for (size_t i = 0; i < COUNT_EVENTS; i++)
         b->table.counts[i] = b->counters.handle[i] >= 0;
     if (why[0])
         fprintf(stderr, "mizzle bench kernels: no hardware counters: %s\n", why);
@@ -461,7 +462,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     if (rc == OK) {
         counters_open(&b);
         rc = bench_all(&b, err);
-        os_counters_close(&b.counters);
+        counts_close(&b.counters);
     }
     if (rc == OK && o->plot)
         rc = roofline_plot(o->plot, b.points, b.npoints, b.levels, err);

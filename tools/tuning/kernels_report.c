@@ -24,10 +24,11 @@ static void kernels_report_events(struct kernels_report *b, const struct bench_p
         const struct count_column *c = &count_columns[i];
         if (b->counts[c->event])
             row_named(&b->row, c->key, c->title, counted(p->count[c->event]), 1);
-        if (c->event == OS_INSTRUCTIONS && b->counts[OS_CYCLES] && b->counts[OS_INSTRUCTIONS])
+        if (c->event == COUNT_INSTRUCTIONS && b->counts[COUNT_CYCLES] &&
+            b->counts[COUNT_INSTRUCTIONS])
             row_named(&b->row, "ipc", "IPC", counted(counts_ipc(p->count)), 2);
     }
-    if (b->counts[OS_CPU_NS])
+    if (b->counts[COUNT_CPU_NS])
         row_named(&b->row, "on_cpu", NULL, counted(p->on_cpu), 2);
 }
 

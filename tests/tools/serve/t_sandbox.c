@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/sys/sandbox.h"
+#include "tools/serve/sandbox.h"
 #include "tests/support/test.h"
 
 static char inside[] = "/tmp/sandbox-in-XXXXXX", outside[] = "/tmp/sandbox-out-XXXXXX";

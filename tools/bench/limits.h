@@ -1,7 +1,7 @@
 /* limits.h - what this machine can do at most: loops that do one thing only, as a yardstick for the
  * speed of kernels. No kernel uses them. */
-#ifndef KERNELS_SYS_LIMITS_H
-#define KERNELS_SYS_LIMITS_H
+#ifndef TOOLS_BENCH_LIMITS_H
+#define TOOLS_BENCH_LIMITS_H
 
 #include <stddef.h>
 #include <stdint.h>

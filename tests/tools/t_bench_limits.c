@@ -1,11 +1,11 @@
-/* t_limits.c - the loops behind `mizzle bench limits` run, and the reading loop reads every
+/* t_bench_limits.c - the loops behind `mizzle bench limits` run, and the reading loop reads every
  * word. */
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/limits.h"
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "tests/support/test.h"
+#include "tools/bench/limits.h"
 
 enum { WORDS = 8 * 150 + 5 };
 

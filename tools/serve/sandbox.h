@@ -1,6 +1,6 @@
 /* sandbox.h - takes rights away from this process that a server does not need. */
-#ifndef KERNELS_SYS_SANDBOX_H
-#define KERNELS_SYS_SANDBOX_H
+#ifndef TOOLS_SERVE_SANDBOX_H
+#define TOOLS_SERVE_SANDBOX_H
 
 #include <stdbool.h>
 

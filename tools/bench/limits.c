@@ -1,4 +1,4 @@
-#include "kernels/sys/limits.h"
+#include "tools/bench/limits.h"
 
 #include "kernels/sys/cpu.h"
 

@@ -1,6 +1,6 @@
 /* sandbox.c - see landlock(7) and prctl(2). */
 #define _GNU_SOURCE
-#include "kernels/sys/sandbox.h"
+#include "tools/serve/sandbox.h"
 
 #include <stddef.h>
 #include <stdint.h>
