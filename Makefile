@@ -224,11 +224,10 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(LIBS) -o $@
 
-# Test kernels/ alone, without sys/crc (zlib's), which needs no other library: for cross compilers
-# and emulators, e.g.
+# Test kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
 KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_panels t_pool)
-KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out kernels/sys/crc.c,$(filter kernels/%,$(LIB_SRC))) \
+KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) \
             tests/support/guard.c tests/support/torture.c)
 $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	@mkdir -p $(@D)

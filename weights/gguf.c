@@ -2,9 +2,9 @@
  * GGUF specification in ggml's docs/gguf.md; the checks are those of ggml's reader. */
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "weights/table.h"
 
 enum { NAME_MAX_BYTES = 63, DIMS_MAX = 4, ALIGN_DEFAULT = 32, KEY_MIN_BYTES = 13, INFO_MIN = 24 };
@@ -117,15 +117,15 @@ static int gguf_verify(struct reader *r, const struct kv *kv)
         return gguf_bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
     size_t bytes_at = (size_t)((const unsigned char *)size->data - r->p), at = r->at;
     uint64_t bytes = 0;
-    uint32_t stored = 0, crc = crc_add(0, r->p, bytes_at);
+    uint32_t stored = 0, crc = (uint32_t)crc32_z(0, r->p, bytes_at);
     for (unsigned i = 0; i < 8; i++)
         bytes |= (uint64_t)r->p[bytes_at + i] << (8 * i);
     for (unsigned i = 0; i < 4; i++)
         stored |= (uint32_t)r->p[at - 4 + i] << (8 * i);
-    crc = crc_add(crc, zeros, 8);
-    crc = crc_add(crc, r->p + bytes_at + 8, at - 4 - (bytes_at + 8));
-    crc = crc_add(crc, zeros, 4);
-    crc = crc_add(crc, r->p + at, r->n - at);
+    crc = (uint32_t)crc32_z(crc, zeros, 8);
+    crc = (uint32_t)crc32_z(crc, r->p + bytes_at + 8, at - 4 - (bytes_at + 8));
+    crc = (uint32_t)crc32_z(crc, zeros, 4);
+    crc = (uint32_t)crc32_z(crc, r->p + at, r->n - at);
     if ((crc == stored) == (bytes == r->n))
         return OK;
     return err_set(r->err, ERR_FORMAT,

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "weights/gguf_write.h"
 #include "kernels/sys/atomic_file.h"
 #include "weights/table.h"
@@ -218,7 +218,7 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
                         errno == EFAULT ? "another process cut its source short" : strerror(errno));
     g->written += n;
     if (g->checksum)
-        g->crc = crc_add(g->crc, p, n);
+        g->crc = (uint32_t)crc32_z(g->crc, p, n);
 }
 
 /* Write zeros up to the next multiple of ALIGN after n bytes. */

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "weights/zip.h"
 
 enum {
@@ -225,7 +224,7 @@ int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size
         return err_set(err, ERR_FORMAT, "%s: %s: expected a stored or deflated member of sane size",
                        z->mem->path, name);
     }
-    uint32_t crc = crc_add(0, *out, *n);
+    uint32_t crc = (uint32_t)crc32_z(0, *out, *n);
     if (crc != e->crc)
         return err_set(err, ERR_FORMAT, "%s: %s: expected crc32 %08x, found %08x", z->mem->path,
                        name, (unsigned)e->crc, (unsigned)crc);

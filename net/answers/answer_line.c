@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "net/http/json_input.h"
 
 enum { CRC_TAIL = 18 /* ,"crc":"01234567"} */, LAST = 8 };
@@ -41,7 +41,8 @@ static size_t add_string(char *to, const char *text)
 static size_t add_crc(char *line, size_t n)
 {
     char end[CRC_TAIL + 2];
-    int k = snprintf(end, sizeof(end), ",\"crc\":\"%08x\"}\n", (unsigned)crc_add(0, line, n));
+    int k = snprintf(end, sizeof(end), ",\"crc\":\"%08x\"}\n",
+                     (unsigned)crc32_z(0, (const Bytef *)line, n));
     memcpy(line + n, end, (size_t)k);
     return n + (size_t)k;
 }
@@ -120,7 +121,7 @@ static int parse_line(json_t **root, const char *p, size_t n, struct err *err)
     if (n <= CRC_TAIL || memcmp(p + n - CRC_TAIL, ",\"crc\":\"", 8) != 0 ||
         memcmp(p + n - 2, "\"}", 2) != 0)
         return err_set(err, ERR_FORMAT, "expected a checksum at its end");
-    snprintf(crc, sizeof(crc), "%08x", (unsigned)crc_add(0, p, n - CRC_TAIL));
+    snprintf(crc, sizeof(crc), "%08x", (unsigned)crc32_z(0, (const Bytef *)p, n - CRC_TAIL));
     if (memcmp(p + n - 10, crc, 8) != 0)
         return err_set(err, ERR_FORMAT, "checksum: expected %s, found %.8s", crc, p + n - 10);
     return json_input_parse(root, p, n, err);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "router/router.h"
 #include "weights/safetensors_write.h"
 #include "weights/weights.h"
@@ -106,7 +106,7 @@ static void sample_files_header(struct header *h, const struct sample_shard *s)
     *pair++ = "format", *pair++ = FORMAT;
     for (size_t i = 0; i < FIELDS; i++) {
         sample_files_value(h->value[i], s, &fields[i]);
-        sum = crc_add(sum, h->value[i], strlen(h->value[i]) + 1);
+        sum = (uint32_t)crc32_z(sum, (const Bytef *)h->value[i], strlen(h->value[i]) + 1);
         *pair++ = fields[i].name, *pair++ = h->value[i];
     }
     snprintf(h->checksum, sizeof(h->checksum), "%08" PRIx32, sum);

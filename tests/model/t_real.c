@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "model/text/chat.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
@@ -87,7 +87,7 @@ static uint32_t answer(struct text *text)
         uint32_t id = v.ids[v.prompt_n + i];
         const unsigned char bytes[4] = { (unsigned char)id, (unsigned char)(id >> 8),
                                          (unsigned char)(id >> 16), (unsigned char)(id >> 24) };
-        crc = crc_add(crc, bytes, sizeof(bytes));
+        crc = (uint32_t)crc32_z(crc, bytes, sizeof(bytes));
     }
     text_drop(text);
     return crc;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/crc.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/sha256.h"
 #include "model/fingerprint.h"
@@ -120,7 +120,7 @@ static int collecting_encode(struct collect_text *out, struct collecting *c, siz
     if (rc != OK)
         return rc;
     out->n = out->prompt;
-    out->subject = crc_add(0, item.subject, strlen(item.subject));
+    out->subject = (uint32_t)crc32_z(0, (const Bytef *)item.subject, strlen(item.subject));
     const char *text = item.gold;
     if (!text)
         return OK;
