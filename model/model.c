@@ -62,26 +62,6 @@ static int model_place(struct builder *b, size_t *at, size_t bytes)
     return OK;
 }
 
-/* Choose the packed type of a file's type: the same, except that F16 becomes F32. */
-static bool ptype_of(enum ptype *out, int type)
-{
-    static const struct {
-        int from;
-        enum ptype to;
-    } types[] = {
-        { W_F32, P_F32 },   { W_F16, P_F32 },       { W_BF16, P_BF16 },     { W_Q8_0, P_Q8 },
-        { W_Q4_0, P_Q4 },   { W_Q4_1, P_Q4_1 },     { W_Q5_0, P_Q5_0 },     { W_Q5_1, P_Q5_1 },
-        { W_Q2_K, P_Q2_K }, { W_Q3_K, P_Q3_K },     { W_Q4_K, P_Q4_K },     { W_Q5_K, P_Q5_K },
-        { W_Q6_K, P_Q6_K }, { W_IQ4_NL, P_IQ4_NL }, { W_IQ4_XS, P_IQ4_XS },
-    };
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (types[i].from == type) {
-            *out = types[i].to;
-            return true;
-        }
-    return false;
-}
-
 /* Check a matrix and reserve its place; it is packed later. */
 static int add_matrix(struct builder *b, struct panels *to, const char *name, size_t rows,
                       size_t cols)
@@ -90,7 +70,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     enum ptype type = random_type(b->type, name, b->m->config.layers, cols);
     if (b->w && !(t = weights_want(b->w, name, rows, cols, b->err)))
         return ERR_FORMAT;
-    if (t && !ptype_of(&type, t->type))
+    if (t && !quant_panels(&type, t->type))
         return quant_refuse(weights_path(b->w), t, b->err);
     size_t panel, total, at;
     if (!panels_bytes(&panel, &total, type, rows, cols))

@@ -1,10 +1,11 @@
-/* quant.h - GGUF's block types: all are read as floats, and the simplest are written. Their layouts
- * are in weights/README.md. */
+/* quant.h - the types of weights in files: all are read as floats, and the simplest are written. */
 #ifndef WEIGHTS_QUANT_H
 #define WEIGHTS_QUANT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "kernels/panels.h"
 
 struct err;
 struct tensor;
@@ -17,7 +18,11 @@ void quant_encode(void *out, int type, const float *x, size_t n);
  * that ggml's dequantize_row_* gives. */
 void quant_decode(float *out, int type, const void *in, size_t n);
 
-/* True for the types that quant_decode knows. */
+/* Find the type of the panels that hold a file's type: the same, except that F16 becomes F32.
+ * False: it is not computed with. */
+bool quant_panels(enum ptype *out, int type);
+
+/* True for the types that quant_decode knows: those of quant_panels, and F64. */
 bool quant_known(int type);
 
 /* Set the error for a tensor whose type is not computed with, and return ERR_FORMAT. It names the
