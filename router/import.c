@@ -26,56 +26,47 @@ static void layers_close(struct layers *l)
         free(all[i]);
 }
 
-/* Report a tensor of the wrong shape. */
-static int misshapen(struct err *err, const char *path, const char *name, const char *want,
-                     const struct tensor *t)
-{
-    if (!t)
-        return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found none", path, name, want);
-    char found[64] = "";
-    for (unsigned i = 0, n = 0; i < t->ndim && i < 3; i++)
-        n += (unsigned)snprintf(found + n, sizeof(found) - n, i ? ",%zu" : "%zu", t->shape[i]);
-    return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found [%s%s]", path, name, want,
-                   found, t->ndim > 3 ? ",..." : "");
-}
-
 /* Read rows and columns of a matrix whose shape determines those of the others. */
-static int import_shape(size_t *rows, size_t *cols, const struct pth *p, const char *path,
-                        const char *name, struct err *err)
+static int import_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
+                        struct err *err)
 {
-    const struct tensor *t = pth_find(p, name);
+    const struct tensor *t = weights_find(w, name);
+    char found[80] = "none";
+    for (unsigned i = 0, n = 0; t && i < t->ndim && i < 3; i++)
+        n += (unsigned)snprintf(found + n, sizeof(found) - n, i ? ",%zu" : "[%zu", t->shape[i]);
     if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
         t->shape[1] > ROUTER_MAX)
-        return misshapen(err, path, name, "a matrix of at most [65536,65536]", t);
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected a matrix of at most [65536,65536], found %s%s",
+                       weights_path(w), name, t && !t->ndim ? "[" : found,
+                       !t            ? ""
+                       : t->ndim > 3 ? ",...]"
+                                     : "]");
     *rows = t->shape[0];
     *cols = t->shape[1];
     return OK;
 }
 
 /* Read the values of a tensor that must be [rows][cols], or [rows] with cols 0. */
-static int import_values(float **out, const struct pth *p, const char *path, const char *name,
-                         size_t rows, size_t cols, struct err *err)
+static int import_values(float **out, const struct weights *w, const char *name, size_t rows,
+                         size_t cols, struct err *err)
 {
-    const struct tensor *t = pth_find(p, name);
-    if (!t || t->ndim != (cols ? 2 : 1) || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
-        char want[64];
-        snprintf(want, sizeof(want), cols ? "[%zu,%zu]" : "[%zu]", rows, cols);
-        return misshapen(err, path, name, want, t);
-    }
+    const struct tensor *t = weights_want(w, name, rows, cols, err);
+    if (!t)
+        return ERR_FORMAT;
     size_t count = cols ? rows * cols : rows; /* each at most ROUTER_MAX */
-    float *v = *out = calloc(count, sizeof(*v));
-    if (!v)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    return weights_floats(v, t, 0, count, path, err);
+    *out = calloc(count, sizeof(**out));
+    return *out ? weights_floats(*out, t, 0, count, weights_path(w), err)
+                : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
 }
 
 /* Read all layers. */
-static int layers_read(struct layers *l, const struct pth *p, const char *path, struct err *err)
+static int layers_read(struct layers *l, const struct weights *w, struct err *err)
 {
     size_t dim, width, mid, same;
-    int rc = import_shape(&width, &dim, p, path, "mlp.0.weight", err);
+    int rc = import_shape(&width, &dim, w, "mlp.0.weight", err);
     if (rc == OK)
-        rc = import_shape(&mid, &same, p, path, "mlp.4.weight", err);
+        rc = import_shape(&mid, &same, w, "mlp.4.weight", err);
     if (rc != OK)
         return rc;
     l->dim = dim;
@@ -93,12 +84,12 @@ static int layers_read(struct layers *l, const struct pth *p, const char *path, 
         { &l->w6, "linear.weight", 1, mid },          { &l->b6, "linear.bias", 1, 0 },
     };
     for (size_t i = 0; rc == OK && i < sizeof(want) / sizeof(want[0]); i++)
-        rc = import_values(want[i].to, p, path, want[i].name, want[i].rows, want[i].cols, err);
+        rc = import_values(want[i].to, w, want[i].name, want[i].rows, want[i].cols, err);
     for (size_t i = 0; rc == OK && i < width; i++)
         if (!(l->var[i] >= 0))
             rc = err_set(err, ERR_FORMAT,
-                         "%s: tensor mlp.1.running_var: expected no negative value, found %g", path,
-                         (double)l->var[i]);
+                         "%s: tensor mlp.1.running_var: expected no negative value, found %g",
+                         weights_path(w), (double)l->var[i]);
     return rc;
 }
 
@@ -124,19 +115,19 @@ static void import_fold(struct router_form *f, const struct layers *l)
 
 int import_pth(struct router_form *out, const char *path, struct err *err)
 {
-    struct pth *p;
+    struct weights *w;
     struct layers l = { 0 };
     *out = (struct router_form){ 0 };
-    int rc = pth_open(&p, path, err);
+    int rc = pth_open(&w, path, err);
     if (rc != OK)
         return rc;
-    rc = layers_read(&l, p, path, err);
+    rc = layers_read(&l, w, err);
     if (rc == OK)
         rc = router_form_open(out, l.dim, l.width, err);
     if (rc == OK)
         import_fold(out, &l);
     layers_close(&l);
-    pth_close(p);
+    weights_close(w);
     return rc;
 }
 

@@ -101,11 +101,11 @@ static bool is_pth(const char *path)
 static int cmd_info_file(const char *name, struct err *err)
 {
     char path[FIND_PATH];
-    struct info_source s = { NULL, NULL, path };
+    struct info_source s = { NULL, path };
     struct info_model m;
     int code = find_model(path, name, err);
     if (code == OK)
-        code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
+        code = is_pth(path) ? pth_open(&s.w, path, err) : weights_open_header(&s.w, path, err);
     if (code == OK)
         code = info_model_read(&m, &s, context, err);
     if (code == OK && context && !m.is)
@@ -115,7 +115,6 @@ static int cmd_info_file(const char *name, struct err *err)
     else if (code == OK)
         info_print(&s, &m, tensors);
     weights_close(s.w);
-    pth_close(s.p);
     return code;
 }
 

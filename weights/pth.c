@@ -15,6 +15,7 @@
 /* A pickle holds names and shapes, not values: a few hundred bytes per tensor. */
 enum { PICKLE_MAX = 4 << 20, LEVELS_MAX = 4, LEGACY_VERSION = 1001 };
 
+/* A checkpoint while it is read. */
 struct pth {
     struct weights *w;
     struct mapping file;
@@ -22,11 +23,6 @@ struct pth {
     bool zipped;
     struct str prefix; /* common start of the members' names, slash included */
 };
-
-static int pth_no_memory(const struct pth *p, struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
-}
 
 /* Compute the bytes that a storage needs; false on overflow. */
 static bool storage_bytes(const struct pval *s, size_t *out)
@@ -228,7 +224,7 @@ static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err
         return err_set(err, ERR_FORMAT, "%s: a tensor's name is no text", p->w->path);
     struct tensor *t = table_tensor(p->w);
     if (!t || !(t->name = table_copy(p->w, name.p, name.n)))
-        return pth_no_memory(p, err);
+        return err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
     t->type = s->u.storage.type;
     t->ndim = v->u.tensor.ndim;
     memcpy(t->shape, v->u.tensor.shape, sizeof(t->shape));
@@ -290,49 +286,24 @@ bool pth_is(const char *path)
     return n >= 2 && (memcmp(b, "PK", 2) == 0 || b[0] == 0x80);
 }
 
-int pth_open(struct pth **out, const char *path, struct err *err)
+int pth_open(struct weights **out, const char *path, struct err *err)
 {
-    *out = NULL;
-    struct pth *p = calloc(1, sizeof(*p));
-    if (!p || !(p->w = table_new(path, "pth"))) {
-        free(p);
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    }
+    struct pth p = { .w = table_new(path, "pth") };
     struct pval *root;
-    int code = table_map(p->w, &p->file, path, err);
-    if (code == OK && !p->file.n)
+    *out = NULL;
+    if (!p.w)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    p.w->shards = 1;
+    int code = table_map(p.w, &p.file, path, err);
+    if (code == OK && !p.file.n)
         code = err_set(err, ERR_FORMAT, "%s: expected a PyTorch file, found an empty one", path);
     if (code == OK)
-        code = zip_is(&p->file) ? open_zip(p, &root, err) : open_legacy(p, &root, err);
+        code = zip_is(&p.file) ? open_zip(&p, &root, err) : open_legacy(&p, &root, err);
     if (code == OK)
-        code = add_all(p, root, err);
-    if (code != OK) {
-        pth_close(p);
-        return code;
-    }
-    *out = p;
-    return OK;
-}
-
-void pth_close(struct pth *p)
-{
-    if (!p)
-        return;
-    weights_close(p->w);
-    free(p);
-}
-
-size_t pth_ntensors(const struct pth *p)
-{
-    return weights_ntensors(p->w);
-}
-
-const struct tensor *pth_tensor(const struct pth *p, size_t i)
-{
-    return weights_tensor(p->w, i);
-}
-
-const struct tensor *pth_find(const struct pth *p, const char *name)
-{
-    return weights_find(p->w, name);
+        code = add_all(&p, root, err);
+    if (code == OK)
+        *out = p.w;
+    else
+        weights_close(p.w);
+    return code;
 }

@@ -10,23 +10,16 @@
 #define WEIGHTS_PTH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "weights/weights.h"
-
-struct pth;
 
 /* True when a regular file begins like a PyTorch file, that is a zip archive or a pickle, and is
  * not a safetensors file whose header length has the same first byte. False for a file that cannot
  * be read: whatever opens it next reports why. */
 bool pth_is(const char *path);
 
-/* Open a checkpoint. On error *out is NULL and err names file and reason: ERR_FORMAT, ERR_IO or
- * ERR_NOMEM. */
-int pth_open(struct pth **out, const char *path, struct err *err);
-void pth_close(struct pth *p);
-size_t pth_ntensors(const struct pth *p);
-const struct tensor *pth_tensor(const struct pth *p, size_t i); /* contiguous, borrowed */
-const struct tensor *pth_find(const struct pth *p, const char *name);
+/* Open a checkpoint: tensors alone, each contiguous, and no keys. On error *out is NULL and err
+ * names file and reason: ERR_FORMAT, ERR_IO or ERR_NOMEM. */
+int pth_open(struct weights **out, const char *path, struct err *err);
 
 #endif

@@ -8,19 +8,19 @@ const bool fuzz_whole = false;
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct err err = { "" };
-    struct pth *pth;
+    struct weights *pth;
     unsigned sum = 0;
     fuzz_write("a.pth", p, n);
     fuzz_begin();
     int code = pth_open(&pth, fuzz_path("a.pth"), &err);
-    for (size_t i = 0; code == OK && i < pth_ntensors(pth); i++) {
-        const struct tensor *t = pth_tensor(pth, i);
+    for (size_t i = 0; code == OK && i < weights_ntensors(pth); i++) {
+        const struct tensor *t = weights_tensor(pth, i);
         for (size_t k = 0; k < t->bytes; k++)
             sum += ((const unsigned char *)t->data)[k];
     }
     CHECK(sum < UINT32_MAX);
     if (code == OK)
-        pth_close(pth);
+        weights_close(pth);
     fuzz_end(code, &err);
     return 0;
 }

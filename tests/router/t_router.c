@@ -212,9 +212,9 @@ static void check_torture(void)
 }
 
 /* Return a tensor as double. */
-static double *doubles(const struct pth *p, const char *name)
+static double *doubles(const struct weights *p, const char *name)
 {
-    const struct tensor *t = pth_find(p, name);
+    const struct tensor *t = weights_find(p, name);
     CHECK(t);
     size_t n = 1;
     for (unsigned i = 0; i < t->ndim; i++)
@@ -235,7 +235,7 @@ static void evaluate(double y[64], const char *file, const float *x)
         "mlp.0.weight",      "mlp.0.bias",   "mlp.1.weight", "mlp.1.bias",    "mlp.1.running_mean",
         "mlp.1.running_var", "mlp.4.weight", "mlp.4.bias",   "linear.weight", "linear.bias",
     };
-    struct pth *p;
+    struct weights *p;
     struct err err;
     CHECK(pth_open(&p, file, &err) == OK);
     double *t[10];
@@ -260,7 +260,7 @@ static void evaluate(double y[64], const char *file, const float *x)
     }
     for (size_t i = 0; i < 10; i++)
         free(t[i]);
-    pth_close(p);
+    weights_close(p);
 }
 
 /* Compare with PyTorch's outputs. */

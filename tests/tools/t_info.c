@@ -63,8 +63,8 @@ static void test_header(void)
     read_info(&whole, &s, demo, 0);
     CHECK(whole.context == 1024); /* the model's maximum */
     const struct tensor *first = weights_tensor(s.w, 0), *last = NULL;
-    for (size_t i = 0; i < info_count(&s); i++)
-        last = info_tensor(&s, i);
+    for (size_t i = 0; i < weights_ntensors(s.w); i++)
+        last = weights_tensor(s.w, i);
     size_t n = slurp(demo, p, ROOM);
     size_t data = (size_t)((const char *)last->data - (const char *)first->data) + last->bytes;
     weights_close(s.w);

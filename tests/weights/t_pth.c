@@ -119,7 +119,7 @@ static void make_zip(struct buffer *b, const void *pickle, size_t n, bool deflat
     add_number(b, 0, 2);
 }
 
-static int open_bytes(struct pth **out, const struct buffer *b)
+static int open_bytes(struct weights **out, const struct buffer *b)
 {
     spill(path, b->p, b->n);
     int code = pth_open(out, path, &err);
@@ -130,17 +130,18 @@ static int open_bytes(struct pth **out, const struct buffer *b)
 static void test_small(void)
 {
     static struct buffer b;
-    struct pth *p;
+    struct weights *p;
     for (int form = 0; form < 3; form++) {
         if (form == 0)
             make_legacy(&b);
         else
             make_zip(&b, TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1, form == 2);
-        CHECK(open_bytes(&p, &b) == OK && pth_ntensors(p) == 1);
-        const struct tensor *t = pth_find(p, "w"); /* without "module." */
-        CHECK(t && t == pth_tensor(p, 0) && t->type == W_F32 && t->ndim == 2 && t->shape[0] == 2);
+        CHECK(open_bytes(&p, &b) == OK && weights_ntensors(p) == 1);
+        const struct tensor *t = weights_find(p, "w"); /* without "module." */
+        CHECK(t && t == weights_tensor(p, 0) && t->type == W_F32 && t->ndim == 2 &&
+              t->shape[0] == 2);
         CHECK(memcmp(t->data, values, sizeof(values)) == 0);
-        pth_close(p);
+        weights_close(p);
         for (size_t n = b.n, cut = 0; cut < n; cut += cut < 64 ? 1 : 13) {
             b.n = cut;
             CHECK(open_bytes(&p, &b) == ERR_FORMAT);
@@ -153,7 +154,7 @@ static void test_small(void)
 static void test_twice(void)
 {
     static struct buffer b, once;
-    struct pth *p;
+    struct weights *p;
     make_legacy(&once);
     size_t list = once.n - sizeof(values) - 8 - 2; /* after the key, before "e." */
     CHECK(memcmp(once.p + list, "e.", 2) == 0);
@@ -343,7 +344,7 @@ static void test_shapes(void)
         { "module.w", "module.\xff", 8, "no text" },
     };
     for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
-        struct pth *p;
+        struct weights *p;
         unsigned char pickle[sizeof(TENSOR_PICKLE("")) - 1];
         size_t at = 0;
         memcpy(pickle, TENSOR_PICKLE(""), sizeof(pickle));
@@ -403,10 +404,10 @@ static void test_fuzz(const void *pickle, size_t n)
 
 static int open_once(const void *arg)
 {
-    struct pth *p;
+    struct weights *p;
     int code = pth_open(&p, path, &err);
     (void)arg;
-    pth_close(p);
+    weights_close(p);
     return code;
 }
 
@@ -414,12 +415,12 @@ static void test_torture(void)
 {
     static struct buffer b;
     for (int form = 0; form < 2; form++) {
-        struct pth *p;
+        struct weights *p;
         make_legacy(&b);
         if (form)
             make_zip(&b, TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1, true);
         CHECK(open_bytes(&p, &b) == OK);
-        pth_close(p);
+        weights_close(p);
         torture_each(open_once, NULL);
     }
 }

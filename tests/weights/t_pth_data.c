@@ -25,9 +25,9 @@ static void hash(char out[65], const struct tensor *t)
 }
 
 /* Open a file of the test data, which must give this code. */
-static struct pth *open_data(const char *name, int want)
+static struct weights *open_data(const char *name, int want)
 {
-    struct pth *p;
+    struct weights *p;
     int code = pth_open(&p, test_data("pth/%s", name), &err);
     if (code != want)
         fprintf(stderr, "%s: %d %s\n", name, code, err.msg);
@@ -45,11 +45,11 @@ static void test_tensors(json_t *index)
     const char *name;
     json_t *row;
     for (size_t i = 0; i < 4; i++) {
-        struct pth *p = open_data(same[i], OK);
-        CHECK(pth_ntensors(p) == json_object_size(index));
+        struct weights *p = open_data(same[i], OK);
+        CHECK(weights_ntensors(p) == json_object_size(index));
         json_object_foreach(index, name, row)
         {
-            const struct tensor *t = pth_find(p, name);
+            const struct tensor *t = weights_find(p, name);
             json_t *shape = json_object_get(row, "shape");
             char digest[65];
             CHECK(t && t->ndim == json_array_size(shape));
@@ -58,19 +58,19 @@ static void test_tensors(json_t *index)
             hash(digest, t);
             CHECK(strcmp(digest, json_string_value(json_object_get(row, "sha256"))) == 0);
         }
-        pth_close(p);
+        weights_close(p);
     }
-    struct pth *full = open_data(same[0], OK), *half = open_data("router_half.pth", OK);
-    struct pth *bf16 = open_data("router_bf16.pth", OK);
+    struct weights *full = open_data(same[0], OK), *half = open_data("router_half.pth", OK);
+    struct weights *bf16 = open_data("router_bf16.pth", OK);
     float a[64], b[64], c[64];
-    CHECK(weights_floats(a, pth_find(full, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
-    CHECK(weights_floats(b, pth_find(half, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
-    CHECK(weights_floats(c, pth_find(bf16, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
+    CHECK(weights_floats(a, weights_find(full, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
+    CHECK(weights_floats(b, weights_find(half, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
+    CHECK(weights_floats(c, weights_find(bf16, "mlp.4.bias"), 0, 64, "f.gguf", &err) == OK);
     for (int i = 0; i < 64; i++)
         CHECK(fabsf(a[i] - b[i]) <= fabsf(a[i]) / 1024 && fabsf(a[i] - c[i]) <= fabsf(a[i]) / 128);
-    pth_close(full);
-    pth_close(half);
-    pth_close(bf16);
+    weights_close(full);
+    weights_close(half);
+    weights_close(bf16);
     for (size_t i = 0; i < 5; i++)
         open_data(bad[i], ERR_FORMAT);
     open_data("evil_print.pth", ERR_FORMAT);

@@ -10,18 +10,14 @@
 #include "kernels/sys/base.h"
 #include "weights/weights.h"
 
-struct pth;
-
-/* An open file: exactly one of w and p is set. */
+/* An open file. */
 struct info_source {
-    struct weights *w; /* GGUF, safetensors or folder */
-    struct pth *p;     /* PyTorch checkpoint */
+    struct weights *w;
     const char *path;
 };
 
-size_t info_count(const struct info_source *s); /* tensors */
-const struct tensor *info_tensor(const struct info_source *s, size_t i);
-const char *info_format(const struct info_source *s);
+/* True for a PyTorch checkpoint. */
+bool info_is_pth(const struct info_source *s);
 /* Return the string under the key, empty if there is none. */
 struct str info_text(const struct info_source *s, const char *key);
 /* Return the size of the vocabulary in a GGUF file, 0 if it holds none. */

@@ -19,8 +19,8 @@ static json_t *json_size(double v)
 static json_t *json_tensors(const struct info_source *s)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < info_count(s); i++) {
-        const struct tensor *t = info_tensor(s, i);
+    for (size_t i = 0; i < weights_ntensors(s->w); i++) {
+        const struct tensor *t = weights_tensor(s->w, i);
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->ndim; k++)
             json_report_add(&shape, json_size((double)t->shape[k]));
@@ -36,7 +36,7 @@ static json_t *json_tensors(const struct info_source *s)
 static json_t *json_shape(const struct info_source *s, struct str arch)
 {
     json_t *shape = json_object();
-    for (size_t i = 0; s->w && i < weights_nkv(s->w); i++) {
+    for (size_t i = 0; i < weights_nkv(s->w); i++) {
         const struct kv *kv = weights_kv(s->w, i);
         const char *key = info_shape_key(kv, arch);
         double number;
@@ -147,16 +147,15 @@ int info_print_json(const struct info_source *s, const struct info_model *m, boo
                                       json_size(sum.bytes)));
     }
     json_report_set(&root, "file", escaped_json(s->path, strlen(s->path)));
-    json_report_set(&root, "format", json_string(info_format(s)));
+    json_report_set(&root, "format", json_string(weights_format(s->w)));
     json_report_set(&root, "architecture", json_maybe(arch));
     json_report_set(&root, "name", json_maybe(name));
     json_report_set(&root, "parameters", json_size(all.values));
     json_report_set(&root, "bytes", json_size(all.bytes));
     json_report_set(&root, "bits", json_report_real(info_bits(&all)));
-    json_report_set(&root, "shards", json_integer(s->w ? (json_int_t)weights_shards(s->w) : 1));
+    json_report_set(&root, "shards", json_integer((json_int_t)weights_shards(s->w)));
     json_report_set(&root, "tensors", json_integer((json_int_t)all.tensors));
-    json_report_set(&root, "keys",
-                    json_integer(s->w ? (json_int_t)weights_nkv(s->w) : (json_int_t)0));
+    json_report_set(&root, "keys", json_integer((json_int_t)weights_nkv(s->w)));
     json_report_set(&root, "types", types);
     json_report_set(&root, "shape", json_shape(s, arch));
     json_report_set(&root, "router", json_router(s));

@@ -3,16 +3,10 @@
 #include <string.h>
 
 #include "router/features.h"
-#include "weights/pth.h"
 
-size_t info_count(const struct info_source *s)
+bool info_is_pth(const struct info_source *s)
 {
-    return s->w ? weights_ntensors(s->w) : pth_ntensors(s->p);
-}
-
-const struct tensor *info_tensor(const struct info_source *s, size_t i)
-{
-    return s->w ? weights_tensor(s->w, i) : pth_tensor(s->p, i);
+    return strcmp(weights_format(s->w), "pth") == 0;
 }
 
 /* Return the number of values in t, 0 for an unknown type. */
@@ -25,8 +19,8 @@ static size_t info_values(const struct tensor *t)
 struct info_sum info_sum_type(const struct info_source *s, int type)
 {
     struct info_sum sum = { 0, 0, 0 };
-    for (size_t i = 0; i < info_count(s); i++) {
-        const struct tensor *t = info_tensor(s, i);
+    for (size_t i = 0; i < weights_ntensors(s->w); i++) {
+        const struct tensor *t = weights_tensor(s->w, i);
         if (type >= 0 && t->type != type)
             continue;
         sum.tensors++;
@@ -54,16 +48,10 @@ const char *info_shape_key(const struct kv *kv, struct str arch)
     return kv->key.p + arch.n + 1;
 }
 
-const char *info_format(const struct info_source *s)
-{
-    return s->w ? weights_format(s->w) : "pth";
-}
-
 struct str info_text(const struct info_source *s, const char *key)
 {
     struct str v = { "", 0 };
-    if (s->w)
-        weights_str(s->w, key, &v);
+    weights_str(s->w, key, &v);
     return v;
 }
 
@@ -75,7 +63,7 @@ struct str info_tokenizer(const struct info_source *s, const struct info_model *
 
 size_t info_tokens(const struct info_source *s)
 {
-    const struct kv *kv = s->w ? weights_key(s->w, "tokenizer.ggml.tokens") : NULL;
+    const struct kv *kv = weights_key(s->w, "tokenizer.ggml.tokens");
     return kv ? kv->count : 0;
 }
 
@@ -86,13 +74,13 @@ const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
 
 bool info_is_router(struct info_router *f, const struct info_source *s)
 {
-    const struct tensor *t =
-        s->w ? weights_find(s->w, "router.w1") : pth_find(s->p, "mlp.0.weight");
-    const struct tensor *table = s->w ? weights_find(s->w, "context.table") : NULL;
+    bool pth = info_is_pth(s);
+    const struct tensor *t = weights_find(s->w, pth ? "mlp.0.weight" : "router.w1");
+    const struct tensor *table = pth ? NULL : weights_find(s->w, "context.table");
     *f = (struct info_router){ .tap = info_text(s, "tap") };
     if (!f->tap.n)
         f->tap = (struct str){ "final", 5 };
-    if (t && t->ndim == 2 && (s->w || pth_find(s->p, "mlp.4.weight"))) {
+    if (t && t->ndim == 2 && (!pth || weights_find(s->w, "mlp.4.weight"))) {
         f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
         f->hidden = t->shape[1] - f->features;
         f->width = t->shape[0];
@@ -104,8 +92,8 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
 
 bool info_without_data(const struct info_source *s)
 {
-    for (size_t i = 0; i < info_count(s); i++)
-        if (info_tensor(s, i)->bytes && !info_tensor(s, i)->data)
+    for (size_t i = 0; i < weights_ntensors(s->w); i++)
+        if (weights_tensor(s->w, i)->bytes && !weights_tensor(s->w, i)->data)
             return true;
     return false;
 }

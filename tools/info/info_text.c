@@ -29,7 +29,7 @@ static void print_text(const char *label, struct str v)
 /* Print the hyperparameters of the architecture. */
 static void print_shape(const struct info_source *s, struct str arch)
 {
-    for (size_t i = 0; s->w && i < weights_nkv(s->w); i++) {
+    for (size_t i = 0; i < weights_nkv(s->w); i++) {
         const struct kv *kv = weights_kv(s->w, i);
         const char *key = info_shape_key(kv, arch);
         double v;
@@ -47,8 +47,8 @@ static void print_shape(const struct info_source *s, struct str arch)
 
 static void print_tensors(const struct info_source *s)
 {
-    for (size_t i = 0; i < info_count(s); i++) {
-        const struct tensor *t = info_tensor(s, i);
+    for (size_t i = 0; i < weights_ntensors(s->w); i++) {
+        const struct tensor *t = weights_tensor(s->w, i);
         printf("  %12zu  %-8s [", t->bytes, wtype_name(t->type));
         for (unsigned k = 0; k < t->ndim; k++)
             printf("%s%zu", k ? "," : "", t->shape[k]);
@@ -122,10 +122,10 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
     struct str arch = info_text(s, "general.architecture");
     struct info_sum all = info_sum_type(s, -1);
     print_text("file", (struct str){ s->path, strlen(s->path) });
-    printf("%-14s%s, %zu tensors", "format", info_format(s), all.tensors);
-    if (s->w)
+    printf("%-14s%s, %zu tensors", "format", weights_format(s->w), all.tensors);
+    if (!info_is_pth(s))
         printf(", %zu keys", weights_nkv(s->w));
-    if (s->w && weights_shards(s->w) > 1)
+    if (weights_shards(s->w) > 1)
         printf(", in %zu files", weights_shards(s->w));
     putchar('\n');
     print_text("name", info_text(s, "general.name"));
