@@ -6,18 +6,26 @@
 #include "model/text/unicode.h"
 #include "model/text/unicode_table.h"
 
-/* Binary search: the first range that does not end below c must contain it. */
-static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
+/* Binary search in a table of n rows of `words` numbers each, sorted by one of them, which stands
+ * at key[0] in the first row. Returns the first row where it is at least c; n if there is none. */
+static inline size_t unicode_row(const uint32_t *key, size_t words, size_t n, uint32_t c)
 {
     size_t lo = 0, end = n;
     while (lo < end) {
         size_t mid = lo + (end - lo) / 2;
-        if (c > r[mid].hi)
+        if (c > key[mid * words])
             lo = mid + 1;
         else
             end = mid;
     }
-    return lo < n && r[lo].lo <= c;
+    return lo;
+}
+
+/* True if a range contains c: it must be the first that does not end below c. */
+static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
+{
+    size_t i = unicode_row(&r->hi, 2, n, c);
+    return i < n && r[i].lo <= c;
 }
 
 /* The 25 code points of White_Space. */
@@ -94,45 +102,23 @@ enum { /* section 3.12 */
 /* Return c with its combining class in the top bits. */
 static uint32_t with_ccc(uint32_t c)
 {
-    size_t lo = 0, n = unicode_marks_n;
-    while (lo < n) {
-        size_t mid = lo + (n - lo) / 2;
-        if (c > unicode_marks[mid].hi)
-            lo = mid + 1;
-        else
-            n = mid;
-    }
-    if (lo < unicode_marks_n && unicode_marks[lo].lo <= c)
-        return c | unicode_marks[lo].ccc << CCC_SHIFT;
-    return c;
+    size_t i = unicode_row(&unicode_marks->hi, 3, unicode_marks_n, c);
+    bool is = i < unicode_marks_n && unicode_marks[i].lo <= c;
+    return is ? c | unicode_marks[i].ccc << CCC_SHIFT : c;
 }
 
 /* Return the decomposition of c into two code points, or NULL. */
 static const struct unicode_pair *find_pair(uint32_t c)
 {
-    size_t lo = 0, n = unicode_pairs_n;
-    while (lo < n) {
-        size_t mid = lo + (n - lo) / 2;
-        if (c > unicode_pairs[mid].c)
-            lo = mid + 1;
-        else
-            n = mid;
-    }
-    return lo < unicode_pairs_n && unicode_pairs[lo].c == c ? &unicode_pairs[lo] : NULL;
+    size_t i = unicode_row(&unicode_pairs->c, 3, unicode_pairs_n, c);
+    return i < unicode_pairs_n && unicode_pairs[i].c == c ? &unicode_pairs[i] : NULL;
 }
 
 /* Return the one code point to which c is canonically equal, or c itself. */
 static uint32_t find_single(uint32_t c)
 {
-    size_t lo = 0, n = unicode_singles_n;
-    while (lo < n) {
-        size_t mid = lo + (n - lo) / 2;
-        if (c > unicode_singles[mid].c)
-            lo = mid + 1;
-        else
-            n = mid;
-    }
-    return lo < unicode_singles_n && unicode_singles[lo].c == c ? unicode_singles[lo].to : c;
+    size_t i = unicode_row(&unicode_singles->c, 2, unicode_singles_n, c);
+    return i < unicode_singles_n && unicode_singles[i].c == c ? unicode_singles[i].to : c;
 }
 
 /* Decompose c completely (canonical), into at most 4 elements; returns how many. */
