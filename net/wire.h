@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/http.h"

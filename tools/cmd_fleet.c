@@ -14,10 +14,10 @@
 #include <time.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "net/http/buf.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/row.h"
 #include "tools/bench/synthetic_vocab.h"

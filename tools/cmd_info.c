@@ -92,9 +92,7 @@ static int machine(struct err *err)
  * error. */
 static bool is_pth(const char *path)
 {
-    size_t n = strlen(path);
-    return pth_is(path) || (n > 4 && strcmp(path + n - 4, ".pth") == 0) ||
-           (n > 3 && strcmp(path + n - 3, ".pt") == 0);
+    return pth_is(path) || find_ends(path, ".pth") || find_ends(path, ".pt");
 }
 
 /* Open the file, reading as little as possible, and report on it. */

@@ -29,10 +29,16 @@ __attribute__((format(printf, 2, 3))) static bool find_path(char out[FIND_PATH],
     return n >= 0 && n < FIND_PATH;
 }
 
-static bool find_is_folder(const char *path)
+bool find_is_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool find_ends(const char *s, const char *end)
+{
+    size_t a = strlen(s), b = strlen(end);
+    return a >= b && strcmp(s + a - b, end) == 0;
 }
 
 /* ---- names ---- */

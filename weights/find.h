@@ -32,6 +32,9 @@ enum { FIND_PATH = 4096 }; /* bytes of a path, with the final zero */
  * damaged; ERR_NOMEM. If a download would help, the message ends with the command for it. */
 int find_model(char out[FIND_PATH], const char *name, struct err *err);
 
+bool find_is_folder(const char *path);
+bool find_ends(const char *s, const char *end); /* s ends with end */
+
 /* Write the folder of the repository, CACHE/models--ORG--NAME, if a path is a snapshot in it or
  * leads into one; else return false. */
 bool find_repository(char out[FIND_PATH], const char *path);

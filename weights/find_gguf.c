@@ -37,15 +37,9 @@ static bool find_gguf_name(const char *s)
 static int find_gguf_add(struct gguf_list *l, const char *dir, const char *name, struct err *err)
 {
     size_t n = strlen(dir) + strlen(name) + 2;
-    if (l->n == l->room) {
-        size_t room = l->room ? l->room * 2 : 16;
-        char **names = realloc(l->names, room * sizeof(*names));
-        if (!names)
-            return err_set(err, ERR_NOMEM, "%s: out of memory", name);
-        l->names = names;
-        l->room = room;
-    }
-    char *copy = malloc(n);
+    char **names = array_grow(l->names, &l->room, l->n, sizeof(*names));
+    char *copy = names ? malloc(n) : NULL;
+    l->names = names ? names : l->names;
     if (!copy)
         return err_set(err, ERR_NOMEM, "%s: out of memory", name);
     snprintf(copy, n, "%s%s%s", dir, *dir ? "/" : "", name);

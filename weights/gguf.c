@@ -39,28 +39,18 @@ static const unsigned char *gguf_take(struct reader *r, size_t n)
     return p;
 }
 
-static bool take_u32(struct reader *r, uint32_t *out)
+/* Read a number of n bytes. */
+static bool gguf_number(struct reader *r, size_t n, uint64_t *out)
 {
-    const unsigned char *p = gguf_take(r, 4);
-    if (!p)
-        return false;
-    *out = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    return true;
-}
-
-static bool take_u64(struct reader *r, uint64_t *out)
-{
-    uint32_t lo, hi;
-    if (!take_u32(r, &lo) || !take_u32(r, &hi))
-        return false;
-    *out = lo | (uint64_t)hi << 32;
-    return true;
+    const unsigned char *p = gguf_take(r, n);
+    *out = p ? le_get(p, n) : 0;
+    return p != NULL;
 }
 
 static bool take_str(struct reader *r, struct str *out)
 {
     uint64_t n;
-    if (!take_u64(r, &n) || n > r->n - r->at)
+    if (!gguf_number(r, 8, &n) || n > r->n - r->at)
         return false;
     out->n = (size_t)n;
     out->p = (const char *)gguf_take(r, out->n);
@@ -116,12 +106,9 @@ static int gguf_verify(struct reader *r, const struct kv *kv)
     if (kv->type != KV_U32 || size->type != KV_U64)
         return gguf_bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
     size_t bytes_at = (size_t)((const unsigned char *)size->data - r->p), at = r->at;
-    uint64_t bytes = 0;
-    uint32_t stored = 0, crc = (uint32_t)crc32_z(0, r->p, bytes_at);
-    for (unsigned i = 0; i < 8; i++)
-        bytes |= (uint64_t)r->p[bytes_at + i] << (8 * i);
-    for (unsigned i = 0; i < 4; i++)
-        stored |= (uint32_t)r->p[at - 4 + i] << (8 * i);
+    uint64_t bytes = le_get(r->p + bytes_at, 8);
+    uint32_t stored = (uint32_t)le_get(r->p + at - 4, 4),
+             crc = (uint32_t)crc32_z(0, r->p, bytes_at);
     crc = (uint32_t)crc32_z(crc, zeros, 8);
     crc = (uint32_t)crc32_z(crc, r->p + bytes_at + 8, at - 4 - (bytes_at + 8));
     crc = (uint32_t)crc32_z(crc, zeros, 4);
@@ -138,13 +125,13 @@ static int gguf_verify(struct reader *r, const struct kv *kv)
 static int gguf_read_key(struct reader *r)
 {
     struct kv kv = { .count = 1 };
-    uint32_t type;
+    uint64_t type;
     int code = take_name(r, &kv.key, "a key longer than the file");
     if (code != OK)
         return code;
     if (!kv.key.n)
         return gguf_bad(r, "a key without a name");
-    if (!take_u32(r, &type))
+    if (!gguf_number(r, 4, &type))
         return gguf_bad(r, "the end of the file inside a key");
     if (type > KV_F64)
         return err_set(r->err, ERR_FORMAT, "%s: key %s: expected a type from 0 to 12, found %u",
@@ -152,7 +139,7 @@ static int gguf_read_key(struct reader *r)
     kv.type = kv.elem = (enum kvtype)type;
     if (kv.type == KV_ARR) {
         uint64_t count;
-        if (!take_u32(r, &type) || !take_u64(r, &count))
+        if (!gguf_number(r, 4, &type) || !gguf_number(r, 8, &count))
             return gguf_bad(r, "the end of the file inside a key");
         if (type > KV_F64 || type == KV_ARR)
             return err_set(r->err, ERR_FORMAT, "%s: key %s: found an array of type %u", r->name,
@@ -200,7 +187,7 @@ static int read_alignment(struct reader *r, size_t *align)
 static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
 {
     struct str name;
-    uint32_t type;
+    uint64_t type;
     int code = take_name(r, &name, "a tensor name longer than the file");
     if (code != OK)
         return code;
@@ -209,22 +196,22 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
         return err_set(r->err, ERR_FORMAT,
                        "%s: tensor %.80s: expected a name of at most 63 bytes, found %zu", r->name,
                        name.p, name.n);
-    if (!take_u32(r, &type))
+    if (!gguf_number(r, 4, &type))
         return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type > DIMS_MAX)
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected at most 4 dimensions, found %u",
                        r->name, name.p, (unsigned)type);
-    t->ndim = type;
+    t->ndim = (unsigned)type;
     for (unsigned i = 0; i < t->ndim; i++) {
         uint64_t v;
-        if (!take_u64(r, &v))
+        if (!gguf_number(r, 8, &v))
             return gguf_bad(r, "the end of the file inside a tensor's shape");
         if (v > INT64_MAX || v > SIZE_MAX)
             return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu", r->name,
                            name.p, (unsigned long long)v);
         t->shape[t->ndim - 1 - i] = (size_t)v; /* the file stores the fastest dimension first */
     }
-    if (!take_u32(r, &type) || !take_u64(r, offset))
+    if (!gguf_number(r, 4, &type) || !gguf_number(r, 8, offset))
         return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type >= W_U8 || !wtype_name((int)type))
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: type %u is not known", r->name, name.p,
@@ -293,13 +280,13 @@ int gguf_read(struct weights *w, const struct mapping *m, const char *name, bool
               struct err *err)
 {
     struct reader r = { w, name, w->nkvs, w->ntensors, m->p, m->n, 0, err };
-    uint32_t version;
-    uint64_t ntensors, nkvs;
+    uint64_t version, ntensors, nkvs;
     size_t align;
     const unsigned char *magic = gguf_take(&r, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
         return err_set(err, ERR_FORMAT, "%s: expected the magic \"GGUF\", found other bytes", name);
-    if (!take_u32(&r, &version) || !take_u64(&r, &ntensors) || !take_u64(&r, &nkvs))
+    if (!gguf_number(&r, 4, &version) || !gguf_number(&r, 8, &ntensors) ||
+        !gguf_number(&r, 8, &nkvs))
         return gguf_bad(&r, "the end of the file inside the header");
     if (version != 2 && version != 3)
         return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", name,

@@ -50,15 +50,8 @@ static unsigned gguf_shard_key(const struct weights *w, size_t first, const char
 {
     unsigned found = 0;
     for (size_t i = first; i < w->nkvs; i++) {
-        const struct kv *kv = &w->kvs[i];
-        size_t n = kvtype_size(kv->type);
-        if (strcmp(kv->key.p, key) != 0 || kv->type == KV_F32 || kv->type == KV_F64 ||
-            kv->type == KV_BOOL || !n)
-            continue;
-        found++;
-        *out = 0;
-        for (size_t b = 0; b < n; b++)
-            *out |= (uint64_t)((const unsigned char *)kv->data)[b] << (8 * b);
+        bool negative;
+        found += strcmp(w->kvs[i].key.p, key) == 0 && kv_integer(&w->kvs[i], out, &negative);
     }
     return found;
 }
@@ -73,7 +66,7 @@ static int gguf_shard_want(const struct weights *w, size_t first, const char *pa
         return OK;
     char found[32] = "none";
     if (count)
-        snprintf(found, sizeof(found), "%llu", (unsigned long long)v);
+        snprintf(found, sizeof(found), "%lld", (long long)v);
     if (count > 1)
         snprintf(found, sizeof(found), "%u keys of this name", count);
     return err_set(err, ERR_FORMAT, "%s: %s: expected %llu, found %s", path, key,

@@ -4,23 +4,19 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "kernels/sys/base.h"
-#include "weights/gguf_write.h"
 #include "kernels/sys/atomic_file.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
+#include "weights/gguf_write.h"
 #include "weights/table.h"
 
 enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };
 
 static const char bytes_key[] = "mizzle.bytes", crc_key[] = "mizzle.crc32";
 
-struct bytes {
-    unsigned char *p;
-    size_t n, cap;
-};
-
 struct ggufw {
     struct atomic_file part;
-    struct bytes keys, infos;
+    struct buf keys, infos;
     size_t *sizes; /* bytes of each tensor's data */
     size_t ntensors, ctensors, nkeys;
     size_t current, done; /* the tensor whose data comes next, and its bytes so far */
@@ -39,46 +35,26 @@ static void gguf_write_fail(struct ggufw *g, int code, const char *what)
         g->code = err_set(&g->err, code, "%s: %s", g->part.path, what);
 }
 
-/* Append n bytes to a buffer, which doubles. */
-static void gguf_write_append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
+static void gguf_write_append(struct ggufw *g, struct buf *b, const void *p, size_t n)
 {
-    if (g->code != OK || !n)
-        return;
-    size_t need, cap = b->cap ? b->cap : 1024;
-    if (!size_add(&need, b->n, n)) {
+    if (g->code == OK && !buf_add(b, p, n))
         gguf_write_fail(g, ERR_NOMEM, "out of memory");
-        return;
-    }
-    while (cap < need)
-        if (!size_mul(&cap, cap, 2)) {
-            gguf_write_fail(g, ERR_NOMEM, "out of memory");
-            return;
-        }
-    unsigned char *q = cap > b->cap ? realloc(b->p, cap) : b->p;
-    if (!q) {
-        gguf_write_fail(g, ERR_NOMEM, "out of memory");
-        return;
-    }
-    b->p = q;
-    b->cap = cap;
-    memcpy(b->p + b->n, p, n);
-    b->n = need;
 }
 
-static void append_u32(struct ggufw *g, struct bytes *b, uint32_t v)
+static void append_u32(struct ggufw *g, struct buf *b, uint32_t v)
 {
     unsigned char p[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
                            (unsigned char)(v >> 24) };
     gguf_write_append(g, b, p, sizeof(p));
 }
 
-static void append_u64(struct ggufw *g, struct bytes *b, uint64_t v)
+static void append_u64(struct ggufw *g, struct buf *b, uint64_t v)
 {
     append_u32(g, b, (uint32_t)v);
     append_u32(g, b, (uint32_t)(v >> 32));
 }
 
-static void append_str(struct ggufw *g, struct bytes *b, const char *p, size_t n)
+static void append_str(struct ggufw *g, struct buf *b, const char *p, size_t n)
 {
     append_u64(g, b, n);
     gguf_write_append(g, b, p, n);
@@ -186,17 +162,12 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
         gguf_write_fail(g, ERR_ARG, "a tensor whose shape does not suit its type");
         return;
     }
-    if (g->ntensors == g->ctensors) {
-        size_t cap = g->ctensors ? g->ctensors * 2 : 64, *p = NULL, bytes;
-        if (size_mul(&bytes, cap, sizeof(*p)))
-            p = realloc(g->sizes, bytes);
-        if (!p) {
-            gguf_write_fail(g, ERR_NOMEM, "out of memory");
-            return;
-        }
-        g->sizes = p;
-        g->ctensors = cap;
+    size_t *sizes = array_grow(g->sizes, &g->ctensors, g->ntensors, sizeof(*sizes));
+    if (!sizes) {
+        gguf_write_fail(g, ERR_NOMEM, "out of memory");
+        return;
     }
+    g->sizes = sizes;
     append_str(g, &g->infos, name, n);
     append_u32(g, &g->infos, ndim);
     for (unsigned i = ndim; i-- > 0;) /* the file stores the fastest dimension first */
@@ -242,7 +213,7 @@ static void begin_data(struct ggufw *g)
     if (g->begun)
         return;
     g->begun = true;
-    struct bytes head = { NULL, 0, 0 };
+    struct buf head = { 0 };
     gguf_write_append(g, &head, "GGUF", 4);
     append_u32(g, &head, 3);
     append_u64(g, &head, g->ntensors);
@@ -259,7 +230,7 @@ static void begin_data(struct ggufw *g)
     write_out(g, g->keys.p, g->keys.n);
     write_out(g, g->infos.p, g->infos.n);
     write_padding(g, head.n + g->keys.n + g->infos.n);
-    free(head.p);
+    buf_free(&head);
 }
 
 /* Pad and leave tensors that are full, empty ones included. */
@@ -318,8 +289,8 @@ int ggufw_close(struct ggufw *g, bool commit, struct err *err)
     else
         atomic_file_close(&g->part, false, &g->err);
     int code = g->code == OK ? OK : err_set(err, g->code, "%s", g->err.msg);
-    free(g->keys.p);
-    free(g->infos.p);
+    buf_free(&g->keys);
+    buf_free(&g->infos);
     free(g->sizes);
     free(g);
     return code;

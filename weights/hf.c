@@ -73,8 +73,7 @@ static int rename_all(struct weights *w, const struct hf_config *c, struct err *
     for (size_t i = 0; i < w->ntensors; i++) {
         struct tensor t = w->tensors[i];
         char name[NAME_ROOM];
-        size_t n = strlen(t.name);
-        if (n > 20 && strcmp(t.name + n - 20, ".rotary_emb.inv_freq") == 0)
+        if (find_ends(t.name, ".rotary_emb.inv_freq"))
             continue;
         if (!rename_to(name, t.name, c))
             return err_set(err, ERR_FORMAT,
@@ -167,9 +166,7 @@ static int read_shard(struct weights *w, const char *folder, const char *file, s
 /* True for a plain .safetensors name: a shard must be a file in the folder itself. */
 static bool plain_name(const char *s)
 {
-    size_t n = strlen(s);
-    return n > 12 && n < 200 && s[0] != '.' && !strchr(s, '/') &&
-           strcmp(s + n - 12, ".safetensors") == 0;
+    return strlen(s) < 200 && s[0] != '.' && !strchr(s, '/') && find_ends(s, ".safetensors");
 }
 
 /* Drop the tensors of a shard that the index places elsewhere, and require those that it places

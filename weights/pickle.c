@@ -138,9 +138,8 @@ static bool pickle_number(struct pickle *k, unsigned n, uint64_t *out)
 {
     if (!size_within(k->at, n, k->n))
         return false;
-    *out = 0;
-    for (unsigned i = 0; i < n; i++)
-        *out |= (uint64_t)k->p[k->at++] << (8 * i);
+    *out = le_get(k->p + k->at, n);
+    k->at += n;
     return true;
 }
 

@@ -134,13 +134,13 @@ static int legacy_data(struct pth *p, const struct pval *keys, struct pval *stor
         want.u.storage.key = keys->u.seq.v[i]->u.s;
         struct pval **hit = n ? bsearch(&key, s, n, sizeof(*s), by_key) : NULL;
         size_t bytes;
-        uint64_t count = 0;
+        uint64_t count;
         if (!hit || p->file.n - at < 8)
             return err_set(err, ERR_FORMAT, "%s: the storages do not match their list", p->w->path);
         if ((*hit)->u.storage.data)
             return storage_fail(p, *hit, "its key is twice in the list", err);
-        for (size_t b = 0; b < 8; b++)
-            count |= (uint64_t)p->file.p[at++] << (8 * b);
+        count = le_get(p->file.p + at, 8);
+        at += 8;
         if (count != (*hit)->u.storage.count || !storage_bytes(*hit, &bytes) ||
             !size_within(at, bytes, p->file.n))
             return storage_fail(p, *hit, "the file holds another count or is cut off", err);

@@ -247,20 +247,6 @@ static int metadata(struct scan *s)
     return safetensors_eat(s, '}') ? OK : safetensors_bad(s, "}");
 }
 
-/* Make room for span n. */
-static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
-{
-    if (n < *cap)
-        return OK;
-    size_t want = *cap ? *cap * 2 : 64, bytes;
-    struct span *p = size_mul(&bytes, want, sizeof(*p)) ? realloc(*spans, bytes) : NULL;
-    if (!p)
-        return safetensors_no_memory(s);
-    *spans = p;
-    *cap = want;
-    return OK;
-}
-
 /* Read the whole header: tensors with their byte ranges, and __metadata__ at most once. */
 static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
 {
@@ -279,8 +265,10 @@ static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
             if (strcmp(key.p, "__metadata__") == 0) {
                 code = meta ? safetensors_bad(s, "__metadata__ once") : metadata(s);
                 meta = true;
-            } else if ((code = add_span(s, spans, *n, &cap)) == OK) {
-                struct tensor *t = table_tensor(s->w);
+            } else {
+                struct span *more = array_grow(*spans, &cap, *n, sizeof(*more));
+                struct tensor *t = more ? table_tensor(s->w) : NULL;
+                *spans = more ? more : *spans;
                 if (!t)
                     return safetensors_no_memory(s);
                 t->name = key.p;
@@ -335,12 +323,11 @@ static int safetensors_place(struct scan *s, struct span *spans, size_t n, const
 
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err)
 {
-    uint64_t n = 0;
+    uint64_t n;
     if (m->n < PREFIX)
         return err_set(err, ERR_FORMAT, "%s: expected a header length of 8 bytes, found %zu bytes",
                        name, m->n);
-    for (int i = PREFIX - 1; i >= 0; i--)
-        n = n << 8 | m->p[i];
+    n = le_get(m->p, PREFIX);
     if (n > HEADER_MAX || n > m->n - PREFIX)
         return err_set(err, ERR_FORMAT,
                        "%s: expected a header of at most %zu bytes, found a length of %llu", name,

@@ -78,23 +78,9 @@ char *table_copy(struct weights *w, const void *p, size_t n)
     return s;
 }
 
-/* Make room for element n of an array, which doubles. */
-static void *table_grow(void *array, size_t *cap, size_t n, size_t each)
-{
-    if (n < *cap)
-        return array;
-    size_t want = *cap ? *cap * 2 : 16, bytes;
-    if (!size_mul(&bytes, want, each))
-        return NULL;
-    void *p = realloc(array, bytes);
-    if (p)
-        *cap = want;
-    return p;
-}
-
 struct tensor *table_tensor(struct weights *w)
 {
-    struct tensor *p = table_grow(w->tensors, &w->ctensors, w->ntensors, sizeof(*p));
+    struct tensor *p = array_grow(w->tensors, &w->ctensors, w->ntensors, sizeof(*p));
     if (!p)
         return NULL;
     w->tensors = p;
@@ -105,7 +91,7 @@ struct tensor *table_tensor(struct weights *w)
 
 struct kv *table_kv(struct weights *w)
 {
-    struct kv *p = table_grow(w->kvs, &w->ckvs, w->nkvs, sizeof(*p));
+    struct kv *p = array_grow(w->kvs, &w->ckvs, w->nkvs, sizeof(*p));
     if (!p)
         return NULL;
     w->kvs = p;
@@ -173,7 +159,7 @@ void table_unmap(struct weights *w)
 
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err)
 {
-    struct mapping *maps = table_grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
+    struct mapping *maps = array_grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
     const char *name = table_copy(w, path, strlen(path));
     if (maps)
         w->maps = maps;
@@ -224,10 +210,8 @@ static bool table_in_folder(const struct weights *w, const struct stat *file)
     struct stat st;
     bool found = false;
     while (d && !found && (e = readdir(d)) != NULL) {
-        size_t n = strlen(e->d_name);
-        found = !(n > 5 && strcmp(e->d_name + n - 5, ".gguf") == 0) &&
-                fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == file->st_dev &&
-                st.st_ino == file->st_ino;
+        found = !find_ends(e->d_name, ".gguf") && fstatat(dirfd(d), e->d_name, &st, 0) == 0 &&
+                st.st_dev == file->st_dev && st.st_ino == file->st_ino;
     }
     if (d)
         closedir(d);

@@ -5,6 +5,7 @@
 #ifndef WEIGHTS_TABLE_H
 #define WEIGHTS_TABLE_H
 
+#include <string.h>
 #include <sys/types.h>
 
 #include "weights/weights.h"
@@ -64,6 +65,16 @@ int table_index(struct weights *w, struct err *err);
 
 /* Return the bytes of one number of this type; 0 for KV_STR and KV_ARR. */
 size_t kvtype_size(enum kvtype type);
+/* Read a stored integer as 64 bits and its sign; false for other types and for NULL. */
+bool kv_integer(const struct kv *kv, uint64_t *bits, bool *negative);
+
+/* Return the number in n little-endian bytes, n at most 8. */
+static inline uint64_t le_get(const unsigned char *p, size_t n)
+{
+    uint64_t v = 0;
+    memcpy(&v, p, n); /* as all numbers of a mapping are read: on a little-endian machine */
+    return v;
+}
 
 /* Compute t->bytes from t's shape and type. False when it does not fit in size_t or the fastest
  * dimension is not a whole number of blocks. */

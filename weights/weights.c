@@ -1,23 +1,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "kernels/sys/base.h"
 #include "weights/find.h"
 #include "weights/quant.h"
 #include "weights/table.h"
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t a = strlen(s), b = strlen(end);
-    return a >= b && strcmp(s + a - b, end) == 0;
-}
-
 /* Choose the reader by what the path is, how the file begins, and how its name ends. */
 static int read_any(struct weights *w, bool header_only, struct err *err)
 {
-    struct stat st;
     size_t stem;
     unsigned number, count;
     if (find_shard(w->path, &stem, &number, &count) && count > 1) {
@@ -25,7 +17,7 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
         int code = gguf_read_shards(w, header_only, err);
         return code == OK ? table_index(w, err) : code;
     }
-    if (stat(w->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (find_is_folder(w->path)) {
         w->format = "folder";
         return hf_read(w, w->path, err);
     }
@@ -36,12 +28,12 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
     w->shards = 1;
     if (!m.n)
         return err_set(err, ERR_FORMAT, "%s: the file is empty", w->path);
-    if ((m.n >= 4 && memcmp(m.p, "GGUF", 4) == 0) || ends_with(w->path, ".gguf")) {
+    if ((m.n >= 4 && memcmp(m.p, "GGUF", 4) == 0) || find_ends(w->path, ".gguf")) {
         w->format = "gguf";
         code = gguf_read_alone(w, &m, header_only, err);
         return code == OK ? table_index(w, err) : code;
     }
-    if (ends_with(w->path, ".safetensors") || (m.n > 8 && m.p[8] == '{')) {
+    if (find_ends(w->path, ".safetensors") || (m.n > 8 && m.p[8] == '{')) {
         w->format = "safetensors";
         code = safetensors_read(w, &m, w->path, err);
         return code == OK ? table_index(w, err) : code;
@@ -114,20 +106,27 @@ const struct tensor *weights_tensor(const struct weights *w, size_t i)
     return &w->tensors[i];
 }
 
+static int weights_compare_tensor(const void *name, const void *row)
+{
+    return strcmp(name, (*(const struct tensor *const *)row)->name);
+}
+
+static int weights_compare_key(const void *key, const void *row)
+{
+    return strcmp(key, (*(const struct kv *const *)row)->key.p);
+}
+
 const struct tensor *weights_find(const struct weights *w, const char *name)
 {
-    size_t lo = 0, hi = w->ntensors;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int c = strcmp(name, w->by_name[mid]->name);
-        if (c == 0)
-            return w->by_name[mid];
-        if (c < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return NULL;
+    const struct tensor *const *t =
+        bsearch(name, w->by_name, w->ntensors, sizeof(*t), weights_compare_tensor);
+    return t ? *t : NULL;
+}
+
+const struct kv *weights_key(const struct weights *w, const char *key)
+{
+    const struct kv *const *kv = bsearch(key, w->by_key, w->nkvs, sizeof(*kv), weights_compare_key);
+    return kv ? *kv : NULL;
 }
 
 void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape)
@@ -169,41 +168,17 @@ const struct kv *weights_kv(const struct weights *w, size_t i)
     return &w->kvs[i];
 }
 
-const struct kv *weights_key(const struct weights *w, const char *key)
+bool kv_integer(const struct kv *kv, uint64_t *bits, bool *negative)
 {
-    size_t lo = 0, hi = w->nkvs;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int c = strcmp(key, w->by_key[mid]->key.p);
-        if (c == 0)
-            return w->by_key[mid];
-        if (c < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return NULL;
-}
-
-/* Read a stored integer as 64 bits and its sign; false for other types. */
-static bool integer(const struct kv *kv, uint64_t *bits, bool *negative)
-{
-    static const bool is_signed[] = {
-        [KV_I8] = true, [KV_I16] = true, [KV_I32] = true, [KV_I64] = true
-    };
-    if (!kv || kv->type == KV_F32 || kv->type == KV_F64 || kv->type == KV_BOOL)
+    size_t n = kv ? kvtype_size(kv->type) : 0;
+    if (!n || kv->type == KV_F32 || kv->type == KV_F64 || kv->type == KV_BOOL)
         return false;
-    size_t n = kvtype_size(kv->type);
-    if (!n)
-        return false;
-    const unsigned char *p = kv->data;
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    *negative = kv->type < sizeof(is_signed) && is_signed[kv->type] && (p[n - 1] & 0x80);
+    bool is_signed =
+        kv->type == KV_I8 || kv->type == KV_I16 || kv->type == KV_I32 || kv->type == KV_I64;
+    *bits = le_get(kv->data, n);
+    *negative = is_signed && *bits >> (8 * n - 1);
     if (*negative && n < 8)
-        v |= UINT64_MAX << (8 * n);
-    *bits = v;
+        *bits |= UINT64_MAX << (8 * n);
     return true;
 }
 
@@ -211,7 +186,7 @@ bool weights_u64(const struct weights *w, const char *key, uint64_t *out)
 {
     uint64_t v;
     bool negative;
-    if (!integer(weights_key(w, key), &v, &negative) || negative)
+    if (!kv_integer(weights_key(w, key), &v, &negative) || negative)
         return false;
     *out = v;
     return true;
@@ -223,7 +198,7 @@ bool weights_f64(const struct weights *w, const char *key, double *out)
     uint64_t v;
     bool negative;
     float f;
-    if (integer(kv, &v, &negative))
+    if (kv_integer(kv, &v, &negative))
         *out = negative ? -(double)(~v + 1) : (double)v;
     else if (kv && kv->type == KV_F32) {
         memcpy(&f, kv->data, sizeof(f));

@@ -19,15 +19,6 @@ enum {
 /* The limit on all inflated members together, because a small file may claim any size. */
 static const size_t inflated_max = (size_t)1 << 30;
 
-/* Read n little-endian bytes. */
-static uint64_t zip_get(const unsigned char *p, unsigned n)
-{
-    uint64_t v = 0;
-    for (unsigned i = 0; i < n; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
-}
-
 static int zip_bad(const struct zip *z, struct err *err, const char *what)
 {
     return err_set(err, ERR_FORMAT, "%s: zip archive: %s", z->mem->path, what);
@@ -43,7 +34,7 @@ static const unsigned char *find_end(const struct mapping *m)
 {
     for (size_t back = END_BYTES; back <= m->n && back <= END_BYTES + COMMENT_MAX; back++) {
         const unsigned char *p = m->p + m->n - back;
-        if (memcmp(p, "PK\5\6", 4) == 0 && zip_get(p + 20, 2) == back - END_BYTES)
+        if (memcmp(p, "PK\5\6", 4) == 0 && le_get(p + 20, 2) == back - END_BYTES)
             return p;
     }
     return NULL;
@@ -56,18 +47,18 @@ static bool find_directory(const struct mapping *m, uint64_t *n, uint64_t *bytes
     const unsigned char *end = find_end(m);
     if (!end)
         return false;
-    *n = zip_get(end + 10, 2);
-    *bytes = zip_get(end + 12, 4);
-    *at = zip_get(end + 16, 4);
+    *n = le_get(end + 10, 2);
+    *bytes = le_get(end + 12, 4);
+    *at = le_get(end + 16, 4);
     size_t place = (size_t)(end - m->p);
     if (place < LOCATOR_BYTES || memcmp(end - LOCATOR_BYTES, "PK\6\7", 4) != 0)
         return true;
-    uint64_t end64 = zip_get(end - LOCATOR_BYTES + 8, 8);
+    uint64_t end64 = le_get(end - LOCATOR_BYTES + 8, 8);
     if (end64 > m->n || m->n - end64 < END64_BYTES || memcmp(m->p + end64, "PK\6\6", 4) != 0)
         return false;
-    *n = zip_get(m->p + end64 + 32, 8);
-    *bytes = zip_get(m->p + end64 + 40, 8);
-    *at = zip_get(m->p + end64 + 48, 8);
+    *n = le_get(m->p + end64 + 32, 8);
+    *bytes = le_get(m->p + end64 + 40, 8);
+    *at = le_get(m->p + end64 + 48, 8);
     return true;
 }
 
@@ -77,7 +68,7 @@ static bool read_extra(struct zip_entry *e, const unsigned char *p, size_t n)
 {
     uint64_t *const values[] = { &e->size, &e->packed, &e->at };
     while (n >= 4) {
-        size_t id = (size_t)zip_get(p, 2), length = (size_t)zip_get(p + 2, 2);
+        size_t id = (size_t)le_get(p, 2), length = (size_t)le_get(p + 2, 2);
         p += 4;
         n -= 4;
         if (length > n)
@@ -87,7 +78,7 @@ static bool read_extra(struct zip_entry *e, const unsigned char *p, size_t n)
                 continue;
             if (length - used < 8)
                 return false;
-            *values[i] = zip_get(p + used, 8);
+            *values[i] = le_get(p + used, 8);
             used += 8;
         }
         p += length;
@@ -111,7 +102,7 @@ static bool zip_locate(const struct zip *z, const struct zip_entry *e, size_t *a
     if (e->at > m->n || m->n - e->at < LOCAL_BYTES || memcmp(m->p + e->at, "PK\3\4", 4) != 0)
         return false;
     const unsigned char *p = m->p + e->at;
-    *at = (size_t)e->at + LOCAL_BYTES + (size_t)zip_get(p + 26, 2) + (size_t)zip_get(p + 28, 2);
+    *at = (size_t)e->at + LOCAL_BYTES + (size_t)le_get(p + 26, 2) + (size_t)le_get(p + 28, 2);
     return *at <= m->n && e->packed <= m->n - *at;
 }
 
@@ -130,17 +121,17 @@ static int read_entries(struct zip *z, const unsigned char *p, size_t left, stru
         struct zip_entry *e = &z->entries[i];
         if (left < ENTRY_BYTES || memcmp(p, "PK\1\2", 4) != 0)
             return zip_bad(z, err, "the central directory is damaged");
-        size_t name = (size_t)zip_get(p + 28, 2), extra = (size_t)zip_get(p + 30, 2);
-        size_t total = ENTRY_BYTES + name + extra + (size_t)zip_get(p + 32, 2);
+        size_t name = (size_t)le_get(p + 28, 2), extra = (size_t)le_get(p + 30, 2);
+        size_t total = ENTRY_BYTES + name + extra + (size_t)le_get(p + 32, 2);
         if (total > left)
             return zip_bad(z, err, "the central directory is damaged");
-        e->method = (unsigned)zip_get(p + 10, 2);
-        e->crc = (uint32_t)zip_get(p + 16, 4);
-        e->packed = zip_get(p + 20, 4);
-        e->size = zip_get(p + 24, 4);
-        e->at = zip_get(p + 42, 4);
+        e->method = (unsigned)le_get(p + 10, 2);
+        e->crc = (uint32_t)le_get(p + 16, 4);
+        e->packed = le_get(p + 20, 4);
+        e->size = le_get(p + 24, 4);
+        e->at = le_get(p + 42, 4);
         e->name = (struct str){ (const char *)p + ENTRY_BYTES, name };
-        if (zip_get(p + 8, 2) & 1)
+        if (le_get(p + 8, 2) & 1)
             return zip_bad(z, err, "a member is encrypted");
         if (!read_extra(e, p + ENTRY_BYTES + name, extra))
             return zip_bad(z, err, "the central directory is damaged");

@@ -1,5 +1,6 @@
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
@@ -44,4 +45,15 @@ bool size_align(size_t *out, size_t n, size_t align)
 bool size_within(size_t at, size_t len, size_t total)
 {
     return at <= total && len <= total - at;
+}
+
+void *array_grow(void *array, size_t *cap, size_t n, size_t each)
+{
+    if (n < *cap)
+        return array;
+    size_t want = *cap ? *cap * 2 : 16, bytes;
+    void *p = size_mul(&bytes, want, each) ? realloc(array, bytes) : NULL;
+    if (p)
+        *cap = want;
+    return p;
 }

@@ -1,4 +1,4 @@
-/* base.h - what every folder shares: status codes, error text, checked sizes. */
+/* base.h - what every folder shares: status codes, error text, checked sizes, arrays that grow. */
 #ifndef KERNELS_SYS_BASE_H
 #define KERNELS_SYS_BASE_H
 
@@ -37,5 +37,9 @@ bool size_mul(size_t *out, size_t a, size_t b);
 bool size_align(size_t *out, size_t n, size_t align);
 /* True when [at, at + len) lies inside [0, total). */
 bool size_within(size_t at, size_t len, size_t total);
+
+/* Make room for element n of an array that has room for *cap, by doubling it, and return it,
+ * perhaps at another place. NULL: out of memory; the array stays as it was. */
+void *array_grow(void *array, size_t *cap, size_t n, size_t each);
 
 #endif

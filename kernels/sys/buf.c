@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 
 /* Make room for `extra` more bytes. The capacity doubles, so that a growing prefix costs few
  * allocations. */

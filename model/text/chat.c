@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/sha256.h"
 #include "model/text/tokenizer.h"
 #include "weights/weights.h"
@@ -81,8 +82,7 @@ static const struct str chat_start = { "<|im_start|>", 12 }, chat_end = { "<|im_
 /* A conversation as it is written. */
 struct chat_writing {
     const struct tokenizer *t;
-    char *text; /* [n] what is not encoded yet */
-    size_t n, room;
+    struct buf text; /* what is not encoded yet */
     uint32_t *ids;
     size_t count;
     int rc;
@@ -91,24 +91,8 @@ struct chat_writing {
 
 static void chat_say(struct chat_writing *w, struct str s)
 {
-    size_t need;
-    if (w->rc != OK || !s.n)
-        return;
-    if (!size_add(&need, w->n, s.n) || need > SIZE_MAX / 2) {
+    if (w->rc == OK && !buf_add(&w->text, s.p, s.n))
         w->rc = err_set(w->err, ERR_NOMEM, "chat: out of memory");
-        return;
-    }
-    if (need > w->room) {
-        char *more = realloc(w->text, 2 * need);
-        if (!more) {
-            w->rc = err_set(w->err, ERR_NOMEM, "chat: out of memory");
-            return;
-        }
-        w->text = more;
-        w->room = 2 * need;
-    }
-    memcpy(w->text + w->n, s.p, s.n);
-    w->n += s.n;
 }
 
 /* Encode the text since the last mark, without special tokens, and then a mark. */
@@ -116,8 +100,8 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
 {
     uint32_t *more, *ids = NULL;
     size_t count = 0;
-    if (w->rc == OK && w->n)
-        w->rc = tokenizer_encode(w->t, &ids, &count, w->text, w->n, false, w->err);
+    if (w->rc == OK && w->text.n)
+        w->rc = tokenizer_encode(w->t, &ids, &count, w->text.p, w->text.n, false, w->err);
     more = w->rc == OK ? realloc(w->ids, (w->count + count + 1) * sizeof(*more)) : NULL;
     if (more) {
         w->ids = more;
@@ -126,7 +110,7 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
         w->count += count;
         if (mark)
             w->ids[w->count++] = *mark;
-        w->n = 0;
+        w->text.n = 0;
     } else if (w->rc == OK) {
         w->rc = err_set(w->err, ERR_NOMEM, "chat: out of memory");
     }
@@ -409,7 +393,7 @@ int chat_encode(const struct chat *c, uint32_t **ids, size_t *count,
         return rc;
     chat_write(&w, c->way, messages, n, think == CHAT_THINK_AUTO ? c->think : think);
     chat_flush(&w, NULL);
-    free(w.text);
+    buf_free(&w.text);
     if (w.rc != OK) {
         free(w.ids);
         return w.rc;

@@ -30,12 +30,10 @@ struct encoder {
 static int push_id(struct encoder *e, uint32_t id, struct err *err)
 {
     if (e->count == e->room) {
-        size_t room = e->room ? 2 * e->room : 64;
-        uint32_t *ids = realloc(e->ids, room * sizeof(*ids));
+        uint32_t *ids = array_grow(e->ids, &e->room, e->count, sizeof(*ids));
         if (!ids)
             return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
         e->ids = ids;
-        e->room = room;
     }
     e->ids[e->count++] = id;
     return OK;

@@ -394,16 +394,10 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     return rc;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
 int tokenizer_open(struct tokenizer **out, const struct weights *w, struct err *err)
 {
     *out = NULL;
-    if (is_folder(weights_path(w)))
+    if (find_is_folder(weights_path(w)))
         return from_folder(out, weights_path(w), err);
     return from_gguf(out, w, err);
 }
@@ -412,7 +406,7 @@ int tokenizer_open_path(struct tokenizer **out, const char *path, struct err *er
 {
     struct weights *w;
     *out = NULL;
-    if (is_folder(path))
+    if (find_is_folder(path))
         return from_folder(out, path, err);
     int rc = weights_open(&w, path, err);
     if (rc)

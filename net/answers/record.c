@@ -7,8 +7,8 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "net/answers/answer_file.h"
-#include "net/http/buf.h"
 #include "net/http/json_input.h"
 
 struct record {

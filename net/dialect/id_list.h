@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 
 struct id_list { /* starts with all zero */
     uint32_t *ids;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/dialect/dialect.h"
 
 static bool llamacpp_request(struct buf *out, const struct ask *a, const struct buf *list)

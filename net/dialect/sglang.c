@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
 

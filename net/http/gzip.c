@@ -4,7 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 
 /* windowBits is 15, plus 16 to get a gzip frame instead of zlib's. Level 6 and Z_FILTERED were
  * measured on 16 prefixes of 500 ids each from GSM8K: 780 bytes; level 1 gives 866, level 9 780,

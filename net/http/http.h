@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/http/traffic.h"
 
 struct http;

@@ -7,7 +7,7 @@
 #ifndef NET_HTTP_SSE_H
 #define NET_HTTP_SSE_H
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 
 struct err;
 

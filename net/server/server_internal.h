@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/server/server.h"
 #include "net/server/server_head.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"

@@ -8,7 +8,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/server/server.h"
 #include "tests/support/http_client.h"
 #include "tests/support/raw_http.h"

@@ -187,7 +187,7 @@ static void test_bad(void)
           "split.tensors.count: expected 7, found 2 keys of this name" },
         { 2,
           { UINT64_MAX, 3, 7, KV_I32, 3, 3, false, false, NULL, NULL, 0 },
-          "split.no: expected 1, found 4294967295" },
+          "split.no: expected 1, found -1" },
         { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 48 }, "general.alignment" },
         { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 1024 }, "expected its data at" },
     };

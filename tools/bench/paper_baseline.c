@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
-#include "net/http/buf.h"
 #include "net/http/http.h"
 #include "net/http/json_input.h"
 #include "router/policy.h"

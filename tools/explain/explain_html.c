@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/buf.h"
 #include "kernels/sys/sha256.h"
-#include "net/http/buf.h"
 #include "net/http/gzip.h"
 #include "tools/cli/assets.h"
 #include "tools/explain/explain.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "router/decode/stops.h"
 #include "router/texts/texts.h"
 #include "tools/serve/serve_request.h"

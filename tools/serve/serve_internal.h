@@ -9,7 +9,7 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/server/server.h"
 #include "router/engine.h"
 #include "router/routing.h"

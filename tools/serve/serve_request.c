@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "net/http/json_input.h"
 #include "router/decode/stops.h"
 #include "router/router.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "tools/stand_in/question.h"
 
 struct err;

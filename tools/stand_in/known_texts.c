@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
-#include "net/http/buf.h"
 #include "net/http/json_input.h"
 
 enum { FILE_MAX = 256 << 20 };

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "net/http/buf.h"
 #include "router/mizzle.h"
 #include "tools/stand_in/known_texts.h"
 #include "tools/stand_in/question.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/buf.h"
+#include "kernels/sys/buf.h"
 #include "router/mizzle.h"
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
-#include "net/http/buf.h"
 #include "tests/support/clients.h"
 #include "tests/support/files.h"
 #include "tests/support/http_client.h"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
-#include "net/http/buf.h"
 #include "net/cloud.h"
 #include "net/http/gzip.h"
 #include "tests/support/certificate.h"
