@@ -81,6 +81,7 @@ endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
 flags.tools/bench/counts := -DPORTABLE
+flags.tools/bench/limits := -DPORTABLE
 endif
 
 # The sources of a layer: those of its folder and of its sub-folders.

@@ -4,11 +4,9 @@
 #define _DARWIN_C_SOURCE
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,45 +97,6 @@ void os_dontneed(const void *p, size_t size)
         madvise((char *)(uintptr_t)p + skip, (size - skip) / page * page, MADV_DONTNEED);
 }
 
-/* Read the first line of a file of /sys about cache `index` of the first processor; "" if there is
- * none. */
-static void cache_line(char out[32], unsigned index, const char *name)
-{
-    char path[96];
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/%s", index, name);
-    FILE *f = fopen(path, "re");
-    if (!f || !fgets(out, 32, f))
-        out[0] = 0;
-    if (f)
-        fclose(f);
-}
-
-/* Virtual machines may have wrong sizes in sysconf, so /sys is asked first. */
-static size_t cache_told(unsigned level)
-{
-    char text[32];
-    for (unsigned i = 0; i < 8; i++) {
-        cache_line(text, i, "type");
-        if (text[0] != 'D' && text[0] != 'U') /* Data, Unified */
-            continue;
-        cache_line(text, i, "level");
-        if (strtoul(text, NULL, 10) != level)
-            continue;
-        char *unit;
-        cache_line(text, i, "size");
-        unsigned long n = strtoul(text, &unit, 10);
-        return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
-    }
-#if defined(_SC_LEVEL1_DCACHE_SIZE) /* of glibc */
-    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
-                                 _SC_LEVEL3_CACHE_SIZE };
-    long n = sysconf(names[level - 1]);
-    return n > 0 ? (size_t)n : 0;
-#else
-    return 0;
-#endif
-}
-
 bool os_has_dotprod(void)
 {
 #if defined(__aarch64__)
@@ -205,12 +164,6 @@ void os_dontneed(const void *p, size_t size)
     (void)size;
 }
 
-static size_t cache_told(unsigned level)
-{
-    (void)level;
-    return 0;
-}
-
 bool os_has_dotprod(void)
 {
 #if defined(__APPLE__) && defined(__aarch64__)
@@ -226,13 +179,6 @@ bool os_has_i8mm(void)
 }
 
 #endif
-
-size_t os_cache_size(unsigned level)
-{
-    static const size_t usual[] = { 32 << 10, 512 << 10, 8 << 20 };
-    size_t told = cache_told(level);
-    return told ? told : usual[level - 1];
-}
 
 uint64_t os_memory(void)
 {
@@ -296,17 +242,5 @@ short os_poll_closed(void)
     return POLLRDHUP;
 #else
     return 0;
-#endif
-}
-
-size_t os_peak_memory(void)
-{
-    struct rusage u;
-    if (getrusage(RUSAGE_SELF, &u) || u.ru_maxrss < 0)
-        return 0;
-#if defined(__APPLE__)
-    return (size_t)u.ru_maxrss; /* bytes there, KiB elsewhere */
-#else
-    return (size_t)u.ru_maxrss * 1024;
 #endif
 }

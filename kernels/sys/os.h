@@ -22,10 +22,6 @@ size_t os_cpus(void);
 /* Return the bytes of memory that this machine has; UINT64_MAX if the system does not tell. */
 uint64_t os_memory(void);
 
-/* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
- * shares it. Where the system does not tell, this is a usual size; it is never 0. */
-size_t os_cache_size(unsigned level);
-
 /* True on an aarch64 processor with FEAT_DotProd. User code cannot ask the processor directly. */
 bool os_has_dotprod(void);
 /* True on an aarch64 processor with FEAT_I8MM. */
@@ -54,8 +50,5 @@ void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until_ns);
 /* Return the event with which poll tells that the other side has closed a stream, even while bytes
  * of it are unread; 0 where the system has none. */
 short os_poll_closed(void);
-
-/* Return the peak resident memory of this process so far in bytes, or 0 if unknown. */
-size_t os_peak_memory(void);
 
 #endif

@@ -157,7 +157,7 @@ static void os_pages(void)
     }
     CHECK(!os_alloc(SIZE_MAX) && !os_alloc(SIZE_MAX / 2 + 1) && !os_alloc(SIZE_MAX - 4096));
     os_free(NULL, 100);
-    CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
+    CHECK(os_cpus() >= 1);
 }
 
 struct bell {

@@ -29,9 +29,10 @@ int main(void)
     os_free(p, WORDS * sizeof(*p));
     /* Levels of cache have sizes, be they the system's or usual ones. */
     for (unsigned level = 1; level <= 3; level++)
-        CHECK(os_cache_size(level) >= (size_t)4096 << level && os_cache_size(level) < (size_t)1
-                                                                                          << 40);
-    CHECK(os_cache_size(1) < os_cache_size(3));
+        CHECK(limits_cache(level) >= (size_t)4096 << level && limits_cache(level) < (size_t)1
+                                                                                        << 40);
+    CHECK(limits_cache(1) < limits_cache(3));
+    CHECK(limits_peak_memory() > (size_t)1 << 20);
     CHECK(limits_count > 0);
     for (size_t i = 0; i < limits_count; i++)
         if ((cpu_detect() & limits[i].needs) == limits[i].needs)

@@ -17,6 +17,7 @@
 #include "router/router.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"
+#include "tools/bench/limits.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
@@ -173,7 +174,7 @@ static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
  * model's own has been noted. */
 static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
 {
-    b->peak = b->peak ? b->peak : os_peak_memory();
+    b->peak = b->peak ? b->peak : limits_peak_memory();
     int rc = b->probe ? OK : read_probe_open(&b->probe, b->pool, err);
     *gb_s = rc ? 0 : read_probe_memory(b->probe, b->pool);
     return rc;

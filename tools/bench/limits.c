@@ -1,5 +1,10 @@
 #include "tools/bench/limits.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "kernels/sys/cpu.h"
 
 enum { UNROLL = 12, PLACES = 4 };
@@ -150,4 +155,70 @@ uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, 
     for (size_t i = whole / sizeof(*p); i < n; i++)
         sum ^= turns % 2 ? p[i] : 0;
     return sum;
+}
+
+#if defined(__linux__) && !defined(PORTABLE)
+/* Read the first line of a file of /sys about cache `index` of the first processor; "" if there is
+ * none. */
+static void limits_line(char out[32], unsigned index, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/%s", index, name);
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(out, 32, f))
+        out[0] = 0;
+    if (f)
+        fclose(f);
+}
+
+/* Virtual machines may have wrong sizes in sysconf, so /sys is asked first. */
+static size_t limits_told(unsigned level)
+{
+    char text[32];
+    for (unsigned i = 0; i < 8; i++) {
+        limits_line(text, i, "type");
+        if (text[0] != 'D' && text[0] != 'U') /* Data, Unified */
+            continue;
+        limits_line(text, i, "level");
+        if (strtoul(text, NULL, 10) != level)
+            continue;
+        char *unit;
+        limits_line(text, i, "size");
+        unsigned long n = strtoul(text, &unit, 10);
+        return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+    }
+#if defined(_SC_LEVEL1_DCACHE_SIZE) /* of glibc */
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                 _SC_LEVEL3_CACHE_SIZE };
+    long n = sysconf(names[level - 1]);
+    return n > 0 ? (size_t)n : 0;
+#else
+    return 0;
+#endif
+}
+#else
+static size_t limits_told(unsigned level)
+{
+    (void)level;
+    return 0;
+}
+#endif
+
+size_t limits_cache(unsigned level)
+{
+    static const size_t usual[] = { 32 << 10, 512 << 10, 8 << 20 };
+    size_t told = limits_told(level);
+    return told ? told : usual[level - 1];
+}
+
+size_t limits_peak_memory(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) || u.ru_maxrss < 0)
+        return 0;
+#if defined(__APPLE__)
+    return (size_t)u.ru_maxrss; /* bytes there, KiB elsewhere */
+#else
+    return (size_t)u.ru_maxrss * 1024;
+#endif
 }

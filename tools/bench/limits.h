@@ -1,5 +1,5 @@
 /* limits.h - what this machine can do at most: loops that do one thing only, as a yardstick for the
- * speed of kernels. No kernel uses them. */
+ * speed of kernels, which use none of them; and what its caches hold. */
 #ifndef TOOLS_BENCH_LIMITS_H
 #define TOOLS_BENCH_LIMITS_H
 
@@ -22,5 +22,12 @@ extern const size_t limits_count;
  * part of the words, with the widest vectors that these CPU_* bits allow. Nothing is prefetched but
  * by the processor. Return the exclusive or of all that was read, which keeps the reading alive. */
 uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, unsigned cpu);
+
+/* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
+ * shares it. Where the system does not tell, this is a usual size; it is never 0. */
+size_t limits_cache(unsigned level);
+
+/* Return the peak resident memory of this process so far in bytes, or 0 if unknown. */
+size_t limits_peak_memory(void);
 
 #endif

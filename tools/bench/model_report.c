@@ -8,12 +8,12 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "router/engine.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"
+#include "tools/bench/limits.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 
@@ -58,7 +58,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
-    bool cached = pass_bytes <= os_cache_size(3); /* then memory is no limit */
+    bool cached = pass_bytes <= limits_cache(3); /* then memory is no limit */
     doubt_text(out->doubtful, cached ? 0 : out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);

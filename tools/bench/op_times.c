@@ -9,6 +9,7 @@
 #include "router/engine.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_model.h"
+#include "tools/bench/limits.h"
 
 enum { MOST_MATRICES = 3 };
 
@@ -109,7 +110,7 @@ int op_limits_measure(struct op_limits *out, const struct engine *e, struct err 
     *out = (struct op_limits){ .int8 = bench_peak("int8", cpu, e->pool),
                                .f32 = bench_peak("f32", cpu, e->pool) };
     double bytes = (double)model_pass_bytes(e->model);
-    bool cached = bytes <= (double)os_cache_size(3);
+    bool cached = bytes <= (double)limits_cache(3);
     int rc = cached ? read_probe_open_small(&probe, e->pool, err)
                     : read_probe_open(&probe, e->pool, err);
     if (rc != OK)

@@ -128,7 +128,7 @@ static int read_probe_make(struct read_probe **out, size_t bytes, struct pool *p
 
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
 {
-    return read_probe_make(out, read_probe_bytes(os_memory(), os_cache_size(3)), pool, err);
+    return read_probe_make(out, read_probe_bytes(os_memory(), limits_cache(3)), pool, err);
 }
 
 int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err)
@@ -188,7 +188,7 @@ void read_probe_levels(struct read_level out[READ_LEVELS], struct read_probe *p,
     static const char *const names[] = { "L1", "L2", "L3", "memory" };
     size_t threads = pool_threads(pool), use[READ_LEVELS - 1];
     for (unsigned i = 0; i < READ_LEVELS; i++)
-        out[i] = (struct read_level){ names[i], i + 1 < READ_LEVELS ? os_cache_size(i + 1) : 0, 0 };
+        out[i] = (struct read_level){ names[i], i + 1 < READ_LEVELS ? limits_cache(i + 1) : 0, 0 };
     size_t l2 = out[1].bytes, share = out[2].bytes / 2 / threads;
     use[0] = out[0].bytes / 2;
     use[1] = l2 / 2;
