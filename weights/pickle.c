@@ -7,55 +7,6 @@
 /* The object budget of one pickle, and the newest protocol. */
 enum { OBJECTS_MAX = 1 << 18, PROTO_MAX = 5 };
 
-/* The opcodes, with the names of pickletools. */
-enum {
-    MARK = '(',
-    STOP = '.',
-    POP = '0',
-    POP_MARK = '1',
-    DUP = '2',
-    BINBYTES = 'B',
-    SHORT_BINBYTES = 'C',
-    BINFLOAT = 'G',
-    BININT = 'J',
-    BININT1 = 'K',
-    BININT2 = 'M',
-    NONE = 'N',
-    BINPERSID = 'Q',
-    REDUCE = 'R',
-    BINSTRING = 'T',
-    SHORT_BINSTRING = 'U',
-    BINUNICODE = 'X',
-    EMPTY_LIST = ']',
-    APPEND = 'a',
-    BUILD = 'b',
-    GLOBAL = 'c',
-    DICT = 'd',
-    APPENDS = 'e',
-    BINGET = 'h',
-    LONG_BINGET = 'j',
-    LIST = 'l',
-    BINPUT = 'q',
-    LONG_BINPUT = 'r',
-    SETITEM = 's',
-    TUPLE = 't',
-    SETITEMS = 'u',
-    EMPTY_DICT = '}',
-    EMPTY_TUPLE = ')',
-    PROTO = 0x80,
-    TUPLE1 = 0x85,
-    TUPLE2 = 0x86,
-    TUPLE3 = 0x87,
-    NEWTRUE = 0x88,
-    NEWFALSE = 0x89,
-    LONG1 = 0x8a,
-    SHORT_BINUNICODE = 0x8c,
-    BINUNICODE8 = 0x8d,
-    STACK_GLOBAL = 0x93,
-    MEMOIZE = 0x94,
-    FRAME = 0x95
-};
-
 int pickle_fail(struct pickle *k, const char *what)
 {
     return err_set(k->err, ERR_FORMAT, "%s: found %s at byte %zu", k->name, what, k->at);
@@ -156,26 +107,50 @@ static int push_text(struct pickle *k, enum pkind kind, unsigned n)
     return pickle_push(k, v);
 }
 
+/* Push a constant. */
+static int push_constant(struct pickle *k, enum pkind kind, unsigned value)
+{
+    return push_int(k, kind, value);
+}
+
+/* Push a number of n bytes, of which those of four have a sign. No tensor depends on a P_FLOAT, so
+ * its value is not kept. */
+static int push_number(struct pickle *k, enum pkind kind, unsigned n)
+{
+    uint64_t v;
+    if (!pickle_number(k, n, &v))
+        return pickle_fail(k, "the end");
+    return push_int(k, kind, kind == P_FLOAT ? 0 : n == 4 ? (int32_t)(uint32_t)v : (int64_t)v);
+}
+
 /* Push a LONG1 integer: sign-extended up to 8 bytes, else as bytes. */
-static int push_long(struct pickle *k)
+static int push_long(struct pickle *k, enum pkind kind, unsigned bytes)
 {
     uint64_t n, v = 0;
-    if (!pickle_number(k, 1, &n) || n > k->n - k->at)
+    if (!pickle_number(k, bytes, &n) || n > k->n - k->at)
         return pickle_fail(k, "an integer longer than the pickle");
     if (n > 8) {
-        k->at--;
-        return push_text(k, P_BYTES, 1);
+        k->at -= bytes;
+        return push_text(k, P_BYTES, bytes);
     }
     pickle_number(k, (unsigned)n, &v);
     if (n && n < 8 && (v >> (8 * n - 1) & 1))
         v |= UINT64_MAX << (8 * n);
-    return push_int(k, P_INT, (int64_t)v);
+    return push_int(k, kind, (int64_t)v);
+}
+
+/* Push an empty container. */
+static int push_empty(struct pickle *k, enum pkind kind, unsigned n)
+{
+    (void)n;
+    return pickle_push(k, pickle_value(k, kind));
 }
 
 /* Replace the last mark and the values above it by one container of this kind. */
-static int pickle_collect(struct pickle *k, enum pkind kind)
+static int pickle_collect(struct pickle *k, enum pkind kind, unsigned n)
 {
     size_t mark = k->top;
+    (void)n;
     while (mark && k->stack[mark - 1]->kind != P_MARK)
         mark--;
     if (!mark || (kind == P_DICT && (k->top - mark) % 2))
@@ -189,9 +164,9 @@ static int pickle_collect(struct pickle *k, enum pkind kind)
 }
 
 /* Replace the last n values by a tuple. */
-static int pickle_tuple(struct pickle *k, size_t n)
+static int pickle_tuple(struct pickle *k, enum pkind kind, unsigned n)
 {
-    struct pval *v = pickle_value(k, P_TUPLE), *item[3] = { NULL, NULL, NULL };
+    struct pval *v = pickle_value(k, kind), *item[3] = { NULL, NULL, NULL };
     for (size_t i = n; i-- > 0;)
         if (!(item[i] = pickle_pop(k)))
             return pickle_fail(k, "an empty stack");
@@ -203,7 +178,7 @@ static int pickle_tuple(struct pickle *k, size_t n)
 
 /* Add to the list or dict below: with `many` all values above the last mark, else the last one
  * (list) or two (dict). */
-static int pickle_extend(struct pickle *k, enum pkind kind, bool many)
+static int pickle_extend(struct pickle *k, enum pkind kind, unsigned many)
 {
     size_t from = k->top, least = kind == P_DICT ? 2 : 1;
     if (many)
@@ -252,11 +227,12 @@ static bool pickle_line(struct pickle *k, struct str *out)
     return true;
 }
 
-/* GLOBAL has its two names as lines, STACK_GLOBAL as strings on the stack. */
-static int pickle_find_global(struct pickle *k, int op)
+/* One opcode has the two names as lines, the other as strings on the stack. */
+static int pickle_find_global(struct pickle *k, enum pkind kind, unsigned lines)
 {
     struct str module, name;
-    if (op == GLOBAL) {
+    (void)kind;
+    if (lines) {
         if (!pickle_line(k, &module) || !pickle_line(k, &name))
             return pickle_fail(k, "a global without an end");
         return push_global(k, module, name);
@@ -268,8 +244,9 @@ static int pickle_find_global(struct pickle *k, int op)
 }
 
 /* Store the top value in a memo slot: number n bytes long, or the next one for n = 0. */
-static int pickle_memo_put(struct pickle *k, unsigned n)
+static int pickle_memo_put(struct pickle *k, enum pkind kind, unsigned n)
 {
+    (void)kind;
     uint64_t i = n ? 0 : k->memoized++;
     if (n && !pickle_number(k, n, &i))
         return pickle_fail(k, "the end");
@@ -284,152 +261,121 @@ static int pickle_memo_put(struct pickle *k, unsigned n)
 }
 
 /* Push the value of memo slot number n bytes long. */
-static int pickle_memo_get(struct pickle *k, unsigned n)
+static int pickle_memo_get(struct pickle *k, enum pkind kind, unsigned n)
 {
     uint64_t i;
+    (void)kind;
     if (!pickle_number(k, n, &i) || i >= k->memos || !k->memo[i])
         return pickle_fail(k, "a memo that was never made");
     return pickle_push(k, k->memo[i]);
 }
 
-/* Interpret REDUCE, BINPERSID and BUILD. BUILD gives an OrderedDict attributes, which are
- * ignored. */
-static int pickle_reduce(struct pickle *k, int op)
+/* Call the global below the arguments, or give it attributes: an OrderedDict, which alone has some,
+ * stays as it is. */
+static int pickle_reduce(struct pickle *k, enum pkind kind, unsigned call)
 {
-    struct pval *arg = pickle_pop(k), *f = op == BINPERSID ? arg : pickle_pop(k), *v = f;
+    struct pval *arg = pickle_pop(k), *f = pickle_pop(k), *v = f;
+    (void)kind;
     if (!arg || !f)
         return pickle_fail(k, "an empty stack");
     int code = OK;
-    if (op == BINPERSID)
-        code = pickle_storage(k, &v, arg);
-    else if (op == REDUCE)
+    if (call)
         code = pickle_call(k, &v, f, arg);
     else if (f->kind != P_DICT)
         code = pickle_fail(k, "attributes for something that is no OrderedDict");
     return code == OK ? pickle_push(k, v) : code;
 }
 
-/* Interpret the opcodes that push a scalar. Returns -100 for any other. */
-static int pickle_scalar(struct pickle *k, int op)
+/* Replace a persistent id by the storage that it names. */
+static int pickle_named(struct pickle *k, enum pkind kind, unsigned n)
 {
-    uint64_t v = 0;
-    unsigned bytes = op == BININT     ? 4
-                     : op == BININT1  ? 1
-                     : op == BININT2  ? 2
-                     : op == BINFLOAT ? 8
-                                      : 0;
-    if (bytes && !pickle_number(k, bytes, &v))
-        return pickle_fail(k, "the end");
-    switch (op) {
-    case NONE:
-        return push_int(k, P_NONE, 0);
-    case NEWTRUE:
-    case NEWFALSE:
-        return push_int(k, P_BOOL, op == NEWTRUE);
-    case BININT:
-        return push_int(k, P_INT, (int32_t)(uint32_t)v);
-    case BININT1:
-    case BININT2:
-        return push_int(k, P_INT, (int64_t)v);
-    case BINFLOAT: /* no tensor depends on one, so its value is not kept */
-        return push_int(k, P_FLOAT, 0);
-    case LONG1:
-        return push_long(k);
-    case BINUNICODE:
-    case BINSTRING:
-        return push_text(k, P_STR, 4);
-    case SHORT_BINUNICODE:
-    case SHORT_BINSTRING:
-        return push_text(k, P_STR, 1);
-    case BINUNICODE8:
-        return push_text(k, P_STR, 8);
-    case BINBYTES:
-        return push_text(k, P_BYTES, 4);
-    case SHORT_BINBYTES:
-        return push_text(k, P_BYTES, 1);
-    default:
-        return -100;
-    }
+    struct pval *id = pickle_pop(k), *v;
+    (void)kind, (void)n;
+    if (!id)
+        return pickle_fail(k, "an empty stack");
+    int code = pickle_storage(k, &v, id);
+    return code == OK ? pickle_push(k, v) : code;
 }
 
-/* Interpret the opcodes that make and fill containers. Returns -100 for any other. */
-static int container(struct pickle *k, int op)
+/* Take one value off the stack, or all down to a mark. */
+static int pickle_drop(struct pickle *k, enum pkind kind, unsigned many)
 {
-    switch (op) {
-    case MARK:
-        return push_int(k, P_MARK, 0);
-    case EMPTY_TUPLE:
-        return pickle_push(k, pickle_value(k, P_TUPLE));
-    case EMPTY_LIST:
-        return pickle_push(k, pickle_value(k, P_LIST));
-    case EMPTY_DICT:
-        return pickle_push(k, pickle_value(k, P_DICT));
-    case TUPLE:
-        return pickle_collect(k, P_TUPLE);
-    case LIST:
-        return pickle_collect(k, P_LIST);
-    case DICT:
-        return pickle_collect(k, P_DICT);
-    case TUPLE1:
-    case TUPLE2:
-    case TUPLE3:
-        return pickle_tuple(k, (size_t)(op - TUPLE1) + 1);
-    case APPEND:
-    case APPENDS:
-        return pickle_extend(k, P_LIST, op == APPENDS);
-    case SETITEM:
-    case SETITEMS:
-        return pickle_extend(k, P_DICT, op == SETITEMS);
-    default:
-        return -100;
-    }
+    (void)kind;
+    if (!many)
+        return pickle_pop(k) ? OK : pickle_fail(k, "an empty stack");
+    while (pickle_pop(k))
+        ;
+    return k->top-- ? OK : pickle_fail(k, "no mark where one should be");
 }
 
-/* Interpret one opcode. */
-static int pickle_step(struct pickle *k, int op)
+static int pickle_twice(struct pickle *k, enum pkind kind, unsigned n)
+{
+    (void)kind, (void)n;
+    return k->top ? pickle_push(k, k->stack[k->top - 1]) : pickle_fail(k, "an empty stack");
+}
+
+/* Read the protocol, of one byte, or the length of a frame, which is not needed. */
+static int pickle_skip(struct pickle *k, enum pkind kind, unsigned n)
 {
     uint64_t v;
-    int code = pickle_scalar(k, op);
-    if (code == -100)
-        code = container(k, op);
-    if (code != -100)
-        return code;
-    switch (op) {
-    case PROTO:
-        return pickle_number(k, 1, &v) && v <= PROTO_MAX ? OK
-                                                         : pickle_fail(k, "an unknown protocol");
-    case FRAME:
-        return pickle_number(k, 8, &v) ? OK : pickle_fail(k, "the end");
-    case POP:
-        return pickle_pop(k) ? OK : pickle_fail(k, "an empty stack");
-    case POP_MARK:
-        while (pickle_pop(k))
-            ;
-        return k->top-- ? OK : pickle_fail(k, "no mark where one should be");
-    case DUP:
-        return k->top ? pickle_push(k, k->stack[k->top - 1]) : pickle_fail(k, "an empty stack");
-    case GLOBAL:
-    case STACK_GLOBAL:
-        return pickle_find_global(k, op);
-    case REDUCE:
-    case BUILD:
-    case BINPERSID:
-        return pickle_reduce(k, op);
-    case BINPUT:
-        return pickle_memo_put(k, 1);
-    case LONG_BINPUT:
-        return pickle_memo_put(k, 4);
-    case MEMOIZE:
-        return pickle_memo_put(k, 0);
-    case BINGET:
-        return pickle_memo_get(k, 1);
-    case LONG_BINGET:
-        return pickle_memo_get(k, 4);
-    default:
-        return err_set(k->err, ERR_FORMAT, "%s: the opcode 0x%02x at byte %zu is not allowed",
-                       k->name, (unsigned)op, k->at - 1);
-    }
+    (void)kind;
+    if (!pickle_number(k, n, &v))
+        return pickle_fail(k, n == 1 ? "an unknown protocol" : "the end");
+    return n == 1 && v > PROTO_MAX ? pickle_fail(k, "an unknown protocol") : OK;
 }
+
+/* The opcodes, with the names of pickletools in words: what each does, to which kind of value, and
+ * a number, mostly the bytes of the operand. All others are refused. */
+static const struct opcode {
+    int (*run)(struct pickle *k, enum pkind kind, unsigned n);
+    enum pkind kind;
+    unsigned n;
+} opcodes[256] = {
+    [0x80] = { pickle_skip, P_NONE, 1 },              /* PROTO */
+    [0x95] = { pickle_skip, P_NONE, 8 },              /* FRAME */
+    ['N'] = { push_constant, P_NONE, 0 },             /* NONE */
+    [0x88] = { push_constant, P_BOOL, 1 },            /* NEWTRUE */
+    [0x89] = { push_constant, P_BOOL, 0 },            /* NEWFALSE */
+    ['('] = { push_constant, P_MARK, 0 },             /* MARK */
+    ['K'] = { push_number, P_INT, 1 },                /* BININT1 */
+    ['M'] = { push_number, P_INT, 2 },                /* BININT2 */
+    ['J'] = { push_number, P_INT, 4 },                /* BININT */
+    ['G'] = { push_number, P_FLOAT, 8 },              /* BINFLOAT */
+    [0x8a] = { push_long, P_INT, 1 },                 /* LONG1 */
+    [0x8c] = { push_text, P_STR, 1 },                 /* SHORT BINUNICODE */
+    ['X'] = { push_text, P_STR, 4 },                  /* BINUNICODE */
+    [0x8d] = { push_text, P_STR, 8 },                 /* BINUNICODE8 */
+    ['U'] = { push_text, P_STR, 1 },                  /* SHORT BINSTRING */
+    ['T'] = { push_text, P_STR, 4 },                  /* BINSTRING */
+    ['C'] = { push_text, P_BYTES, 1 },                /* SHORT BINBYTES */
+    ['B'] = { push_text, P_BYTES, 4 },                /* BINBYTES */
+    [')'] = { push_empty, P_TUPLE, 0 },               /* EMPTY TUPLE */
+    [']'] = { push_empty, P_LIST, 0 },                /* EMPTY LIST */
+    ['}'] = { push_empty, P_DICT, 0 },                /* EMPTY DICT */
+    ['t'] = { pickle_collect, P_TUPLE, 0 },           /* TUPLE */
+    ['l'] = { pickle_collect, P_LIST, 0 },            /* LIST */
+    ['d'] = { pickle_collect, P_DICT, 0 },            /* DICT */
+    [0x85] = { pickle_tuple, P_TUPLE, 1 },            /* TUPLE1 */
+    [0x86] = { pickle_tuple, P_TUPLE, 2 },            /* TUPLE2 */
+    [0x87] = { pickle_tuple, P_TUPLE, 3 },            /* TUPLE3 */
+    ['a'] = { pickle_extend, P_LIST, false },         /* APPEND */
+    ['e'] = { pickle_extend, P_LIST, true },          /* APPENDS */
+    ['s'] = { pickle_extend, P_DICT, false },         /* SETITEM */
+    ['u'] = { pickle_extend, P_DICT, true },          /* SETITEMS */
+    ['0'] = { pickle_drop, P_NONE, false },           /* POP */
+    ['1'] = { pickle_drop, P_NONE, true },            /* POP MARK */
+    ['2'] = { pickle_twice, P_NONE, 0 },              /* DUP */
+    ['c'] = { pickle_find_global, P_GLOBAL, true },   /* GLOBAL */
+    [0x93] = { pickle_find_global, P_GLOBAL, false }, /* STACK GLOBAL */
+    ['R'] = { pickle_reduce, P_NONE, true },          /* REDUCE */
+    ['b'] = { pickle_reduce, P_NONE, false },         /* BUILD */
+    ['Q'] = { pickle_named, P_STORAGE, 0 },           /* BINPERSID */
+    ['q'] = { pickle_memo_put, P_NONE, 1 },           /* BINPUT */
+    ['r'] = { pickle_memo_put, P_NONE, 4 },           /* LONG BINPUT */
+    [0x94] = { pickle_memo_put, P_NONE, 0 },          /* MEMOIZE */
+    ['h'] = { pickle_memo_get, P_NONE, 1 },           /* BINGET */
+    ['j'] = { pickle_memo_get, P_NONE, 4 },           /* LONG BINGET */
+};
 
 int pickle_run(struct pval **out, struct pval **storages, size_t *used, struct weights *mem,
                const unsigned char *p, size_t n, const char *name, struct err *err)
@@ -439,13 +385,16 @@ int pickle_run(struct pval **out, struct pval **storages, size_t *used, struct w
     if (!k.storages)
         return pickle_no_room(&k);
     while (k.at < n) {
-        int op = p[k.at++];
-        if (op == STOP) {
+        const struct opcode *op = &opcodes[p[k.at++]];
+        if (p[k.at - 1] == '.') { /* STOP */
             *out = pickle_pop(&k);
             *used = k.at;
             return *out && !k.top ? OK : pickle_fail(&k, "a stop with no single result");
         }
-        int code = pickle_step(&k, op);
+        if (!op->run)
+            return err_set(err, ERR_FORMAT, "%s: the opcode 0x%02x at byte %zu is not allowed",
+                           name, (unsigned)p[k.at - 1], k.at - 1);
+        int code = op->run(&k, op->kind, op->n);
         if (code != OK)
             return code;
     }
