@@ -53,51 +53,6 @@ static bool safetensors_eat(struct scan *s, char c)
     return true;
 }
 
-/* Read the four hex digits of a \u escape; -1 when they are not. */
-static int safetensors_hex4(struct scan *s)
-{
-    int v = 0;
-    if (!size_within(s->at, 4, s->n))
-        return -1;
-    for (int i = 0; i < 4; i++) {
-        int c = s->p[s->at++], d = c | 0x20;
-        if (c >= '0' && c <= '9')
-            v = v * 16 + c - '0';
-        else if (d >= 'a' && d <= 'f')
-            v = v * 16 + d - 'a' + 10;
-        else
-            return -1;
-    }
-    return v;
-}
-
-/* Decode what follows a backslash into UTF-8 at out and return the new end; NULL when JSON has no
- * such escape. */
-static char *safetensors_escape(struct scan *s, char *out)
-{
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    int c = s->at < s->n ? s->p[s->at++] : 0;
-    const char *at = c ? strchr(from, c) : NULL;
-    if (at) {
-        *out++ = to[at - from];
-        return out;
-    }
-    if (c != 'u' || (c = safetensors_hex4(s)) < 1) /* names must not contain a zero byte */
-        return NULL;
-    if (c >= 0xd800 && c < 0xdc00) {
-        if (!size_within(s->at, 2, s->n) || s->p[s->at] != '\\' || s->p[s->at + 1] != 'u')
-            return NULL;
-        s->at += 2;
-        int low = safetensors_hex4(s);
-        if (low < 0xdc00 || low > 0xdfff)
-            return NULL;
-        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-    } else if (c >= 0xdc00 && c < 0xe000) {
-        return NULL;
-    }
-    return out + text_encode(out, (uint32_t)c);
-}
-
 /* Read a string into memory of w, terminated. An escape is never shorter than what it stands
  * for. */
 static int safetensors_string(struct scan *s, struct str *out)
@@ -114,14 +69,15 @@ static int safetensors_string(struct scan *s, struct str *out)
         return safetensors_no_memory(s);
     while (s->at < end) {
         int c = s->p[s->at++];
+        size_t used = 0, put = c >= 0x20;
         if (c == '\\')
-            to = safetensors_escape(s, to);
-        else if (c < 0x20)
-            to = NULL;
+            put = text_unescape(to, (const char *)s->p + s->at, s->n - s->at, &used);
         else
-            *to++ = (char)c;
-        if (!to)
+            *to = (char)c;
+        if (!put)
             return safetensors_bad(s, "a plain character or a known escape");
+        to += put;
+        s->at += used;
     }
     s->at = end + 1;
     *out = (struct str){ copy, (size_t)(to - copy) };

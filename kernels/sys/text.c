@@ -50,6 +50,40 @@ size_t text_encode(char out[4], uint32_t c)
     return n;
 }
 
+/* Read four hexadecimal digits; false if they are none. */
+static bool text_hex4(uint32_t *c, const char *p)
+{
+    *c = 0;
+    for (size_t i = 0; i < 4; i++) {
+        uint32_t d = (unsigned char)p[i], low = d | 32;
+        if (!(d >= '0' && d <= '9') && !(low >= 'a' && low <= 'f'))
+            return false;
+        *c = *c * 16 + (d <= '9' ? d - '0' : low - 'a' + 10);
+    }
+    return true;
+}
+
+size_t text_unescape(char out[4], const char *s, size_t n, size_t *used)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char *at = n && *s ? strchr(from, *s) : NULL;
+    uint32_t c, low;
+    *used = 1;
+    if (at) {
+        *out = to[at - from];
+        return 1;
+    }
+    if (n < 5 || *s != 'u' || !text_hex4(&c, s + 1))
+        return 0;
+    *used = 5;
+    if (c >= 0xd800 && c < 0xdc00 && n >= 11 && s[5] == '\\' && s[6] == 'u' &&
+        text_hex4(&low, s + 7) && low >= 0xdc00 && low < 0xe000) {
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+        *used = 11;
+    }
+    return c && (c < 0xd800 || c >= 0xe000) ? text_encode(out, c) : 0;
+}
+
 /* An incomplete character is an invalid one that reaches to the end and whose lead asks for more.
  */
 size_t text_complete(const char *s, size_t n)

@@ -14,6 +14,10 @@
 size_t text_decode(uint32_t *c, const char *s, size_t n, bool *ok);
 /* Write c as 1 to 4 bytes and return how many. */
 size_t text_encode(char out[4], uint32_t c);
+/* Decode a JSON escape, of which s[n] is what follows the backslash: write it as UTF-8, set *used
+ * to its length and return the bytes written, which may take its place. 0: JSON has no such escape,
+ * or it is half a pair or U+0000. */
+size_t text_unescape(char out[4], const char *s, size_t n, size_t *used);
 /* Return how many bytes c takes. */
 size_t text_encoded_length(uint32_t c);
 

@@ -50,50 +50,15 @@ static bool scan_sign(struct scan *s, char sign)
     return true;
 }
 
-/* Read four digits of \uXXXX; false if they are none. */
-static bool scan_hex(uint32_t *c, const char *p)
-{
-    *c = 0;
-    for (size_t i = 0; i < 4; i++) {
-        uint32_t d = (unsigned char)p[i], low = d | 32;
-        if (!(d >= '0' && d <= '9') && !(low >= 'a' && low <= 'f'))
-            return false;
-        *c = *c * 16 + (d <= '9' ? d - '0' : low - 'a' + 10);
-    }
-    return true;
-}
-
 /* Write what the escape at s->p stands for to `to`, and return its length. */
 static size_t scan_escape(struct scan *s, char *to)
 {
-    static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
-    uint32_t c, low;
-    const char *e = escapes;
-    s->p++;
-    if (*s->p != 'u') {
-        while (*e && *e != *s->p)
-            e += 2;
-        if (!*e) {
-            scan_fail(s, "invalid escape");
-            return 0;
-        }
-        *to = e[1];
-        s->p++;
-        return 1;
-    }
-    /* The zero behind the text is no digit, so nothing behind it is read. */
-    bool fine = scan_hex(&c, s->p + 1);
-    s->p += fine ? 5 : 0;
-    if (fine && c >= 0xd800 && c < 0xdc00 && s->p[0] == '\\' && s->p[1] == 'u' &&
-        scan_hex(&low, s->p + 2) && low >= 0xdc00 && low < 0xe000) {
-        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-        s->p += 6;
-    }
-    if (!fine || !c || (c >= 0xd800 && c < 0xe000)) {
-        scan_fail(s, "invalid Unicode escape");
-        return 0;
-    }
-    return text_encode(to, c);
+    bool unicode = s->p[1] == 'u';
+    size_t used, n = text_unescape(to, s->p + 1, (size_t)(s->end - s->p - 1), &used);
+    if (!n)
+        scan_fail(s, unicode ? "invalid Unicode escape" : "invalid escape");
+    s->p += n ? 1 + used : 0;
+    return n;
 }
 
 /* Read a string in place. */
