@@ -58,48 +58,31 @@ static bool atomic_file_planted(const char *name, const struct stat *link)
             link->st_uid != st.st_uid);
 }
 
-/* Return the name that a path leads to after all its symbolic links, in allocated memory. The last
- * one may lead to nothing: the file is created there, as a shell's > does. */
-static int atomic_file_target(char **out, const char *path, struct err *err)
+/* Write the name that a path leads to after all its symbolic links. The last one may lead to
+ * nothing: the file is created there, as a shell's > does. */
+static int atomic_file_target(char name[TARGET_MAX], const char *path, struct err *err)
 {
-    size_t room = strlen(path) + 1;
-    char *name = malloc(room);
     struct stat st;
-    int code = name ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    if (name)
-        memcpy(name, path, room);
-    for (int links = 0; code == OK && lstat(name, &st) == 0 && S_ISLNK(st.st_mode); links++) {
-        char target[TARGET_MAX];
+    char target[TARGET_MAX], next[TARGET_MAX];
+    const char *why = NULL;
+    if (snprintf(name, TARGET_MAX, "%s", path) >= TARGET_MAX)
+        why = strerror(ENAMETOOLONG);
+    for (int links = 0; !why && lstat(name, &st) == 0 && S_ISLNK(st.st_mode); links++) {
         ssize_t n = readlink(name, target, sizeof(target));
         const char *slash = strrchr(name, '/');
-        size_t folder = n > 0 && target[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
-        if (atomic_file_planted(name, &st)) {
-            code = err_set(err, ERR_IO, "%s: cannot be written: %s is another user's link", path,
+        int folder = n > 0 && target[0] != '/' && slash ? (int)(slash - name) + 1 : 0;
+        if (atomic_file_planted(name, &st))
+            return err_set(err, ERR_IO, "%s: cannot be written: %s is another user's link", path,
                            name);
-            break;
-        }
-        if (links == LINKS_MAX || n <= 0 || n == TARGET_MAX) {
-            code = err_set(err, ERR_IO, "%s: cannot be written: %s", path,
-                           links == LINKS_MAX ? strerror(ELOOP) : "a link that cannot be read");
-            break;
-        }
-        char *next = malloc(folder + (size_t)n + 1);
-        if (!next) {
-            code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
-            break;
-        }
-        memcpy(next, name, folder);
-        memcpy(next + folder, target, (size_t)n);
-        next[folder + (size_t)n] = '\0';
-        free(name);
-        name = next;
+        if (links == LINKS_MAX)
+            why = strerror(ELOOP);
+        else if (n <= 0 || n == TARGET_MAX ||
+                 snprintf(next, TARGET_MAX, "%.*s%.*s", folder, name, (int)n, target) >= TARGET_MAX)
+            why = "a link that cannot be read";
+        else
+            memcpy(name, next, TARGET_MAX);
     }
-    if (code != OK) {
-        free(name);
-        name = NULL;
-    }
-    *out = name;
-    return code;
+    return why ? err_set(err, ERR_IO, "%s: cannot be written: %s", path, why) : OK;
 }
 
 /* Let a new file that will replace `old` be its group's. Where that is not allowed, its own group
@@ -132,14 +115,18 @@ static int atomic_file_create(struct atomic_file *p, size_t room, const struct s
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
 {
     struct stat st;
+    char name[TARGET_MAX];
     *p = (struct atomic_file){ 0 };
-    int fd = -1, code = atomic_file_target(&p->path, path, err);
+    int fd = -1, code = atomic_file_target(name, path, err);
     if (code != OK)
         return code;
-    bool exists = stat(p->path, &st) == 0;
-    size_t room = strlen(p->path) + 1 + 32;
+    bool exists = stat(name, &st) == 0;
+    size_t n = strlen(name) + 1, room = n + 32;
+    p->path = malloc(n);
     p->temp = malloc(room);
-    if (!p->temp) {
+    if (p->path)
+        memcpy(p->path, name, n);
+    if (!p->path || !p->temp) {
         code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
     } else if (exists && !S_ISREG(st.st_mode)) {
         code = err_set(err, ERR_IO, "%s: expected a regular file to replace, found %s", path,

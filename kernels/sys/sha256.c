@@ -87,12 +87,8 @@ void sha256_end(unsigned char out[SHA256_BYTES], struct sha256 *s)
 
 void sha256_text(char out[SHA256_HEX], const unsigned char hash[SHA256_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
-    }
-    out[2 * SHA256_BYTES] = 0;
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
 void sha256_hex(char out[SHA256_HEX], const void *p, size_t n)
