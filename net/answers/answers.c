@@ -14,8 +14,9 @@ enum { MEMO = 65536 };
 struct answers {
     pthread_mutex_t mutex;
     struct answer_table memo;
-    struct store *store;            /* NULL: no store */
-    struct record *record, *replay; /* at most one of the two; NULL: none */
+    struct store *store;   /* NULL: no store */
+    struct record *record; /* what is recorded or replayed; NULL: neither */
+    bool replays;
     uint64_t tokenizer;
     size_t vocab;
     struct answer_server server;
@@ -42,12 +43,11 @@ static int answers_open_parts(struct answers *c, const struct answers_options *o
         answer_table_reserve(&c->memo) ? OK : err_set(err, ERR_NOMEM, "answers: out of memory");
     if (rc == OK && o->store)
         rc = store_open(&c->store, o->store, o->store_limit, err);
-    if (rc == OK && o->record)
-        rc = record_open(&c->record, o->record, o->tokenizer, false, err);
-    if (rc == OK && o->replay)
-        rc = record_open(&c->replay, o->replay, o->tokenizer, true, err);
-    if (rc == OK && c->replay)
-        name_server(c, record_server(c->replay));
+    const char *file = c->replays ? o->replay : o->record;
+    if (rc == OK && file)
+        rc = record_open(&c->record, file, o->tokenizer, c->replays, err);
+    if (rc == OK && c->replays)
+        name_server(c, record_server(c->record));
     return rc;
 }
 
@@ -63,6 +63,7 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
     }
     c->tokenizer = o->tokenizer;
     c->vocab = o->vocab;
+    c->replays = o->replay != NULL;
     int rc = answers_open_parts(c, o, err);
     if (rc != OK) {
         answers_close(c, NULL);
@@ -77,7 +78,6 @@ int answers_close(struct answers *c, struct err *err)
     if (!c)
         return OK;
     int rc = record_close(c->record, err);
-    record_close(c->replay, NULL);
     store_close(c->store);
     answer_table_free(&c->memo);
     pthread_mutex_destroy(&c->mutex);
@@ -95,7 +95,7 @@ static int set_server(struct answers *c, const char *model, const char *api, str
     if (c->named)
         return strcmp(c->server.model, s.model) == 0
                    ? OK
-                   : err_set(err, c->replay ? ERR_FORMAT : ERR_REMOTE,
+                   : err_set(err, c->replays ? ERR_FORMAT : ERR_REMOTE,
                              "answers are kept of the model %s, found %s", c->server.model,
                              s.model);
     int rc = c->record ? record_begin(c->record, &s, err) : OK;
@@ -114,7 +114,7 @@ int answers_server(struct answers *c, const char *model, const char *api, struct
 
 bool answers_replays(const struct answers *c)
 {
-    return c->replay != NULL;
+    return c->replays;
 }
 
 const char *answers_model(const struct answers *c)
@@ -131,7 +131,7 @@ const char *answers_api(const struct answers *c)
 static void answers_record(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
                            size_t n, const struct answer *a, const char *why)
 {
-    if (c->record)
+    if (c->record && !c->replays)
         record_put(c->record, k, ids, n, a, why);
 }
 
@@ -147,8 +147,8 @@ static enum origin answers_look(struct answers *c, const struct prefix_key *k, u
     const struct answer *a = answer_table_find(&c->memo, k);
     if (!a && c->store && store_get(c->store, k, id) && *id < c->vocab)
         return ORIGIN_STORE;
-    if (!a && c->replay) {
-        a = record_get(c->replay, k);
+    if (!a && c->replays) {
+        a = record_get(c->record, k);
         if (a && (a->from == ORIGIN_CALL || a->fault || a->id >= c->vocab))
             a = NULL;
     }
@@ -161,7 +161,7 @@ static enum origin answers_look(struct answers *c, const struct prefix_key *k, u
 static void answers_keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
                          size_t n, uint32_t id, enum origin from)
 {
-    if (c->replay || from == ORIGIN_NONE)
+    if (c->replays || from == ORIGIN_NONE)
         return;
     if (from == ORIGIN_STORE)
         memo_put(c, k, id);
@@ -204,13 +204,13 @@ static int answers_replay(struct answers *c, bool audit, const uint32_t *ids, si
                           uint32_t *id, struct err *err)
 {
     int rc = OK;
-    if (!c->replay)
+    if (!c->replays)
         return err_set(err, ERR_ARG, "there is no replay");
     pthread_mutex_lock(&c->mutex);
     const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-    const struct answer *a = (audit ? record_get_audit : record_get)(c->replay, &k);
+    const struct answer *a = (audit ? record_get_audit : record_get)(c->record, &k);
     if (!a)
-        rc = record_miss(c->replay, &k, ids, n, err);
+        rc = record_miss(c->record, &k, ids, n, err);
     else if (a->fault)
         rc = err_set(err, a->fault, "replay: %s", a->message);
     else if (a->id >= c->vocab)
@@ -276,8 +276,8 @@ static void answers_bring(struct answers *c, const uint32_t *ids, size_t n, cons
     if (c->named && (!a->fault || answers_of_server(a->fault))) {
         const struct prefix_key k = prefix_key_of(&c->print, ids, n);
         answers_record(c, &k, ids, n, a, why);
-        if (a->from == ORIGIN_AUDIT && (c->record || c->replay))
-            record_count_audit(c->record ? c->record : c->replay, &k);
+        if (a->from == ORIGIN_AUDIT && c->record)
+            record_count_audit(c->record, &k);
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -297,9 +297,8 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
 bool answers_note(struct answers *c, struct err *note)
 {
     pthread_mutex_lock(&c->mutex);
-    bool told = (c->store && store_note(c->store, note)) ||
-                (c->record && record_note(c->record, note)) ||
-                (c->replay && record_note(c->replay, note));
+    bool told =
+        (c->store && store_note(c->store, note)) || (c->record && record_note(c->record, note));
     pthread_mutex_unlock(&c->mutex);
     return told;
 }

@@ -1,5 +1,7 @@
 #include "net/answers/prefix_key.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,11 +114,7 @@ bool prefix_key_same(const struct prefix_key *a, const struct prefix_key *b)
 
 void prefix_key_text(char out[PREFIX_KEY_TEXT], const struct prefix_key *k)
 {
-    for (unsigned i = 0; i < 32; i++) {
-        uint64_t half = i < 16 ? k->hi : k->lo;
-        out[i] = "0123456789abcdef"[half >> (60 - i % 16 * 4) & 15];
-    }
-    out[32] = 0;
+    snprintf(out, PREFIX_KEY_TEXT, "%016" PRIx64 "%016" PRIx64, k->hi, k->lo);
 }
 
 bool prefix_key_parse(struct prefix_key *out, const char *text, size_t n)
