@@ -1,3 +1,5 @@
+/* cloud.c - opens a cloud, probes the server, in cloud_open or in a thread of its own, and then
+ * sends or ends the calls that wait for what the probe finds. */
 #include "net/cloud.h"
 
 #include <stdatomic.h>
@@ -11,6 +13,125 @@
 #include "net/cloud_internal.h"
 
 enum { MAX_REPLY = 1 << 20 };
+
+/* Tell the answers which server they are of; without the lock. answers_server's errors. */
+static int cloud_name(struct cloud *c, struct err *err)
+{
+    if (!c->o.answers)
+        return OK;
+    return answers_server(c->o.answers, c->model ? c->model : c->base,
+                          cloud_api_name(c->dialect->api), err);
+}
+
+/* Return the oldest call that waits for the prober, or NULL: the list begins with the newest. */
+static struct cloud_call *cloud_oldest(const struct cloud *c)
+{
+    struct cloud_call *oldest = NULL;
+    for (struct cloud_call *call = c->calls; call; call = call->next)
+        if (call->parked)
+            oldest = call;
+    return oldest;
+}
+
+/* Send the calls that wait, the oldest first; with rc, end them with that error. */
+static void cloud_unpark(struct cloud *c, int rc, const struct err *why)
+{
+    for (struct cloud_call *call; (call = cloud_oldest(c));) {
+        call->parked = false;
+        if (rc)
+            cloud_call_settle(call, rc, why);
+        else
+            cloud_call_launch(c, call);
+    }
+}
+
+void cloud_charge(struct cloud *c)
+{
+    struct cloud_call *call = cloud_oldest(c);
+    c->failing = call;
+    if (!call)
+        return;
+    call->parked = false;
+    cloud_call_settle(call, c->failed, &c->why);
+}
+
+/* Run the probe in this thread, and settle what waited for it; without the lock. */
+static int cloud_probe(struct cloud *c, struct err *why)
+{
+    int rc = probe_run(c, why);
+    if (rc == OK)
+        rc = cloud_name(c, why);
+    bool passing = rc == ERR_NET || rc == ERR_STOP || rc == ERR_NOMEM;
+    wire_lock(c->wire);
+    c->failed = rc;
+    c->why = *why;
+    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_FAILED : CLOUD_REFUSED;
+    if (c->state == CLOUD_FAILED)
+        cloud_charge(c);
+    else
+        cloud_unpark(c, rc, why);
+    wire_tell(c->wire);
+    wire_unlock(c->wire);
+    return rc;
+}
+
+static void *cloud_prober(void *arg)
+{
+    struct cloud *c = arg;
+    struct err why = { "" };
+    cloud_probe(c, &why);
+    return NULL;
+}
+
+/* Start the thread of the prober, from ASLEEP to PROBING. False: no thread could be started. With
+ * the lock held. */
+static bool cloud_wake_prober(struct cloud *c)
+{
+    if (c->prober_runs)
+        pthread_join(c->prober, NULL); /* it has ended or is about to end */
+    c->state = CLOUD_PROBING;
+    c->prober_runs = pthread_create(&c->prober, NULL, cloud_prober, c) == 0;
+    if (!c->prober_runs)
+        c->state = CLOUD_ASLEEP;
+    return c->prober_runs;
+}
+
+int cloud_wait_ready(struct cloud *c, struct err *err)
+{
+    if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
+        return cloud_no_memory(err);
+    uint64_t start = os_now_ns();
+    while (c->state == CLOUD_PROBING)
+        wire_wait(c->wire);
+    c->ns += os_now_ns() - start;
+    return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
+}
+
+/* Restart the deadline of each parked call, as if it had been made now. */
+void cloud_probe_again(struct cloud *c)
+{
+    uint64_t deadline = os_now_ns() + c->timeout_ns;
+    for (struct cloud_call *call = c->calls; call; call = call->next)
+        if (call->parked)
+            call->wire->deadline = deadline;
+    if (!cloud_wake_prober(c))
+        cloud_unpark(c, ERR_NOMEM, &(struct err){ "cloud: no thread can be started" });
+}
+
+void cloud_charged(struct cloud_call *call, bool committed)
+{
+    struct cloud *c = call->cloud;
+    if (c->failing != call)
+        return;
+    c->failing = NULL;
+    if (!committed) {
+        cloud_charge(c);
+        return;
+    }
+    c->state = CLOUD_ASLEEP;
+    if (cloud_oldest(c))
+        cloud_probe_again(c);
+}
 
 /* Take it as known that the server speaks this dialect, and that it does what is asked. */
 static void cloud_know(struct cloud *c, enum cloud_api api)
@@ -49,7 +170,7 @@ static int cloud_open_local(struct cloud *c, struct err *err)
     cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
     c->info.tokenizer = "this process";
     snprintf(c->info.says, sizeof(c->info.says), "%s", c->o.local->says);
-    return cloud_prober_name(c, err);
+    return cloud_name(c, err);
 }
 
 /* Open what cloud_open needs, and probe the server if that must be done now. */
@@ -78,7 +199,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
         c->dialect = dialect_of(o->api);
     if (!probe_needed(c)) {
         cloud_know(c, o->api);
-        return cloud_prober_name(c, err);
+        return cloud_name(c, err);
     }
     if (o->background) {
         wire_lock(c->wire);
@@ -90,7 +211,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
         return OK;
     uint64_t start = os_now_ns();
     struct err why = { "" };
-    rc = cloud_prober_ask(c, &why);
+    rc = cloud_probe(c, &why);
     c->ns += os_now_ns() - start;
     return rc ? err_set(err, rc, "%s", why.msg) : OK;
 }
@@ -155,6 +276,16 @@ int cloud_ready(struct cloud *c, struct err *err)
     return rc;
 }
 
+bool cloud_settled(struct cloud *c)
+{
+    if (wire_forked(c->wire))
+        return true;
+    wire_lock(c->wire);
+    bool settled = c->state != CLOUD_PROBING && (c->state != CLOUD_ASLEEP || !cloud_wake_prober(c));
+    wire_unlock(c->wire);
+    return settled;
+}
+
 void cloud_forgive(struct cloud *c)
 {
     if (wire_forked(c->wire))
@@ -187,4 +318,26 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
     if (rc == OK && (c->replay || c->o.local))
         rc = err_set(err, ERR_ARG, "cloud: there is no server to look at");
     return rc == OK ? probe_inspect(c, out, err) : rc;
+}
+
+void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
+{
+    if (!wire_forked(c->wire))
+        wire_notify(c->wire, f, arg);
+}
+
+bool cloud_note(struct cloud *c, struct err *note)
+{
+    bool some = false;
+    if (wire_forked(c->wire))
+        return false;
+    wire_lock(c->wire);
+    for (size_t i = 0; i < sizeof(c->notes) / sizeof(c->notes[0]) && !some; i++) {
+        some = c->notes[i].msg[0];
+        if (some)
+            *note = c->notes[i];
+        c->notes[i].msg[0] = 0;
+    }
+    wire_unlock(c->wire);
+    return some;
 }

@@ -1,5 +1,6 @@
 /* cloud_call.c - what becomes of one call: its request is written and handed over, or it is ended
- * with an error. */
+ * with an error. Also what every file of struct cloud needs: two errors and the notes for a person.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,23 @@
 #include "net/cloud_internal.h"
 
 enum { PATIENCE = 4 }; /* see CLOUD_TIMEOUT_MS */
+
+int cloud_no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "cloud: out of memory");
+}
+
+int cloud_forked(struct err *err)
+{
+    return err_set(err, ERR_ARG, "cloud: the connection belongs to the parent process");
+}
+
+void cloud_say(struct cloud *c, size_t slot, const char *text)
+{
+    wire_lock(c->wire);
+    err_set(&c->notes[slot], OK, "cloud %s: %s", c->base, text);
+    wire_unlock(c->wire);
+}
 
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 {
@@ -68,37 +86,6 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     call->bytes = body->n;
     call->sent = true;
     wire_submit(c->wire, w);
-}
-
-/* The list begins with the newest call. */
-struct cloud_call *cloud_call_oldest(const struct cloud *c)
-{
-    struct cloud_call *oldest = NULL;
-    for (struct cloud_call *call = c->calls; call; call = call->next)
-        if (call->parked)
-            oldest = call;
-    return oldest;
-}
-
-void cloud_unpark(struct cloud *c, int rc, const struct err *why)
-{
-    for (struct cloud_call *call; (call = cloud_call_oldest(c));) {
-        call->parked = false;
-        if (rc)
-            cloud_call_settle(call, rc, why);
-        else
-            cloud_call_launch(c, call);
-    }
-}
-
-void cloud_charge(struct cloud *c)
-{
-    struct cloud_call *call = cloud_call_oldest(c);
-    c->failing = call;
-    if (!call)
-        return;
-    call->parked = false;
-    cloud_call_settle(call, c->failed, &c->why);
 }
 
 void cloud_free_handle(struct cloud_call *call)

@@ -1,9 +1,9 @@
 /* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone.
  *
- * From the bottom to the top, above wire.c: cloud_base.c, probe.c (what is asked from the server),
- * cloud_call.c (one call, sent or settled), cloud_prober.c (who probes, and what that does to the
- * calls that wait), cloud_ask.c, cloud_commit.c, cloud.c. None calls a function of a file above it;
- * tests/net/t_net_order.sh holds that. */
+ * From the bottom to the top, above wire.c: cloud_call.c (one call, sent or settled), cloud_url.c,
+ * api_key.c, probe.c (what
+ * is asked from the server), cloud.c (who probes, and what that does to the calls that wait),
+ * cloud_ask.c. None calls a function of a file above it; tests/net/t_net_order.sh holds that. */
 #ifndef NET_CLOUD_INTERNAL_H
 #define NET_CLOUD_INTERNAL_H
 
@@ -70,7 +70,7 @@ bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
 
-/* cloud_base.c */
+/* cloud_call.c */
 
 int cloud_no_memory(struct err *err);
 int cloud_forked(struct err *err);
@@ -87,7 +87,7 @@ int probe_run(struct cloud *c, struct err *err);
 /* Do the work of cloud_inspect for a cloud that is ready. */
 int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
-/* cloud_call.c; all with the lock held. */
+/* cloud_call.c; from here on all with the lock held. */
 
 /* Return the question to ask; ids is borrowed. In READY. */
 struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
@@ -97,30 +97,19 @@ const struct buf *cloud_call_body(struct cloud *c, const struct ask *a);
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
-/* Return the oldest call that waits for the prober, or NULL. */
-struct cloud_call *cloud_call_oldest(const struct cloud *c);
-/* Send the calls that wait, the oldest first; with rc, end them with that error. */
-void cloud_unpark(struct cloud *c, int rc, const struct err *why);
-/* A failed probe is the answer to one call, as it is in step: in FAILED, the oldest waiting call is
- * ended with its error. If that call is committed, the next probe is for the next call; if it is
- * dropped, the next call is ended. */
-void cloud_charge(struct cloud *c);
 /* Free the handle alone. */
 void cloud_free_handle(struct cloud_call *call);
 
-/* cloud_prober.c */
+/* cloud.c; with the lock held. */
 
-/* Tell the answers which server they are of; without the lock. answers_server's errors. */
-int cloud_prober_name(struct cloud *c, struct err *err);
-/* Run the probe in this thread, and settle what waited for it; without the lock. */
-int cloud_prober_ask(struct cloud *c, struct err *why);
-/* With the lock held, here and below: start the prober's thread, from ASLEEP to PROBING. False: no
- * thread could be started. */
-bool cloud_wake_prober(struct cloud *c);
 /* Wait while the prober runs. OK in READY, else how the probe ended. */
 int cloud_wait_ready(struct cloud *c, struct err *err);
 /* Probe once more, from ASLEEP and with calls parked. */
 void cloud_probe_again(struct cloud *c);
+/* A failed probe is the answer to one call, as it is in step: in FAILED, the oldest waiting call is
+ * ended with its error. If that call is committed, the next probe is for the next call; if it is
+ * dropped, the next call is ended. */
+void cloud_charge(struct cloud *c);
 /* Note that the call ends, committed or dropped; see cloud_charge. */
 void cloud_charged(struct cloud_call *call, bool committed);
 

@@ -91,7 +91,7 @@ int cloud_url_check(char **base, const char *url, struct err *err)
         return err_set(err, ERR_ARG, "cloud_url: no URL");
     CURLU *u = curl_url();
     if (!u)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return cloud_no_memory(err);
     const char *fault = url_fault(u, url);
     curl_url_cleanup(u);
     if (fault) /* what stands before an @ may be a secret, so it is not repeated */
@@ -107,7 +107,7 @@ int cloud_url_check(char **base, const char *url, struct err *err)
         n--;
     *base = malloc(n + 1);
     if (!*base)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return cloud_no_memory(err);
     memcpy(*base, url, n);
     (*base)[n] = 0;
     return OK;
@@ -125,7 +125,7 @@ int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err
         json_decref(s);
         free(model);
         free(text);
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return cloud_no_memory(err);
     }
     json_decref(s);
     free(c->model);

@@ -17,6 +17,8 @@ struct probe {
     uint64_t deadline;
     uint32_t *ids; /* the sample text in our ids */
     size_t n;
+    json_t *root; /* the latest reply, or NULL */
+    long status;  /* its status; 0: none came */
 };
 
 /* True for a status that means: the server is there, but does not offer this path in this form. */
@@ -27,56 +29,47 @@ static bool not_offered(long status)
 }
 
 /* Make one exchange, and note how long it takes if it is the slowest one. */
-static int probe_fetch(const struct probe *p, const char *path, const struct buf *body,
-                       json_t **root, long *status, struct err *err)
+static int probe_fetch(struct probe *p, const char *path, const struct buf *body, struct err *err)
 {
     struct cloud *c = p->c;
     uint64_t start = os_now_ns();
-    int rc = wire_fetch(c->wire, c->base, path, body, p->deadline, root, status, err);
+    json_decref(p->root);
+    int rc = wire_fetch(c->wire, c->base, path, body, p->deadline, &p->root, &p->status, err);
     uint64_t took = os_now_ns() - start;
     c->trip_ns = took > c->trip_ns ? took : c->trip_ns;
     return rc;
 }
 
 /* GET a path as JSON. */
-static int probe_get(const struct probe *p, const char *path, json_t **root, long *status,
-                     struct err *err)
+static int probe_get(struct probe *p, const char *path, struct err *err)
 {
-    return probe_fetch(p, path, NULL, root, status, err);
+    return probe_fetch(p, path, NULL, err);
 }
 
 /* POST what json_pack made; frees body. */
-static int probe_post(const struct probe *p, const char *path, json_t *body, json_t **root,
-                      long *status, struct err *err)
+static int probe_post(struct probe *p, const char *path, json_t *body, struct err *err)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
-    *root = NULL;
-    *status = 0;
-    int rc = text ? probe_fetch(p, path, &b, root, status, err)
-                  : err_set(err, ERR_NOMEM, "cloud: out of memory");
+    p->status = 0;
+    int rc = text ? probe_fetch(p, path, &b, err) : cloud_no_memory(err);
     free(text);
     json_decref(body);
     return rc;
 }
 
-/* Find out whether the server offers llama.cpp's /props. */
-static int ask_props(const struct probe *p, bool *llamacpp, struct err *err)
+/* Return what a failed exchange means if the server need not have the path: any reply is fine. */
+static int probe_any(const struct probe *p, int rc)
 {
-    json_t *root;
-    long status;
-    int rc = probe_get(p, "/props", &root, &status, err);
-    *llamacpp = rc == OK && json_is_object(json_object_get(root, "default_generation_settings"));
-    json_decref(root);
-    /* Any other reply means that the server does not have this path. */
-    return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
+    return rc == ERR_STOP || rc == ERR_NOMEM || !p->status ? rc : OK;
 }
 
-/* Return a positive integer, or 0. */
-static size_t probe_number(const json_t *v)
+/* Find out whether the server offers llama.cpp's /props. */
+static int ask_props(struct probe *p, bool *llamacpp, struct err *err)
 {
-    json_int_t n = json_integer_value(v);
-    return n > 0 ? (size_t)n : 0;
+    int rc = probe_get(p, "/props", err);
+    *llamacpp = rc == OK && json_is_object(json_object_get(p->root, "default_generation_settings"));
+    return probe_any(p, rc);
 }
 
 /* Keep what tells the weights apart: vLLM's path, llama.cpp's sizes, Mizzle's fingerprint. */
@@ -88,7 +81,7 @@ static void read_weights(struct cloud *c, const json_t *entry)
         if (json_object_get(entry, names[i]))
             json_object_set(says, names[i], json_object_get(entry, names[i]));
     char *text = json_dumps(says, JSON_COMPACT | JSON_SORT_KEYS);
-    json_input_line(c->info.says, sizeof(c->info.says), text ? text : "", text ? strlen(text) : 0);
+    json_input_line(c->info.says, sizeof(c->info.says), text, text ? strlen(text) : 0);
     free(text);
     json_decref(says);
 }
@@ -112,13 +105,13 @@ static const json_t *find_model_entry(const struct cloud *c, const json_t *data)
 static void read_model(struct cloud *c, const json_t *entry)
 {
     read_weights(c, entry);
-    const char *owner = json_string_value(json_object_get(entry, "owned_by"));
+    const json_t *owner = json_object_get(entry, "owned_by");
     const json_t *meta = json_object_get(entry, "meta");
-    json_input_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
-                    owner ? strlen(owner) : 0);
-    c->info.context = probe_number(json_object_get(entry, "max_model_len"));
+    json_input_line(c->info.server, sizeof(c->info.server), json_string_value(owner),
+                    json_string_length(owner));
+    c->info.context = json_input_count(json_object_get(entry, "max_model_len"));
     if (!c->info.context)
-        c->info.context = probe_number(json_object_get(meta, "n_ctx"));
+        c->info.context = json_input_count(json_object_get(meta, "n_ctx"));
 }
 
 /* Return the dialect that goes with "owned_by", or NULL. */
@@ -138,22 +131,19 @@ static const struct dialect *dialect_of_owner(const char *owner)
 }
 
 /* Learn the model's name from /v1/models and, if it is still open, the dialect. */
-static int ask_models(const struct probe *p, struct err *err)
+static int ask_models(struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
-    json_t *root;
-    long status;
     bool llamacpp = false;
-    int rc = probe_get(p, "/v1/models", &root, &status, err);
-    const json_t *entry = find_model_entry(c, json_object_get(root, "data"));
+    int rc = probe_get(p, "/v1/models", err);
+    const json_t *entry = find_model_entry(c, json_object_get(p->root, "data"));
     const json_t *id = json_object_get(entry, "id");
-    if (rc && (status == 404 || status == 405 || status == 501))
+    if (rc && (p->status == 404 || p->status == 405 || p->status == 501))
         rc = OK;
     if (rc == OK)
         read_model(c, entry);
     if (rc == OK && json_string_length(id) && !c->model)
         rc = cloud_set_model(c, json_string_value(id), json_string_length(id), err);
-    json_decref(root);
     if (rc || c->dialect)
         return rc;
     const struct dialect *d = dialect_of_owner(c->info.server);
@@ -161,16 +151,6 @@ static int ask_models(const struct probe *p, struct err *err)
         return rc;
     c->dialect = d ? d : llamacpp ? &dialect_llamacpp : &dialect_openai;
     return OK;
-}
-
-/* Make the connection; the reply does not matter. */
-static int probe_knock(const struct probe *p, struct err *err)
-{
-    json_t *root;
-    long status;
-    int rc = probe_get(p, "/health", &root, &status, err);
-    json_decref(root);
-    return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
 }
 
 /* Compare the server's ids[n] with ours. One more id in front (begin-of-text) is the server's own
@@ -205,7 +185,7 @@ static int compare_list(const struct probe *p, const json_t *list, const char *p
         return OK; /* this proves nothing */
     uint32_t *got = malloc(size);
     if (!got)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return cloud_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
         if (!json_input_id(&got[i], json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX))
@@ -217,48 +197,41 @@ static int compare_list(const struct probe *p, const json_t *list, const char *p
 }
 
 /* POST /tokenize in the forms of vLLM, SGLang and llama.cpp at once. */
-static int ask_tokenize(const struct probe *p, struct err *err)
+static int ask_tokenize(struct probe *p, struct err *err)
 {
-    json_t *root;
-    long status;
     json_t *body = json_pack("{s:s,s:s,s:b,s:b}", "content", sample, "prompt", sample,
                              "add_special", 0, "add_special_tokens", 0);
     if (body && p->c->model)
         json_object_set_new(body, "model", json_string(p->c->model));
-    int rc = probe_post(p, "/tokenize", body, &root, &status, err);
+    int rc = probe_post(p, "/tokenize", body, err);
     if (rc == OK)
-        rc = compare_list(p, json_object_get(root, "tokens"), "/tokenize", err);
-    else if (not_offered(status))
+        rc = compare_list(p, json_object_get(p->root, "tokens"), "/tokenize", err);
+    else if (not_offered(p->status))
         rc = OK;
-    json_decref(root);
     return rc;
 }
 
 /* Let SGLang cut the sample; it returns the ids of the prompt with their log probabilities. */
-static int ask_logprobs(const struct probe *p, struct err *err)
+static int ask_logprobs(struct probe *p, struct err *err)
 {
-    json_t *root;
-    long status;
     json_t *body =
         json_pack("{s:s,s:{s:i,s:i},s:b,s:i}", "text", sample, "sampling_params", "max_new_tokens",
                   1, "temperature", 0, "return_logprob", 1, "logprob_start_len", 0);
-    int rc = probe_post(p, "/generate", body, &root, &status, err);
-    const json_t *meta = json_object_get(root, "meta_info");
+    int rc = probe_post(p, "/generate", body, err);
+    const json_t *meta = json_object_get(p->root, "meta_info");
     if (rc == OK)
         rc = compare_list(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
-    else if (not_offered(status))
+    else if (not_offered(p->status))
         rc = OK;
-    json_decref(root);
     return rc;
 }
 
 /* Ask for one token after the sample, which is sent as text while the tokenizer is unconfirmed; see
  * whether ids of the token and of the prompt come back. */
-static int ask_round_trip(const struct probe *p, struct err *err)
+static int ask_round_trip(struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
-    json_t *root, *prompt = json_array();
-    long status;
+    json_t *prompt = json_array();
     for (size_t i = 0; i < p->n; i++)
         json_array_append_new(prompt, json_integer(p->ids[i]));
     if (!c->info.tokenizer) {
@@ -269,8 +242,8 @@ static int ask_round_trip(const struct probe *p, struct err *err)
                              "temperature", 0, "return_token_ids", 1, "add_special_tokens", 0);
     if (body && c->model)
         json_object_set_new(body, "model", json_string(c->model));
-    int rc = probe_post(p, "/v1/completions", body, &root, &status, err);
-    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    int rc = probe_post(p, "/v1/completions", body, err);
+    const json_t *choice = json_array_get(json_object_get(p->root, "choices"), 0);
     if (rc == OK && !c->info.tokenizer)
         rc = compare_list(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
     if (rc == OK && !json_is_array(json_object_get(choice, "token_ids")) &&
@@ -280,7 +253,6 @@ static int ask_round_trip(const struct probe *p, struct err *err)
                   "the server answers in text without token ids: its text is cut into tokens here, "
                   "which is not always exact");
     }
-    json_decref(root);
     return rc;
 }
 
@@ -313,10 +285,13 @@ int probe_run(struct cloud *c, struct err *err)
     c->info = (struct cloud_info){ 0 };
     c->text = false;
     c->trip_ns = 0;
-    int rc = models ? ask_models(&p, err) : c->o.background ? probe_knock(&p, err) : OK;
+    int rc = models ? ask_models(&p, err) : OK;
+    if (!models && c->o.background) /* this makes the connection; the reply does not matter */
+        rc = probe_any(&p, probe_get(&p, "/health", err));
     if (rc == OK && c->o.encode)
         rc = check_tokenizer(&p, err);
     free(p.ids);
+    json_decref(p.root);
     c->sample = p.n;
     if (rc)
         return rc;
@@ -327,20 +302,17 @@ int probe_run(struct cloud *c, struct err *err)
 }
 
 /* Read "version" or "build_info" from a path that may not exist. */
-static int ask_version(const struct probe *p, const char *path, const char *field,
+static int ask_version(struct probe *p, const char *path, const char *field,
                        struct cloud_info *info, struct err *err)
 {
-    json_t *root;
-    long status;
-    int rc = probe_get(p, path, &root, &status, err);
-    const char *s = json_string_value(json_object_get(root, field));
-    const json_t *settings = json_object_get(root, "default_generation_settings");
+    int rc = probe_get(p, path, err);
+    const char *s = json_string_value(json_object_get(p->root, field));
+    const json_t *settings = json_object_get(p->root, "default_generation_settings");
     if (rc == OK && s && !info->version[0])
         json_input_line(info->version, sizeof(info->version), s, strlen(s));
     if (rc == OK && !info->context)
-        info->context = probe_number(json_object_get(settings, "n_ctx"));
-    json_decref(root);
-    return rc == OK || status ? OK : rc;
+        info->context = json_input_count(json_object_get(settings, "n_ctx"));
+    return rc == OK || p->status ? OK : rc;
 }
 
 int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
@@ -349,18 +321,14 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
                                             { "/props", "build_info" },
                                             { "/server_info", "version" } };
     struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
-    json_t *root;
-    long status;
     *out = c->info;
-    int rc = probe_get(&p, "/health", &root, &status, err);
-    json_decref(root);
-    if (rc && !status)
-        return rc;
-    out->healthy = status == 200;
-    rc = OK;
+    int rc = probe_get(&p, "/health", err);
+    out->healthy = p.status == 200;
+    rc = p.status ? OK : rc;
     for (size_t i = 0; i < 3 && rc == OK; i++)
         if (i == 1 || !out->version[0])
             rc = ask_version(&p, paths[i][0], paths[i][1], out, err);
+    json_decref(p.root);
     out->http2 = wire_multiplexes(c->wire);
     return rc;
 }

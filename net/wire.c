@@ -29,6 +29,19 @@ bool wire_multiplexes(struct wire *w)
     return yes;
 }
 
+void wire_wait(struct wire *w)
+{
+    pthread_cond_wait(&w->changed, &w->lock);
+}
+
+void wire_notify(struct wire *w, void (*f)(void *arg), void *arg)
+{
+    wire_lock(w);
+    w->notify = f;
+    w->notify_arg = arg;
+    wire_unlock(w);
+}
+
 struct cloud_ledger *wire_ledger(struct wire *w)
 {
     return &w->ledger;

@@ -110,8 +110,4 @@ int wire_fetch(struct wire *w, const char *base, const char *path, const struct 
 /* True when the latest reply came over HTTP/2. Call it without the lock. */
 bool wire_multiplexes(struct wire *w);
 
-/* Write one line: the URL, then a lower layer's message, without the API key. */
-int wire_error(const struct wire *w, struct err *err, int code, const char *url,
-               const struct err *low);
-
 #endif

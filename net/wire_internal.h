@@ -1,8 +1,8 @@
 /* wire_internal.h - struct wire, and one question in the network thread: its attempts, timers and
  * end. For wire*.c alone.
  *
- * From the bottom to the top: wire_base.c (lock, error lines), wire_call.c (one question), wire.c
- * (the thread). None calls a function of a file above it; tests/net/t_net_order.sh holds that. */
+ * wire.c (the thread) stands above wire_call.c (one question), which calls nothing of it;
+ * tests/net/t_net_order.sh holds that. */
 #ifndef NET_WIRE_INTERNAL_H
 #define NET_WIRE_INTERNAL_H
 
@@ -33,9 +33,6 @@ struct wire {
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
     size_t lingering;
 };
-
-/* Add to the traffic of the call, and to that of its tally. With the lock held. */
-void wire_moved(struct wire_call *call, const struct traffic *more);
 
 /* Let the model of this process begin to answer; false: it does not, and the call has ended. With
  * the lock held. */

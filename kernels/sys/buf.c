@@ -41,24 +41,25 @@ bool buf_str(struct buf *b, const char *s)
     return buf_add(b, s, strlen(s));
 }
 
+bool buf_id(struct buf *b, char front, uint32_t id)
+{
+    char text[12], *at = text + sizeof(text);
+    do
+        *--at = (char)('0' + id % 10);
+    while (id /= 10);
+    *--at = front;
+    return buf_add(b, at, (size_t)(text + sizeof(text) - at));
+}
+
 bool buf_ids(struct buf *b, const uint32_t *ids, size_t n)
 {
-    size_t start = b->n;
-    if (!buf_add(b, "[", 1))
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        char text[12], *at = text + sizeof(text);
-        uint32_t v = ids[i];
-        *--at = i + 1 < n ? ',' : ']';
-        do
-            *--at = (char)('0' + v % 10);
-        while (v /= 10);
-        if (!buf_add(b, at, (size_t)(text + sizeof(text) - at))) {
-            b->n = start;
-            return false;
-        }
-    }
-    return n ? true : buf_add(b, "]", 1);
+    size_t start = b->n, i = 0;
+    while (i < n && buf_id(b, i ? ',' : '[', ids[i]))
+        i++;
+    if (i == n && buf_str(b, n ? "]" : "[]"))
+        return true;
+    b->n = start;
+    return false;
 }
 
 void buf_free(struct buf *b)

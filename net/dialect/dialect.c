@@ -34,6 +34,13 @@ static int one_id(uint32_t *out, const json_t *v, const char *field, const struc
                    json_is_real(v) ? "a fraction" : json_input_type(v));
 }
 
+/* Report that `ids` is no list. */
+static int no_list(const json_t *ids, const char *field, struct err *err)
+{
+    return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
+                   json_input_type(ids));
+}
+
 /* Report a reply with more ids than were requested. */
 static int too_many(size_t found, const char *field, const struct ask *a, struct err *err)
 {
@@ -60,8 +67,7 @@ int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *f
     struct reply r = { .ended = true };
     size_t count = json_array_size(ids);
     if (!json_is_array(ids))
-        return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
-                       json_input_type(ids));
+        return no_list(ids, field, err);
     if (!count)
         return err_set(err, ERR_NET, "%s: expected %zu token id%s, found none", field, a->want,
                        a->want == 1 ? "" : "s");
@@ -83,8 +89,7 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
 {
     size_t count = json_array_size(ids);
     if (!json_is_array(ids))
-        return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
-                       json_input_type(ids));
+        return no_list(ids, field, err);
     if (count > a->want - io->n)
         return too_many(io->n + count, field, a, err);
     for (size_t i = 0; i < count; i++) {
@@ -94,6 +99,12 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
         io->n++;
     }
     return OK;
+}
+
+int dialect_text_alone(const char *why, struct err *err)
+{
+    return err_set(err, ERR_REMOTE,
+                   "the server answers in text without token ids (%s); it cannot be used", why);
 }
 
 int dialect_reason(const json_t *reason, struct err *err)

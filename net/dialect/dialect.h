@@ -64,6 +64,9 @@ int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *f
 int dialect_append(struct reply *io, const json_t *ids, const char *field, const struct ask *a,
                    struct err *err);
 
+/* Say that a reply has text, but no ids, and why. Returns ERR_REMOTE. */
+int dialect_text_alone(const char *why, struct err *err);
+
 /* Check a finish_reason: ERR_NET when it is a string other than "stop" and "length". */
 int dialect_reason(const json_t *reason, struct err *err);
 

@@ -5,8 +5,6 @@
 
 #include "kernels/sys/base.h"
 
-enum { DIGITS = 12 };
-
 /* Make room for n ids and their ends. */
 static bool id_list_reserve(struct id_list *t, size_t n)
 {
@@ -26,17 +24,6 @@ static bool id_list_reserve(struct id_list *t, size_t n)
     return ends != NULL;
 }
 
-/* Append the number with a comma or the opening bracket in front. */
-static bool id_list_put(struct id_list *t, uint32_t v)
-{
-    char text[DIGITS], *at = text + DIGITS;
-    do
-        *--at = (char)('0' + v % 10);
-    while (v /= 10);
-    *--at = t->n ? ',' : '[';
-    return buf_add(&t->text, at, (size_t)(text + DIGITS - at));
-}
-
 bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n)
 {
     size_t same = 0;
@@ -49,7 +36,7 @@ bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n)
     t->n = same;
     t->text.n = same ? t->ends[same - 1] : 0;
     for (; t->n < n; t->n++) {
-        if (!id_list_put(t, ids[t->n])) {
+        if (!buf_id(&t->text, t->n ? ',' : '[', ids[t->n])) {
             t->n = 0;
             return false;
         }

@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/dialect/dialect.h"
+#include "net/http/json_input.h"
 
 static bool llamacpp_request(struct buf *out, const struct ask *a, const struct buf *list)
 {
@@ -31,23 +32,15 @@ static int check_whole(const json_t *root, const struct ask *a, struct err *err)
     return OK;
 }
 
-/* ERR_REMOTE: the reply has text, but no ids. */
-static int llamacpp_text_alone(struct err *err)
-{
-    return err_set(err, ERR_REMOTE,
-                   "the server answers in text without token ids (it does not know "
-                   "return_tokens); it cannot be used");
-}
-
 static int llamacpp_reply(struct reply *out, const json_t *root, const struct ask *a,
                           struct err *err)
 {
     const json_t *ids = json_object_get(root, "tokens");
     if (!ids && json_is_string(json_object_get(root, "content")))
-        return llamacpp_text_alone(err);
+        return dialect_text_alone("it does not know return_tokens", err);
     int rc = check_whole(root, a, err);
-    json_int_t made = json_integer_value(json_object_get(root, "tokens_predicted"));
-    return rc ? rc : dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "tokens", a, err);
+    size_t made = json_input_count(json_object_get(root, "tokens_predicted"));
+    return rc ? rc : dialect_ids(out, ids, made, "tokens", a, err);
 }
 
 static int llamacpp_event(struct reply *io, const json_t *root, const struct ask *a,
@@ -57,7 +50,7 @@ static int llamacpp_event(struct reply *io, const json_t *root, const struct ask
     const json_t *made = json_object_get(root, "tokens_predicted");
     bool last = json_is_true(json_object_get(root, "stop"));
     if (!ids && json_string_length(json_object_get(root, "content")))
-        return llamacpp_text_alone(err);
+        return dialect_text_alone("it does not know return_tokens", err);
     int rc = check_whole(root, a, err);
     /* The last event should repeat nothing; the count shows whether it does. */
     bool repeats = last && io->n && (uint64_t)json_integer_value(made) <= io->n;

@@ -28,12 +28,18 @@ static bool openai_request(struct buf *out, const struct ask *a, const struct bu
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
-/* ERR_REMOTE: the reply has text, but no ids. */
-static int openai_text_alone(struct err *err)
+static const char no_ids[] =
+    "choices[0].token_ids is missing although return_token_ids was asked for";
+
+/* Find the one choice of a reply or an event. */
+static int openai_choice(const json_t **choice, const json_t *root, struct err *err)
 {
-    return err_set(err, ERR_REMOTE,
-                   "the server answers in text without token ids (choices[0].token_ids is "
-                   "missing although return_token_ids was asked for); it cannot be used");
+    const json_t *choices = json_object_get(root, "choices");
+    *choice = json_array_get(choices, 0);
+    if (json_array_size(choices) == 1 && json_is_object(*choice))
+        return OK;
+    return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
+                   json_input_type(choices), json_array_size(choices));
 }
 
 /* Read a reply without ids: cut its text and take the first token. Text that is empty or ends
@@ -63,38 +69,34 @@ static int from_text(struct reply *out, const json_t *choice, const struct ask *
 
 static int openai_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
 {
-    const json_t *choices = json_object_get(root, "choices");
-    const json_t *choice = json_array_get(choices, 0);
-    if (json_array_size(choices) != 1 || !json_is_object(choice))
-        return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
-                       json_input_type(choices), json_array_size(choices));
-    int rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
+    const json_t *choice;
+    int rc = openai_choice(&choice, root, err);
+    if (rc == OK)
+        rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
     if (rc)
         return rc;
     const json_t *ids = json_object_get(choice, "token_ids");
     if ((!ids || json_is_null(ids)) && json_is_string(json_object_get(choice, "text")))
-        return a->encode ? from_text(out, choice, a, err) : openai_text_alone(err);
-    json_int_t made =
-        json_integer_value(json_object_get(json_object_get(root, "usage"), "completion_tokens"));
-    return dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "choices[0].token_ids", a, err);
+        return a->encode ? from_text(out, choice, a, err) : dialect_text_alone(no_ids, err);
+    const json_t *made = json_object_get(json_object_get(root, "usage"), "completion_tokens");
+    return dialect_ids(out, ids, json_input_count(made), "choices[0].token_ids", a, err);
 }
 
 static int openai_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
-    const json_t *choices = json_object_get(root, "choices");
-    const json_t *choice = json_array_get(choices, 0);
+    const json_t *choices = json_object_get(root, "choices"), *choice;
     if (json_is_array(choices) && !json_array_size(choices)) /* the usage event at the end */
         return OK;
-    if (json_array_size(choices) != 1 || !json_is_object(choice))
-        return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
-                       json_input_type(choices), json_array_size(choices));
+    int rc = openai_choice(&choice, root, err);
+    if (rc)
+        return rc;
     const json_t *reason = json_object_get(choice, "finish_reason");
     const json_t *ids = json_object_get(choice, "token_ids");
-    int rc = dialect_reason(reason, err);
+    rc = dialect_reason(reason, err);
     if (rc == OK && ids && !json_is_null(ids))
         rc = dialect_append(io, ids, "choices[0].token_ids", a, err);
     else if (rc == OK && json_string_length(json_object_get(choice, "text")))
-        rc = openai_text_alone(err);
+        rc = dialect_text_alone(no_ids, err);
     io->ended = io->ended || json_is_string(reason);
     return rc;
 }

@@ -34,29 +34,10 @@ static int check_reason(const json_t *meta, bool *ended, struct err *err)
     *ended = type != NULL;
     if (!type || strcmp(type, "abort") != 0)
         return dialect_reason(json_object_get(reason, "type"), err);
-    const char *words = json_string_value(json_object_get(reason, "message"));
-    json_input_line(line, sizeof(line), words ? words : "", words ? strlen(words) : 0);
+    const json_t *words = json_object_get(reason, "message");
+    json_input_line(line, sizeof(line), json_string_value(words), json_string_length(words));
     return err_set(err, ERR_NET, "the server ended the request: abort%s%s", *line ? ": " : "",
                    line);
-}
-
-/* Return the list of ids, or NULL; *rc is ERR_REMOTE when there is text alone. */
-static const json_t *output_ids(const json_t *root, struct err *err, int *rc)
-{
-    const json_t *ids = json_object_get(root, "output_ids");
-    *rc = OK;
-    if (!ids && json_is_string(json_object_get(root, "text")))
-        *rc = err_set(err, ERR_REMOTE,
-                      "the server answers in text without token ids (output_ids is missing); it "
-                      "cannot be used");
-    return ids;
-}
-
-/* Return the number of new ids according to the server; 0: it does not say. */
-static size_t completion_tokens(const json_t *meta)
-{
-    json_int_t made = json_integer_value(json_object_get(meta, "completion_tokens"));
-    return made > 0 ? (size_t)made : 0;
 }
 
 static int sglang_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
@@ -66,8 +47,11 @@ static int sglang_reply(struct reply *out, const json_t *root, const struct ask 
     int rc = check_reason(meta, &ended, err);
     if (rc)
         return rc;
-    const json_t *ids = output_ids(root, err, &rc);
-    return rc ? rc : dialect_ids(out, ids, completion_tokens(meta), "output_ids", a, err);
+    const json_t *ids = json_object_get(root, "output_ids");
+    if (!ids && json_is_string(json_object_get(root, "text")))
+        return dialect_text_alone("output_ids is missing", err);
+    return dialect_ids(out, ids, json_input_count(json_object_get(meta, "completion_tokens")),
+                       "output_ids", a, err);
 }
 
 /* True when the ids of `now` begin with those of `before`. */
@@ -80,10 +64,12 @@ static bool goes_on(const struct reply *before, const struct reply *now)
 static int sglang_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *meta = json_object_get(root, "meta_info");
-    size_t made = completion_tokens(meta);
+    size_t made = json_input_count(json_object_get(meta, "completion_tokens"));
     bool ended;
     int rc = check_reason(meta, &ended, err);
-    const json_t *ids = rc ? NULL : output_ids(root, err, &rc);
+    const json_t *ids = json_object_get(root, "output_ids");
+    if (rc == OK && !ids && json_is_string(json_object_get(root, "text")))
+        rc = dialect_text_alone("output_ids is missing", err);
     if (rc)
         return rc;
     size_t count = json_array_size(ids);

@@ -58,6 +58,12 @@ bool json_input_id(uint32_t *out, const json_t *v, size_t vocab)
     return true;
 }
 
+size_t json_input_count(const json_t *v)
+{
+    json_int_t n = json_integer_value(v);
+    return n > 0 ? (size_t)n : 0;
+}
+
 const char *json_input_type(const json_t *v)
 {
     if (!v)

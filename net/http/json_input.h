@@ -20,11 +20,14 @@ int json_input_parse(json_t **out, const char *p, size_t n, struct err *err);
 
 /* Read a token id: an integer (not 3.0) in [0, vocab). False when v is anything else. */
 bool json_input_id(uint32_t *out, const json_t *v, size_t vocab);
+/* Return a positive integer, or 0 for anything else. */
+size_t json_input_count(const json_t *v);
 /* Return what v is, for messages: "null", "a number", ...; "nothing" for NULL. */
 const char *json_input_type(const json_t *v);
 
-/* Copy text[n] into out[cap] as one short harmless line: control and direction characters become
- * blanks, and text that is too long is cut between characters and ends in "...". */
+/* Copy text[n], which may be NULL if n is 0, into out[cap] as one short harmless line: control and
+ * direction characters become blanks, and text that is too long is cut between characters and ends
+ * in "...". */
 void json_input_line(char *out, size_t cap, const char *text, size_t n);
 
 #endif

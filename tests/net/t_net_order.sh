@@ -3,8 +3,7 @@
 # on the symbols of the objects, so it holds for what is built and not for what is written down.
 set -u
 BUILD=${BUILD:-build}
-order="cloud_url api_key wire_base wire_call wire cloud_base probe cloud_call cloud_prober cloud_ask
-    cloud_commit cloud" # from the bottom to the top
+order="wire_call wire cloud_call cloud_url api_key probe cloud cloud_ask" # from the bottom to the top
 command -v nm >/dev/null 2>&1 || {
     echo "SKIP: nm is not installed"
     exit 77
