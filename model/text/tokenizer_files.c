@@ -85,41 +85,6 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
     return rc;
 }
 
-static void tokenizer_files_join(char *out, size_t size, const char *folder, const char *name)
-{
-    snprintf(out, size, "%s/%s", folder, name);
-}
-
-/* Read a whole file, terminated. ERR_IO, with *text NULL, when it does not exist. */
-static int tokenizer_files_read_all(char **text, size_t *n, const char *path, struct err *err)
-{
-    struct stat st;
-    int rc = OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait */
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
-    *text = NULL;
-    if (!f) {
-        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
-        rc = err_set(err, ERR_FORMAT, "%s: expected a regular file of at most %d bytes", path,
-                     MAX_FILE);
-    else if (!(*text = malloc((size_t)st.st_size + 1)))
-        rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    else if (fread(*text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
-        rc = err_set(err, ERR_IO, "%s: could not be read whole", path);
-    else
-        (*text)[ *n = (size_t)st.st_size] = 0;
-    fclose(f);
-    if (rc) {
-        free(*text);
-        *text = NULL;
-    }
-    return rc;
-}
-
 /* Return an upper bound on the values in a JSON text, without parsing it; a list or an object
  * counts as three because of the memory that it takes. */
 static size_t count_values(const char *text, size_t n)
@@ -162,24 +127,10 @@ static int parse_json(json_t **out, const char *path, const char *text, size_t n
                    why.text);
 }
 
-/* Read folder/name as a JSON object. ERR_IO when it does not exist. */
-static int read_json(json_t **out, const char *folder, const char *name, struct err *err)
-{
-    char path[4096], *text;
-    size_t n;
-    *out = NULL;
-    tokenizer_files_join(path, sizeof(path), folder, name);
-    int rc = tokenizer_files_read_all(&text, &n, path, err);
-    if (rc)
-        return rc;
-    rc = parse_json(out, path, text, n, NULL, err);
-    free(text);
-    return rc;
-}
-
 /* A folder's vocabulary while it is read; its strings belong to the texts and the JSON values. */
 struct folder {
     const char *path;
+    char file[4096];       /* the one that is read */
     json_t *main, *config; /* what tokenizer.json has besides; tokenizer_config.json */
     struct json_pieces found;
     char *pieces;   /* tokenizer.json or vocab.json */
@@ -189,20 +140,62 @@ struct folder {
     struct vocabulary v;
 };
 
+/* Read a file of the folder whole, terminated. ERR_IO, with *text NULL, when it does not exist. */
+static int read_file(struct folder *f, const char *name, char **text, size_t *n, struct err *err)
+{
+    struct stat st;
+    snprintf(f->file, sizeof(f->file), "%s/%s", f->path, name);
+    int rc = OK, fd = open(f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait */
+    FILE *from = fd < 0 ? NULL : fdopen(fd, "rb");
+    *text = NULL;
+    if (!from) {
+        rc = err_set(err, ERR_IO, "%s: %s", f->file, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    if (fstat(fileno(from), &st) || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
+        rc = err_set(err, ERR_FORMAT, "%s: expected a regular file of at most %d bytes", f->file,
+                     MAX_FILE);
+    else if (!(*text = malloc((size_t)st.st_size + 1)))
+        rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    else if (fread(*text, 1, (size_t)st.st_size, from) != (size_t)st.st_size)
+        rc = err_set(err, ERR_IO, "%s: could not be read whole", f->file);
+    else
+        (*text)[ *n = (size_t)st.st_size] = 0;
+    fclose(from);
+    if (rc) {
+        free(*text);
+        *text = NULL;
+    }
+    return rc;
+}
+
+/* Read a file of the folder as a JSON object. ERR_IO when it does not exist. */
+static int read_json(struct folder *f, const char *name, json_t **out, struct err *err)
+{
+    char *text;
+    size_t n;
+    *out = NULL;
+    int rc = read_file(f, name, &text, &n, err);
+    if (rc == OK)
+        rc = parse_json(out, f->file, text, n, NULL, err);
+    free(text);
+    return rc;
+}
+
 /* Read tokenizer.json or vocab.json. ERR_IO when it does not exist. */
 static int read_pieces(struct folder *f, const char *name, bool whole, struct err *err)
 {
-    char path[4096];
     size_t n;
     struct json_rest rest = { .text = NULL };
-    tokenizer_files_join(path, sizeof(path), f->path, name);
-    int rc = tokenizer_files_read_all(&f->pieces, &n, path, err);
+    int rc = read_file(f, name, &f->pieces, &n, err);
     if (rc == OK && whole)
-        return tokenizer_json_vocab(&f->found, f->pieces, n, path, err);
+        return tokenizer_json_vocab(&f->found, f->pieces, n, f->file, err);
     if (rc == OK)
-        rc = tokenizer_json_split(&f->found, &rest, f->pieces, n, path, err);
+        rc = tokenizer_json_split(&f->found, &rest, f->pieces, n, f->file, err);
     if (rc == OK)
-        rc = parse_json(&f->main, path, rest.text, rest.n, &rest, err);
+        rc = parse_json(&f->main, f->file, rest.text, rest.n, &rest, err);
     free(rest.text);
     return rc;
 }
@@ -265,16 +258,14 @@ static int from_tokenizer_json(struct folder *f, struct err *err)
 /* Read merges.txt, one merge per line; a #version line may come first. */
 static int read_merges(struct folder *f, struct err *err)
 {
-    char path[4096];
     size_t n, lines = 1;
-    tokenizer_files_join(path, sizeof(path), f->path, "merges.txt");
-    int rc = tokenizer_files_read_all(&f->text, &n, path, err);
+    int rc = read_file(f, "merges.txt", &f->text, &n, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < n; i++)
         lines += f->text[i] == '\n';
     if (lines > MAX_PIECES)
-        return err_set(err, ERR_FORMAT, "%s: expected at most %d lines, found %zu", path,
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d lines, found %zu", f->file,
                        MAX_PIECES, lines);
     f->v.merges = f->merges = malloc(lines * sizeof(*f->merges));
     if (!f->merges)
@@ -313,7 +304,7 @@ static int from_vocab_json(struct folder *f, struct err *err)
 static void put_ends(struct folder *f, const char *name)
 {
     json_t *config, *id;
-    if (read_json(&config, f->path, name, NULL))
+    if (read_json(f, name, &config, NULL))
         return;
     json_t *eos = json_object_get(config, "eos_token_id");
     size_t n = json_is_array(eos) ? json_array_size(eos) : 1;
@@ -330,12 +321,10 @@ static void put_ends(struct folder *f, const char *name)
  * named ones. */
 static int read_template(struct folder *f, struct err *err)
 {
-    char path[4096];
     struct err why;
     size_t i;
     json_t *entry, *all = json_object_get(f->config, "chat_template"), *one = all;
-    tokenizer_files_join(path, sizeof(path), f->path, "chat_template.jinja");
-    int rc = tokenizer_files_read_all(&f->template, &f->v.template.n, path, &why);
+    int rc = read_file(f, "chat_template.jinja", &f->template, &f->v.template.n, &why);
     if (rc != ERR_IO) {
         f->v.template.p = f->template;
         return rc ? err_set(err, rc, "%s", why.msg) : OK;
@@ -369,7 +358,7 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
                          path, hint);
         }
     }
-    if (!rc && read_json(&f.config, path, "tokenizer_config.json", &ignored) == ERR_FORMAT)
+    if (!rc && read_json(&f, "tokenizer_config.json", &f.config, &ignored) == ERR_FORMAT)
         rc = err_set(err, ERR_FORMAT, "%s", ignored.msg);
     if (!rc)
         rc = read_template(&f, err);
