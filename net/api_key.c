@@ -63,17 +63,13 @@ static int api_key_from_file(char **key, const char *path, struct err *err)
 /* Read the key from an environment variable; *key stays NULL when it is unset or empty. */
 static int from_environment(char **key, const char *name, struct err *err)
 {
-    char text[MAX_KEY];
     const char *value = getenv(name);
     size_t n = value ? strlen(value) : 0;
     if (!n)
         return OK;
     if (n > MAX_KEY)
         return err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", name, MAX_KEY);
-    memcpy(text, value, n);
-    int rc = api_key_keep(key, name, text, n, err);
-    wipe(text, n);
-    return rc;
+    return api_key_keep(key, name, value, n, err);
 }
 
 static bool api_key_in_the_open(const char *url)

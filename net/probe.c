@@ -153,47 +153,35 @@ static int ask_models(struct probe *p, struct err *err)
     return OK;
 }
 
-/* Compare the server's ids[n] with ours. One more id in front (begin-of-text) is the server's own
- * addition. */
-static int compare(const struct probe *p, const uint32_t *got, size_t n, const char *path,
-                   struct err *err)
+/* Return id i of a list of ids, or of [logprob, id, text]; UINT32_MAX for anything else. */
+static uint32_t probe_id(const json_t *list, size_t i)
 {
-    size_t skip = n == p->n + 1 ? 1 : 0, i = 0;
-    while (i < p->n && i + skip < n && got[i + skip] == p->ids[i])
+    const json_t *v = json_array_get(list, i);
+    uint32_t id = UINT32_MAX;
+    json_input_id(&id, json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX);
+    return id;
+}
+
+/* Compare the server's ids with ours. One more id in front (begin-of-text) is the server's own
+ * addition, and an empty list proves nothing. */
+static int compare(const struct probe *p, const json_t *list, const char *path, struct err *err)
+{
+    size_t n = json_array_size(list), skip = n == p->n + 1 ? 1 : 0, i = 0;
+    while (i < p->n && i + skip < n && probe_id(list, i + skip) == p->ids[i])
         i++;
-    if (i == p->n && n == p->n + skip) {
-        p->c->info.tokenizer = path;
-        return OK;
-    }
     if (i < p->n && i + skip < n)
         return err_set(err, ERR_REMOTE,
                        "cloud %s: another tokenizer than this model's: token %zu of the test text: "
                        "expected %u, found %u",
-                       p->c->base, i, (unsigned)p->ids[i], (unsigned)got[i + skip]);
-    return err_set(err, ERR_REMOTE,
-                   "cloud %s: another tokenizer than this model's: the test text: expected %zu "
-                   "tokens, found %zu",
-                   p->c->base, p->n, n);
-}
-
-/* Compare a list of ids, or of [logprob, id, text]; anything else in it counts as a difference. */
-static int compare_list(const struct probe *p, const json_t *list, const char *path,
-                        struct err *err)
-{
-    size_t n = json_array_size(list), size;
-    if (!n || !size_mul(&size, n, sizeof(uint32_t)))
-        return OK; /* this proves nothing */
-    uint32_t *got = malloc(size);
-    if (!got)
-        return cloud_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *v = json_array_get(list, i);
-        if (!json_input_id(&got[i], json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX))
-            got[i] = UINT32_MAX;
-    }
-    int rc = compare(p, got, n, path, err);
-    free(got);
-    return rc;
+                       p->c->base, i, (unsigned)p->ids[i], (unsigned)probe_id(list, i + skip));
+    if (n && n != p->n + skip)
+        return err_set(err, ERR_REMOTE,
+                       "cloud %s: another tokenizer than this model's: the test text: expected %zu "
+                       "tokens, found %zu",
+                       p->c->base, p->n, n);
+    if (n)
+        p->c->info.tokenizer = path;
+    return OK;
 }
 
 /* POST /tokenize in the forms of vLLM, SGLang and llama.cpp at once. */
@@ -205,7 +193,7 @@ static int ask_tokenize(struct probe *p, struct err *err)
         json_object_set_new(body, "model", json_string(p->c->model));
     int rc = probe_post(p, "/tokenize", body, err);
     if (rc == OK)
-        rc = compare_list(p, json_object_get(p->root, "tokens"), "/tokenize", err);
+        rc = compare(p, json_object_get(p->root, "tokens"), "/tokenize", err);
     else if (not_offered(p->status))
         rc = OK;
     return rc;
@@ -220,7 +208,7 @@ static int ask_logprobs(struct probe *p, struct err *err)
     int rc = probe_post(p, "/generate", body, err);
     const json_t *meta = json_object_get(p->root, "meta_info");
     if (rc == OK)
-        rc = compare_list(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
+        rc = compare(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
     else if (not_offered(p->status))
         rc = OK;
     return rc;
@@ -245,7 +233,7 @@ static int ask_round_trip(struct probe *p, struct err *err)
     int rc = probe_post(p, "/v1/completions", body, err);
     const json_t *choice = json_array_get(json_object_get(p->root, "choices"), 0);
     if (rc == OK && !c->info.tokenizer)
-        rc = compare_list(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
+        rc = compare(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
     if (rc == OK && !json_is_array(json_object_get(choice, "token_ids")) &&
         json_is_string(json_object_get(choice, "text"))) {
         c->text = true;

@@ -10,8 +10,10 @@
 #include "kernels/sys/buf.h"
 
 struct id_list { /* starts with all zero */
-    uint32_t *ids;
-    size_t *ends; /* ends[i]: length of text including ids[i] */
+    struct id_end {
+        uint32_t id;
+        size_t end; /* length of the text including this id */
+    } * at;
     size_t n, cap;
     struct buf text; /* "[1,2,3]" */
 };
