@@ -211,11 +211,9 @@ void cloud_commit(struct cloud_call *call);
 /* Discard the call: it counts as wasted and never enters memo or store. Does not wait. Frees the
  * call. */
 void cloud_drop(struct cloud_call *call);
-/* Return the size of the request's body, which depends on the prefix, the options and the server,
- * but not on what happened. 0 when no body can be written (the server was never reached). Waits as
- * cloud_ready does. */
-size_t cloud_call_bytes(const struct cloud_call *call);
-/* Return the same for a call that has not been made, as a limit on bytes must know it before. */
+/* Return the size of the request's body for a call that has not been made, as a limit on bytes must
+ * know it before. It depends on the prefix, the options and the server, but not on what happened. 0
+ * when no body can be written (the server was never reached). Waits as cloud_ready does. */
 size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 
 /* Find the token after exactly ids[n] in memo or store, and count the hit: ORIGIN_MEMO or

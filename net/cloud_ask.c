@@ -69,8 +69,6 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     struct err why = { "" };
     uint32_t id = 0;
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
-    const struct buf *body = cloud_call_body(c, &w->ask);
-    call->bytes = body ? body->n : 0;
     int rc =
         (call->audit ? answers_audit : answers_call)(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
@@ -234,16 +232,6 @@ struct traffic cloud_call_traffic(const struct cloud_call *call)
     struct traffic moved = call->wire->answer.traffic;
     wire_unlock(call->cloud->wire);
     return moved;
-}
-
-size_t cloud_call_bytes(const struct cloud_call *call)
-{
-    struct cloud *c = call->cloud;
-    wire_lock(c->wire);
-    while (call->parked && !given_up(call))
-        wire_wait(c->wire);
-    wire_unlock(c->wire);
-    return call->bytes;
 }
 
 size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)

@@ -83,7 +83,6 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
         return;
     }
     w->url = url.p;
-    call->bytes = body->n;
     call->sent = true;
     wire_submit(c->wire, w);
 }

@@ -31,7 +31,6 @@ struct cloud_call {
     bool committed; /* the caller has given the handle back; more tokens may come */
     size_t kept;    /* how many of the reply's tokens are in the memo */
     size_t tokens;  /* how many tokens to ask for, if the server can */
-    size_t bytes;
 };
 
 struct cloud {

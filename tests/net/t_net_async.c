@@ -142,7 +142,7 @@ static void test_many(void)
     struct err err = { "" };
     for (uint32_t i = 0; i < 64; i++)
         calls[i] = ask(c, SLOW + i);
-    CHECK(!cloud_done(calls[0]) && cloud_call_bytes(calls[0]) > 100);
+    CHECK(!cloud_done(calls[0]));
     for (size_t i = 0; i < 64; i += 3)
         cloud_drop(calls[i]);
     for (uint32_t i = 64; i-- > 0;) {

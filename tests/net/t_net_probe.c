@@ -211,7 +211,7 @@ static void test_background(void)
         CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(!cloud_done(calls[0]));
     cloud_drop(calls[2]); /* before it has been sent */
-    CHECK(cloud_call_bytes(calls[0]) == cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1));
+    CHECK(cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1) > 0);
     for (size_t i = 0; i < 2; i++) {
         CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
         cloud_commit(calls[i]);
@@ -276,7 +276,7 @@ static void test_one_at_a_time(void)
     for (size_t i = 0; i < 3; i++)
         CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
-    CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
+    CHECK(cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
     /* It is asked before its turn. */
     CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET);
     cloud_drop(calls[0]); /* so the next one gets the error */
