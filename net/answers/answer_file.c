@@ -101,17 +101,6 @@ static void answer_file_rewind(struct answer_file *f)
     f->skipping = false;
 }
 
-int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, struct err *err)
-{
-    size_t n = strlen(path) + 1;
-    *f = (struct answer_file){ .use = use, .fd = -1, .path = malloc(n) };
-    if (!f->path)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    memcpy(f->path, path, n);
-    answer_file_rewind(f);
-    return open_fd(f, O_CREAT, err);
-}
-
 void answer_file_close(struct answer_file *f)
 {
     if (f->fd >= 0)
@@ -132,7 +121,9 @@ static bool begins(const char *p, size_t n, const char *text)
     return n >= strlen(text) && memcmp(p, text, strlen(text)) == 0;
 }
 
-int answer_file_check(const struct answer_file *f, struct err *err)
+/* Look at the first bytes. ERR_FORMAT: the file is something else, or of another version. A file
+ * that is empty or torn there is fine if it can be written. */
+static int answer_file_check(const struct answer_file *f, struct err *err)
 {
     static const char ours[] = "{\"mizzle_answers\":";
     char head[ANSWER_LINE], found[HEAD];
@@ -278,6 +269,21 @@ int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
             return err_set(err, ERR_IO, "%s: another process holds the lock", f->path);
         os_nap(1000000);
     }
+}
+
+int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,
+                     struct err *err)
+{
+    size_t n = strlen(path) + 1;
+    *f = (struct answer_file){ .use = use, .fd = -1, .path = malloc(n) };
+    if (!f->path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    memcpy(f->path, path, n);
+    answer_file_rewind(f);
+    int rc = open_fd(f, O_CREAT, err);
+    if (rc == OK && f->writable)
+        rc = answer_file_lock(f, ms, err);
+    return rc == OK ? answer_file_check(f, err) : rc;
 }
 
 void answer_file_unlock(struct answer_file *f)

@@ -37,9 +37,12 @@ struct answer_file {
     size_t torn;   /* bytes of a torn line that answer_file_note has not reported */
 };
 
-/* Open path, or create it, readable by its owner alone; *f is always fit for answer_file_close.
- * Nothing is read or changed yet. ERR_ARG (not a regular file), ERR_IO, ERR_NOMEM. */
-int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, struct err *err);
+/* Open path, or create it, readable by its owner alone, and look at its first bytes; a file that
+ * can be written is locked as below. *f is always fit for answer_file_close. Nothing is changed
+ * yet. ERR_FORMAT: the file is something else, or of another version; one that is empty or torn at
+ * its beginning is fine if it can be written. ERR_ARG (not a regular file), ERR_IO, ERR_NOMEM. */
+int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,
+                     struct err *err);
 void answer_file_close(struct answer_file *f);
 
 /* Take the lock, waiting for at most ms milliseconds; the path may meanwhile lead to another file,
@@ -50,9 +53,6 @@ void answer_file_unlock(struct answer_file *f);
  * Needs no lock. */
 bool answer_file_moved(struct answer_file *f);
 
-/* Look at the first bytes. ERR_FORMAT: the file is something else, or of another version, and is
- * left as it is. A file that is empty or torn there is fine if it can be written. */
-int answer_file_check(const struct answer_file *f, struct err *err);
 /* Cut off a torn tail, and write an empty store's first line. With the lock. ERR_IO. */
 int answer_file_cut(struct answer_file *f, struct err *err);
 

@@ -148,11 +148,7 @@ static int open_file(struct store *s, const char *path, uint64_t limit, struct e
         return err_set(err, ERR_ARG, "%s: limit: expected %d to %llu bytes, found %llu bytes", path,
                        STORE_LEAST, (unsigned long long)most, (unsigned long long)s->limit);
     answer_table_init(&s->table, (size_t)(s->limit / LEAST_LINE) + WAITING);
-    int rc = answer_file_open(&s->file, path, ANSWER_STORE, err);
-    if (rc == OK && s->file.writable)
-        rc = answer_file_lock(&s->file, OPENING_MS, err);
-    if (rc == OK)
-        rc = answer_file_check(&s->file, err);
+    int rc = answer_file_open(&s->file, path, ANSWER_STORE, OPENING_MS, err);
     if (rc == OK && s->file.writable)
         rc = answer_file_cut(&s->file, err);
     if (rc != OK)
