@@ -115,22 +115,22 @@ static int check_complete(const struct weights *w, const struct hf_config *c, st
                    (unsigned long long)want, w->ntensors);
 }
 
-/* Return folder/file in memory of w, or NULL. */
-static char *hf_join(struct weights *w, const char *folder, const char *file)
+/* Return the path of a file of the folder in memory of w, or NULL. */
+static char *hf_join(struct weights *w, const char *file)
 {
-    size_t a = strlen(folder), b = strlen(file);
+    size_t a = strlen(w->path), b = strlen(file);
     char *s = table_alloc(w, a + b + 2);
     if (s)
-        snprintf(s, a + b + 2, "%s/%s", folder, file);
+        snprintf(s, a + b + 2, "%s/%s", w->path, file);
     return s;
 }
 
-int hf_json(struct weights *w, json_t **out, const char *folder, const char *file, struct err *err)
+int hf_json(struct weights *w, json_t **out, const char *file, struct err *err)
 {
     *out = NULL;
-    char *path = hf_join(w, folder, file);
+    char *path = hf_join(w, file);
     if (!path)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
+        return err_set(err, ERR_NOMEM, "%s: out of memory", w->path);
     struct mapping m;
     int code = table_map(w, &m, path, err);
     if (code != OK)
@@ -152,12 +152,12 @@ int hf_json(struct weights *w, json_t **out, const char *folder, const char *fil
 }
 
 /* Map one safetensors file of the folder and append its tensors. */
-static int read_shard(struct weights *w, const char *folder, const char *file, struct err *err)
+static int read_shard(struct weights *w, const char *file, struct err *err)
 {
-    char *path = hf_join(w, folder, file);
+    char *path = hf_join(w, file);
     struct mapping m;
     if (!path)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
+        return err_set(err, ERR_NOMEM, "%s: out of memory", w->path);
     int code = table_map(w, &m, path, err);
     w->shards++;
     return code == OK ? safetensors_read(w, &m, path, err) : code;
@@ -191,22 +191,22 @@ static int keep_mapped(struct weights *w, size_t first, json_t *map, const char 
 }
 
 /* Read every shard that the index names, each once. */
-static int read_sharded(struct weights *w, const char *folder, struct err *err)
+static int read_sharded(struct weights *w, struct err *err)
 {
     json_t *index, *done = json_object(), *v;
     const char *name;
-    int code = hf_json(w, &index, folder, "model.safetensors.index.json", err);
+    int code = hf_json(w, &index, "model.safetensors.index.json", err);
     json_t *map = json_object_get(index, "weight_map");
     if (code == OK && (!json_is_object(map) || !done))
         code = err_set(err, ERR_FORMAT, "%s: model.safetensors.index.json: weight_map is missing",
-                       folder);
+                       w->path);
     if (code == OK)
         json_object_foreach(map, name, v) /* check all names before any file is opened */
             if (code == OK && (!json_is_string(v) || !plain_name(json_string_value(v)))) code =
                 err_set(err, ERR_FORMAT,
                         "%s: model.safetensors.index.json: weight_map: expected the name "
                         "of a .safetensors file in the folder, found \"%.80s\"",
-                        folder, json_is_string(v) ? json_string_value(v) : "no string");
+                        w->path, json_is_string(v) ? json_string_value(v) : "no string");
     if (code == OK)
         json_object_foreach(map, name, v)
         {
@@ -214,13 +214,13 @@ static int read_sharded(struct weights *w, const char *folder, struct err *err)
             if (json_object_get(done, file))
                 continue;
             if (json_object_size(done) >= HF_SHARDS_MAX) {
-                code = err_set(err, ERR_FORMAT, "%s: expected at most %d shards", folder,
+                code = err_set(err, ERR_FORMAT, "%s: expected at most %d shards", w->path,
                                HF_SHARDS_MAX);
                 break;
             }
             json_object_set_new(done, file, json_true());
             size_t first = w->ntensors;
-            code = read_shard(w, folder, file, err);
+            code = read_shard(w, file, err);
             if (code == OK)
                 code = keep_mapped(w, first, map, file, err);
             if (code != OK)
@@ -232,33 +232,33 @@ static int read_sharded(struct weights *w, const char *folder, struct err *err)
 }
 
 /* When there is no memory for the path, return true: reading the file then reports it. */
-static bool hf_exists(struct weights *w, const char *folder, const char *file)
+static bool hf_exists(struct weights *w, const char *file)
 {
-    char *path = hf_join(w, folder, file);
+    char *path = hf_join(w, file);
     return !path || access(path, F_OK) == 0;
 }
 
-int hf_read(struct weights *w, const char *folder, struct err *err)
+int hf_read(struct weights *w, struct err *err)
 {
     struct hf_config c;
     char hint[300];
-    find_hint(hint, sizeof(hint), folder);
-    if (!hf_exists(w, folder, "config.json"))
+    find_hint(hint, sizeof(hint), w->path);
+    if (!hf_exists(w, "config.json"))
         return err_set(err, ERR_IO, "%s: no model here: expected config.json or a .gguf file%s",
-                       folder, hint);
-    int code = hf_config_read(w, &c, folder, err);
+                       w->path, hint);
+    int code = hf_config_read(w, &c, err);
     if (code != OK)
         return code;
     size_t keys = w->nkvs;
-    if (hf_exists(w, folder, "model.safetensors"))
-        code = read_shard(w, folder, "model.safetensors", err);
-    else if (hf_exists(w, folder, "model.safetensors.index.json"))
-        code = read_sharded(w, folder, err);
+    if (hf_exists(w, "model.safetensors"))
+        code = read_shard(w, "model.safetensors", err);
+    else if (hf_exists(w, "model.safetensors.index.json"))
+        code = read_sharded(w, err);
     else
         code = err_set(err, ERR_FORMAT,
                        "%s: expected model.safetensors or model.safetensors.index.json, found "
                        "neither%s",
-                       folder, hint);
+                       w->path, hint);
     w->nkvs = keys; /* the shards' own metadata is not the model's */
     if (code == OK)
         code = rename_all(w, &c, err);

@@ -10,7 +10,6 @@
 struct config {
     struct weights *w;
     json_t *root;
-    const char *folder;
     struct err *err;
     int code; /* the first error */
 };
@@ -22,7 +21,7 @@ static void hf_config_refuse(struct config *c, const char *key, const char *expe
         return;
     char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     c->code = err_set(c->err, ERR_FORMAT, "%s/config.json: %s: expected %s, found %.100s",
-                      c->folder, key, expected, text ? text : "nothing");
+                      c->w->path, key, expected, text ? text : "nothing");
     /* jansson may use its own allocator, so its strings are freed with its own free */
     json_malloc_t get;
     json_free_t put;
@@ -238,7 +237,7 @@ static void token_id(struct config *c, const char *key, const char *gguf)
     uint32_t id = json_is_integer(v) ? (uint32_t)json_integer_value(v) : 0;
     if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX &&
         !table_add_num(c->w, gguf, KV_U32, &id))
-        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
+        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->w->path);
 }
 
 /* Add a number under "ARCH.name". */
@@ -298,7 +297,7 @@ static void hf_config_read_all(struct config *c, struct hf_config *out)
         return;
     struct weights *w = c->w;
     bool fine = table_add_str(w, "general.architecture", arch) &&
-                table_add_str(w, "general.type", "model") && add_name(w, c->folder, arch);
+                table_add_str(w, "general.type", "model") && add_name(w, c->w->path, arch);
     for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
         fine = fine && hf_config_add(c, arch, counts[i].name, KV_U32, &counts[i].v);
     fine = fine && hf_config_add_rope(c, arch, &rope) &&
@@ -307,17 +306,17 @@ static void hf_config_read_all(struct config *c, struct hf_config *out)
         fine = fine && hf_config_add(c, arch, "attention.key_length", KV_U32, &head) &&
                hf_config_add(c, arch, "attention.value_length", KV_U32, &head);
     if (!fine)
-        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
+        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->w->path);
     else {
         token_id(c, "bos_token_id", "tokenizer.ggml.bos_token_id");
         token_id(c, "eos_token_id", "tokenizer.ggml.eos_token_id");
     }
 }
 
-int hf_config_read(struct weights *w, struct hf_config *out, const char *folder, struct err *err)
+int hf_config_read(struct weights *w, struct hf_config *out, struct err *err)
 {
-    struct config c = { w, NULL, folder, err, OK };
-    int code = hf_json(w, &c.root, folder, "config.json", err);
+    struct config c = { w, NULL, err, OK };
+    int code = hf_json(w, &c.root, "config.json", err);
     if (code != OK)
         return code;
     hf_config_read_all(&c, out);

@@ -21,9 +21,9 @@ struct hf_config {
 };
 
 /* Read and check config.json, and add its values to w as GGUF keys. */
-int hf_config_read(struct weights *w, struct hf_config *out, const char *folder, struct err *err);
+int hf_config_read(struct weights *w, struct hf_config *out, struct err *err);
 
-/* Read a JSON object from folder/file; the caller calls json_decref. */
-int hf_json(struct weights *w, json_t **out, const char *folder, const char *file, struct err *err);
+/* Read a JSON object from a file of the folder; the caller calls json_decref. */
+int hf_json(struct weights *w, json_t **out, const char *file, struct err *err);
 
 #endif

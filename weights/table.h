@@ -93,6 +93,6 @@ int gguf_read_shards(struct weights *w, bool header_only, struct err *err);
 /* Read a file that is no part of one; the key split.count must not say otherwise. */
 int gguf_read_alone(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err);
-int hf_read(struct weights *w, const char *folder, struct err *err);
+int hf_read(struct weights *w, struct err *err);
 
 #endif

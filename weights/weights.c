@@ -19,7 +19,7 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
     }
     if (find_is_folder(w->path)) {
         w->format = "folder";
-        return hf_read(w, w->path, err);
+        return hf_read(w, err);
     }
     struct mapping m;
     int code = table_map(w, &m, w->path, err);

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     fuzz_begin();
     struct weights *w = table_new(fuzz_folder(), "folder");
     CHECK(w);
-    int code = hf_config_read(w, &c, fuzz_folder(), &err);
+    int code = hf_config_read(w, &c, &err);
     weights_close(w);
     fuzz_end(code, &err);
     return 0;

@@ -76,7 +76,7 @@ static void check_config(void)
     struct hf_config c;
     double eps, theta;
     spill(in_folder("config.json"), text, sizeof(text) - 1);
-    CHECK(w && hf_config_read(w, &c, folder, &err) == OK && table_index(w, &err) == OK);
+    CHECK(w && hf_config_read(w, &c, &err) == OK && table_index(w, &err) == OK);
     CHECK(weights_f64(w, "qwen2.attention.layer_norm_rms_epsilon", &eps));
     CHECK(weights_f64(w, "qwen2.rope.freq_base", &theta));
     CHECK((float)eps == 1.5e-6f && (float)theta == 10000.5f);
