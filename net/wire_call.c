@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "net/http/json_input.h"
 
@@ -121,13 +122,10 @@ static int wire_call_error(const struct wire_call *call, struct err *err, int co
     return err_set(err, code, "cloud %s: %s", call->url, line);
 }
 
-/* Return 1/2 to 3/2 of RETRY_MS, from the seed alone (the last steps of MurmurHash3). */
-static uint64_t jitter_ns(uint64_t x)
+/* Return 1/2 to 3/2 of RETRY_MS, from the seed alone. */
+static uint64_t jitter_ns(uint64_t seed)
 {
-    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-    x ^= x >> 33;
-    return RETRY_MS * ms / 2 + x % (RETRY_MS * ms);
+    return RETRY_MS * ms / 2 + rand_u64(seed, 0) % (RETRY_MS * ms);
 }
 
 /* Release the transfer, if there is one. */
