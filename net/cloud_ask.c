@@ -69,8 +69,7 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     struct err why = { "" };
     uint32_t id = 0;
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
-    int rc =
-        (call->audit ? answers_audit : answers_call)(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
+    int rc = answers_replay(c->o.answers, call->audit, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
@@ -299,12 +298,8 @@ void cloud_commit(struct cloud_call *call)
         return;
     int rc = cloud_take(call, &id, &why);
     const struct ask *a = &call->wire->ask;
-    if (c->o.answers && call->audit)
-        answers_audited(c->o.answers, a->ids, a->n, rc, id, why.msg);
-    else if (c->o.answers && rc == OK)
-        answers_put(c->o.answers, a->ids, a->n, id);
-    else if (c->o.answers)
-        answers_fault(c->o.answers, a->ids, a->n, rc, why.msg);
+    if (c->o.answers)
+        answers_put(c->o.answers, call->audit, a->ids, a->n, rc, id, why.msg);
     wire_lock(c->wire);
     wire_ledger(c->wire)->committed += rc == OK;
     call->committed = true;

@@ -148,7 +148,7 @@ static enum origin answers_look(struct answers *c, const struct prefix_key *k, u
     if (!a && c->store && store_get(c->store, k, id) && *id < c->vocab)
         return ORIGIN_STORE;
     if (!a && c->replays) {
-        a = record_get(c->record, k);
+        a = record_get(c->record, k, false);
         if (a && (a->from == ORIGIN_CALL || a->fault || a->id >= c->vocab))
             a = NULL;
     }
@@ -199,16 +199,15 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
     return answers_find(c, ids, n, id, true);
 }
 
-/* answers_call and answers_audit. */
-static int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n,
-                          uint32_t *id, struct err *err)
+int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n, uint32_t *id,
+                   struct err *err)
 {
     int rc = OK;
     if (!c->replays)
         return err_set(err, ERR_ARG, "there is no replay");
     pthread_mutex_lock(&c->mutex);
     const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-    const struct answer *a = (audit ? record_get_audit : record_get)(c->record, &k);
+    const struct answer *a = record_get(c->record, &k, audit);
     if (!a)
         rc = record_miss(c->record, &k, ids, n, err);
     else if (a->fault)
@@ -222,25 +221,24 @@ static int answers_replay(struct answers *c, bool audit, const uint32_t *ids, si
     return rc;
 }
 
-int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+void answers_put(struct answers *c, bool audit, const uint32_t *ids, size_t n, int code,
+                 uint32_t id, const char *why)
 {
-    return answers_replay(c, false, ids, n, id, err);
-}
-
-int answers_audit(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
-{
-    return answers_replay(c, true, ids, n, id, err);
-}
-
-void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
-{
+    const struct answer a = { .from = audit ? ORIGIN_AUDIT : ORIGIN_CALL,
+                              .fault = code,
+                              .id = code ? 0 : id };
+    bool repeated = code == OK || code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
     pthread_mutex_lock(&c->mutex);
-    if (c->named) {
-        struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        memo_put(c, &k, id);
-        if (c->store)
-            store_put(c->store, &k, id);
-        answers_record(c, &k, ids, n, &(struct answer){ .from = ORIGIN_CALL, .id = id }, NULL);
+    if (c->named && repeated) {
+        const struct prefix_key k = prefix_key_of(&c->print, ids, n);
+        if (!audit && code == OK) {
+            memo_put(c, &k, id);
+            if (c->store)
+                store_put(c->store, &k, id);
+        }
+        answers_record(c, &k, ids, n, &a, why);
+        if (audit && c->record)
+            record_count_audit(c->record, &k);
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -260,38 +258,6 @@ void answers_forget(struct answers *c)
     pthread_mutex_lock(&c->mutex);
     answer_table_clear(&c->memo);
     pthread_mutex_unlock(&c->mutex);
-}
-
-/* True for the errors of a server, which a replay repeats. */
-static bool answers_of_server(int code)
-{
-    return code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
-}
-
-/* Record what a call or an audit brought: a token, or an error of the server. */
-static void answers_bring(struct answers *c, const uint32_t *ids, size_t n, const struct answer *a,
-                          const char *why)
-{
-    pthread_mutex_lock(&c->mutex);
-    if (c->named && (!a->fault || answers_of_server(a->fault))) {
-        const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        answers_record(c, &k, ids, n, a, why);
-        if (a->from == ORIGIN_AUDIT && c->record)
-            record_count_audit(c->record, &k);
-    }
-    pthread_mutex_unlock(&c->mutex);
-}
-
-void answers_audited(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
-                     const char *why)
-{
-    const struct answer a = { .from = ORIGIN_AUDIT, .fault = code, .id = code ? 0 : id };
-    answers_bring(c, ids, n, &a, why);
-}
-
-void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
-{
-    answers_bring(c, ids, n, &(struct answer){ .from = ORIGIN_CALL, .fault = code }, why);
 }
 
 bool answers_note(struct answers *c, struct err *note)

@@ -48,26 +48,19 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
 /* Find an answer without a trace: memo, store and recording stay as they are. For a token whose
  * turn has not come. */
 enum origin answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
-/* In a replay, return what a call gave then. A recorded fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes
- * back as it was; a prefix that is missing is ERR_NET with its length, hash and last ids in err. */
-int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
+/* In a replay, return what a call, or the next audit, after this prefix brought then. A recorded
+ * fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes back as it was; a prefix that is missing is ERR_NET
+ * with its length, hash and last ids in err. */
+int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n, uint32_t *id,
+                   struct err *err);
 
-/* In a replay, return what the next audit of this prefix brought then; errors as above. */
-int answers_audit(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
-
-/* Keep the answer of a committed call in memo, store and recording. */
-void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
+/* Keep what a committed call brought: with OK its id in memo, store and recording; with ERR_NET,
+ * ERR_REMOTE or ERR_TEXT the fault and why in the recording alone; other codes are ignored. What an
+ * audit brought enters the recording alone. why must not hold the API key. */
+void answers_put(struct answers *c, bool audit, const uint32_t *ids, size_t n, int code,
+                 uint32_t id, const char *why);
 /* Keep a further token of a committed call's reply, in the memo alone. */
 void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
-/* Record that a committed call failed with ERR_NET, ERR_REMOTE or ERR_TEXT; other codes are
- * ignored. why must not hold the API key. */
-void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why);
-
-/* Record what a committed audit brought: id with OK, else as answers_fault. Nothing else keeps it.
- */
-void answers_audited(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
-                     const char *why);
-
 /* Empty the memo, so that what follows costs what it costs without it. */
 void answers_forget(struct answers *c);
 

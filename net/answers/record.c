@@ -145,11 +145,6 @@ bool record_note(struct record *r, struct err *note)
     return answer_file_note(&r->file, note);
 }
 
-const struct answer *record_get(const struct record *r, const struct prefix_key *k)
-{
-    return answer_table_find(&r->table, k);
-}
-
 /* Return the first audit after a prefix, which counts them, or NULL. */
 static struct answer *first_audit(const struct record *r, const struct prefix_key *k)
 {
@@ -157,10 +152,10 @@ static struct answer *first_audit(const struct record *r, const struct prefix_ke
     return answer_table_find(&r->table, &first);
 }
 
-const struct answer *record_get_audit(const struct record *r, const struct prefix_key *k)
+const struct answer *record_get(const struct record *r, const struct prefix_key *k, bool audit)
 {
-    const struct answer *first = first_audit(r, k);
-    const struct prefix_key next = audit_key(k, first ? first->audits + 1 : 1);
+    const struct answer *first = audit ? first_audit(r, k) : NULL;
+    const struct prefix_key next = audit ? audit_key(k, first ? first->audits + 1 : 1) : *k;
     return answer_table_find(&r->table, &next);
 }
 

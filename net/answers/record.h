@@ -39,10 +39,9 @@ size_t record_size(const struct record *r); /* number of different prefixes and 
 /* Give one line that a person should see (a torn line), once. False: there is none. */
 bool record_note(struct record *r, struct err *note);
 
-/* Return the answer after a prefix, or NULL; valid until the next change. */
-const struct answer *record_get(const struct record *r, const struct prefix_key *k);
-/* Return the answer of the next audit after a prefix: the first, until record_count_audit. */
-const struct answer *record_get_audit(const struct record *r, const struct prefix_key *k);
+/* Return the answer after a prefix, or that of its next audit: the first, until record_count_audit.
+ * NULL: there is none. Valid until the next change. */
+const struct answer *record_get(const struct record *r, const struct prefix_key *k, bool audit);
 /* Count an audit after a prefix, once its answer or fault has been recorded or replayed. */
 void record_count_audit(struct record *r, const struct prefix_key *k);
 /* Append an answer (from, and id, or fault and why), unless the file already has it, or has any

@@ -51,7 +51,7 @@ static void put_fault(struct record *r, size_t n)
 static const struct answer *get(struct record *r, const uint32_t *at, size_t n)
 {
     const struct prefix_key k = key_of(at, n);
-    return record_get(r, &k);
+    return record_get(r, &k, false);
 }
 
 /* Say whose answers are recorded. */
