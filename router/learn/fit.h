@@ -7,7 +7,7 @@
  *
  * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
- * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
+ * features as they are; see fit_citer.c. linear: one Linear, on standardised features. context: a
  * table over the last two ids, counted. combined: mlp on the features of features.h alone. mix: mlp
  * on the hidden state and these. Their table is counted as for context; a training sample is scored
  * by one that was counted without its subject, since otherwise the table would have seen the label.

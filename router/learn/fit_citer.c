@@ -1,8 +1,12 @@
-/* With v = w6 * mask, the logit of a sample is u . (w4' v) + b4 . v + b6, so q = w4' v is at the
+/* fit_citer.c - head citer.
+ *
+ * Source: CITER (arXiv 2502.01976), its confidence model: Linear(h, w), BatchNorm (momentum 0.1,
+ * eps 1e-5), ReLU, Dropout 0.1, Linear(w, h), Dropout 0.1, Linear(h, 1), sigmoid; w = 2h. The first
+ * Linear has no bias, since BatchNorm subtracts it again.
+ *
+ * With v = w6 * mask, the logit of a sample is u . (w4' v) + b4 . v + b6, so q = w4' v is at the
  * same time the gradient of u, and G = sum dz mask u' gives the gradients of w4 (times w6) and of
  * w6 (times w4): one product less each way than layer by layer. */
-#include "router/learn/fit_citer.h"
-
 #include <math.h>
 
 #include "kernels/math.h"

@@ -127,4 +127,19 @@ int fit_inputs(struct samples *with, struct router_form *table, const struct fit
                struct err *err);
 void fit_inputs_close(struct samples *with);
 
+/* ---- head citer: how its initial weights and its dropout are drawn; another implementation, such
+ * as a test, can make the same draws ---- */
+
+/* The layers that have something to draw. */
+enum fit_citer_layer { FIT_CITER_FIRST, FIT_CITER_SECOND, FIT_CITER_LAST };
+
+/* Return initial weight i of a layer with this many inputs, row-major, uniform in +-1 / sqrt(fan):
+ * first w1 [w][h]; second w4 [h][w], then its bias [h]; last w6 [h], then its bias. */
+float fit_citer_initial(uint64_t seed, enum fit_citer_layer layer, size_t fan, size_t i);
+
+/* Return what dropout multiplies the output of a unit with: 0, or 1 / (1 - p) with p = 6554 /
+ * 65536. step: batches learnt from before this one; sample: place in the batch. */
+float fit_citer_dropout(uint64_t seed, enum fit_citer_layer layer, size_t step, size_t sample,
+                        size_t unit);
+
 #endif

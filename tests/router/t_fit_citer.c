@@ -9,8 +9,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
-#include "router/learn/fit.h"
-#include "router/learn/fit_citer.h"
+#include "router/learn/fit_internal.h"
 #include "tests/router/router_help.h"
 #include "tests/support/test.h"
 

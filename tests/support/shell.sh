@@ -39,6 +39,11 @@ refused() {
     one_line
 }
 
+# ends STATUS ARGS: expect 0, else refused.
+ends() {
+    if [ "$1" -eq 0 ]; then expect "$@"; else refused "$@"; fi
+}
+
 one_line() {
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line on stderr"
 }

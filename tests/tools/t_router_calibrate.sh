@@ -1,33 +1,8 @@
 #!/bin/sh
 # mizzle router calibrate on the demo pair: every target, what it writes, what it refuses, and that
 # a target that cannot be met leaves the file as it was.
-set -u
-MIZZLE=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-. tests/support/server.sh
-unset MIZZLE_CLOUD_URL
-
-fail() {
-    echo "t_router_calibrate: $*" >&2
-    exit 1
-}
-
-# expect STATUS ARGS...: run the command; a failure prints nothing but one line on stderr.
-expect() {
-    want=$1
-    shift
-    ${RUN:-} "$MIZZLE" router calibrate "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$dir/err")"
-    [ "$want" -eq 0 ] && return
-    [ -s "$dir/out" ] && fail "$*: wrote to stdout"
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$*: not one line: $(cat "$dir/err")"
-}
-
-# says TEXT: the error has this text.
-says() {
-    grep -q -e "$1" "$dir/err" || fail "expected '$1', found: $(cat "$dir/err")"
-}
+. tests/support/shell.sh
+subcommand='router calibrate'
 
 # value NAME: the first number of this line of the result.
 value() {
@@ -39,11 +14,11 @@ is() {
 }
 
 r=$dir/r.safetensors
-expect 2 --target-routed 0.05
+ends 2 --target-routed 0.05
 says 'expected --router'
-expect 2 --router "$r"
+ends 2 --router "$r"
 says 'found none'
-expect 2 --router "$r" --target-routed 0.05 --risk 0.02
+ends 2 --router "$r" --target-routed 0.05 --risk 0.02
 says 'found several'
 for bad in '--target-routed 1.1' '--target-routed -0.1' '--target-accuracy 0' '--target-accuracy 1.5' \
     '--risk 0' '--risk 1' '--risk 0.1 --confidence 1' '--target-routed 0.1 --confidence 0.9' \
@@ -52,68 +27,65 @@ for bad in '--target-routed 1.1' '--target-routed -0.1' '--target-accuracy 0' '-
     '--target-routed 0.1 --kind why' '--target-routed 0.1 --wording rude' \
     '--target-routed 0.1 --task csqa' '--target-routed 0.1 --max-cloud-tokens 3' '--target-routed 0.1 more'; do
     # shellcheck disable=SC2086
-    expect 2 --router "$r" $bad
+    ends 2 --router "$r" $bad
 done
 
 edge=weights/milli/edge-0.5.gguf
-if [ ! -f "$edge" ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-expect 3 --router "$r" --target-routed 0.05
+[ -f "$edge" ] || skip "no demo pair in weights/milli"
+ends 3 --router "$r" --target-routed 0.05
 printf 'PK\003\004' >"$dir/r.pth"
-expect 2 --router "$dir/r.pth" --target-routed 0.05
+ends 2 --router "$dir/r.pth" --target-routed 0.05
 says 'expected -o'
 
 shipped=weights/milli/edge-0.5.router.safetensors
 cp "$shipped" "$r"
-expect 4 --router "$r" -m "$edge" --target-routed 0.05 --questions 10
-cmp -s "$shipped" "$r" || fail "a failure changed the router"
+ends 4 --router "$r" -m "$edge" --target-routed 0.05 --questions 10
+same "$shipped" "$r" # a failure changes nothing
 
 # A share: near the target, in place or in another file, the same bytes with any threads.
-expect 0 --router "$r" --target-routed 0.06 --questions 40
+ends 0 --router "$r" --target-routed 0.06 --questions 40
 is "$(value routed) >= 5.7 && $(value routed) <= 6.05 && $(value threshold) > 0"
 is "$(value accuracy) > $(value 'edge alone')"
-grep -q 'keys and values in f16' "$dir/out" || fail "not the type that run uses: $(cat "$dir/out")"
-expect 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1 --ahead 0
-cmp -s "$r" "$dir/r1" || fail "threads or --ahead change the result"
+shows 'keys and values in f16' # the type that run uses
+ends 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1 --ahead 0
+same "$r" "$dir/r1"
 "$MIZZLE" info --json "$r" >"$dir/info" || fail "info"
 for word in '"task":"milli"' '"threshold":0\.[0-9]' '"share":0\.0[56]' 'edge-0.5'; do
     tr -d ' \n' <"$dir/info" | grep -q "$word" || fail "no $word in $(cat "$dir/info")"
 done
 # It is bound to its model now.
-expect 3 --router "$r" -m weights/milli/edge-1.gguf --target-routed 0.05 --cloud-url http://127.0.0.1:9
+ends 3 --router "$r" -m weights/milli/edge-1.gguf --target-routed 0.05 --cloud-url http://127.0.0.1:9
 says 'edge-1 '
 says 'edge-0.5'
 
-expect 0 --router "$r" -o "$dir/r2" --target-accuracy 0.8 --questions 12
+ends 0 --router "$r" -o "$dir/r2" --target-accuracy 0.8 --questions 12
 is "$(value accuracy) >= 80 && $(value routed) < 10"
 
 # The bound needs 9 tested answers here; with 8 questions nothing can be proved.
-expect 0 --router "$r" -o "$dir/r3" --risk 0.3 --questions 12
+ends 0 --router "$r" -o "$dir/r3" --risk 0.3 --questions 12
 is "$(value routed) > 0 && $(value 'edge alone') < $(value accuracy)"
 bound=$(sed -n 's/^lost.*at most \([0-9.]*\) %.*/\1/p' "$dir/out")
 is "$bound <= 30"
 cp "$r" "$dir/before"
-expect 1 --router "$r" --risk 0.3 --questions 8
+ends 1 --router "$r" --risk 0.3 --questions 8
 says 'at least 11 questions, found 8'
-cmp -s "$r" "$dir/before" || fail "a risk that cannot be proved changed the router"
+same "$r" "$dir/before"
 
 # A cloud that is no better than the edge, and a task from a file.
 serves=$MIZZLE
 start_cloud -m weights/milli/edge-0.1.gguf
-expect 1 --router "$r" --target-accuracy 0.9 --questions 6 --cloud-url "$url"
+ends 1 --router "$r" --target-accuracy 0.9 --questions 6 --cloud-url "$url"
 says 'of the tokens routed'
-cmp -s "$r" "$dir/before" || fail "an accuracy out of reach changed the router"
+same "$r" "$dir/before"
 for i in 1 2 3 4; do
     echo '{"id":"'$i'","answerKey":"B","question":{"question_concept":"flower'$i'",' \
         '"stem":"Where is a flower '$i'?","choices":[{"label":"A","text":"garden"},' \
         '{"label":"B","text":"lake"}]}}'
 done >"$dir/csqa.jsonl"
-expect 0 --router "$r" -o "$dir/r4" --task csqa --data "$dir/csqa.jsonl" -n 20 --target-routed 0.3 \
+ends 0 --router "$r" -o "$dir/r4" --task csqa --data "$dir/csqa.jsonl" -n 20 --target-routed 0.3 \
     --cloud-url "$url"
-grep -q '^calibrated on *csqa, 4 answers' "$dir/out" || fail "$(cat "$dir/out")"
-expect 2 --router "$r" --task csqa --data "$dir/csqa.jsonl" --questions 5 --target-routed 0.3 \
+shows '^calibrated on *csqa, 4 answers'
+ends 2 --router "$r" --task csqa --data "$dir/csqa.jsonl" --questions 5 --target-routed 0.3 \
     --cloud-url "$url"
 says 'at most 4'
 stop_cloud
@@ -124,6 +96,5 @@ pid=$!
 interrupt $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$dir/err")"
-cmp -s "$r" "$dir/before" || fail "an interrupt changed the router"
+same "$r" "$dir/before"
 [ "$(ls -A "$dir" | grep -c tmp)" -eq 0 ] || fail "unfinished files: $(ls -A "$dir")"
-exit 0

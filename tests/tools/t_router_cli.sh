@@ -5,11 +5,10 @@
 # routes STATUS ARGS...: run mizzle router, which must end with this status and print nothing to
 # stdout; if it fails, it prints one line to stderr.
 routes() {
-    subcommand=router
-    expect "$@"
+    ends "$@"
     [ ! -s "$dir/out" ] || fail "router $*: wrote to stdout"
-    [ "$want" -eq 0 ] || one_line
 }
+subcommand=router
 
 # difference FILE FILE: print the largest difference between two raw f32 files.
 difference() {

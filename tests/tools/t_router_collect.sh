@@ -1,36 +1,15 @@
 #!/bin/sh
 # mizzle router collect on the demo pair: labels, killed and resumed collections, options that
 # contradict, a cloud that dies, a full disk, bad input.
-set -u
-MIZZLE=${MIZZLE:-build/mizzle}
-unset MIZZLE_CLOUD_URL
-
-fail() {
-    echo "t_router_collect: $*" >&2
-    exit 1
-}
-
-dir=$(mktemp -d) || exit 1
-. tests/support/server.sh
+. tests/support/shell.sh
 demo=weights/milli
-if [ ! -f $demo/edge-0.5.gguf ]; then
-    echo "SKIP: no demo pair in $demo"
-    exit 77
-fi
+[ -f $demo/edge-0.5.gguf ] || skip "no demo pair in $demo"
+subcommand='router collect'
 
 # collect STATUS ARGS: it must end with this status and, unless that is 0, one line on stderr.
 collect() {
-    want=$1
-    shift
-    ${RUN:-} "$MIZZLE" router collect "$@" >"$dir/out" 2>"$dir/err" 3>&-
-    got=$?
-    [ "$got" -eq "$want" ] || fail "collect $*: status $got, expected $want: $(cat "$dir/err")"
-    [ "$want" -eq 0 ] || [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "collect $*: $(cat "$dir/err")"
-}
-
-# says WORDS: the last message holds these words.
-says() {
-    grep -qF -- "$*" "$dir/err" || fail "expected \"$*\", found: $(cat "$dir/err")"
+    expect "$@"
+    [ "$want" -eq 0 ] || one_line
 }
 
 # sums DIR: print names and checksums of everything in the folder.
@@ -38,8 +17,8 @@ sums() {
     (cd "$1" && sha256sum -- *)
 }
 
-# same DIR DIR: both hold the same files.
-same() {
+# same_folders DIR DIR: both hold the same files.
+same_folders() {
     [ "$(sums "$1")" = "$(sums "$2")" ] || fail "$1 and $2 differ: $(ls "$1" "$2")"
 }
 
@@ -62,7 +41,7 @@ is() {
 collect 2
 collect 2 -o "$dir/x" --labels other
 collect 2 -o "$dir/x" --prompt other
-grep -q "chat, @FILE or plain@FILE, found other" "$dir/err" || fail "$(cat "$dir/err")"
+says "chat, @FILE or plain@FILE, found other"
 collect 2 -o "$dir/x" --tap other
 collect 2 -o "$dir/x" --questions 0
 collect 2 -o "$dir/x" --calls 0
@@ -71,7 +50,7 @@ collect 2 -o "$dir/x" --round 3
 collect 2 -o "$dir/x" --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
 collect 2 -o "$dir/x" --labels match --cloud auto
-grep -q -e "--cloud: expected required, or off with --labels match" "$dir/err" || fail "$(cat "$dir/err")"
+says "--cloud: expected required, or off with --labels match"
 collect 2 -o "$dir/x" --threshold 0.5
 collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa
@@ -118,11 +97,11 @@ collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --r
 is "$(field rollouts) == $wrong"
 at=$dir/divergent
 collect 0 -o "$at" --questions 40 --labels divergent --tap post_attn
-grep -q '^rollouts ' "$dir/out" || fail "no summary: $(cat "$dir/out")"
+shows '^rollouts '
 is "$(field rollouts) > 0 && $(field right) > 0"
 collect 0 -o "$dir/best" --questions 4 --labels match
 collect 0 -o "$dir/scalar" --questions 4 --labels match --isa scalar -t 1
-same "$dir/best" "$dir/scalar"
+same_folders "$dir/best" "$dir/scalar"
 
 # Questions of one kind; the folder says which.
 at=$dir/sums
@@ -150,9 +129,9 @@ for calls in 1 40; do
     # shellcheck disable=SC2086
     collect 0 -o "$dir/calls$calls" $divergent --calls $calls \
         --record "$dir/record$calls" --cloud-timeout 600000
-    same "$dir/whole" "$dir/calls$calls"
+    same_folders "$dir/whole" "$dir/calls$calls"
 done
-cmp "$dir/record1" "$dir/record40" || fail "1 and 40 calls: other recordings"
+same "$dir/record1" "$dir/record40"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/replayed" $divergent --replay "$dir/record1"
 # The cloud says something else of itself there.
@@ -167,28 +146,19 @@ done
 touch "$dir/killed/00003.safetensors.1.0.part" # in case no kill came while a file was written
 # shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent
-same "$dir/whole" "$dir/killed"
+same_folders "$dir/whole" "$dir/killed"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent # there is nothing left to do
-grep -q 'this run *0 texts' "$dir/out" || fail "it was made again: $(cat "$dir/out")"
-same "$dir/whole" "$dir/killed"
+shows 'this run *0 texts'
+same_folders "$dir/whole" "$dir/killed"
 rm "$dir/killed/00002.safetensors"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent
-same "$dir/whole" "$dir/killed"
+same_folders "$dir/whole" "$dir/killed"
 head -c 1000 "$dir/whole/00001.safetensors" >"$dir/killed/00001.safetensors"
 # shellcheck disable=SC2086
 collect 3 -o "$dir/killed" $divergent
 says 00001.safetensors
-
-await() { # FILE
-    tries=0
-    while [ ! -e "$1" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "no $1 in time"
-        sleep 0.1
-    done
-}
 
 # A cloud that dies: status 4, and another one continues.
 start_cloud -m $demo/cloud.gguf --latency 60
@@ -196,7 +166,7 @@ died=$url
 # shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/died" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
 pid=$!
-await "$dir/died/00000.safetensors"
+wait_for '[ -e "$dir/died/00000.safetensors" ]'
 stop_cloud
 wait $pid
 got=$?
@@ -206,7 +176,7 @@ start_cloud -m $demo/cloud.gguf --latency 1000
 # shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
 pid=$!
-await "$dir/stopped/lock"
+wait_for '[ -e "$dir/stopped/lock" ]'
 kill $pid
 wait $pid
 got=$?
@@ -222,7 +192,7 @@ collect 0 -o "$dir/died" $divergent --cloud-url "$died"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
 stop_cloud
-same "$dir/at_once" "$dir/died"
+same_folders "$dir/at_once" "$dir/died"
 
 # A full disk: status 1, and nothing half written.
 at=$dir/full
@@ -233,7 +203,7 @@ at=$dir/full
 ) || exit 1
 [ "$(ls "$at")" = lock ] || fail "left behind: $(ls "$at")"
 collect 0 -o "$at" --questions 40 --kv f32 --labels match
-same "$at" "$dir/match"
+same_folders "$at" "$dir/match"
 collect 1 -o "$dir/none/below" --questions 40 --labels match
 
 # A file: a text that is too long is left out, and an item without a reference answer gets the
@@ -246,7 +216,7 @@ at=$dir/file
     echo "{\"id\": \"3\", $item}"
 } >"$dir/data"
 collect 0 -o "$at" --task csqa --data "$dir/data" --labels match -n 20
-grep -q "prompts are in CITER's plain form" "$dir/err" || fail "the form is not said: $(cat "$dir/err")"
+says "prompts are in CITER's plain form"
 grep -qa '"prompt":"citer"' "$at/00000.safetensors" || fail "the folder does not name the form"
 is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
 sed -i 2d "$dir/data"
