@@ -328,16 +328,13 @@ void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
 
 bool cloud_note(struct cloud *c, struct err *note)
 {
-    bool some = false;
     if (wire_forked(c->wire))
         return false;
     wire_lock(c->wire);
-    for (size_t i = 0; i < sizeof(c->notes) / sizeof(c->notes[0]) && !some; i++) {
-        some = c->notes[i].msg[0];
-        if (some)
-            *note = c->notes[i];
-        c->notes[i].msg[0] = 0;
-    }
+    bool some = c->note.msg[0];
+    if (some)
+        *note = c->note;
+    c->note.msg[0] = 0;
     wire_unlock(c->wire);
     return some;
 }

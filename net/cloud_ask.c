@@ -241,8 +241,8 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
     wire_lock(c->wire);
     if (cloud_wait_ready(c, NULL) == OK) {
         const struct ask a = cloud_call_question(c, ids, n, tokens);
-        const struct buf *body = cloud_call_body(c, &a);
-        bytes = body ? body->n : 0;
+        c->body.n = 0;
+        bytes = cloud_call_body(&c->body, c, &a) ? c->body.n : 0;
     }
     wire_unlock(c->wire);
     return bytes;

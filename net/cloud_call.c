@@ -19,10 +19,10 @@ int cloud_forked(struct err *err)
     return err_set(err, ERR_ARG, "cloud: the connection belongs to the parent process");
 }
 
-void cloud_say(struct cloud *c, size_t slot, const char *text)
+void cloud_say(struct cloud *c, const char *text)
 {
     wire_lock(c->wire);
-    err_set(&c->notes[slot], OK, "cloud %s: %s", c->base, text);
+    err_set(&c->note, OK, "cloud %s: %s", c->base, text);
     wire_unlock(c->wire);
 }
 
@@ -35,14 +35,9 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
     wire_tell(call->cloud->wire);
 }
 
-const struct buf *cloud_call_body(struct cloud *c, const struct ask *a)
+bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a)
 {
-    c->body.n = 0;
-    if (!id_list_set(&c->list, a->ids, a->n) || !c->dialect->request(&c->body, a, &c->list.text)) {
-        c->body.n = 0;
-        return NULL;
-    }
-    return &c->body;
+    return id_list_set(&c->list, a->ids, a->n) && c->dialect->request(out, a, &c->list.text);
 }
 
 struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
@@ -75,8 +70,7 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
-    const struct buf *body = cloud_call_body(c, &w->ask);
-    if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base ? c->base : "") ||
+    if (!cloud_call_body(&w->body, c, &w->ask) || !buf_str(&url, c->base ? c->base : "") ||
         !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {
         buf_free(&url);
         cloud_call_settle(call, ERR_NOMEM, &(struct err){ "cloud: out of memory" });

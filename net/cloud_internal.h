@@ -51,7 +51,7 @@ struct cloud {
     int failed; /* the error of the latest probe */
     struct err why;
     struct cloud_call *failing; /* in FAILED: the call that got the error, until it ends; or NULL */
-    struct err notes[2];        /* an empty one has been reported */
+    struct err note;            /* if empty, it has been reported */
     struct cloud_call *calls;
     uint64_t ns;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
@@ -73,8 +73,8 @@ int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err
 
 int cloud_no_memory(struct err *err);
 int cloud_forked(struct err *err);
-/* Keep a line for cloud_note. */
-void cloud_say(struct cloud *c, size_t slot, const char *text);
+/* Keep the line for cloud_note. */
+void cloud_say(struct cloud *c, const char *text);
 
 /* probe.c */
 
@@ -90,8 +90,8 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* Return the question to ask; ids is borrowed. In READY. */
 struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
-/* Return the body as it goes up, valid until the next one; NULL: out of memory. In READY. */
-const struct buf *cloud_call_body(struct cloud *c, const struct ask *a);
+/* Write the body as it goes up. False: out of memory. In READY. */
+bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a);
 /* Write the request and hand it to the network thread. In READY. */
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */

@@ -237,7 +237,7 @@ static int ask_round_trip(struct probe *p, struct err *err)
     if (rc == OK && !json_is_array(json_object_get(choice, "token_ids")) &&
         json_is_string(json_object_get(choice, "text"))) {
         c->text = true;
-        cloud_say(c, 0,
+        cloud_say(c,
                   "the server answers in text without token ids: its text is cut into tokens here, "
                   "which is not always exact");
     }

@@ -13,14 +13,6 @@ const struct dialect *dialect_of(enum cloud_api api)
                                  : &dialect_openai;
 }
 
-bool dialect_body(const struct dialect *d, struct buf *out, const struct ask *a)
-{
-    struct buf list = { 0 };
-    bool fine = buf_ids(&list, a->ids, a->n) && d->request(out, a, &list);
-    buf_free(&list);
-    return fine;
-}
-
 /* Read one id of a reply; the error names the field and what was found. */
 static int one_id(uint32_t *out, const json_t *v, const char *field, const struct ask *a,
                   struct err *err)

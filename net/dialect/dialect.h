@@ -52,9 +52,6 @@ extern const struct dialect dialect_openai, dialect_llamacpp, dialect_sglang;
 
 const struct dialect *dialect_of(enum cloud_api api); /* api is not CLOUD_AUTO */
 
-/* Append a whole request body; writes the list of ids, too. False: out of memory. */
-bool dialect_body(const struct dialect *d, struct buf *out, const struct ask *a);
-
 /* Read the new ids of a whole reply: the last `made` of the list `ids`. made is the server's own
  * count, 0 if it gives none. Some servers put the end of the prompt in front; that is accepted only
  * when it equals the end of our prompt. field is for messages. */

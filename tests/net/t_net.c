@@ -29,8 +29,9 @@ static json_t *parsed(const char *p, size_t n)
 /* Return a dialect's request as JSON. */
 static json_t *request_of(const struct dialect *d, const struct ask *a)
 {
-    struct buf b = { 0 };
-    CHECK(dialect_body(d, &b, a));
+    struct buf b = { 0 }, list = { 0 };
+    CHECK(buf_ids(&list, a->ids, a->n) && d->request(&b, a, &list));
+    buf_free(&list);
     json_t *root = parsed(b.p, b.n);
     buf_free(&b);
     return root;

@@ -309,8 +309,9 @@ static void test_sizes(void)
         const struct ask a = {
             .model = "\"Qwen/Qwen2.5-72B\"", .ids = ids, .n = 500, .vocab = 151936, .want = 1
         };
-        struct buf body = { 0 };
-        CHECK(dialect_body(d, &body, &a));
+        struct buf body = { 0 }, list = { 0 };
+        CHECK(buf_ids(&list, ids, 500) && d->request(&body, &a, &list));
+        buf_free(&list);
         printf("%s: 500 ids: %zu bytes\n", cloud_api_name(apis[k]), body.n);
         CHECK(body.n <= 2560);
         buf_free(&body);

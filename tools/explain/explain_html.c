@@ -5,7 +5,7 @@
 
 #include "kernels/sys/buf.h"
 #include "kernels/sys/sha256.h"
-#include "net/http/gzip.h"
+#include "tools/stand_in/gzip.h"
 #include "tools/cli/assets.h"
 #include "tools/explain/explain.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "net/http/gzip.h"
+#include "tools/stand_in/gzip.h"
 #include "tools/cli/edit_distance.h"
 #include "tools/stand_in/chance.h"
 

@@ -11,7 +11,7 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "net/http/gzip.h"
+#include "tools/stand_in/gzip.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"

@@ -1,4 +1,4 @@
-#include "net/http/gzip.h"
+#include "tools/stand_in/gzip.h"
 
 #include <limits.h>
 #include <string.h>

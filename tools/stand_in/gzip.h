@@ -1,6 +1,6 @@
 /* gzip.h - compresses bytes (RFC 1952). */
-#ifndef NET_HTTP_GZIP_H
-#define NET_HTTP_GZIP_H
+#ifndef TOOLS_STAND_IN_GZIP_H
+#define TOOLS_STAND_IN_GZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>
