@@ -11,7 +11,7 @@
 #include "router/import.h"
 #include "router/router.h"
 #include "weights/pth.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 #include "weights/weights.h"
 
 _Static_assert(sizeof(struct router_context) == 3 * sizeof(float), "a row of the tensor");

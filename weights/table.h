@@ -83,16 +83,13 @@ bool table_size(struct tensor *t);
 /* Write a shape as "[2,3]". */
 void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
 
-/* The readers of each format. hf_read also calls table_index. name is what error messages call the
- * file. */
-int gguf_read(struct weights *w, const struct mapping *m, const char *name, bool header_only,
-              struct err *err);
-/* Map and read all parts of the sharded GGUF file of which w->path is one, as one file: the keys
- * are the first part's without "split.*". */
+/* The readers of each format. Map and read all parts of the sharded GGUF file of which w->path is
+ * one, as one file: the keys are the first part's without "split.*". */
 int gguf_read_shards(struct weights *w, bool header_only, struct err *err);
 /* Read a file that is no part of one; the key split.count must not say otherwise. */
 int gguf_read_alone(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
+/* name is what error messages call the file. */
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err);
-int hf_read(struct weights *w, struct err *err);
+int hf_read(struct weights *w, struct err *err); /* also calls table_index */
 
 #endif

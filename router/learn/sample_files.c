@@ -14,7 +14,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/router.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 #include "weights/weights.h"
 
 #define FORMAT "mizzle samples 4"

@@ -14,7 +14,7 @@
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"
 #include "weights/pth.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 
 static struct kernels kernels;
 static char path[256]; /* a file that this test may write */

@@ -10,7 +10,7 @@
 #include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/test.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 
 static struct kernels kernels;
 static char path[256];

@@ -83,7 +83,7 @@ static bool opens(const unsigned char *p, size_t n, bool header_only)
     unsigned sum = 0;
     CHECK(copy && w);
     memcpy(copy, p, n);
-    int code = gguf_read(w, &m, "file", header_only, &err);
+    int code = gguf_read_alone(w, &m, header_only, &err);
     if (code == OK)
         code = table_index(w, &err);
     CHECK(code == OK || (code == ERR_FORMAT && err.msg[0] && !strchr(err.msg, '\n')));

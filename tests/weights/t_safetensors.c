@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 #include "weights/table.h"
 
 enum { TORTURE_MAX = 100 };

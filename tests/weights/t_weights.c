@@ -8,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
-#include "weights/safetensors_write.h"
+#include "weights/safetensors.h"
 #include "weights/weights.h"
 
 enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3 };

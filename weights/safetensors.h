@@ -1,6 +1,6 @@
-/* safetensors_write.h - write a small safetensors file, such as a router. */
-#ifndef WEIGHTS_SAFETENSORS_WRITE_H
-#define WEIGHTS_SAFETENSORS_WRITE_H
+/* safetensors.h - write a small safetensors file, such as a router. */
+#ifndef WEIGHTS_SAFETENSORS_H
+#define WEIGHTS_SAFETENSORS_H
 
 #include <stddef.h>
 
