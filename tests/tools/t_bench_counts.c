@@ -1,5 +1,5 @@
-/* Counters, the system's and simulated ones; events of the processor in `bench kernels` and `bench
- * model`; and the figures of --by-op, by hand. */
+/* Counters, the system's and simulated ones; events of the processor in `bench kernels`; and the
+ * figures of `bench model --by-op`, by hand. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,12 +27,11 @@ static bool near(double a, double b)
 /* Each reading of a counter finds so much more. */
 static const uint64_t step[COUNT_EVENTS] = { 1000, 2500, 30, 7, 2, 5, 0 };
 static uint64_t counted[COUNT_EVENTS];
-static bool no_tlb; /* this machine does not count misses of the TLB */
 
 static int source_open(enum count_event event, int *error)
 {
     *error = ENOENT;
-    return no_tlb && event == COUNT_TLB_MISSES ? -1 : (int)event;
+    return event == COUNT_TLB_MISSES ? -1 : (int)event; /* which this machine does not count */
 }
 
 static bool source_read(int handle, uint64_t now[3])
@@ -78,7 +77,6 @@ static size_t times_found(const char *text, const char *what)
 
 static void check_kernels(void)
 {
-    no_tlb = true;
     const char *text = printed(run_kernels);
     size_t rows = times_found(text, "\"op\": \"add_f32\"");
     CHECK(rows >= 1 && times_found(text, "\"ipc\": 2.5") == rows && !strstr(text, "tlb_misses"));
@@ -86,15 +84,11 @@ static void check_kernels(void)
           times_found(text, "\"cpu_info\": ") == rows);
 }
 
-/* Of the model: three prompts of 4 tokens, three times 2 tokens, then --by-op's own. */
 static void check_model(void)
 {
-    no_tlb = false;
     const char *text = printed(run_model);
     CHECK(times_found(text, "\"n_threads\": 1") == 2 && times_found(text, "\"by_op\": [") == 2);
-    CHECK(times_found(text, "\"ipc\": 2.5") == 2 && times_found(text, "\"op\": \"ffn\"") == 2);
-    CHECK(strstr(text, "\"cycles\": 83.33333,") && strstr(text, "\"cycles\": 166.6667,"));
-    CHECK(strstr(text, "\"tlb_misses\": 0.1666667"));
+    CHECK(times_found(text, "\"op\": \"ffn\"") == 2);
 }
 
 /* Two samples of three tokens; the products took 6 and 12 ms, and memory is the limit of one, the
@@ -106,14 +100,10 @@ static void check_ops(void)
     struct err err;
     struct kernels k;
     struct model *m;
-    struct counts c;
-    char why[COUNT_WHY];
     struct bench_ops_row rows[BATCH_OPS];
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&m, &tiny_shape, P_F32, &k, NULL, 1, &err) == OK);
-    no_tlb = true;
-    counts_open(&c, why);
-    bench_ops_open(&o, m, KVCACHE_F16, &c);
+    bench_ops_open(&o, m, KVCACHE_F16);
     limits.levels[3] = (struct read_level){ "memory", 0, 10 };
     limits.level = &limits.levels[3];
     limits.f32 = 100;
@@ -126,27 +116,15 @@ static void check_ops(void)
         o.times.of[OP_DOWN].ns += 6000000;
         bench_ops_timed(&o, 1e7);
     }
-    for (size_t i = 0; i < 6; i++)
-        for (int ends = 0; ends < 2; ends++)
-            o.counting.op(o.counting.arg, OP_FFN, 0, 1, ends);
     struct bench_ops_row sum = bench_ops_rows(rows, &o);
     const struct bench_ops_row *ffn = &rows[OP_FFN], *down = &rows[OP_DOWN];
     CHECK(near(ffn->calls, 1) && near(ffn->ns, 1e6) && near(ffn->bytes, 5e6));
     CHECK(near(ffn->least, 5e5) && !strcmp(ffn->limit, "memory") && !strcmp(ffn->op, "ffn"));
     CHECK(near(down->least, 5e5) && !strcmp(down->limit, "f32"));
     CHECK(near(sum.ns, 3e6) && near(sum.least, 1e6) && near(sum.ops, 5.1e7) && near(sum.calls, 2));
-    CHECK(near(ffn->count[COUNT_CYCLES], 1000) && near(ffn->count[COUNT_LLC_MISSES], 7));
-    CHECK(near(sum.count[COUNT_CYCLES], 1000) && ffn->count[COUNT_TLB_MISSES] < 0);
-    CHECK(!(down->count[COUNT_CYCLES] > 0) && sum.count[COUNT_TLB_MISSES] < 0);
     o.plain[0] = 9e6;
     o.plain[1] = 15e6;
     CHECK(near(bench_ops_ns(&o, true), 4e6));
-    counts_close(&c);
-    bench_ops_open(&o, m, KVCACHE_F16, &c); /* nothing is counted */
-    o.samples = 1;
-    o.limits = &limits;
-    sum = bench_ops_rows(rows, &o);
-    CHECK(sum.count[COUNT_CYCLES] < 0 && rows[OP_FFN].count[COUNT_INSTRUCTIONS] < 0);
     model_close(m);
 }
 

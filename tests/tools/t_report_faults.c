@@ -48,7 +48,6 @@ static int report_model(void)
     struct model_report b = { .row.format = form,
                               .model = "tiny\xff", /* no UTF-8 */
                               .kv = "f16",
-                              .no_counts = "none",
                               .engine = &engine };
     t = (struct bench_test){ .gen = 10,
                              .texts = 1,

@@ -16,7 +16,6 @@
 #include "router/engine.h"
 #include "router/router.h"
 #include "tools/bench/bench_ops.h"
-#include "tools/bench/counts.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
@@ -135,9 +134,7 @@ struct bench_run {
     struct pool *pool;
     struct router *router;
     float *scratch;
-    struct counts counters;
-    char no_counts[COUNT_WHY]; /* why cycles are not counted, or "" */
-    size_t peak;            /* as in struct bench_test */
+    size_t peak; /* as in struct bench_test */
     struct read_probe *probe;
     struct bench_ops *ops;   /* NULL without --by-op */
     struct op_limits limits; /* for ops, once measured */
@@ -195,8 +192,7 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
-    double ran = seconds_run(), all = 0, before[COUNT_EVENTS], counted[COUNT_EVENTS];
-    counts_read(&b->counters, before);
+    double ran = seconds_run(), all = 0;
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
@@ -205,9 +201,6 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         all += t->ns[t->samples] / 1e9;
     }
     t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
-    double tokens = (double)(t->samples * (t->prompt + t->gen) * t->texts);
-    counts_read(&b->counters, counted);
-    counts_each(t->count, before, counted, tokens);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }
 
@@ -217,23 +210,21 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
     struct bench_ops *o = b->ops;
     struct engine limited = *b->engine;
     limited.pool = b->pool;
-    bench_ops_open(o, b->engine->model, kv, &b->counters);
+    bench_ops_open(o, b->engine->model, kv);
     o->tokens = t->gen;
     int rc = b->limits.level ? OK : op_limits_measure(&b->limits, &limited, err);
     o->limits = &b->limits;
-    const struct batch_watch *watch[] = { NULL, &o->timing, &o->counting };
-    size_t kinds = b->counters.handle[COUNT_CYCLES] < 0 ? 2 : 3;
     for (; !rc && o->samples < b->o->repeat; o->samples++)
-        for (size_t i = 0; !rc && i < kinds; i++) {
+        for (size_t i = 0; !rc && i < 2; i++) {
             run_rewind(b, t, t->depth);
             o->times.at = t->depth;
-            batch_watch(b->batch, watch[i]);
+            batch_watch(b->batch, i ? &o->timing : NULL);
             uint64_t begin = os_now_ns();
             rc = run_once(b, t, t->gen, err);
             double ns = (double)(os_now_ns() - begin);
             if (i == 0)
                 o->plain[o->samples] = ns;
-            else if (i == 1)
+            else
                 bench_ops_timed(o, ns);
         }
     batch_watch(b->batch, NULL);
@@ -396,11 +387,8 @@ static void bench_model_close_texts(struct bench_run *b)
 static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
 {
-    counts_open(&b->counters, b->no_counts);
-    counts_close(&b->counters);
     int rc = bench_model_open_router(b, err);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
-        counts_open(&b->counters, b->no_counts); /* they follow threads that start later */
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = bench_model_open_texts(b, p, err);
@@ -409,7 +397,6 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
             rc = run_tests(b, p, report, err);
         bench_model_close_texts(b);
         pool_close(b->pool);
-        counts_close(&b->counters);
         b->pool = NULL;
         b->limits.level = NULL; /* other threads have others */
     }
@@ -444,7 +431,6 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
-                                       .no_counts = b.no_counts,
                                        .engine = &e,
                                        .texts = bench_list_most(&p.texts) > 1 };
         rc = bench_model_run_all(&b, &p, &report, err);

@@ -28,7 +28,6 @@ struct bench_test {
     double before, after; /* GB/s read right before the samples and right after; 0: not measured */
     double on_cpu;        /* share of the samples' time in which its threads ran */
     double one;           /* tokens per second of this test on one thread; 0: not measured */
-    double count[COUNT_EVENTS]; /* events of a token on all threads, -1 if not counted */
     size_t peak; /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */
@@ -56,7 +55,6 @@ size_t model_pass_bytes(const struct model *m);
 struct model_report {
     struct row row;
     const char *model, *kv;
-    const char *no_counts; /* why cycles are not known, or "" */
     const struct engine *engine;
     bool texts;  /* a row has several */
     size_t peak; /* as in the tests */

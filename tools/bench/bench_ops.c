@@ -3,41 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/bench/counts.h"
-
-/* Return a sum of counts; -1 if one of them is not known. */
-static double bench_ops_add(double a, double b)
-{
-    return a < 0 || b < 0 ? -1 : a + b;
-}
-
-/* Count the events of an operation. */
-static void bench_ops_count(void *arg, enum batch_op op, size_t layer, size_t n, bool ends)
-{
-    struct bench_ops *o = arg;
-    double now[COUNT_EVENTS];
-    (void)layer;
-    (void)n;
-    counts_read(o->counters, ends ? now : o->before);
-    if (!ends)
-        return;
-    counts_each(now, o->before, now, 1);
-    for (size_t i = 0; i < COUNT_EVENTS; i++)
-        o->count[op][i] = bench_ops_add(o->count[op][i], now[i]);
-}
-
-void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
-                    const struct counts *counters)
+void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv)
 {
     memset(o, 0, sizeof(*o));
     o->times.model = m;
     o->times.kv = kv;
-    o->counters = counters;
     o->timing = (struct batch_watch){ .op = op_times_see, .arg = &o->times };
-    o->counting = (struct batch_watch){ .op = bench_ops_count, .arg = o };
-    for (size_t i = 0; counters->handle[COUNT_CYCLES] < 0 && i < BATCH_OPS; i++)
-        for (size_t k = 0; k < COUNT_EVENTS; k++)
-            o->count[i][k] = -1;
 }
 
 void bench_ops_timed(struct bench_ops *o, double ns)
@@ -87,10 +58,6 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
         sum.bytes += r->bytes;
         sum.ops += r->ops;
         sum.least += r->least;
-        for (size_t k = 0; k < COUNT_EVENTS; k++) {
-            r->count[k] = o->count[i][k] < 0 ? -1 : o->count[i][k] / units;
-            sum.count[k] = bench_ops_add(sum.count[k], r->count[k]);
-        }
     }
     return sum;
 }
@@ -101,44 +68,38 @@ double bench_ops_ns(const struct bench_ops *o, bool plain)
 }
 
 /* Print a figure with three digits, and the end of its cell; nothing for what is not known. */
-static void bench_ops_cell(double v, const char *unit)
+static void bench_ops_cell(double v)
 {
     if (v >= 0)
-        printf(" %.*f%s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, unit);
+        printf(" %.*f", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);
     fputs(" |", stdout);
 }
 
-static void bench_ops_row(const struct bench_ops_row *r, double all, bool counts)
+static void bench_ops_row(const struct bench_ops_row *r, double all)
 {
     printf("| %s | %.0f |", r->op, r->calls);
-    bench_ops_cell(r->ns / 1e6, "");
+    bench_ops_cell(r->ns / 1e6);
     printf(" %.1f %% |", 100 * r->ns / all);
-    bench_ops_cell(r->bytes / 1e6, "");
-    bench_ops_cell(r->ns > 0 ? r->bytes / r->ns : -1, "");
-    bench_ops_cell(r->ops / 1e6, "");
-    bench_ops_cell(r->ns > 0 ? r->ops / r->ns : -1, "");
+    bench_ops_cell(r->bytes / 1e6);
+    bench_ops_cell(r->ns > 0 ? r->bytes / r->ns : -1);
+    bench_ops_cell(r->ops / 1e6);
+    bench_ops_cell(r->ns > 0 ? r->ops / r->ns : -1);
     printf(r->ns > 0 ? " %.0f %%%s%s |" : " |", 100 * r->least / r->ns, *r->limit ? " " : "",
            r->limit);
-    if (counts) {
-        bench_ops_cell(counts_ipc(r->count), "");
-        bench_ops_cell(r->count[COUNT_LLC_MISSES], "");
-        bench_ops_cell(r->count[COUNT_TLB_MISSES], "");
-    }
     putchar('\n');
 }
 
-void bench_ops_print(const struct bench_ops *o, const char *name, bool counts)
+void bench_ops_print(const struct bench_ops *o, const char *name)
 {
     struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, o);
     printf("\n%s, %s by operation; %.3g GB/s from %s, peaks int8 %.0f, f32 %.0f GOP/s:\n\n", name,
            o->tokens ? "a token" : "the prompt", o->limits->level->gb_s, o->limits->level->name,
            o->limits->int8, o->limits->f32);
-    printf("| operation | calls | ms | share | MB | GB/s | Mop | GOP/s | of the limit |%s\n"
-           "|---|---|---|---|---|---|---|---|---|%s\n",
-           counts ? " IPC | LLC misses | TLB misses |" : "", counts ? "---|---|---|" : "");
+    puts("| operation | calls | ms | share | MB | GB/s | Mop | GOP/s | of the limit |\n"
+         "|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < BATCH_OPS; i++)
-        bench_ops_row(&rows[i], sum.ns, counts);
-    bench_ops_row(&sum, sum.ns, counts);
+        bench_ops_row(&rows[i], sum.ns);
+    bench_ops_row(&sum, sum.ns);
     printf("\nNot watched, %s takes %.3f ms; watched, %.3f.\n",
            o->tokens ? "a token" : "the prompt", bench_ops_ns(o, true) / 1e6,
            bench_ops_ns(o, false) / 1e6);

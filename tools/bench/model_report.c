@@ -12,7 +12,6 @@
 #include "router/engine.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
-#include "tools/bench/counts.h"
 #include "tools/bench/limits.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
@@ -95,12 +94,6 @@ static double model_report_gen(const struct bench_test *t, double v)
     return t->gen ? v : (double)NAN;
 }
 
-/* Return a count of events, NaN if it is negative, which means that there is none. */
-static double counted(double v)
-{
-    return v >= 0 ? v : (double)NAN;
-}
-
 /* Add the measurements of the router; nothing if they were not taken, but every row has the same
  * keys. */
 static void model_report_router(struct row *r, const struct bench_test *t)
@@ -132,9 +125,6 @@ static void model_report_ops(struct row *r, const struct bench_ops *ops)
                                 json_report_real(o->calls), "ns", json_report_real(o->ns), "bytes",
                                 json_report_real(o->bytes), "ops", json_report_real(o->ops),
                                 "least_ns", json_report_real(o->least), "limit", o->limit);
-        for (size_t k = 0; k < COUNT_COLUMNS; k++)
-            json_report_set(&row, count_columns[k].key,
-                            json_report_real(counted(o->count[count_columns[k].event])));
         json_report_add(&list, row);
     }
     row_json(r, "by_op", list);
@@ -183,9 +173,6 @@ static void model_report_figures(struct row *r, const struct bench_test *t,
     model_report_real(r, "of_probe", model_report_gen(t, f->share));
     model_report_real(r, "on_cpu", t->on_cpu);
     row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
-    for (size_t i = 0; i < COUNT_COLUMNS; i++)
-        model_report_real(r, count_columns[i].key, counted(t->count[count_columns[i].event]));
-    model_report_real(r, "ipc", counted(counts_ipc(t->count)));
     model_report_size(r, "peak_bytes", t->peak);
     model_report_router(r, t);
 }
@@ -230,21 +217,12 @@ static void model_report_name(char *out, size_t size, const struct bench_test *t
              depth);
 }
 
-/* Add a figure with three digits. */
-static void model_report_three(struct row *r, const char *title, char text[ROW_OWN], double v)
-{
-    text[0] = '\0';
-    if (isfinite(v))
-        snprintf(text, ROW_OWN, "%.3g", v);
-    row_text(r, NULL, title, text);
-}
-
 /* Print a row of the table. */
 static int model_report_md(struct model_report *b, const struct bench_test *t,
                            const struct model_figures *f, const char *name, struct err *err)
 {
     struct row *r = &b->row;
-    char speed[64], probe[64], misses[2][ROW_OWN];
+    char speed[64], probe[64];
     snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
     snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
     row_named(r, NULL, "threads", (double)t->threads, 0);
@@ -255,11 +233,6 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
     row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
     row_text(r, NULL, "probe GB/s", probe);
     row_percent(r, "of probe", model_report_gen(t, f->share));
-    if (!*b->no_counts) {
-        row_named(r, NULL, "IPC", counted(counts_ipc(t->count)), 2);
-        model_report_three(r, "LLC misses", misses[0], counted(t->count[COUNT_LLC_MISSES]));
-        model_report_three(r, "TLB misses", misses[1], counted(t->count[COUNT_TLB_MISSES]));
-    }
     row_text(r, NULL, "doubtful", f->doubtful);
     if (!r->headed)
         puts("");
@@ -297,7 +270,7 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
     if (md)
         keep_line(t);
     if (md && ops) {
-        bench_ops_print(ops, name, !*b->no_counts);
+        bench_ops_print(ops, name);
         b->row.headed = false;
     }
     b->peak = t->peak;
@@ -329,6 +302,4 @@ void model_report_end(const struct model_report *b)
     if (nlines)
         model_report_lines(b);
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
-    if (b->no_counts[0])
-        printf("Cycles and cache misses are not known: %s.\n", b->no_counts);
 }
