@@ -35,15 +35,11 @@ int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
     const struct collect_text *t = w->text;
     size_t begun = given + (last != NULL), context = session_context(c->session);
     size_t most = more < context - begun ? begun + more : context;
-    if (w->nchains == w->room) {
-        size_t room = 2 * w->room + 8;
-        struct collect_chain *chains = realloc(w->chains, room * sizeof(*chains));
-        if (!chains)
-            return err_set(err, ERR_NOMEM, "collect: out of memory");
-        w->chains = chains;
-        w->room = room;
-    }
-    struct collect_chain *chain = &w->chains[w->nchains];
+    struct collect_chain *chains = array_grow(w->chains, &w->room, w->nchains, sizeof(*chains));
+    if (!chains)
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    w->chains = chains;
+    struct collect_chain *chain = &chains[w->nchains];
     *chain = (struct collect_chain){
         .given = given, .begun = begun, .n = begun, .most = most, .row = row, .rolls = rolls
     };

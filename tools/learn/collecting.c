@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/sha256.h"
 #include "model/fingerprint.h"
@@ -46,8 +47,8 @@ struct collecting {
     struct collect collect;
     struct collect_options o;
     struct sample_counts counts;
-    char *text; /* of the answer that is judged */
-    size_t room, texts, done, made;
+    struct buf text; /* of the answer that is judged */
+    size_t texts, done, made;
     uint64_t since;            /* os_now_ns */
     struct progress *progress; /* or NULL */
     bool unwritten;            /* the folder could not be written */
@@ -75,30 +76,20 @@ static int collecting_judge(void *arg, enum collect_verdict *verdict, size_t tex
                             const uint32_t *ids, size_t n, bool ended, struct err *err)
 {
     struct collecting *c = arg;
+    const struct tokenizer *tok = c->engine.tokenizer;
     struct task_item item;
-    size_t used = 0;
-    for (size_t i = 0; i < n; i++) {
+    bool fits = true;
+    c->text.n = 0;
+    for (size_t i = 0; fits && i < n; i++) {
         size_t size;
-        const struct tokenizer *tok = c->engine.tokenizer;
         const char *bytes =
             tokenizer_is_eog(tok, ids[i]) ? NULL : tokenizer_bytes(tok, ids[i], &size);
-        if (!bytes)
-            continue;
-        if (used + size + 1 > c->room) {
-            char *more = realloc(c->text, 2 * (used + size + 1));
-            if (!more)
-                return err_set(err, ERR_NOMEM, "collect: out of memory");
-            c->text = more;
-            c->room = 2 * (used + size + 1);
-        }
-        memcpy(c->text + used, bytes, size);
-        used += size;
+        fits = !bytes || buf_add(&c->text, bytes, size);
     }
-    if (used) {
-        c->text[used] = 0;
-        task_cut(c->task, c->text);
-    }
-    const char *answer = used ? c->text : "";
+    if (!fits || !buf_add(&c->text, "", 1))
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    const char *answer = c->text.p;
+    task_cut(c->task, c->text.p);
     int rc = task_item(&item, c->task, text, err);
     *verdict = COLLECT_OPEN;
     if (rc == OK && (ended || (!c->thinks && task_decided(c->task, answer))))
@@ -388,7 +379,7 @@ static int collecting_close(struct collecting *c, int rc, struct err *err)
     }
     task_close(c->task);
     engine_close(&c->engine);
-    free(c->text);
+    buf_free(&c->text);
     return rc;
 }
 
@@ -433,7 +424,7 @@ void collecting_defaults(struct collecting_options *o)
 
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
 {
-    struct collecting c = { .text = NULL };
+    struct collecting c = { .into = NULL };
     int rc = collecting_do(&c, o, err);
     if (rc == OK)
         collecting_print(&c);

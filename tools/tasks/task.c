@@ -120,9 +120,9 @@ void task_close(struct task *t)
     free(t->lines);
     task_close(t->train);
     free(t->own);
-    free(t->whole.p);
-    free(t->prompt.p);
-    free(t->gold.p);
+    free(t->whole.b.p);
+    free(t->prompt.b.p);
+    free(t->gold.b.p);
     free(t);
 }
 
@@ -158,7 +158,7 @@ static int task_group(struct task *t, struct err *err)
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 {
     t->item = (struct task_item){ .id = "" };
-    t->prompt.n = t->gold.n = t->whole.n = 0;
+    t->prompt.b.n = t->gold.b.n = t->whole.b.n = 0;
     int rc = t->kind->file ? task_file_line(t, i, err) : OK;
     if (rc == OK)
         rc = t->kind->read(t, i, err);

@@ -172,7 +172,7 @@ static int choices_item(struct task *t, size_t i, struct err *err)
         choices_lm_eval(t);
     else if (!own)
         choices_prompt(t);
-    t->item.prompt = own && t->form != TASK_LM_EVAL ? own : t->prompt.p;
+    t->item.prompt = own && t->form != TASK_LM_EVAL ? own : t->prompt.b.p;
     return OK;
 }
 

@@ -121,23 +121,8 @@ int task_field_optional(const char **out, const struct task *t, const char *fiel
 
 void task_append(struct task_text *out, const char *s, size_t n)
 {
-    size_t need;
-    if (out->full || !size_add(&need, out->n, n) || !size_add(&need, need, 1)) {
-        out->full = true;
-        return;
-    }
-    if (need > out->cap) {
-        size_t cap = need < 512 ? 512 : 2 * need;
-        char *more = realloc(out->p, cap);
-        out->full = !more;
-        if (!more)
-            return;
-        out->p = more;
-        out->cap = cap;
-    }
-    memcpy(out->p + out->n, s, n);
-    out->n += n;
-    out->p[out->n] = 0;
+    out->full = out->full || !buf_add(&out->b, s, n) || !buf_add(&out->b, "", 1);
+    out->b.n -= !out->full; /* the terminator */
 }
 
 void task_put(struct task_text *out, const char *s)
@@ -160,7 +145,7 @@ const char *task_put_gold(struct task *t, const char *s)
         return NULL;
     task_put(&t->gold, " ");
     task_put(&t->gold, s);
-    return t->gold.p;
+    return t->gold.b.p;
 }
 
 void task_copy(char out[TASK_ANSWER], const char *text, size_t n)

@@ -73,7 +73,7 @@ void task_own_put(struct task *t)
             task_append(&t->whole, p, n);
         p += i < 3 ? strlen(fields[i]) : n;
     }
-    t->item.prompt = t->whole.p;
+    t->item.prompt = t->whole.b.p;
 }
 
 const char *task_form_name(const struct task *t)

@@ -112,7 +112,7 @@ static int gsm8k_read(struct task *t, size_t i, struct err *err)
         task_put(&t->prompt, citer ? before : "Question: ");
         task_put(&t->prompt, problem);
         task_put(&t->prompt, citer ? after : "\nAnswer:");
-        t->item.prompt = t->prompt.p;
+        t->item.prompt = t->prompt.b.p;
     }
     t->asks = problem;
     t->item.subject = problem ? problem : own;

@@ -4,15 +4,15 @@
 
 #include <jansson.h>
 
+#include "kernels/sys/buf.h"
 #include "kernels/sys/sha256.h"
 #include "tools/demo/world.h"
 #include "tools/tasks/task.h"
 
 /* A text that is put together; zero at first. */
 struct task_text {
-    char *p; /* [n], terminated; NULL before the first task_put */
-    size_t n, cap;
-    bool full; /* an allocation failed */
+    struct buf b; /* terminated behind its bytes, once something was put */
+    bool full;    /* an allocation failed */
 };
 
 /* One task. */

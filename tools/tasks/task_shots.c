@@ -59,6 +59,6 @@ int task_shots_put(struct task *t, struct err *err)
         n++;
     }
     task_put(&t->whole, t->item.prompt);
-    t->item.prompt = t->whole.p;
+    t->item.prompt = t->whole.b.p;
     return rc;
 }
