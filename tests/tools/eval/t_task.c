@@ -9,11 +9,10 @@
 #include "kernels/sys/sha256.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
+#include "tests/tools/eval/task_help.h"
 #include "tools/demo/world.h"
-#include "tools/tasks/task.h"
 
 static const char path[] = "build/t_task.jsonl";
 
@@ -34,30 +33,9 @@ static const char gsm8k[] =
     "{\"question\":\"P2?\",\"group\":\"two\",\"answer\":\"So 5.\\n#### 1,005\"}\n"
     "{\"prompt\":\"Own \\\\boxed{} \",\"cot\":\"\\\\boxed{6}\",\"answerKey\":\"6\"}\n";
 
-static struct task *open_form(const char *name, const char *text, enum task_form form)
-{
-    struct task *t = NULL;
-    struct err err = { "" };
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-    const struct task_options o = { .name = name, .data = path, .form = form };
-    int rc = task_open(&t, &o, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && !strcmp(task_name(t), name) && task_form(t) == form);
-    unlink(path);
-    return t;
-}
-
-static void get(struct task_item *out, struct task *t, size_t i)
-{
-    struct err err = { "" };
-    CHECK(task_item(out, t, i, &err) == OK);
-}
-
 static void csqa_items(void)
 {
-    struct task *t = open_form("csqa", csqa, TASK_CITER);
+    struct task *t = open_text("csqa", csqa, TASK_CITER);
     struct task_item item;
     char hex[SHA256_HEX];
     sha256_hex(hex, csqa, sizeof(csqa) - 1);
@@ -78,7 +56,7 @@ static void csqa_items(void)
     CHECK(!task_right(t, &item, " (b) or (a)") && task_right(t, &item, "a"));
     CHECK(task_right_citer(t, &item, "(a)") && !task_right_citer(t, &item, "a"));
     task_close(t);
-    t = open_form("csqa", csqa, TASK_LM_EVAL);
+    t = open_text("csqa", csqa, TASK_LM_EVAL);
     get(&item, t, 0);
     CHECK(!strcmp(item.prompt, "Question: Which \xc3\xa9?\nA. x\nB. y z\nAnswer:"));
     get(&item, t, 1);
@@ -89,14 +67,14 @@ static void csqa_items(void)
 
 static void arc_items(void)
 {
-    struct task *t = open_form("arc", arc, TASK_CITER);
+    struct task *t = open_text("arc", arc, TASK_CITER);
     struct task_item item;
     get(&item, t, 0);
     CHECK(task_size(t) == 1 && item.nchoices == 3 && !strcmp(item.key, "3"));
     CHECK(!strncmp(item.prompt, "Question: Which?\nChoices:\n1. one\n2. a second", 44));
     CHECK(!strcmp(item.subject, "Which?") && task_right(t, &item, "it is (3)"));
     task_close(t);
-    t = open_form("arc", arc, TASK_LM_EVAL);
+    t = open_text("arc", arc, TASK_LM_EVAL);
     get(&item, t, 0);
     CHECK(!strcmp(item.prompt, "Question: Which?\nAnswer:"));
     CHECK(task_right(t, &item,
@@ -110,7 +88,7 @@ static void arc_items(void)
 
 static void gsm8k_items(void)
 {
-    struct task *t = open_form("gsm8k", gsm8k, TASK_CHAT);
+    struct task *t = open_text("gsm8k", gsm8k, TASK_CHAT);
     struct task_item item;
     get(&item, t, 0);
     CHECK(
@@ -130,7 +108,7 @@ static void gsm8k_items(void)
     CHECK(!strcmp(item.key, "6") && !strcmp(item.subject, "Own \\boxed{} "));
     CHECK(!strcmp(item.prompt, item.subject) && !strcmp(item.gold, " \\boxed{6}"));
     task_close(t);
-    t = open_form("gsm8k",
+    t = open_text("gsm8k",
                   "{\"question\":\"P2?\",\"group\":\"two\",\"answer\":\"So 5.\\n#### 1,005\"}\n",
                   TASK_LM_EVAL);
     get(&item, t, 0);
@@ -235,7 +213,7 @@ static const struct {
 
 static void harness_filters(void)
 {
-    struct task *t = open_form("gsm8k", "{\"problem\":\"P\",\"answerKey\":\"1\"}", TASK_LM_EVAL);
+    struct task *t = open_text("gsm8k", "{\"problem\":\"P\",\"answerKey\":\"1\"}", TASK_LM_EVAL);
     struct task_item item;
     get(&item, t, 0);
     CHECK(sizeof(harness) / sizeof(harness[0]) >= 60);
@@ -255,7 +233,7 @@ static void extraction(void)
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         const char *name = answers[i].task;
         const char *text = !strcmp(name, "csqa") ? csqa : !strcmp(name, "arc") ? arc : gsm8k;
-        struct task *t = open_form(name,
+        struct task *t = open_text(name,
                                    answers[i].form == TASK_LM_EVAL && text == gsm8k
                                        ? "{\"problem\":\"P\",\"answerKey\":\"1\"}"
                                        : text,
@@ -310,7 +288,7 @@ static void milli(void)
 static void check_encoding(const struct tokenizer *tok, enum task_form form, bool marks)
 {
     struct chat *c;
-    struct task *t = open_form("csqa", csqa, form);
+    struct task *t = open_text("csqa", csqa, form);
     struct task_item item;
     struct err err = { "" };
     uint32_t *ids, *chat;
@@ -359,9 +337,8 @@ static void encoding(void)
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(csqa, f) >= 0 && fclose(f) == 0);
     const struct task_options o = { .name = "csqa", .data = path };
+    write_file(path, csqa);
     bool reached = true;
     for (long n = 1; reached; n++) {
         struct task *t;

@@ -7,28 +7,16 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
-#include "tests/support/test.h"
-#include "tools/tasks/task.h"
+#include "tests/tools/eval/task_help.h"
 
 static const char *folder;
 
 static struct task *data_open(const char *name, const char *file, enum task_form form)
 {
     char path[512];
-    struct task *t;
-    struct err err = { "" };
     snprintf(path, sizeof(path), "%s/%s", folder, file);
-    struct task_options o = { .name = name, .data = path, .form = form, .stream = TASK_TEST };
-    if (task_open(&t, &o, &err) != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(t);
-    return t;
-}
-
-static void data_item(struct task_item *out, struct task *t, size_t i)
-{
-    struct err err = { "" };
-    CHECK(task_item(out, t, i, &err) == OK);
+    return open_with(
+        &(struct task_options){ .name = name, .data = path, .form = form, .stream = TASK_TEST });
 }
 
 /* Opening reads every item, and chat's prompts are citer's. arc has 3 to 5 choices. */
@@ -52,7 +40,7 @@ static void counts(void)
             CHECK(task_size(t) == files[f].items && strlen(task_digest(t)) == 64);
             for (size_t i = 0; form == TASK_CITER && i < task_size(t); i++) {
                 struct task_item item;
-                data_item(&item, t, i);
+                get(&item, t, i);
                 CHECK(*item.prompt && *item.key && *item.subject);
                 if (!strcmp(files[f].name, "arc")) {
                     least = item.nchoices < least ? item.nchoices : least;
@@ -73,7 +61,7 @@ static void test_prompts(void)
     sha256_begin(&s);
     for (size_t i = 0; i < task_size(t); i++) {
         struct task_item item;
-        data_item(&item, t, i);
+        get(&item, t, i);
         CHECK(!item.gold);
         sha256_add(&s, item.prompt, strlen(item.prompt) + 1);
     }
@@ -124,8 +112,8 @@ static void training(void)
     size_t same = 0, right = 0;
     for (size_t i = 0; i < task_size(t); i++) {
         struct task_item item, other;
-        data_item(&item, t, i);
-        data_item(&other, made, i);
+        get(&item, t, i);
+        get(&other, made, i);
         same += blank_lines_more(item.prompt, other.prompt);
         CHECK(item.gold && item.gold[0] == ' ');
         right += task_right(t, &item, item.gold);
@@ -137,7 +125,7 @@ static void training(void)
     right = 0;
     for (size_t i = 0; i < task_size(t); i++) {
         struct task_item item;
-        data_item(&item, t, i);
+        get(&item, t, i);
         right += task_right(t, &item, item.gold) && !task_right(t, &item, item.prompt);
     }
     CHECK(task_size(t) == 1869 && right == 1869);
@@ -156,15 +144,15 @@ static void solutions(void)
     size_t integers = 0;
     char answer[TASK_ANSWER];
     for (size_t i = 0; i < task_size(t); i++) {
-        data_item(&item, t, i);
+        get(&item, t, i);
         CHECK(task_extract(answer, t, &item, item.gold) && !strcmp(answer, item.key));
         size_t sign = answer[0] == '-';
         integers += answer[sign] && !answer[sign + strspn(answer + sign, "0123456789")];
         CHECK(task_right(harness, &item, item.gold));
     }
     CHECK(integers == 1319);
-    data_item(&item, t, 0);
-    data_item(&stored, train, 0);
+    get(&item, t, 0);
+    get(&stored, train, 0);
     CHECK(!strncmp(item.prompt, stored.prompt, 100) && stored.prompt[100] == ',');
     const char *rest = strstr(item.prompt, "LaTeX command \\boxed{} to display it in a box.\n");
     CHECK(rest ==

@@ -8,31 +8,22 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/tools/eval/task_help.h"
 #include "tools/tasks/extract.h"
-#include "tools/tasks/task.h"
 
 enum { MOST = 16 };
 
-static const char path[] = "build/t_task_decided.jsonl";
-
 static struct task *open_form(const char *name, enum task_form form)
 {
-    struct err err = { "" };
-    struct task *t = NULL;
-    const bool file = strcmp(name, "milli") != 0;
-    const struct task_options o = { .name = name, .data = file ? path : NULL, .form = form };
-    FILE *f = fopen(path, "w");
-    CHECK(f && fputs(strcmp(name, "gsm8k") == 0
+    if (!strcmp(name, "milli"))
+        return open_with(&(struct task_options){ .name = name, .form = form });
+    return open_text(name,
+                     !strcmp(name, "gsm8k")
                          ? "{\"question\":\"Q?\",\"answer\":\"So it is 2.\\n#### 2\"}\n"
                          : "{\"question\":{\"stem\":\"Q?\",\"choices\":[{\"label\":\"A\",\"text\":"
                            "\"a\"},{\"label\":\"B\",\"text\":\"b\"}],\"question_concept\":\"q\"},"
                            "\"answerKey\":\"A\"}\n",
-                     f) >= 0);
-    CHECK(fclose(f) == 0);
-    CHECK(task_open(&t, &o, &err) == OK);
-    unlink(path);
-    return t;
+                     form);
 }
 
 static void cases(struct task *const tasks[3])

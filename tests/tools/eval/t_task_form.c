@@ -10,9 +10,8 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/chat_bytes.h"
-#include "tests/support/test.h"
 #include "tests/support/torture.h"
-#include "tools/tasks/task.h"
+#include "tests/tools/eval/task_help.h"
 
 static const char path[] = "build/t_task_form.jsonl", train[] = "build/t_task_form.train.jsonl",
                   own[] = "build/t_task_form.txt";
@@ -23,40 +22,6 @@ static const char csqa[] =
     "\"text\":\"x\"},{\"label\":\"B\",\"text\":\"y z\"},{\"label\":\"C\",\"text\":\"w\"}]},"
     "\"answerKey\":\"B\"}\n";
 static const char gsm8k[] = "{\"question\":\"P?\",\"answer\":\"So 4.\\n#### 4\"}\n";
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *f = fopen(name, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
-}
-
-static struct task *open_with(const struct task_options *o)
-{
-    struct task *t = NULL;
-    struct err err = { "" };
-    int rc = task_open(&t, o, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
-    return t;
-}
-
-static struct task *open_form(const char *name, const char *text, enum task_form form)
-{
-    const struct task_options o = { .name = name, .data = path, .form = form };
-    write_file(path, text);
-    return open_with(&o);
-}
-
-static void refused(const struct task_options *o, int code, const char *message)
-{
-    struct task *t;
-    struct err err = { "" };
-    CHECK(task_open(&t, o, &err) == code && !t);
-    if (!strstr(err.msg, message))
-        fprintf(stderr, "expected \"%s\", found: %s\n", message, err.msg);
-    CHECK(strstr(err.msg, message));
-}
 
 /* Without a form it is chat for a template that is known or named, and else citer, which *why
  * explains. A form that was given stays, and so does the one prompt of milli. */
@@ -82,14 +47,14 @@ static void settling(void)
     const struct task_options questions = { .name = "milli", .world = 1, .form = TASK_DEFAULT };
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         struct tokenizer *tok = chat_bytes_open(models[i].template, models[i].marks);
-        struct task *t = open_form("csqa", csqa, TASK_DEFAULT), *given, *milli;
+        struct task *t = open_text("csqa", csqa, TASK_DEFAULT), *given, *milli;
         struct chat *c;
         struct err err = { "" };
         CHECK(chat_open(&c, tok, models[i].named, NULL, &err) == OK);
         CHECK(task_settle(t, c, &err) == !*models[i].why && strstr(err.msg, models[i].why));
         CHECK(task_form(t) == models[i].form);
         CHECK(!strcmp(task_form_name(t), models[i].form == TASK_CHAT ? "chat" : "citer"));
-        given = open_form("csqa", csqa, TASK_LM_EVAL);
+        given = open_text("csqa", csqa, TASK_LM_EVAL);
         CHECK(task_settle(given, c, &err) && !strcmp(task_form_name(given), "lm-eval"));
         CHECK(task_open(&milli, &questions, &err) == OK && task_settle(milli, c, &err));
         CHECK(!strcmp(task_form_name(milli), "citer") && !task_stops(milli));
@@ -120,7 +85,7 @@ static void stopping(void)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *file = strcmp(rows[i].task, "gsm8k") ? csqa : gsm8k;
-        struct task *t = open_form(rows[i].task, file, rows[i].form);
+        struct task *t = open_text(rows[i].task, file, rows[i].form);
         char text[64];
         snprintf(text, sizeof(text), "%s", rows[i].text);
         task_cut(t, text);

@@ -1,0 +1,58 @@
+/* task_help.h - what the tests of tasks share: a task from options, or from a text in place of a
+ * file, its items, and refusals. */
+#ifndef TESTS_TOOLS_EVAL_TASK_HELP_H
+#define TESTS_TOOLS_EVAL_TASK_HELP_H
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/tasks/task.h"
+
+static inline void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static inline struct task *open_with(const struct task_options *o)
+{
+    struct task *t = NULL;
+    struct err err = { "" };
+    int rc = task_open(&t, o, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK && !strcmp(task_name(t), o->name) && task_form(t) == o->form);
+    return t;
+}
+
+static inline struct task *open_text(const char *name, const char *text, enum task_form form)
+{
+    char path[64];
+    const struct task_options o = { .name = name, .data = path, .form = form };
+    snprintf(path, sizeof(path), "build/task.%ld.jsonl", (long)getpid());
+    write_file(path, text);
+    struct task *t = open_with(&o);
+    unlink(path);
+    return t;
+}
+
+static inline void get(struct task_item *out, struct task *t, size_t i)
+{
+    struct err err = { "" };
+    CHECK(task_item(out, t, i, &err) == OK);
+}
+
+static inline void refused(const struct task_options *o, int code, const char *message)
+{
+    struct task *t;
+    struct err err = { "" };
+    CHECK(task_open(&t, o, &err) == code && !t);
+    if (!strstr(err.msg, message))
+        fprintf(stderr, "expected \"%s\", found: %s\n", message, err.msg);
+    CHECK(strstr(err.msg, message));
+}
+
+#endif
