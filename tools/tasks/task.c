@@ -25,20 +25,16 @@ static uint64_t milli_stream(const struct task *t)
     return world_test_stream(t->seed);
 }
 
-static int milli_read(struct task *t, size_t i, struct err *err)
+static void milli_read(struct task *t, size_t i)
 {
     struct world_question *q = &t->question;
-    (void)err;
     world_question(q, t->world, t->filter, milli_stream(t), i);
     t->item = (struct task_item){
         .id = "", .prompt = q->prompt, .gold = q->answer, .key = q->key, .subject = q->subject
     };
-    return OK;
 }
 
-static const struct task_kind task_milli = { .name = "milli",
-                                             .read = milli_read,
-                                             .extract = world_extract };
+static const struct task_kind task_milli = { .name = "milli", .extract = world_extract };
 
 static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
 
@@ -146,24 +142,39 @@ enum task_form task_form(const struct task *t)
     return t->form;
 }
 
-/* An item's own `group` says what it is about. */
-static int task_group(struct task *t, struct err *err)
+/* Read an item of the file. Its own `group` says what it is about. */
+static int task_read(struct task *t, size_t i, struct err *err)
 {
     const char *group = NULL;
-    int rc = task_field_optional(&group, t, "group", err);
+    int rc = task_file_line(t, i, err);
+    if (rc == OK)
+        rc = task_field_optional(&t->cot, t, "cot", err);
+    if (rc == OK)
+        rc = task_field_optional(&t->sent, t, "prompt", err);
+    if (rc == OK)
+        rc = task_field_optional(&group, t, "group", err);
+    if (rc == OK)
+        rc = t->kind->read(t, err);
+    if (rc != OK)
+        return rc;
+    bool sent = t->sent && t->form != TASK_LM_EVAL;
+    if (!sent)
+        t->kind->put(t);
+    t->item.prompt = sent ? t->sent : t->prompt.b.p;
+    t->item.gold = task_put_gold(t, t->cot);
     t->item.subject = group ? group : t->item.subject;
-    return rc;
+    return OK;
 }
 
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 {
+    int rc = OK;
     t->item = (struct task_item){ .id = "" };
     t->prompt.b.n = t->gold.b.n = t->whole.b.n = 0;
-    int rc = t->kind->file ? task_file_line(t, i, err) : OK;
-    if (rc == OK)
-        rc = t->kind->read(t, i, err);
-    if (rc == OK && t->kind->file)
-        rc = task_group(t, err);
+    if (t->kind->file)
+        rc = task_read(t, i, err);
+    else
+        milli_read(t, i);
     if (rc == OK && t->own)
         task_own_put(t);
     if (rc == OK && t->train && !t->prompt.full)

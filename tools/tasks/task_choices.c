@@ -103,42 +103,39 @@ void task_put_choices(struct task_text *out, const struct task *t)
     }
 }
 
-/* Put together the form of CITER's test sets; its training sets have two more blank lines. */
-static void choices_prompt(struct task *t)
+/* CITER's training sets have two more blank lines than this form of its test sets; the harness
+ * lists the choices of csqa alone. */
+static void choices_put(struct task *t)
 {
+    bool harness = t->form == TASK_LM_EVAL, csqa = t->kind == &task_csqa;
     task_put(&t->prompt, "Question: ");
-    task_put(&t->prompt, t->asks);
-    task_put(&t->prompt, "\nChoices:\n");
-    task_put_choices(&t->prompt, t);
-    task_put(&t->prompt,
-             "\nPlease format your response in the following way:\n"
-             "[Explanation]. Therefore, the answer is answer (label).\n"
-             "Ensure the final sentence includes the answer followed by the label in parentheses.\n"
-             "Answer and Reasoning:");
-}
-
-/* Put together the harness's prompt, which lists the choices of csqa alone. */
-static void choices_lm_eval(struct task *t)
-{
-    task_put(&t->prompt, "Question: ");
-    if (t->kind == &task_csqa) {
+    if (harness && csqa)
         task_put_trimmed(&t->prompt, t->asks);
-        task_put(&t->prompt, "\n");
-        task_put_choices(&t->prompt, t);
-    } else {
+    else
         task_put(&t->prompt, t->asks);
-    }
-    task_put(&t->prompt, "\nAnswer:");
+    task_put(&t->prompt, !harness ? "\nChoices:\n" : csqa ? "\n" : "");
+    if (!harness || csqa)
+        task_put_choices(&t->prompt, t);
+    task_put(&t->prompt,
+             harness ? "\nAnswer:"
+                     : "\nPlease format your response in the following way:\n"
+                       "[Explanation]. Therefore, the answer is answer (label).\n"
+                       "Ensure the final sentence includes the answer followed by the label in "
+                       "parentheses.\nAnswer and Reasoning:");
 }
 
 /* Read the question and its choices, in the authors' or in CITER's form. The concept of csqa is
  * beside the question or, in the authors' files, in it. */
-static int choices_question(struct task *t, struct err *err)
+static int choices_item(struct task *t, struct err *err)
 {
     const json_t *q = json_object_get(t->json, "question");
     bool authors = json_is_object(q);
     const json_t *concept = json_object_get(authors ? q : t->json, "question_concept");
-    int rc = task_string(&t->asks, t, authors ? "question.stem" : "question",
+    int rc = task_field_optional(&t->item.id, t, "id", err);
+    if (!t->item.id)
+        t->item.id = "";
+    if (rc == OK)
+        rc = task_string(&t->asks, t, authors ? "question.stem" : "question",
                          authors ? json_object_get(q, "stem") : q, err);
     if (rc == OK)
         rc = choices_read(t, authors ? "question.choices" : "choices",
@@ -150,30 +147,6 @@ static int choices_question(struct task *t, struct err *err)
         rc = task_string(&t->item.subject, t,
                          authors ? "question.question_concept" : "question_concept", concept, err);
     return rc;
-}
-
-static int choices_item(struct task *t, size_t i, struct err *err)
-{
-    const char *cot = NULL, *own = NULL;
-    (void)i;
-    int rc = task_field_optional(&t->item.id, t, "id", err);
-    if (!t->item.id)
-        t->item.id = "";
-    if (rc == OK)
-        rc = choices_question(t, err);
-    if (rc == OK)
-        rc = task_field_optional(&cot, t, "cot", err);
-    if (rc == OK)
-        rc = task_field_optional(&own, t, "prompt", err);
-    if (rc != OK)
-        return rc;
-    t->item.gold = task_put_gold(t, cot);
-    if (t->form == TASK_LM_EVAL)
-        choices_lm_eval(t);
-    else if (!own)
-        choices_prompt(t);
-    t->item.prompt = own && t->form != TASK_LM_EVAL ? own : t->prompt.b.p;
-    return OK;
 }
 
 /* In form lm-eval: the first word, if it is a label. */
@@ -191,6 +164,7 @@ static bool csqa_extract(char out[TASK_ANSWER], const char *text)
 const struct task_kind task_csqa = { .name = "csqa",
                                      .file = true,
                                      .read = choices_item,
+                                     .put = choices_put,
                                      .stops = choices_stops,
                                      .extract = csqa_extract };
 
@@ -227,6 +201,7 @@ static bool arc_right(const struct task_item *item, const char *text)
 const struct task_kind task_arc = { .name = "arc",
                                     .file = true,
                                     .read = choices_item,
+                                    .put = choices_put,
                                     .stops = choices_stops,
                                     .extract = arc_extract,
                                     .right = arc_right };

@@ -84,41 +84,35 @@ static int gsm8k_field(const char **out, const struct task *t, const char *citer
     return rc == OK && !*out ? task_field_optional(out, t, authors, err) : rc;
 }
 
-static int gsm8k_read(struct task *t, size_t i, struct err *err)
+static int gsm8k_read(struct task *t, struct err *err)
 {
-    const char *problem, *solution, *cot, *key, *own;
-    (void)i;
-    int rc = gsm8k_field(&problem, t, "problem", "question", err);
+    const char *solution, *key, *own = t->sent;
+    int rc = gsm8k_field(&t->asks, t, "problem", "question", err);
     if (rc == OK)
         rc = gsm8k_field(&solution, t, "solution", "answer", err);
     if (rc == OK)
-        rc = task_field_optional(&cot, t, "cot", err);
-    if (rc == OK)
         rc = task_field_optional(&key, t, "answerKey", err);
-    if (rc == OK)
-        rc = task_field_optional(&own, t, "prompt", err);
-    if (rc == OK && !problem && (!own || t->form == TASK_LM_EVAL || t->own))
+    if (rc == OK && !t->asks && (!own || t->form == TASK_LM_EVAL || t->own))
         rc = task_bad(t, "problem", own ? "a string, for its own prompt is citer's" : "a string",
                       "nothing", err);
-    if (rc == OK)
-        rc = gsm8k_key(t, key, cot ? cot : solution, err);
     if (rc != OK)
         return rc;
-    t->item.gold = task_put_gold(t, cot ? cot : solution);
-    if (t->form != TASK_LM_EVAL && own) {
-        t->item.prompt = own;
-    } else {
-        bool citer = t->form != TASK_LM_EVAL;
-        task_put(&t->prompt, citer ? before : "Question: ");
-        task_put(&t->prompt, problem);
-        task_put(&t->prompt, citer ? after : "\nAnswer:");
-        t->item.prompt = t->prompt.b.p;
-    }
-    t->asks = problem;
-    t->item.subject = problem ? problem : own;
-    return OK;
+    t->cot = t->cot ? t->cot : solution;
+    t->item.subject = t->asks ? t->asks : own;
+    return gsm8k_key(t, key, t->cot, err);
 }
 
-const struct task_kind task_gsm8k = {
-    .name = "gsm8k", .file = true, .read = gsm8k_read, .stops = stops, .extract = gsm8k_extract
-};
+static void gsm8k_put(struct task *t)
+{
+    bool citer = t->form != TASK_LM_EVAL;
+    task_put(&t->prompt, citer ? before : "Question: ");
+    task_put(&t->prompt, t->asks);
+    task_put(&t->prompt, citer ? after : "\nAnswer:");
+}
+
+const struct task_kind task_gsm8k = { .name = "gsm8k",
+                                      .file = true,
+                                      .read = gsm8k_read,
+                                      .put = gsm8k_put,
+                                      .stops = stops,
+                                      .extract = gsm8k_extract };

@@ -19,9 +19,11 @@ struct task_text {
 struct task_kind {
     const char *name;
     bool file; /* it reads one */
-    /* Fill t->item, and t->prompt and t->gold if they are put together, from t->json (file) or with
-     * number i. Errors as task_open. */
-    int (*read)(struct task *t, size_t i, struct err *err);
+    /* Of a file: read t->json into t->item, but for prompt and gold, into t->asks and, if it is
+     * under another name, t->cot. Errors as task_open. */
+    int (*read)(struct task *t, struct err *err);
+    /* Of a file: put t->prompt together, in form lm-eval or else in CITER's. */
+    void (*put)(struct task *t);
     const char *const *stops; /* of form lm-eval, NULL-terminated */
     /* Of milli, and of form lm-eval: find the final answer, and say whether it is right; NULL: it
      * must be the key. */
@@ -52,7 +54,8 @@ struct task {
     json_t *json; /* its object; the strings of `item` are parts of it */
     struct task_text prompt, gold;
     struct task_text whole; /* the prompt in a form of one's own, or with examples */
-    const char *asks;       /* of a file: the question alone */
+    /* Of a file: the question alone, the prompt that it brings along, and its solution, or NULL. */
+    const char *asks, *sent, *cot;
     struct world_question question;
     char key[TASK_ANSWER];
     const char *labels[TASK_CHOICES], *choices[TASK_CHOICES];
