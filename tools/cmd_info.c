@@ -14,7 +14,7 @@
 #include "weights/pth.h"
 #include "weights/weights.h"
 
-static bool json, tensors, ops;
+static bool json, tensors;
 static size_t context; /* 0: not given */
 
 static const struct option_group own = {
@@ -26,8 +26,6 @@ static const struct option_group own = {
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Compute the memory for a context of N tokens (default: 4096, or the model's maximum if "
           "that is less)" },
-        { "--ops", NULL, OPTION_FLAG, &ops, NULL,
-          "Without FILE: list the operations that each kernel set implements" },
         OPTION_END,
     },
 };
@@ -77,12 +75,10 @@ static int machine(struct err *err)
             printf(" %s", kernels_sets[i]->isa);
     printf("\nchosen  %s\ntune    panels=%zu run=%zu ahead=%zu\n", chosen.isa, chosen.tune.panels,
            chosen.tune.run, chosen.tune.ahead);
-    if (ops) {
-        puts("\noperations of each set; what is missing comes from the set before");
-        for (size_t i = 0; i < kernels_nsets; i++)
-            if (kernels_ready(kernels_sets[i], cpu))
-                print_ops(kernels_sets[i]);
-    }
+    puts("\noperations of each set; what is missing comes from the set before");
+    for (size_t i = 0; i < kernels_nsets; i++)
+        if (kernels_ready(kernels_sets[i], cpu))
+            print_ops(kernels_sets[i]);
     return OK;
 }
 
@@ -126,12 +122,9 @@ static int cmd_info_main(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
-    if (nargs ? ops : tensors || context) {
-        fprintf(stderr, "mizzle info: %s: expected with%s FILE; see mizzle info --help\n",
-                nargs     ? "--ops"
-                : tensors ? "--tensors"
-                          : "--context",
-                nargs ? "out" : "");
+    if (!nargs && (tensors || context)) {
+        fprintf(stderr, "mizzle info: %s: expected with FILE; see mizzle info --help\n",
+                tensors ? "--tensors" : "--context");
         return EXIT_USAGE;
     }
     return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
@@ -150,7 +143,8 @@ const struct command cmd_info = {
         "held. "
         "A GGUF file may be a header alone. Without FILE it shows the processor, the kernel sets "
         "that "
-        "can run on it, the one that would be chosen, and how products walk the weights on this "
+        "can run on it with the operations of each, the one that would be chosen, and how products "
+        "walk the weights on this "
         "family "
         "of processors: the panels at once with one token, the multiply-adds of a product that a "
         "thread computes at a time, and the prefetch distance in bytes. For experiments, "

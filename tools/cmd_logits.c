@@ -17,7 +17,7 @@
 
 enum { MOST_TOP = 100 };
 
-static const char *prompt, *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
+static const char *prompt, *ids_text, *out_path, *hidden_path, *tap_name = "final";
 static size_t top;
 
 static const struct option_group own = {
@@ -26,7 +26,6 @@ static const struct option_group own = {
         { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "Evaluate the tokens of this text" },
         { "--ids", NULL, OPTION_STR, &ids_text, "IDS",
           "Evaluate these token ids, separated by commas or blanks" },
-        { "--ids-file", NULL, OPTION_STR, &ids_file, "FILE", "Read the token ids from this file" },
         { "--top", NULL, OPTION_SIZE, &top, "N",
           "Print the ids, and after each of them the N likeliest next tokens, 1 to 100, with their "
           "probabilities and texts (default: none)" },
@@ -68,34 +67,10 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
     }
     if (!*n) {
         free(ids);
-        return err_set(err, ERR_ARG, "ids: expected at least one (-p, --ids or --ids-file)");
+        return err_set(err, ERR_ARG, "ids: expected at least one (-p or --ids)");
     }
     *out = ids;
     return OK;
-}
-
-/* Get the ids from --ids or --ids-file. A file is limited to 4 MiB and must not hold NUL bytes. */
-static int read_ids(uint32_t **ids, size_t *n, struct err *err)
-{
-    enum { MOST = 1 << 22 };
-    if (!ids_file)
-        return parse_ids(ids, n, ids_text ? ids_text : "", err);
-    FILE *f = fopen(ids_file, "rb");
-    char *text = f ? calloc(1, MOST + 1) : NULL;
-    size_t got = text ? fread(text, 1, MOST, f) : 0;
-    int rc;
-    if (!f)
-        rc = err_set(err, ERR_IO, "%s: %s", ids_file, strerror(errno));
-    else if (!text)
-        rc = err_set(err, ERR_NOMEM, "out of memory");
-    else if (ferror(f) || got == MOST || strlen(text) != got)
-        rc = err_set(err, ERR_FORMAT, "%s: expected a text of ids below 4 MiB", ids_file);
-    else
-        rc = parse_ids(ids, n, text, err);
-    free(text);
-    if (f)
-        fclose(f);
-    return rc;
 }
 
 /* What is written. */
@@ -244,10 +219,10 @@ static int cmd_logits_main(int argc, char **argv)
     int rc = OK;
     if (nargs)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
-    else if ((prompt != NULL) + (ids_text != NULL) + (ids_file != NULL) > 1)
-        rc = err_set(&err, ERR_ARG, "expected one of -p, --ids and --ids-file");
+    else if (prompt && ids_text)
+        rc = err_set(&err, ERR_ARG, "expected -p or --ids, found both");
     else if (!prompt)
-        rc = read_ids(&ids, &n, &err);
+        rc = parse_ids(&ids, &n, ids_text ? ids_text : "", &err);
     if (!rc)
         rc = cmd_logits_logits(ids, n, &err);
     free(ids);

@@ -8,7 +8,7 @@
 #include "kernels/sys/text.h"
 #include "tools/command.h"
 #include "tools/plot/chart.h"
-#include "tools/run/prompt_input.h"
+#include "tools/cli/input_file.h"
 
 enum { GUIDES = 16, STYLE_GUIDE = CHART_COLOURS - 1 };
 
@@ -83,7 +83,7 @@ static int table_read(struct table *t, const char *path, struct err *err)
 {
     size_t bytes;
     *t = (struct table){ .path = path };
-    int rc = prompt_input_read(&t->text, &bytes, path, err);
+    int rc = input_file_read(&t->text, &bytes, path, INPUT_FILE_USUAL, err);
     if (rc == OK && (memchr(t->text, 0, bytes) || !text_valid(t->text, bytes)))
         rc = err_set(err, ERR_FORMAT, "%s: expected text in UTF-8, found other bytes", path);
     if (rc == OK) {

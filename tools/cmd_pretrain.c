@@ -21,18 +21,16 @@
 
 static struct pretrain_job job = { .seed = WORLD_SEED };
 static const char *size;
-static bool all;
 static size_t steps;
 
 static const struct option_group pretrain_opts = {
     "Pretraining",
     (const struct option[]){
-        { "--out", "-o", OPTION_STR, &job.out, "DIR",
+        { "--output", "-o", OPTION_STR, &job.out, "DIR",
           "Write the files into this folder, which is created if necessary (required)" },
-        { "--all", NULL, OPTION_FLAG, &all, NULL,
-          "Train everything: the vocabulary, all four models, and a router for each edge model" },
         { "--size", NULL, OPTION_STR, &size, "NAME",
-          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud" },
+          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four, "
+          "and routers for each edge model)" },
         { "--steps", NULL, OPTION_COUNT, &steps, "N",
           "Train N steps instead of the number that belongs to the size; the result is a "
           "different model" },
@@ -169,7 +167,7 @@ static int train_all(struct err *err)
     job.tokenizer = tokenizer;
     if (rc == OK)
         rc = train_models(err);
-    for (size_t i = 0; all && rc == OK && i < PRETRAIN_SIZES; i++) {
+    for (size_t i = 0; !size && rc == OK && i < PRETRAIN_SIZES; i++) {
         const char *name = pretrain_plans[i].name;
         if (strncmp(name, "edge", 4) != 0)
             continue;
@@ -238,8 +236,8 @@ const struct command cmd_pretrain = {
         "the reference answer up to there: form, facts, facts that do not matter, free choices. "
         "`mizzle eval` scores "
         "whole answers instead.\n\n"
-        "  mizzle pretrain --all --out demo\n"
-        "  mizzle pretrain --size 0.1 --steps 200 --out demo",
+        "  mizzle pretrain -o demo\n"
+        "  mizzle pretrain --size 0.1 --steps 200 -o demo",
     .groups = groups,
     .run = cmd_pretrain_main,
 };

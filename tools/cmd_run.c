@@ -15,6 +15,7 @@
 #include "tools/run/audit_line.h"
 #include "tools/command.h"
 #include "tools/cli/demo_questions.h"
+#include "tools/cli/input_file.h"
 #include "tools/cli/progress.h"
 #include "tools/run/signs.h"
 #include "tools/run/json_events.h"
@@ -321,10 +322,9 @@ static int answer_all(struct run *r, struct err *err)
     if (options.question != SIZE_MAX)
         return ask_world(r, err);
     if (!converses && !options.prompt)
-        rc = prompt_input_read(&text, &n, options.file ? options.file : "-", err);
+        rc = input_file_read(&text, &n, options.file ? options.file : "-", INPUT_FILE_USUAL, err);
     const char *prompt = options.prompt ? options.prompt : text;
-    if (options.prompt)
-        n = strlen(options.prompt);
+    n = options.prompt ? strlen(options.prompt) : n;
     if (rc == OK && options.chat && options.system)
         rc = conversation_add(&c, "system", options.system, strlen(options.system), err);
     if (rc == OK)

@@ -8,8 +8,10 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
+#include "kernels/sys/buf.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
+#include "tools/cli/input_file.h"
 #include "tools/cli/setup.h"
 #include "weights/find.h"
 
@@ -30,30 +32,6 @@ static const struct option_group own = {
 };
 
 static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
-
-/* Read all of stdin into *out, *n bytes. The caller frees *out. */
-static int read_stdin(char **out, size_t *n, struct err *err)
-{
-    size_t room = 1 << 16;
-    char *text = malloc(room);
-    *n = 0;
-    while (text) {
-        *n += fread(text + *n, 1, room - *n, stdin);
-        if (*n < room)
-            break;
-        char *more = room > SIZE_MAX / 4 ? NULL : realloc(text, room *= 2);
-        if (!more)
-            free(text);
-        text = more;
-    }
-    *out = text;
-    if (!text)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    if (!ferror(stdin))
-        return OK;
-    free(text);
-    return err_set(err, ERR_IO, "stdin: %s", strerror(errno));
-}
 
 /* Print p[n] with \xNN for bytes that could harm a terminal, except those in `lines`, and for the
  * characters in `quoted`. */
@@ -96,12 +74,9 @@ static int cmd_tokenize_encode(const struct tokenizer *t, const char *text, size
     return OK;
 }
 
-/* Append the bytes of all ids in text to *out, *n bytes, which grows as needed and which the caller
- * frees, also after an error. */
-static int decode_all(char **out, size_t *n, const struct tokenizer *t, const char *text,
-                      struct err *err)
+/* Append the bytes of all ids in text. */
+static int decode_all(struct buf *out, const struct tokenizer *t, const char *text, struct err *err)
 {
-    size_t room = 0;
     while (*(text += strspn(text, ", \t\r\n"))) {
         char *end;
         size_t some = 0, len = strcspn(text, ", \t\r\n");
@@ -115,14 +90,8 @@ static int decode_all(char **out, size_t *n, const struct tokenizer *t, const ch
         if (!p)
             return err_set(err, ERR_ARG, "id %.*s: expected one in use, below %zu", said, text,
                            tokenizer_size(t));
-        if (!*out || some > room - *n) {
-            char *more = realloc(*out, room = 2 * room + some + 4096);
-            if (!more)
-                return err_set(err, ERR_NOMEM, "out of memory");
-            *out = more;
-        }
-        memcpy(*out + *n, p, some);
-        *n += some;
+        if (!buf_add(out, p, some))
+            return err_set(err, ERR_NOMEM, "out of memory");
         text += len;
     }
     return OK;
@@ -131,14 +100,13 @@ static int decode_all(char **out, size_t *n, const struct tokenizer *t, const ch
 /* Print the text of the ids. Bytes that could harm a terminal are escaped only on a terminal. */
 static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struct err *err)
 {
-    char *out = NULL;
-    size_t n = 0;
-    int rc = decode_all(&out, &n, t, ids, err);
+    struct buf out = { 0 };
+    int rc = decode_all(&out, t, ids, err);
     if (rc == OK && isatty(STDOUT_FILENO))
-        tokenize_show(out, n, "\n\t", "");
-    else if (rc == OK && n)
-        fwrite(out, 1, n, stdout);
-    free(out);
+        tokenize_show(out.p, out.n, "\n\t", "");
+    else if (rc == OK && out.n)
+        fwrite(out.p, 1, out.n, stdout);
+    buf_free(&out);
     return rc;
 }
 
@@ -150,7 +118,7 @@ static int tokenize(struct err *err)
     if (!path)
         return err_set(err, ERR_ARG, "the demo pair is not found; name a model or folder with -m");
     struct tokenizer *t;
-    char *text = NULL, *ids = NULL;
+    char *text = NULL;
     size_t n = 0;
     char found[FIND_PATH];
     int rc = find_model(found, path, err);
@@ -159,20 +127,13 @@ static int tokenize(struct err *err)
     if (rc)
         return rc;
     if (!prompt)
-        rc = read_stdin(&text, &n, err);
+        rc = input_file_read(&text, &n, "-", SIZE_MAX, err);
     const char *p = prompt ? prompt : text;
     n = prompt ? strlen(prompt) : n;
-    if (!rc && decodes) {
-        ids = calloc(1, n + 1);
-        if (ids)
-            memcpy(ids, p, n);
-        rc = ids ? cmd_tokenize_decode(t, ids, err) : err_set(err, ERR_NOMEM, "out of memory");
-    } else if (!rc) {
-        rc = cmd_tokenize_encode(t, p, n, err);
-    }
+    if (!rc)
+        rc = decodes ? cmd_tokenize_decode(t, p, err) : cmd_tokenize_encode(t, p, n, err);
     if (fflush(stdout) && !rc)
         rc = err_set(err, ERR_IO, "stdout: %s", strerror(errno));
-    free(ids);
     free(text);
     tokenizer_close(t);
     return rc;

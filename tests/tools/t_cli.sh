@@ -26,7 +26,7 @@ grep -q '(serve$' "$dir/out" && grep -q '^and cloud: 0 after SIGTERM)' "$dir/out
 info="info weights/milli/edge-0.5.gguf"
 if [ -e "${info#* }" ]; then
     # shellcheck disable=SC2086
-    for line in "$info -c 0" "info -c 0" "info -c 9" "$info --ops" "$info -c 1025"; do
+    for line in "$info -c 0" "info -c 0" "info -c 9" "$info -c 1025"; do
         refused 2 $line
     done
     says '--context: expected at most 1024, the context'
@@ -36,7 +36,7 @@ if [ -e "${info#* }" ]; then
         expect 2 $line -c 0
         says '--context: expected .*1.*, found 0'
     done
-    for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --all --out $dir/trained" \
+    for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --output $dir/trained" \
         "convert ${info#* } $dir/x --type q8_0"; do
         # shellcheck disable=SC2086
         expect 2 $line -t 65

@@ -281,9 +281,9 @@ expect 3 -m "$dir/cut.gguf" -p x
 expect 3 -m $edge --router "$dir/cut.gguf" -p x
 expect 3 -f "$dir/none.txt"
 # The longest prompt file, plus one byte: the error names the bound.
-dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108862 2>/dev/null
+dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108864 2>/dev/null
 expect 3 -f "$dir/long.txt"
-says 'long.txt: expected at most 67108862 bytes$'
+says 'long.txt: expected at most 67108864 bytes$'
 rm "$dir/long.txt"
 
 # A terminal gets colour and underline, or marks if colour is not wanted.

@@ -8,55 +8,6 @@
 #include "kernels/sys/base.h"
 #include "tools/cli/setup.h"
 
-enum { TEXT_MAX = 64 << 20 }; /* bytes of the buffer; a full one must grow */
-
-/* Read f to its end; path is its name for messages. */
-static int prompt_input_read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
-{
-    size_t cap = 4096;
-    char *text = malloc(cap);
-    *n = 0;
-    while (text) {
-        size_t got = fread(text + *n, 1, cap - 1 - *n, f);
-        *n += got;
-        if (got == 0)
-            break;
-        if (*n < cap - 1)
-            continue;
-        cap *= 2;
-        char *more = cap <= TEXT_MAX ? realloc(text, cap) : NULL;
-        if (!more) {
-            free(text);
-            return cap > TEXT_MAX ? err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path,
-                                            TEXT_MAX - 2)
-                                  : err_set(err, ERR_NOMEM, "%s: out of memory", path);
-        }
-        text = more;
-    }
-    if (!text)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    if (ferror(f)) {
-        free(text);
-        return errno == EINTR ? err_set(err, ERR_STOP, "interrupted")
-                              : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    }
-    text[*n] = '\0';
-    *out = text;
-    return OK;
-}
-
-int prompt_input_read(char **out, size_t *n, const char *path, struct err *err)
-{
-    if (strcmp(path, "-") == 0)
-        return prompt_input_read_all(out, n, stdin, "standard input", err);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    int rc = prompt_input_read_all(out, n, f, path, err);
-    fclose(f);
-    return rc;
-}
-
 /* Append one line without its end to *out; false at the end of the input or without memory. */
 static bool prompt_input_append_line(char **out, size_t *n, int *rc, struct err *err)
 {

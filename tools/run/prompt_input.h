@@ -1,4 +1,4 @@
-/* prompt_input.h - reads prompts from a file or a terminal, and keeps the messages of a
+/* prompt_input.h - reads prompts from a terminal, and keeps the messages of a
  * conversation. */
 #ifndef TOOLS_RUN_PROMPT_INPUT_H
 #define TOOLS_RUN_PROMPT_INPUT_H
@@ -10,10 +10,6 @@
 #include "router/mizzle.h"
 
 struct err;
-
-/* Read a whole file, or standard input if path is "-". *out[*n] is terminated; the caller frees it.
- * ERR_IO, ERR_FORMAT (64 MiB or more), ERR_NOMEM, ERR_STOP (interrupted). */
-int prompt_input_read(char **out, size_t *n, const char *path, struct err *err);
 
 /* Read the next line of standard input, without its newline, terminated. A line that ends in a
  * backslash continues in the next line. With asks, print "> " to stderr first. *out must be NULL or

@@ -1,7 +1,5 @@
 #include "tools/stand_in/known_texts.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +8,7 @@
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
+#include "tools/cli/input_file.h"
 
 enum { FILE_MAX = 256 << 20 };
 
@@ -140,16 +139,16 @@ static int known_texts_add(struct known_texts *k, const char *line, size_t n, co
 }
 
 /* Add the texts of all lines; those that are blank are skipped. */
-static int known_texts_lines(struct known_texts *k, const struct buf *all, const char *path,
+static int known_texts_lines(struct known_texts *k, const char *all, size_t size, const char *path,
                              struct err *err)
 {
     int rc = OK;
     size_t number = 1;
-    for (size_t at = 0, n; rc == OK && at < all->n; at += n + 1, number++) {
-        const char *line = all->p + at, *end = memchr(line, '\n', all->n - at);
+    for (size_t at = 0, n; rc == OK && at < size; at += n + 1, number++) {
+        const char *line = all + at, *end = memchr(line, '\n', size - at);
         size_t blank = 0;
         struct err where;
-        n = end ? (size_t)(end - line) : all->n - at;
+        n = end ? (size_t)(end - line) : size - at;
         while (blank < n && (line[blank] == ' ' || line[blank] == '\t' || line[blank] == '\r'))
             blank++;
         err_set(&where, OK, "%s: line %zu", path, number);
@@ -165,26 +164,12 @@ static int known_texts_lines(struct known_texts *k, const struct buf *all, const
 /* Read the file. */
 static int known_texts_read(struct known_texts *k, const char *path, struct err *err)
 {
-    char part[8192];
-    struct buf all = { .max = FILE_MAX };
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    char *all;
     size_t n;
-    bool fits = true;
-    while (fits && (n = fread(part, 1, sizeof(part), f)) > 0)
-        fits = buf_add(&all, part, n);
-    int rc = OK;
-    if (ferror(f))
-        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    else if (!fits && all.n + n > FILE_MAX)
-        rc = err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path, FILE_MAX);
-    else if (!fits)
-        rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    fclose(f);
+    int rc = input_file_read(&all, &n, path, FILE_MAX, err);
     if (rc == OK)
-        rc = known_texts_lines(k, &all, path, err);
-    buf_free(&all);
+        rc = known_texts_lines(k, all, n, path, err);
+    free(all);
     return rc;
 }
 

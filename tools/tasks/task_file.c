@@ -6,7 +6,7 @@
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
 #include "tools/tasks/task_internal.h"
-#include "tools/run/prompt_input.h"
+#include "tools/cli/input_file.h"
 
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
              struct err *err)
@@ -49,7 +49,7 @@ int task_file_open(struct task *t, const char *path, struct err *err)
     if (!t->path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     memcpy(t->path, path, name);
-    int rc = prompt_input_read(&t->data, &bytes, path, err);
+    int rc = input_file_read(&t->data, &bytes, path, INPUT_FILE_USUAL, err);
     if (rc != OK)
         return rc;
     if (!bytes)

@@ -5,7 +5,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/chat.h"
-#include "tools/run/prompt_input.h"
+#include "tools/cli/input_file.h"
 #include "tools/tasks/extract.h"
 #include "tools/tasks/task_internal.h"
 
@@ -37,7 +37,7 @@ int task_own_open(struct task *t, const char *path, struct err *err)
     if (!t->kind->file)
         return err_set(err, ERR_ARG, "--prompt @%s: expected --task csqa, arc or gsm8k, found %s",
                        path, t->kind->name);
-    int rc = prompt_input_read(&t->own, &n, path, err);
+    int rc = input_file_read(&t->own, &n, path, INPUT_FILE_USUAL, err);
     if (rc != OK)
         return rc;
     sha256_hex(t->own_digest, t->own, n);

@@ -447,8 +447,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         found += bench_kernels_wants(o, ops[i].name);
     if (!found)
         return err_set(err, ERR_ARG,
-                       "--only: expected an operation that `mizzle info --ops` lists, found %s",
-                       o->only);
+                       "--only: expected an operation that `mizzle info` lists, found %s", o->only);
     const char *isa = setup_isa();
     if (kernels_pick(&b.chosen, isa, cpu_detect(), err) != OK)
         return ERR_ARG;
