@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/unicode.h"
+#include "kernels/sys/buf.h"
 
 /* Make *whole NULL if a part was not added. */
 static void json_report_keep(json_t **whole, bool added)
@@ -30,9 +33,40 @@ json_t *json_report_real(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
+json_t *json_report_text(const char *p, size_t n)
+{
+    char *clean = NULL;
+    size_t length = 0;
+    json_t *text = NULL;
+    p = n ? p : "";
+    if (text_valid(p, n))
+        return json_stringn(p, n);
+    if (unicode_repair(&clean, &length, p, n, NULL) == OK)
+        text = json_stringn(clean, length);
+    free(clean);
+    return text;
+}
+
+json_t *json_report_ids(const uint32_t *ids, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+bool json_report_append(struct buf *out, json_t *json, size_t flags)
+{
+    char *text = json ? json_dumps(json, flags) : NULL;
+    bool fine = text && buf_str(out, text);
+    free(text);
+    json_decref(json);
+    return fine;
+}
+
 /* Return the text, malloc'ed; NULL: out of memory, where json_dumps may return a text that lacks
  * something. */
-static char *json_report_text(const json_t *root, size_t flags)
+static char *json_report_line(const json_t *root, size_t flags)
 {
     size_t n = root ? json_dumpb(root, NULL, 0, flags) : 0;
     char *text = n ? malloc(n + 1) : NULL;
@@ -47,7 +81,7 @@ static char *json_report_text(const json_t *root, size_t flags)
 int json_report_print(const char *what, json_t *root, size_t flags, const char *before,
                       const char *after, struct err *err)
 {
-    char *text = json_report_text(root, flags);
+    char *text = json_report_line(root, flags);
     json_decref(root);
     if (!text)
         return err_set(err, ERR_NOMEM, "%s: out of memory", what);

@@ -7,21 +7,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
-#include "model/text/unicode.h"
-
-json_t *serve_choice_string(const char *p, size_t n)
-{
-    char *clean = NULL;
-    size_t length = 0;
-    json_t *text = NULL;
-    p = n ? p : "";
-    if (text_valid(p, n))
-        return json_stringn(p, n);
-    if (unicode_repair(&clean, &length, p, n, NULL) == OK)
-        text = json_stringn(clean, length);
-    free(clean);
-    return text;
-}
 
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet)
 {
@@ -39,14 +24,6 @@ json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet)
     json_t *text = fine ? json_stringn(out.p, out.n) : NULL;
     buf_free(&out);
     return text;
-}
-
-json_t *serve_choice_ids(const uint32_t *ids, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
-    return list;
 }
 
 bool serve_choice_begin(struct serve_choice *c)

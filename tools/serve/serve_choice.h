@@ -46,13 +46,10 @@ size_t serve_choice_tokens(const struct serve_choice *c);
 const char *serve_choice_reason(const struct serve_choice *c); /* "stop" or "length" */
 void serve_choice_end(struct serve_choice *c);
 
-/* Return p[n] as a JSON string with U+FFFD for what is no UTF-8. */
-json_t *serve_choice_string(const char *p, size_t n);
 /* Remove the first n bytes. */
 void serve_choice_forget(struct buf *b, size_t n);
 /* Return the text of a token; if it is no whole characters "bytes:\xe2\x82", or "" if `quiet`. */
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet);
-json_t *serve_choice_ids(const uint32_t *ids, size_t n);
 
 /* serve_logprobs.c: the logprobs of tokens from `told` on as each API wants them; c->chars is moved
  * on. */

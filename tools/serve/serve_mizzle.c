@@ -5,6 +5,7 @@
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 
 enum { EVENTS = 256 /* sent at a time */ };
@@ -36,7 +37,7 @@ static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struc
     if (!buf_add(&c->part, p, n))
         return;
     size_t whole = text_complete(c->part.p, c->part.n);
-    json_object_set_new(to, "text", serve_choice_string(c->part.p, whole));
+    json_object_set_new(to, "text", json_report_text(c->part.p, whole));
     serve_choice_forget(&c->part, whole);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/os.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_internal.h"
 
 struct serve_route {
@@ -43,11 +44,7 @@ void serve_routes_send(struct serve_exchange *x, unsigned status, const char *ty
 bool serve_routes_print(struct buf *out, json_t *json)
 {
     /* More digits than a logprob has, so that different ones stay different. */
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-    bool fine = text && buf_str(out, text);
-    free(text);
-    json_decref(json);
-    return fine;
+    return json_report_append(out, json, JSON_COMPACT | JSON_REAL_PRECISION(12));
 }
 
 /* Answer with JSON, which is released. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "model/text/tokenizer.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
@@ -81,7 +82,7 @@ void serve_tokens_encode(struct serve_exchange *x)
     }
     const struct serve_prompt *p = &x->ask.prompts[0];
     json_t *tokens =
-        llamacpp && pieces ? serve_tokens_pieces(t, p, true) : serve_choice_ids(p->ids, p->n);
+        llamacpp && pieces ? serve_tokens_pieces(t, p, true) : json_report_ids(p->ids, p->n);
     if (llamacpp) {
         serve_routes_json(x, 200, json_pack("{s:o}", "tokens", tokens));
         return;
@@ -108,7 +109,7 @@ void serve_tokens_decode(struct serve_exchange *x)
     }
     free(ids);
     if (fine) {
-        json_t *text = serve_choice_string(raw.p, raw.n);
+        json_t *text = json_report_text(raw.p, raw.n);
         serve_routes_json(x, 200, json_pack("{s:O,s:o}", "prompt", text, "content", text));
     } else {
         serve_routes_refuse(x, &e);

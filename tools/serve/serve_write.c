@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "kernels/sys/os.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_internal.h"
 
@@ -191,7 +192,7 @@ static void serve_write_prompt(json_t *choice, const struct serve_choice *c)
 {
     if (c->ask->return_ids && !c->opened)
         json_object_set_new(choice, "prompt_token_ids",
-                            serve_choice_ids(c->prompt->ids, c->prompt->n));
+                            json_report_ids(c->prompt->ids, c->prompt->n));
 }
 
 /* Add the ids of the tokens that were not told, if they are wanted. */
@@ -203,13 +204,13 @@ static void serve_write_ids(json_t *choice, const struct serve_choice *c)
         return;
     serve_write_prompt(choice, c);
     json_object_set_new(choice, "token_ids",
-                        serve_choice_ids(c->view.ids + c->prompt->n + from, c->taken - from));
+                        json_report_ids(c->view.ids + c->prompt->n + from, c->taken - from));
 }
 
 /* Return a finished choice. */
 static json_t *serve_write_choice(struct serve_choice *c)
 {
-    json_t *text = serve_choice_string(c->raw.p, c->raw.n), *choice;
+    json_t *text = json_report_text(c->raw.p, c->raw.n), *choice;
     json_t *logprobs = serve_write_logprobs(c);
     if (c->ask->chat)
         choice = json_pack("{s:I,s:{s:s,s:o,s:n},s:o,s:s}", "index", (json_int_t)c->index,
@@ -302,8 +303,7 @@ static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, s
     size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
     json_t *choice = NULL, *reason = last ? json_string(serve_choice_reason(c)) : json_null();
     json_t *mizzle = serve_mizzle(c, from, last);
-    json_t *text =
-        serve_choice_string(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
+    json_t *text = json_report_text(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
     if (a->chat && some)
         choice =
             json_pack("{s:I,s:{s:o},s:o,s:o}", "index", (json_int_t)c->index, "delta", "content",

@@ -7,41 +7,31 @@
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
 #include "router/mizzle.h"
+#include "tools/cli/json_report.h"
 #include "tools/stand_in/reply.h"
 #include "tools/stand_in/source.h"
 
-/* Set *out to the reply; WRONG_MEMORY if it could not be made. */
-static enum stand_in_wrong stand_in_paths_made(json_t **out, json_t *reply)
+/* Handlers of GET and POST requests follow, one for each reply. */
+static json_t *get_health(const struct stand_in_query *q)
 {
-    *out = reply;
-    return reply ? WRONG_NOTHING : WRONG_MEMORY;
+    (void)q;
+    return json_pack("{s:s}", "status", "ok");
 }
 
-/* Handlers of GET and POST requests follow, one for each reply; `in` is the parsed body of a
- * POST. */
-static enum stand_in_wrong get_health(const struct stand_in_paths *a, const json_t *in,
-                                      json_t **out, struct stand_in_refusal *no)
+static json_t *get_version(const struct stand_in_query *q)
 {
-    (void)a, (void)in, (void)no;
-    return stand_in_paths_made(out, json_pack("{s:s}", "status", "ok"));
-}
-
-static enum stand_in_wrong get_version(const struct stand_in_paths *a, const json_t *in,
-                                       json_t **out, struct stand_in_refusal *no)
-{
-    (void)a, (void)in, (void)no;
-    return stand_in_paths_made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
+    (void)q;
+    return json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION);
 }
 
 /* The members differ by server, so that a client can tell which one it talks to. */
-static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json_t *in,
-                                      json_t **out, struct stand_in_refusal *no)
+static json_t *get_models(const struct stand_in_query *q)
 {
     static const char *const owners[] = { "mizzle", "vllm", "sglang", "llamacpp" };
+    const struct stand_in_paths *a = q->paths;
     json_int_t context = (json_int_t)a->source->context;
     json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", a->name, "object", "model", "created",
                               (json_int_t)a->created, "owned_by", owners[a->server]);
-    (void)in, (void)no;
     if (a->server == STAND_IN_ALL && a->source->fingerprint[0]) {
         json_object_set_new(model, "fingerprint", json_string(a->source->fingerprint));
         json_object_set_new(model, "kv", json_string(kvcache_name(a->source->kv)));
@@ -56,16 +46,15 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
                             json_pack("{s:I,s:I,s:I}", "n_vocab", (json_int_t)a->source->vocab,
                                       "n_ctx", context, "n_ctx_train",
                                       (json_int_t)a->source->trained));
-    return stand_in_paths_made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
+    return json_pack("{s:s,s:[o]}", "object", "list", "data", model);
 }
 
 /* llama.cpp's server properties. */
-static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_t *in, json_t **out,
-                                     struct stand_in_refusal *no)
+static json_t *get_props(const struct stand_in_query *q)
 {
+    const struct stand_in_paths *a = q->paths;
     const struct tokenizer *t = a->source->tokenizer;
     uint32_t eos;
-    (void)in, (void)no;
     json_t *props = json_pack(
         "{s:{s:I,s:{s:f,s:i,s:i}},s:I,s:s,s:s,s:s}", "default_generation_settings", "n_ctx",
         (json_int_t)a->source->context, "params", "temperature", 0.0, "top_k", 1, "n_predict", -1,
@@ -73,84 +62,81 @@ static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_
         "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
     if (props && tokenizer_eos(t, &eos))
         json_object_set_new(props, "eos_token", stand_in_reply_text(t, &eos, 1, true));
-    return stand_in_paths_made(out, props);
+    return props;
 }
 
-static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_t *in, json_t **out,
-                                     struct stand_in_refusal *no)
+static json_t *get_slots(const struct stand_in_query *q)
 {
+    const struct stand_in_source *s = q->paths->source;
     json_t *list = json_array();
-    size_t n = texts_count(a->source->texts).slots;
-    (void)in, (void)no;
+    size_t n = texts_count(s->texts).slots;
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:I,s:I,s:b,s:b}", "id", (json_int_t)i, "n_ctx",
-                                              (json_int_t)a->source->context, "speculative", 0,
-                                              "is_processing", texts_busy(a->source->texts, i)));
-    return stand_in_paths_made(out, list);
+                                              (json_int_t)s->context, "speculative", 0,
+                                              "is_processing", texts_busy(s->texts, i)));
+    return list;
 }
 
 /* SGLang's model and server information. */
-static enum stand_in_wrong get_model_info(const struct stand_in_paths *a, const json_t *in,
-                                          json_t **out, struct stand_in_refusal *no)
+static json_t *get_model_info(const struct stand_in_query *q)
 {
-    (void)in, (void)no;
-    return stand_in_paths_made(out,
-                               json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", a->name,
-                                         "tokenizer_path", a->name, "is_generation", 1,
-                                         "preferred_sampling_params", "weight_version", "default"));
+    const char *name = q->paths->name;
+    return json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", name, "tokenizer_path", name,
+                     "is_generation", 1, "preferred_sampling_params", "weight_version", "default");
 }
 
-static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const json_t *in,
-                                           json_t **out, struct stand_in_refusal *no)
+static json_t *get_server_info(const struct stand_in_query *q)
 {
-    (void)in, (void)no;
-    json_int_t context = (json_int_t)a->source->context;
-    return stand_in_paths_made(
-        out, json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name, "served_model_name",
-                       a->name, "context_length", context, "skip_tokenizer_init", 0,
-                       "max_running_requests", (json_int_t)texts_count(a->source->texts).slots,
-                       "waiting_requests", (json_int_t)texts_count(a->source->texts).waiting,
-                       "version", "mizzle-" MIZZLE_VERSION));
+    const struct stand_in_paths *a = q->paths;
+    const struct texts_counts count = texts_count(a->source->texts);
+    return json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name, "served_model_name",
+                     a->name, "context_length", (json_int_t)a->source->context,
+                     "skip_tokenizer_init", 0, "max_running_requests", (json_int_t)count.slots,
+                     "waiting_requests", (json_int_t)count.waiting, "version",
+                     "mizzle-" MIZZLE_VERSION);
 }
 
 /* llama.cpp's request has "content", vLLM's "prompt"; with STAND_IN_ALL the field decides. */
-static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const json_t *in,
-                                         json_t **out, struct stand_in_refusal *no)
+static json_t *post_tokenize(const struct stand_in_query *q)
 {
-    bool vllm = a->server == STAND_IN_OPENAI ||
-                (a->server == STAND_IN_ALL && json_object_get(in, "prompt"));
+    const struct stand_in_source *s = q->paths->source;
+    bool vllm = q->paths->server == STAND_IN_OPENAI ||
+                (q->paths->server == STAND_IN_ALL && json_object_get(q->in, "prompt"));
     const char *field = vllm ? "prompt" : "content";
-    const json_t *content = json_object_get(in, field);
+    const json_t *content = json_object_get(q->in, field);
     uint32_t *ids;
     size_t n;
-    if (!json_is_string(content))
-        return stand_in_question_mistyped(no, vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP, field,
-                                          "string", content);
-    if (tokenizer_encode(a->source->tokenizer, &ids, &n, json_string_value(content),
+    if (!json_is_string(content)) {
+        enum stand_in_server form = q->no->server;
+        q->no->server = vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP;
+        stand_in_question_mistyped(q->no, field, "string", content);
+        q->no->server = form; /* of the reply around these words */
+        return NULL;
+    }
+    if (tokenizer_encode(s->tokenizer, &ids, &n, json_string_value(content),
                          json_string_length(content), true, NULL))
-        return no->what = WRONG_MEMORY;
-    json_t *list = stand_in_reply_ids(ids, n);
+        return NULL;
+    json_t *list = json_report_ids(ids, n);
     free(ids);
     if (!vllm)
-        return stand_in_paths_made(out, json_pack("{s:o}", "tokens", list));
-    return stand_in_paths_made(out, json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n,
-                                              "max_model_len", (json_int_t)a->source->context,
-                                              "tokens", list, "token_strs"));
+        return json_pack("{s:o}", "tokens", list);
+    return json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n, "max_model_len",
+                     (json_int_t)s->context, "tokens", list, "token_strs");
 }
 
 /* vLLM's reply has "prompt", llama.cpp's "content"; STAND_IN_ALL sends both. */
-static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const json_t *in,
-                                           json_t **out, struct stand_in_refusal *no)
+static json_t *post_detokenize(const struct stand_in_query *q)
 {
-    enum stand_in_server server =
-        a->server == STAND_IN_OPENAI ? STAND_IN_OPENAI : STAND_IN_LLAMACPP;
-    const json_t *list = json_object_get(in, "tokens");
-    uint32_t *ids;
+    const struct stand_in_paths *a = q->paths;
+    const json_t *list = json_object_get(q->in, "tokens");
+    uint32_t *ids = NULL;
     size_t n;
     if (!json_is_array(list))
-        return stand_in_question_mistyped(no, server, "tokens", "list", list);
-    if (stand_in_question_ids(&ids, &n, server, "tokens", list, a->source->vocab, SIZE_MAX, no))
-        return no->what;
+        stand_in_question_mistyped(q->no, "tokens", "list", list);
+    else
+        stand_in_question_ids(&ids, &n, "tokens", list, a->source->vocab, SIZE_MAX, q->no);
+    if (q->no->what)
+        return NULL;
     json_t *text = stand_in_reply_text(a->source->tokenizer, ids, n, true);
     free(ids);
     json_t *reply = json_object();
@@ -159,7 +145,7 @@ static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const
     if (a->server != STAND_IN_OPENAI)
         json_object_set(reply, "content", text);
     json_decref(text);
-    return stand_in_paths_made(out, reply);
+    return reply;
 }
 
 enum {
@@ -210,19 +196,18 @@ static bool stand_in_paths_among(const char *methods, const char *method)
 }
 
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
-                                                 const char *path, enum stand_in_server *server,
-                                                 struct stand_in_refusal *no)
+                                                 const char *path, struct stand_in_refusal *no)
 {
-    *server = a->server                       ? a->server
-              : strncmp(path, "/v1/", 4) == 0 ? STAND_IN_OPENAI
-                                              : STAND_IN_LLAMACPP;
+    no->server = a->server                       ? a->server
+                 : strncmp(path, "/v1/", 4) == 0 ? STAND_IN_OPENAI
+                                                 : STAND_IN_LLAMACPP;
     no->what = WRONG_PATH;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         const struct stand_in_route *r = &routes[i];
         if (!(r->servers & 1u << a->server) || strcmp(r->path, path) != 0)
             continue;
         if (!a->server)
-            *server = r->as;
+            no->server = r->as;
         if (stand_in_paths_among(r->methods, strcmp(method, "HEAD") == 0 ? "GET" : method)) {
             no->what = WRONG_NOTHING;
             return r;

@@ -21,25 +21,30 @@ struct stand_in_paths {
     int64_t created;  /* seconds, for replies */
 };
 
+/* One request to them. */
+struct stand_in_query {
+    const struct stand_in_paths *paths;
+    const json_t *in; /* the body of a POST, else NULL */
+    struct stand_in_refusal *no;
+};
+
 /* One route. */
 struct stand_in_route {
     const char *methods, *path; /* "GET", "PUT, POST" */
     unsigned servers;           /* bit mask of 1 << enum stand_in_server */
     enum stand_in_server as;    /* whose forms to use with STAND_IN_ALL */
     bool open;                  /* needs no key */
-    /* Sets *out to the reply. NULL: a completion of `form` or, unless `completion`, an empty reply.
-     */
-    enum stand_in_wrong (*answer)(const struct stand_in_paths *a, const json_t *in, json_t **out,
-                                  struct stand_in_refusal *no);
+    /* Returns the reply; NULL without memory, or if no->what is set. No function: a completion of
+     * `form` or, unless `completion`, an empty reply. */
+    json_t *(*answer)(const struct stand_in_query *q);
     bool completion;
     enum stand_in_form form;
 };
 
 /* Return the route, or NULL with no->what WRONG_PATH or WRONG_METHOD; no->why then lists the
- * allowed methods. *server is always set to the server whose forms apply. */
+ * allowed methods. no->server is always set. */
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
-                                                 const char *path, enum stand_in_server *server,
-                                                 struct stand_in_refusal *no);
+                                                 const char *path, struct stand_in_refusal *no);
 
 /* Parse "openai", "sglang", "llamacpp" or "all". */
 bool stand_in_paths_parse(enum stand_in_server *out, const char *name);

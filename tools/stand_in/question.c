@@ -94,16 +94,15 @@ static bool stand_in_question_empty(const json_t *v)
            (json_is_array(v) && !json_array_size(v)) || (json_is_object(v) && !json_object_size(v));
 }
 
-enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
-                                               enum stand_in_server server, const char *field,
+enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no, const char *field,
                                                const char *want, const json_t *found)
 {
-    if (server == STAND_IN_OPENAI)
+    if (no->server == STAND_IN_OPENAI)
         return stand_in_refusal_set(no, WRONG_TYPE,
                                     "[{'type': '%s_type', 'loc': ('body', '%s'), 'msg': 'Input "
                                     "should be a valid %s'}]",
                                     want, field, want);
-    if (server == STAND_IN_SGLANG)
+    if (no->server == STAND_IN_SGLANG)
         return stand_in_refusal_set(
             no, WRONG_TYPE,
             "1 validation error for Request body -> %s: value is not a valid "
@@ -118,15 +117,14 @@ enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
 }
 
 /* Refuse sampling settings that are not greedy or not supported. */
-static enum stand_in_wrong check_sampling(enum stand_in_server server, const json_t *in,
-                                          struct stand_in_refusal *no)
+static enum stand_in_wrong check_sampling(const json_t *in, struct stand_in_refusal *no)
 {
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         const json_t *v = json_object_get(in, fixed[i].name);
         if (!v || json_is_null(v))
             continue;
         if (!json_is_number(v))
-            return stand_in_question_mistyped(no, server, fixed[i].name, "number", v);
+            return stand_in_question_mistyped(no, fixed[i].name, "number", v);
         if (json_number_value(v) != fixed[i].only)
             return stand_in_refusal_set(no, WRONG_VALUE,
                                         "%s: this server is greedy: expected %g, found %g",
@@ -135,7 +133,7 @@ static enum stand_in_wrong check_sampling(enum stand_in_server server, const jso
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         const json_t *v = json_object_get(in, numbers[i]);
         if (v && !json_is_null(v) && !json_is_number(v))
-            return stand_in_question_mistyped(no, server, numbers[i], "number", v);
+            return stand_in_question_mistyped(no, numbers[i], "number", v);
     }
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
         if (!stand_in_question_empty(json_object_get(in, unserved[i])))
@@ -144,12 +142,11 @@ static enum stand_in_wrong check_sampling(enum stand_in_server server, const jso
 }
 
 /* Refuse an id beyond the vocabulary, in the words of the server. */
-static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, enum stand_in_server server,
-                                      json_int_t id, size_t vocab)
+static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, json_int_t id, size_t vocab)
 {
-    if (server == STAND_IN_LLAMACPP)
+    if (no->server == STAND_IN_LLAMACPP)
         return stand_in_refusal_set(no, WRONG_VALUE, "Prompt contains invalid tokens");
-    if (server == STAND_IN_OPENAI)
+    if (no->server == STAND_IN_OPENAI)
         return stand_in_refusal_set(no, WRONG_VALUE, "Token id %lld is out of vocabulary",
                                     (long long)id);
     return stand_in_refusal_set(
@@ -158,29 +155,27 @@ static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, enum stand_in
 }
 
 /* Refuse an empty prompt, in the words of the server. */
-static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_server server,
-                                     enum stand_in_form form)
+static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_form form)
 {
     return stand_in_refusal_set(no, WRONG_VALUE, "%s",
                                 form == FORM_GENERATE ? "input_ids cannot be empty."
-                                : server == STAND_IN_LLAMACPP
+                                : no->server == STAND_IN_LLAMACPP
                                     ? "\"prompt\" must not be empty"
                                     : "The decoder prompt cannot be empty");
 }
 
 /* Refuse a request of n prompt tokens and max new ones that exceeds the context. */
-static enum stand_in_wrong too_long(struct stand_in_refusal *no,
-                                    const struct stand_in_question *ask, size_t n, size_t context,
+static enum stand_in_wrong too_long(struct stand_in_refusal *no, size_t n, size_t context,
                                     json_int_t max)
 {
     no->n = n;
     no->context = context;
-    if (ask->server == STAND_IN_LLAMACPP)
+    if (no->server == STAND_IN_LLAMACPP)
         return stand_in_refusal_set(no, WRONG_LENGTH,
                                     "request (%zu tokens) exceeds the available context size (%zu "
                                     "tokens), try increasing it",
                                     n, context);
-    if (ask->server == STAND_IN_OPENAI)
+    if (no->server == STAND_IN_OPENAI)
         return stand_in_refusal_set(no, WRONG_LENGTH,
                                     "This model's maximum context length is %zu tokens. However, "
                                     "%zu tokens of prompt and %lld of completion were requested.",
@@ -197,9 +192,9 @@ static enum stand_in_wrong too_long(struct stand_in_refusal *no,
                                 context, n, (long long)max);
 }
 
-enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
-                                          const char *field, const json_t *list, size_t vocab,
-                                          size_t most, struct stand_in_refusal *no)
+enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, const char *field,
+                                          const json_t *list, size_t vocab, size_t most,
+                                          struct stand_in_refusal *no)
 {
     *ids = NULL;
     *n = json_array_size(list);
@@ -214,8 +209,8 @@ enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_
             continue;
         free(*ids);
         *ids = NULL;
-        return json_is_integer(v) ? unknown_id(no, server, json_integer_value(v), vocab)
-                                  : stand_in_question_mistyped(no, server, field, "integer", v);
+        return json_is_integer(v) ? unknown_id(no, json_integer_value(v), vocab)
+                                  : stand_in_question_mistyped(no, field, "integer", v);
     }
     return WRONG_NOTHING;
 }
@@ -237,33 +232,32 @@ static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_questio
         prompt = first;
     }
     if (json_is_array(prompt)) {
-        if (stand_in_question_ids(&out->ids, &out->n, out->server, field, prompt, s->vocab, context,
-                                  no))
+        if (stand_in_question_ids(&out->ids, &out->n, field, prompt, s->vocab, context, no))
             return no->what;
     } else if (!json_is_string(prompt)) {
-        if (out->server == STAND_IN_LLAMACPP)
+        if (no->server == STAND_IN_LLAMACPP)
             return stand_in_refusal_set(
                 no, WRONG_VALUE, "\"%s\" elements must be a string or a list of tokens", field);
-        return stand_in_question_mistyped(no, out->server, field, "list", prompt);
+        return stand_in_question_mistyped(no, field, "list", prompt);
     } else if (tokenizer_encode(s->tokenizer, &out->ids, &out->n, json_string_value(prompt),
                                 json_string_length(prompt), true, &err)) {
         out->ids = NULL;
         return no->what = WRONG_MEMORY;
     }
     if (!out->n)
-        return no_prompt(no, out->server, out->form);
-    return out->n >= context ? too_long(no, out, out->n, context, 0) : WRONG_NOTHING;
+        return no_prompt(no, out->form);
+    return out->n >= context ? too_long(no, out->n, context, 0) : WRONG_NOTHING;
 }
 
 /* Read a boolean; missing or null is false. */
-static enum stand_in_wrong read_flag(bool *out, enum stand_in_server server, const json_t *in,
-                                     const char *name, struct stand_in_refusal *no)
+static enum stand_in_wrong read_flag(bool *out, const json_t *in, const char *name,
+                                     struct stand_in_refusal *no)
 {
     const json_t *v = json_object_get(in, name);
     *out = json_is_true(v);
     if (!v || json_is_boolean(v) || json_is_null(v))
         return WRONG_NOTHING;
-    return stand_in_question_mistyped(no, server, name, "boolean", v);
+    return stand_in_question_mistyped(no, name, "boolean", v);
 }
 
 /* Read the number of tokens to generate from this field; `most` is the default. */
@@ -275,10 +269,10 @@ static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t 
     size_t room = context - out->n;
     if (v && !json_is_null(v)) {
         if (!json_is_integer(v))
-            return stand_in_question_mistyped(no, out->server, field, "integer", v);
+            return stand_in_question_mistyped(no, field, "integer", v);
         most = json_integer_value(v);
     }
-    if (out->server == STAND_IN_LLAMACPP) { /* 0 still gives one token, as the original does */
+    if (no->server == STAND_IN_LLAMACPP) { /* 0 still gives one token, as the original does */
         out->max = most < 0 || (uint64_t)most > room ? room : (size_t)most;
         out->max = out->max ? out->max : 1;
         return WRONG_NOTHING;
@@ -287,7 +281,7 @@ static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t 
         return stand_in_refusal_set(no, WRONG_VALUE, "%s must be at least 1, got %lld.", field,
                                     (long long)most);
     if ((uint64_t)most > room)
-        return too_long(no, out, out->n, context, most);
+        return too_long(no, out->n, context, most);
     out->max = (size_t)most;
     return WRONG_NOTHING;
 }
@@ -304,12 +298,12 @@ static enum stand_in_wrong read_generate(struct stand_in_question *out,
     json_t *params = json_object_get(in, "sampling_params");
     *sampling = params;
     if (params && !json_is_null(params) && !json_is_object(params))
-        return stand_in_question_mistyped(no, out->server, "sampling_params", "dict", params);
+        return stand_in_question_mistyped(no, "sampling_params", "dict", params);
     if (json_is_string(rid))
         json_input_line(out->rid, sizeof(out->rid), json_string_value(rid),
                         json_string_length(rid));
     if (ids && !json_is_null(ids) && !json_is_array(ids))
-        return stand_in_question_mistyped(no, out->server, "input_ids", "list", ids);
+        return stand_in_question_mistyped(no, "input_ids", "list", ids);
     bool by_ids = json_is_array(ids);
     if (!by_ids && !json_is_string(text))
         return stand_in_refusal_set(no, WRONG_VALUE,
@@ -343,46 +337,44 @@ static enum stand_in_wrong read_completion(struct stand_in_question *out,
     if (!prompt)
         return stand_in_refusal_set(
             no, WRONG_VALUE, "%s",
-            out->server == STAND_IN_LLAMACPP
+            no->server == STAND_IN_LLAMACPP
                 ? "[json.exception.out_of_range.403] key 'prompt' not found"
                 : "Either prompt or prompt_embeds must be provided and non-empty.");
     return stand_in_question_read_prompt(out, s, "prompt", prompt, no);
 }
 
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
-                                           const struct stand_in_source *s,
-                                           enum stand_in_server server, enum stand_in_form form,
+                                           const struct stand_in_source *s, enum stand_in_form form,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no)
 {
     static const char *const limits[] = { "max_tokens", "max_tokens", "max_new_tokens",
                                           "n_predict" };
     static const json_int_t defaults[] = { 16, 16, 128, -1 };
-    *out = (struct stand_in_question){ .form = form, .server = server, .slot = -1 };
-    *no = (struct stand_in_refusal){ .what = WRONG_NOTHING };
+    *out = (struct stand_in_question){ .form = form, .server = no->server, .slot = -1 };
+    no->what = WRONG_NOTHING;
     if (!json_is_object(in))
-        return stand_in_question_mistyped(no, server, "body", "object", in);
+        return stand_in_question_mistyped(no, "body", "object", in);
     const json_t *sampling = in;
-    enum stand_in_wrong w = read_flag(&out->stream, server, in, "stream", no);
+    enum stand_in_wrong w = read_flag(&out->stream, in, "stream", no);
     if (!w && form == FORM_GENERATE)
         w = read_generate(out, s, in, &sampling, no);
     else if (!w)
         w = read_completion(out, s, model, in, no);
     if (!w)
-        w = check_sampling(server, sampling, no);
+        w = check_sampling(sampling, no);
     if (!w && form == FORM_GENERATE)
-        w = check_sampling(server, in, no);
+        w = check_sampling(in, no);
     if (!w)
         w = read_max(out, sampling, limits[form], defaults[form], s->context, no);
     if (!w)
-        w = read_flag(&out->go_on, server, sampling, "ignore_eos", no);
+        w = read_flag(&out->go_on, sampling, "ignore_eos", no);
     if (!w && form == FORM_VLLM)
-        w = read_flag(&out->return_ids, server, in, "return_token_ids", no);
+        w = read_flag(&out->return_ids, in, "return_token_ids", no);
     if (!w && form == FORM_COMPLETION)
-        w = read_flag(&out->return_ids, server, in, "return_tokens", no);
+        w = read_flag(&out->return_ids, in, "return_tokens", no);
     if (!w && form != FORM_COMPLETION)
-        w = read_flag(&out->usage, server, json_object_get(in, "stream_options"), "include_usage",
-                      no);
+        w = read_flag(&out->usage, json_object_get(in, "stream_options"), "include_usage", no);
     if (w) {
         free(out->ids);
         out->ids = NULL;

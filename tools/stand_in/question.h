@@ -38,20 +38,18 @@ struct stand_in_question {
  * refused; missing fields mean greedy. The caller frees out->ids. out->stream is set even if
  * something else is wrong, because SGLang reports errors in the form that was requested. */
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
-                                           const struct stand_in_source *s,
-                                           enum stand_in_server server, enum stand_in_form form,
+                                           const struct stand_in_source *s, enum stand_in_form form,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no);
 
 /* Read a list of at most `most` ids below vocab into *ids, malloc'ed. field is its name in
  * messages. */
-enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
-                                          const char *field, const json_t *list, size_t vocab,
-                                          size_t most, struct stand_in_refusal *no);
+enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, const char *field,
+                                          const json_t *list, size_t vocab, size_t most,
+                                          struct stand_in_refusal *no);
 
-/* Refuse a field of the wrong type, in the words of the server. */
-enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
-                                               enum stand_in_server server, const char *field,
+/* Refuse a field of the wrong type, in the words of no->server. */
+enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no, const char *field,
                                                const char *want, const json_t *found);
 
 #endif

@@ -41,17 +41,16 @@ enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand
     return what;
 }
 
-struct stand_in_refusal stand_in_refusal_of(int code, const struct err *err)
+void stand_in_refusal_of(struct stand_in_refusal *no, int code, const struct err *err)
 {
-    struct stand_in_refusal no = { .what = WRONG_MEMORY };
+    no->what = WRONG_MEMORY;
     if (code == ERR_NET)
-        stand_in_refusal_set(&no, WRONG_BUSY, "%s", err->msg);
+        stand_in_refusal_set(no, WRONG_BUSY, "%s", err->msg);
     if (code == ERR_STOP)
-        stand_in_refusal_set(&no, WRONG_STOPPING, "the server is stopping");
+        stand_in_refusal_set(no, WRONG_STOPPING, "the server is stopping");
     if (code == ERR_TEXT)
-        stand_in_refusal_set(&no, WRONG_VALUE,
+        stand_in_refusal_set(no, WRONG_VALUE,
                              "No known text begins with this prompt, and no model is served here.");
-    return no;
 }
 
 static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *json)
@@ -108,21 +107,20 @@ static struct stand_in_answer no_route(enum stand_in_server server, unsigned sta
 }
 
 /* Return the reply to a body that cannot be read. */
-static struct stand_in_answer bad_body(enum stand_in_server server,
-                                       const struct stand_in_refusal *no)
+static struct stand_in_answer bad_body(const struct stand_in_refusal *no)
 {
-    if (server == STAND_IN_SGLANG)
+    if (no->server == STAND_IN_SGLANG)
         return stand_in_refusal_sglang(400, "Bad Request", no->why);
-    if (server == STAND_IN_OPENAI)
+    if (no->server == STAND_IN_OPENAI)
         return stand_in_refusal_openai(400, "Bad Request", NULL, no->why);
     return llamacpp(no->what == WRONG_JSON ? 500 : 400,
                     no->what == WRONG_JSON ? "server_error" : "invalid_request_error", no->why);
 }
 
 /* Return the reply to a valid request that is refused. */
-static struct stand_in_answer refused(enum stand_in_server server, const char *path,
-                                      const struct stand_in_refusal *no)
+static struct stand_in_answer refused(const char *path, const struct stand_in_refusal *no)
 {
+    enum stand_in_server server = no->server;
     if (server == STAND_IN_SGLANG && strncmp(path, "/v1/", 4) == 0)
         return stand_in_refusal_sglang(400, "BadRequestError", no->why);
     if (server == STAND_IN_SGLANG)
@@ -135,16 +133,16 @@ static struct stand_in_answer refused(enum stand_in_server server, const char *p
     return stand_in_refusal_status(server, 400, no->why);
 }
 
-struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, const char *path,
-                                               const struct stand_in_refusal *no)
+struct stand_in_answer stand_in_refusal_answer(const char *path, const struct stand_in_refusal *no)
 {
+    enum stand_in_server server = no->server;
     switch (no->what) {
     case WRONG_JSON:
     case WRONG_TYPE:
-        return bad_body(server, no);
+        return bad_body(no);
     case WRONG_VALUE:
     case WRONG_LENGTH:
-        return refused(server, path, no);
+        return refused(path, no);
     case WRONG_KEYWORD:
         return (struct stand_in_answer){ .status = 500, .plain = "Internal Server Error" };
     case WRONG_MODEL:

@@ -31,6 +31,7 @@ enum stand_in_wrong {
 };
 
 struct stand_in_refusal {
+    enum stand_in_server server; /* in whose words; never STAND_IN_ALL */
     enum stand_in_wrong what;
     size_t n, context; /* for WRONG_LENGTH */
     char why[512];     /* one line */
@@ -41,8 +42,8 @@ enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand
                                          const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Return why a question has no answer when it ended with this code and error. */
-struct stand_in_refusal stand_in_refusal_of(int code, const struct err *err);
+/* Set why a question has no answer when it ended with this code and error. */
+void stand_in_refusal_of(struct stand_in_refusal *no, int code, const struct err *err);
 
 struct stand_in_answer {
     unsigned status;
@@ -50,10 +51,8 @@ struct stand_in_answer {
     const char *plain; /* text/plain instead of JSON; static */
 };
 
-/* Return the reply of a server (not STAND_IN_ALL). If there is no memory, both .json and .plain are
- * NULL. */
-struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, const char *path,
-                                               const struct stand_in_refusal *no);
+/* Return the reply. If there is no memory, both .json and .plain are NULL. */
+struct stand_in_answer stand_in_refusal_answer(const char *path, const struct stand_in_refusal *no);
 /* Return the reply with any status, as sent by something in front of the model. */
 struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
                                                const char *why);

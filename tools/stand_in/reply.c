@@ -9,7 +9,7 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
-#include "model/text/unicode.h"
+#include "tools/cli/json_report.h"
 #include "tools/stand_in/source.h"
 
 /* Append the bytes of a token; control tokens only if requested. */
@@ -20,35 +20,15 @@ static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, b
     return !p || (!control && tokenizer_is_control(t, id)) || buf_add(raw, p, len);
 }
 
-/* Return p[n] as a JSON string, with U+FFFD for bytes that are not UTF-8. */
-static json_t *repaired(const char *p, size_t n)
-{
-    char *clean = NULL;
-    size_t length = 0;
-    json_t *text = NULL;
-    if (unicode_repair(&clean, &length, n ? p : "", n, NULL) == OK)
-        text = json_stringn(clean, length);
-    free(clean);
-    return text;
-}
-
 json_t *stand_in_reply_text(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control)
 {
     struct buf raw = { 0 };
     bool fine = true;
     for (size_t i = 0; i < n && fine; i++)
         fine = add_token(&raw, t, ids[i], control);
-    json_t *text = fine ? repaired(raw.p, raw.n) : NULL;
+    json_t *text = fine ? json_report_text(raw.p, raw.n) : NULL;
     buf_free(&raw);
     return text;
-}
-
-json_t *stand_in_reply_ids(const uint32_t *ids, size_t n)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
-    return list;
 }
 
 void stand_in_reply_begin(struct stand_in_reply *s, const struct stand_in_source *source,
@@ -81,7 +61,7 @@ static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool
         return NULL;
     size_t from = all ? 0 : s->spoken;
     s->spoken = last ? s->raw.n : text_complete(s->raw.p, s->raw.n);
-    return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
+    return json_report_text(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 
 /* Return OpenAI's "usage" object. */
@@ -109,10 +89,9 @@ static json_t *completion(const struct stand_in_reply *s, const struct text_view
     if (vllm) {
         json_object_set_new(choice, "stop_reason", json_null());
         json_object_set_new(choice, "token_ids",
-                            ids ? stand_in_reply_ids(t->ids + t->prompt_n + first, n)
-                                : json_null());
+                            ids ? json_report_ids(t->ids + t->prompt_n + first, n) : json_null());
         json_object_set_new(choice, "prompt_token_ids",
-                            ids && !first ? stand_in_reply_ids(ask->ids, ask->n) : json_null());
+                            ids && !first ? json_report_ids(ask->ids, ask->n) : json_null());
     } else if (ask->server == STAND_IN_SGLANG) {
         json_object_set_new(choice, "matched_stop",
                             last && t->ended ? json_integer(t->tokens[t->n - 1].t.id)
@@ -152,7 +131,7 @@ static json_t *generated(const struct stand_in_reply *s, const struct text_view 
         "total_retractions", 0, "reasoning_tokens", 0, "completion_tokens", (json_int_t)n,
         "cached_tokens", (json_int_t)t->cached, "e2e_latency", seconds);
     return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids",
-                     stand_in_reply_ids(t->ids + t->prompt_n, n), "meta_info", meta);
+                     json_report_ids(t->ids + t->prompt_n, n), "meta_info", meta);
 }
 
 static double stand_in_reply_rate(size_t n, double ms)
@@ -176,14 +155,14 @@ static json_t *completed(const struct stand_in_reply *s, const struct text_view 
                                 "prompt_per_second", stand_in_reply_rate(fresh, t->prompt_ms),
                                 "predicted_n", (json_int_t)t->n, "predicted_ms", t->text_ms,
                                 "predicted_per_second", stand_in_reply_rate(t->n, t->text_ms));
-    json_t *reply = json_pack(
-        "{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0, "content",
-        text, "tokens", stand_in_reply_ids(t->ids + t->prompt_n, ids ? t->n : 0), "id_slot",
-        (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted", (json_int_t)t->n,
-        "tokens_evaluated", (json_int_t)ask->n, "generation_settings", settings, "prompt",
-        stand_in_reply_text(s->tokenizer, ask->ids, ask->n, true), "has_new_line", line,
-        "truncated", 0, "stop_type", t->ended ? "eos" : "limit", "stopping_word", "",
-        "tokens_cached", (json_int_t)full - 1, "timings", timings);
+    json_t *reply =
+        json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0,
+                  "content", text, "tokens", json_report_ids(t->ids + t->prompt_n, ids ? t->n : 0),
+                  "id_slot", (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted",
+                  (json_int_t)t->n, "tokens_evaluated", (json_int_t)ask->n, "generation_settings",
+                  settings, "prompt", stand_in_reply_text(s->tokenizer, ask->ids, ask->n, true),
+                  "has_new_line", line, "truncated", 0, "stop_type", t->ended ? "eos" : "limit",
+                  "stopping_word", "", "tokens_cached", (json_int_t)full - 1, "timings", timings);
     return reply;
 }
 
@@ -192,7 +171,7 @@ json_t *stand_in_reply_all(struct stand_in_reply *s, const struct text_view *t)
     bool fine = true;
     for (size_t i = 0; i < t->n && fine; i++)
         fine = add_token(&s->raw, s->tokenizer, t->tokens[i].t.id, false);
-    json_t *text = fine ? repaired(s->raw.p, s->raw.n) : NULL;
+    json_t *text = fine ? json_report_text(s->raw.p, s->raw.n) : NULL;
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, t->n, true);
     if (s->ask->form == FORM_COMPLETION)
@@ -208,7 +187,7 @@ json_t *stand_in_reply_event(struct stand_in_reply *s, const struct text_view *t
         return generated(s, t, text, i + 1, last);
     if (s->ask->form == FORM_COMPLETION)
         return json_pack("{s:i,s:o,s:o,s:b,s:i,s:I,s:I}", "index", 0, "content", text, "tokens",
-                         stand_in_reply_ids(t->ids + t->prompt_n + i, 1), "stop", 0, "id_slot", -1,
+                         json_report_ids(t->ids + t->prompt_n + i, 1), "stop", 0, "id_slot", -1,
                          "tokens_predicted", (json_int_t)i + 1, "tokens_evaluated",
                          (json_int_t)s->ask->n);
     return completion(s, t, text, i, 1, last, json_null());

@@ -47,6 +47,5 @@ bool stand_in_reply_done(const struct stand_in_question *ask);
 /* Return the text of ids as a JSON string, with U+FFFD for bytes that are not UTF-8; NULL if there
  * is no memory. control: include control tokens. */
 json_t *stand_in_reply_text(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control);
-json_t *stand_in_reply_ids(const uint32_t *ids, size_t n);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "tools/cli/json_report.h"
 #include "tools/stand_in/reply.h"
 #include "tools/stand_in/sending.h"
 #include "tools/stand_in/source.h"
@@ -21,9 +22,8 @@ struct exchange {
     struct stand_in_service *s;
     struct server_request *r;
     const struct stand_in_route *route; /* NULL: refused with `no` */
-    enum stand_in_server server;
-    struct stand_in_net net; /* as it was when the request began */
-    uint64_t due;            /* the line is free again */
+    struct stand_in_net net;            /* as it was when the request began */
+    uint64_t due;                       /* the line is free again */
     struct stand_in_refusal no;
     struct stand_in_question ask;
     struct text *text;
@@ -49,17 +49,8 @@ static void stand_in_request_queue(struct exchange *x, unsigned status, const ch
 
 static const char *stand_in_request_media(const struct exchange *x)
 {
-    return x->server == STAND_IN_LLAMACPP ? "application/json; charset=utf-8" : "application/json";
-}
-
-/* Append the JSON to out as text and release it; false if there is no memory. */
-static bool stand_in_request_print(struct buf *out, json_t *json)
-{
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    bool fine = text && buf_str(out, text);
-    free(text);
-    json_decref(json);
-    return fine;
+    return x->no.server == STAND_IN_LLAMACPP ? "application/json; charset=utf-8"
+                                             : "application/json";
 }
 
 /* Send an answer that is JSON or plain text. Without memory the connection is closed, here and
@@ -67,22 +58,24 @@ static bool stand_in_request_print(struct buf *out, json_t *json)
 static void stand_in_request_answer(struct exchange *x, struct stand_in_answer a,
                                     const char *header, const char *value)
 {
-    bool fine =
-        a.plain ? buf_str(&x->send.bytes, a.plain) : stand_in_request_print(&x->send.bytes, a.json);
+    bool fine = a.plain ? buf_str(&x->send.bytes, a.plain)
+                        : json_report_append(&x->send.bytes, a.json, JSON_COMPACT);
     if (fine)
         stand_in_request_queue(x, a.status,
                                a.plain ? "text/plain; charset=utf-8" : stand_in_request_media(x),
                                true, header, value);
 }
 
-static void stand_in_request_refuse(struct exchange *x, const struct stand_in_refusal *no)
+/* Refuse the request for the reason in x->no. */
+static void stand_in_request_refuse(struct exchange *x)
 {
-    struct stand_in_answer a = stand_in_refusal_answer(x->server, server_path(x->r), no);
+    const struct stand_in_refusal *no = &x->no;
+    struct stand_in_answer a = stand_in_refusal_answer(server_path(x->r), no);
     /* SGLang sends status 200 before it checks the question, so its error is an event. */
     if (x->ask.stream && x->ask.form == FORM_GENERATE &&
         (no->what == WRONG_VALUE || no->what == WRONG_LENGTH)) {
         struct buf *out = &x->send.bytes;
-        if (buf_str(out, "data: ") && stand_in_request_print(out, a.json) &&
+        if (buf_str(out, "data: ") && json_report_append(out, a.json, JSON_COMPACT) &&
             buf_str(out, "\n\ndata: [DONE]\n\n"))
             stand_in_request_queue(x, 200, "text/event-stream; charset=utf-8", false, NULL, NULL);
         return;
@@ -98,7 +91,7 @@ static void stand_in_request_fail(struct exchange *x)
     char *filler = NULL;
     if (!f->body) {
         stand_in_request_answer(
-            x, stand_in_refusal_status(x->server, f->status, "a fault was asked for"), f->header,
+            x, stand_in_refusal_status(x->no.server, f->status, "a fault was asked for"), f->header,
             value);
         return;
     }
@@ -151,7 +144,7 @@ static bool stand_in_request_event(struct exchange *x, struct buf *out, json_t *
 {
     bool comments = x->fault && x->fault->events == EVENTS_COMMENTS;
     struct buf text = { 0 };
-    bool fine = stand_in_request_print(&text, json);
+    bool fine = json_report_append(&text, json, JSON_COMPACT);
     if (fine && first && x->fault && x->fault->text)
         fine = x->fault->text(&text, x->fault->with);
     fine = fine && (!comments || buf_str(out, ": ping\r\n\r\n")) && buf_str(out, "data: ") &&
@@ -179,7 +172,8 @@ static bool put_events(struct exchange *x, struct buf *out, const struct text_vi
     if (odd == EVENTS_ERROR) {
         x->broken = true;
         return stand_in_request_event(
-            x, out, stand_in_refusal_status(x->server, 500, "a fault was asked for").json, false);
+            x, out, stand_in_refusal_status(x->no.server, 500, "a fault was asked for").json,
+            false);
     }
     if (!last)
         return true;
@@ -233,7 +227,7 @@ static void stand_in_request_whole(struct exchange *x, struct text_view *t)
         json_decref(json);
         return;
     }
-    if (!stand_in_request_print(out, json) || (f && f->text && !f->text(out, f->with)))
+    if (!json_report_append(out, json, JSON_COMPACT) || (f && f->text && !f->text(out, f->with)))
         return;
     x->way = x->trips + stand_in_chance_way(&x->net, x->key, server_received(x->r), out->n);
     if (stand_in_request_due(x, t, t->n - 1))
@@ -278,9 +272,9 @@ static void stand_in_request_complete(struct exchange *x)
         code = t.n && x->ask.stream ? OK : t.rc;
     }
     if (code) {
-        struct stand_in_refusal no = stand_in_refusal_of(code, &err);
+        stand_in_refusal_of(&x->no, code, &err);
         x->ask.stream = false;
-        stand_in_request_refuse(x, &no);
+        stand_in_request_refuse(x);
     } else if (x->ask.stream) {
         stand_in_request_stream(x);
     } else {
@@ -288,23 +282,24 @@ static void stand_in_request_complete(struct exchange *x)
     }
 }
 
-/* Parse the body and answer it, or read the question from it. */
-static void stand_in_request_parse(struct exchange *x, json_t **reply, struct stand_in_refusal *no)
+/* Return the reply to the body, or read the question from it. */
+static json_t *stand_in_request_parse(struct exchange *x)
 {
-    struct stand_in_service *s = x->s;
+    const struct stand_in_paths *a = &x->s->api;
     struct err err = { "" };
-    json_t *in = NULL;
+    json_t *in = NULL, *reply = NULL;
     if (server_parse(x->r, &in, &err))
         stand_in_refusal_set(
-            no, WRONG_JSON, "%s%s",
-            x->server == STAND_IN_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
+            &x->no, WRONG_JSON, "%s%s",
+            x->no.server == STAND_IN_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
     else if (x->route->answer)
-        x->route->answer(&s->api, in, reply, no);
+        reply = x->route->answer(&(struct stand_in_query){ a, in, &x->no });
     else
-        stand_in_question_read(&x->ask, s->api.source, x->server, x->route->form,
-                               s->api.server == STAND_IN_OPENAI ? s->api.name : NULL, in, no);
+        stand_in_question_read(&x->ask, a->source, x->route->form,
+                               a->server == STAND_IN_OPENAI ? a->name : NULL, in, &x->no);
     json_decref(in);
     server_drop_body(x->r);
+    return reply;
 }
 
 /* Callback of the server: answer a complete request. */
@@ -312,15 +307,17 @@ static void stand_in_request_handle(void *arg, struct server_request *r)
 {
     struct stand_in_service *s = arg;
     struct exchange *x = server_own(r);
-    struct stand_in_refusal no = { .what = WRONG_NOTHING };
+    const struct stand_in_route *route = x->route;
     json_t *reply = NULL;
-    if (strcmp(x->route->methods, "GET") != 0)
-        stand_in_request_parse(x, &reply, &no);
-    else if (x->route->answer)
-        x->route->answer(&s->api, NULL, &reply, &no);
-    if (no.what)
-        stand_in_request_refuse(x, &no);
-    else if (x->route->completion)
+    if (strcmp(route->methods, "GET") != 0)
+        reply = stand_in_request_parse(x);
+    else if (route->answer)
+        reply = route->answer(&(struct stand_in_query){ &s->api, NULL, &x->no });
+    if (route->answer && !reply && !x->no.what)
+        x->no.what = WRONG_MEMORY;
+    if (x->no.what)
+        stand_in_request_refuse(x);
+    else if (route->completion)
         stand_in_request_complete(x);
     else if (!reply)
         stand_in_request_queue(x, 200, NULL, true, NULL, NULL);
@@ -348,7 +345,7 @@ static bool stand_in_request_head(void *arg, struct server_request *r)
         stand_in_refusal_set(&x->no, WRONG_TYPE,
                              "Unsupported Media Type: Only 'application/json' is allowed");
     if (x->no.what)
-        stand_in_request_refuse(x, &x->no);
+        stand_in_request_refuse(x);
     return !x->no.what;
 }
 
@@ -374,23 +371,14 @@ static void stand_in_request_refused(void *arg, struct server_request *r, enum s
         [SERVER_NO_MEMORY] = WRONG_MEMORY,
     };
     struct exchange *x = server_own(r);
-    struct stand_in_refusal no;
     (void)arg;
     x->ask.stream = false;
     buf_free(&x->send.bytes);
-    stand_in_refusal_set(&no, wrongs[what], "%s", why);
-    if (no.what)
-        stand_in_request_refuse(x, &no);
+    stand_in_refusal_set(&x->no, wrongs[what], "%s", why);
+    if (x->no.what)
+        stand_in_request_refuse(x);
     else
-        stand_in_request_answer(x, stand_in_refusal_status(x->server, status, why), NULL, NULL);
-}
-
-struct stand_in_net stand_in_request_network(struct stand_in_service *s)
-{
-    pthread_mutex_lock(&s->line);
-    struct stand_in_net net = s->net;
-    pthread_mutex_unlock(&s->line);
-    return net;
+        stand_in_request_answer(x, stand_in_refusal_status(x->no.server, status, why), NULL, NULL);
 }
 
 static void stand_in_request_drop(void *own)
@@ -412,9 +400,11 @@ static bool stand_in_request_begin(struct stand_in_service *s, struct server_req
     server_set_own(r, x, stand_in_request_drop);
     x->s = s;
     x->r = r;
-    x->net = stand_in_request_network(s);
+    pthread_mutex_lock(&s->line);
+    x->net = s->net;
+    pthread_mutex_unlock(&s->line);
     x->due = os_now_ns();
-    x->route = stand_in_paths_find(&s->api, server_method(r), server_path(r), &x->server, &x->no);
+    x->route = stand_in_paths_find(&s->api, server_method(r), server_path(r), &x->no);
     if (server_first(r))
         x->trips = x->net.trips * (uint64_t)x->net.latency_ms * 1000000;
     return true;

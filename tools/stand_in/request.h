@@ -18,8 +18,6 @@ struct stand_in_service {
     struct stand_in_faults faults;
 };
 
-/* Return the network as it is now. */
-struct stand_in_net stand_in_request_network(struct stand_in_service *s);
 /* Set the callbacks of the server; o->arg becomes s. */
 void stand_in_request_serve(struct server_options *o, struct stand_in_service *s);
 

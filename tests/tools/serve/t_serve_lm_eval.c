@@ -12,6 +12,7 @@
 #include "router/mizzle.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 
 enum { IDS = 100, BATCH = 3, GREEDY = 3 };
@@ -198,7 +199,7 @@ static void test_completions(const struct pair *p)
     for (size_t from = 0; from < PAIRS; from += BATCH) {
         json_t *prompts = json_array();
         for (size_t i = from; i < from + BATCH && i < PAIRS; i++)
-            json_array_append_new(prompts, serve_choice_ids(p[i].ids, p[i].n));
+            json_array_append_new(prompts, json_report_ids(p[i].ids, p[i].n));
         json_t *body =
             json_pack("{s:s,s:o,s:i,s:i,s:i,s:i,s:b}", "model", "any", "prompt", prompts,
                       "temperature", 0, "max_tokens", 1, "logprobs", 1, "seed", 1234, "echo", 1);

@@ -8,6 +8,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_internal.h"
 
@@ -62,7 +63,7 @@ static void tell(const struct serve_ask *a)
     if (serve_choice_begin(&c) && (!a->echo || p->n <= 5)) {
         print(a->chat ? serve_logprobs_chat(&c) : serve_logprobs_raw(&c));
         print(serve_mizzle(&c, 0, true));
-        print(serve_choice_string("a\xff", 2));
+        print(json_report_text("a\xff", 2));
     }
     serve_choice_end(&c);
 }
