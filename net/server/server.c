@@ -97,11 +97,6 @@ static int server_build(struct server *s, struct err *err)
     if (rc)
         return rc;
     s->layout = server_has_layout();
-    s->rules = (struct server_rules){ .origin = o->origin,
-                                      .hosts = o->hosts,
-                                      .any_host = o->any_host,
-                                      .tls = s->tls_cert != NULL,
-                                      .body_max = o->body_max };
     if (!server_watch_open(&s->watch, o, o->connections))
         return err_set(err, ERR_NOMEM, "server: no thread can be started");
     return o->later ? OK : server_start(s, err);

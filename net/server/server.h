@@ -134,12 +134,10 @@ void server_reply(struct server_request *r, unsigned status, const char *type, s
 enum server_more { SERVER_MORE, SERVER_END, SERVER_BROKEN };
 
 /* Answer with what `more` appends to out, which is empty each time; it may wait. SERVER_BROKEN cuts
- * the connection. length: of the whole body; -1: it is sent in chunks. end(arg) is called once when
- * the request is over, however it ends; NULL: not needed. */
+ * the connection. length: of the whole body; -1: it is sent in chunks. */
 void server_stream(struct server_request *r, unsigned status, const char *type, int64_t length,
                    const char *const headers[][2],
-                   enum server_more (*more)(void *arg, struct buf *out), void *arg,
-                   void (*end)(void *arg));
+                   enum server_more (*more)(void *arg, struct buf *out), void *arg);
 
 /* Wait until os_now_ns() reaches until_ns, server_wake is called, or the server begins to close;
  * the caller checks again. False: the client has gone, or the grace is over. */

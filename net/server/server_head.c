@@ -173,36 +173,36 @@ static size_t server_head_name(const char *host)
 }
 
 /* True for host names that are served here. */
-static bool server_head_is_served(const char *host, const struct server_rules *rules)
+static bool server_head_is_served(const char *host, const struct server_options *o)
 {
     size_t n = server_head_name(host);
     if (!n || strpbrk(host, "@/?#, \t\\"))
         return false;
-    if (rules->any_host || server_head_is_address(host, n) ||
+    if (o->any_host || server_head_is_address(host, n) ||
         (n == 9 && strncasecmp(host, "localhost", 9) == 0))
         return true;
-    for (const char *const *p = rules->hosts; p && *p; p++)
+    for (const char *const *p = o->hosts; p && *p; p++)
         if (strlen(*p) == n && strncasecmp(host, *p, n) == 0)
             return true;
     return false;
 }
 
 /* A browser sends the Origin of the page that calls; other programs send none. */
-static void server_head_check_origin(struct server_head *h, const struct server_rules *rules)
+static void server_head_check_origin(struct server_head *h, const struct server_options *o)
 {
-    const char *origin = h->single[SINGLE_ORIGIN], *scheme = rules->tls ? "https://" : "http://";
+    const char *origin = h->single[SINGLE_ORIGIN], *scheme = o->tls_cert ? "https://" : "http://";
     size_t n = strlen(scheme);
     if (!origin)
         return;
     if (strncasecmp(origin, scheme, n) == 0 && strcasecmp(origin + n, h->single[SINGLE_HOST]) == 0)
         return;
-    h->foreign = rules->origin && strcmp(origin, rules->origin) == 0;
+    h->foreign = o->origin && strcmp(origin, o->origin) == 0;
     if (!h->foreign)
         server_head_refuse(h, SERVER_BAD_ORIGIN, "Origin: pages of this site may not call");
 }
 
 /* Where a body begins and ends must be clear to any proxy in front of the server, too. */
-static void server_head_check_length(struct server_head *h, const struct server_rules *rules)
+static void server_head_check_length(struct server_head *h, const struct server_options *o)
 {
     static const char *const without[] = { "GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT" };
     const char *length = h->single[SINGLE_LENGTH], *transfer = h->single[SINGLE_TRANSFER];
@@ -213,19 +213,19 @@ static void server_head_check_length(struct server_head *h, const struct server_
     for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
         if (strcmp(h->method, without[i]) == 0 && server_head_has_body(h))
             server_head_bad(h, "expected no body with this method");
-    if (h->length > rules->body_max)
+    if (h->length > o->body_max)
         server_head_refuse(h, SERVER_TOO_LARGE, "the request is too large");
 }
 
-void server_head_end(struct server_head *h, const struct server_rules *rules)
+void server_head_end(struct server_head *h, const struct server_options *o)
 {
     if (!h->single[SINGLE_HOST])
         server_head_bad(h, "Host: expected one");
-    else if (!server_head_is_served(h->single[SINGLE_HOST], rules))
+    else if (!server_head_is_served(h->single[SINGLE_HOST], o))
         server_head_refuse(h, SERVER_BAD_HOST, "Host: this name is not served here");
     else
-        server_head_check_origin(h, rules);
-    server_head_check_length(h, rules);
+        server_head_check_origin(h, o);
+    server_head_check_length(h, o);
 }
 
 bool server_head_has_body(const struct server_head *h)

@@ -22,14 +22,6 @@ enum server_single {
     SINGLES
 };
 
-/* What is accepted. */
-struct server_rules {
-    const char *origin;
-    const char *const *hosts;
-    bool any_host, tls;
-    size_t body_max;
-};
-
 /* A head as it is read. */
 struct server_head {
     const char *method;
@@ -47,8 +39,9 @@ void server_head_begin(struct server_head *h, const char *method, const char *ve
 void server_head_field(struct server_head *h, const char *name, const char *value);
 /* Read the target, which is changed and borrowed: path and query are parts of it. */
 void server_head_target(struct server_head *h, char *target);
-/* Check the whole. Any of these four may set h->why. */
-void server_head_end(struct server_head *h, const struct server_rules *rules);
+/* Check the whole: of o count origin, hosts, any_host, tls_cert and body_max. Any of these four may
+ * set h->why. */
+void server_head_end(struct server_head *h, const struct server_options *o);
 /* True if the head announces a body. */
 bool server_head_has_body(const struct server_head *h);
 /* True if the head carries the key. The time taken does not depend on where a wrong key differs. */

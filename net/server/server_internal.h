@@ -68,7 +68,6 @@ struct server_watch {
 
 struct server {
     struct server_options o; /* strings are borrowed */
-    struct server_rules rules;
     struct server_watch watch;
     struct MHD_Daemon *daemon;
     int listener; /* -1: not open */
@@ -102,7 +101,6 @@ struct server_request {
     size_t at;
     enum server_more (*more)(void *arg, struct buf *out);
     void *more_arg;
-    void (*end)(void *arg);
     void *own;
     void (*drop)(void *own);
     uint64_t number;

@@ -84,12 +84,10 @@ void server_reply(struct server_request *r, unsigned status, const char *type, s
 
 void server_stream(struct server_request *r, unsigned status, const char *type, int64_t length,
                    const char *const headers[][2],
-                   enum server_more (*more)(void *arg, struct buf *out), void *arg,
-                   void (*end)(void *arg))
+                   enum server_more (*more)(void *arg, struct buf *out), void *arg)
 {
     r->more = more;
     r->more_arg = arg;
-    r->end = end;
     server_reply_begin(r, status, type, length < 0 ? MHD_SIZE_UNKNOWN : (uint64_t)length, headers);
 }
 

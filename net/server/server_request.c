@@ -89,7 +89,7 @@ static void server_request_read_head(struct server_request *r, const char *metho
         h->what = SERVER_BAD_HEAD;
         h->why = "a line holds NUL, is folded, or does not end in CRLF";
     }
-    server_head_end(h, &r->server->rules);
+    server_head_end(h, &r->server->o);
 }
 
 /* Tell of n bytes that have arrived. */
@@ -218,8 +218,6 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
     int fd = r->guest->fd;
     r->guest->known = true;
     server_watch_leave(r->guest, r->busy);
-    if (r->end)
-        r->end(r->more_arg);
     if (r->drop)
         r->drop(r->own);
     if (r->reply)

@@ -13,9 +13,9 @@
 enum { ROOM = 512, BODY_MAX = 5000, BODIES_MAX = 6000 };
 
 static const char *const hosts[] = { "box.lan", NULL };
-static const struct server_rules rules = { .origin = "https://friend.example",
-                                           .hosts = hosts,
-                                           .body_max = 1000 };
+static const struct server_options rules = { .origin = "https://friend.example",
+                                             .hosts = hosts,
+                                             .body_max = 1000 };
 
 static const char *const corpus[] = {
     "GET /a/b%20c?d=e HTTP/1.1\r\nHost: localhost:8080\r\nAuthorization: Bearer sesame\r\n\r\n",

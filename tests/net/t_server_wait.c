@@ -112,10 +112,10 @@ static void at_handle(void *arg, struct server_request *r)
     struct buf out = { 0 };
     (void)arg;
     if (strcmp(path, "/endless") == 0) {
-        server_stream(r, 200, NULL, -1, NULL, endless, r, NULL);
+        server_stream(r, 200, NULL, -1, NULL, endless, r);
         server_set_own(r, &ended, count);
     } else if (strcmp(path, "/silent") == 0) {
-        server_stream(r, 200, NULL, -1, NULL, silent, r, NULL);
+        server_stream(r, 200, NULL, -1, NULL, silent, r);
         server_set_own(r, &ended, count);
     } else if (strcmp(path, "/late") == 0) {
         uint64_t until = os_now_ns() + 800 * UINT64_C(1000000);

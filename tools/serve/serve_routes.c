@@ -86,7 +86,7 @@ void serve_routes_stream(struct serve_exchange *x,
                                        { NULL, NULL } };
     atomic_fetch_add(&x->s->statuses[2], 1);
     atomic_fetch_add(&x->s->streams, 1);
-    server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg, NULL);
+    server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
 }
 
 /* Find the route; if there is none x->error says why. */

@@ -75,5 +75,5 @@ void stand_in_sending_begin(struct stand_in_sending *s, unsigned status, const c
     s->blanks = s->way == WAY_HUGE ? (size_t)BLANKS : 0;
     s->cut = s->way == WAY_CUT || s->way == WAY_STALL ? s->bytes.n / 2 : SIZE_MAX;
     server_stream(s->r, status, type, length ? (int64_t)(s->blanks + s->bytes.n) : -1, headers,
-                  stand_in_sending_more, s, NULL);
+                  stand_in_sending_more, s);
 }
