@@ -16,28 +16,22 @@ struct bench_model_options bench_model_opts = { .prompt = "512",
                                                 .type = "q8_0" };
 const char *bench_threads;
 
-int bench_begin(const struct command *cmd, int argc, char **argv, int most, int *nargs,
-                size_t repeat)
+int bench_begin(size_t repeat, struct err *err)
 {
-    struct err err = { "" };
     struct bench_options *o = &bench_opts;
-    int rc = OK, status = options_parse(cmd, argc, argv, nargs);
-    if (status >= 0)
-        return status;
-    setup_catch_interrupts();
     const char *format = o->format;
     bool given = o->repeat != UNSET;
-    if (*nargs > most)
-        rc = err_set(&err, ERR_ARG, "expected no other argument, found %s", argv[most + 1]);
-    else if (given && (o->repeat < 1 || o->repeat > BENCH_REPEAT))
-        rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
+    int rc = OK;
+    setup_catch_interrupts();
+    if (given && (o->repeat < 1 || o->repeat > BENCH_REPEAT))
+        rc = err_set(err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
     else if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
              strcmp(format, "jsonl"))
-        rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
+        rc = err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
     else if (o->plot)
-        rc = output_file_check(o->plot, &err);
+        rc = output_file_check(o->plot, err);
     o->repeat = given ? o->repeat : repeat;
-    return rc == OK ? -1 : command_fail(cmd->name, rc, &err);
+    return rc;
 }
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
@@ -86,16 +80,13 @@ static const struct option_group limits_options = {
     },
 };
 
-static int cmd_bench_limits_main(int argc, char **argv)
+static int cmd_bench_limits_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs, status = bench_begin(&cmd_bench_limits, argc, argv, 0, &nargs, 1);
-    if (status >= 0)
-        return status;
-    int rc = bench_threads_of(false, &err);
+    int rc = bench_begin(1, err);
+    (void)n, (void)args;
     if (rc == OK)
-        rc = bench_limits(&bench_opts, bench_model_opts.threads.at[0], &err);
-    return command_fail("bench limits", rc, &err);
+        rc = bench_threads_of(false, err);
+    return rc == OK ? bench_limits(&bench_opts, bench_model_opts.threads.at[0], err) : rc;
 }
 
 const struct command cmd_bench_limits = {
@@ -125,13 +116,11 @@ static const struct option_group memory_options = {
     },
 };
 
-static int cmd_bench_memory_main(int argc, char **argv)
+static int cmd_bench_memory_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs, status = bench_begin(&cmd_bench_memory, argc, argv, 0, &nargs, 1);
-    if (status >= 0)
-        return status;
-    return command_fail("bench memory", bench_memory(&bench_opts, &bench_model_opts, &err), &err);
+    int rc = bench_begin(1, err);
+    (void)n, (void)args;
+    return rc == OK ? bench_memory(&bench_opts, &bench_model_opts, err) : rc;
 }
 
 const struct command cmd_bench_memory = {
@@ -148,14 +137,10 @@ const struct command cmd_bench_memory = {
     .run = cmd_bench_memory_main,
 };
 
-static int cmd_bench_main(int argc, char **argv)
+static int cmd_bench_main(int n, char **args, struct err *err)
 {
-    struct err err;
-    int nargs = 0, status = options_parse(&cmd_bench, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    return command_fail(
-        "bench", err_set(&err, ERR_ARG, "expected a subject; see mizzle bench --help"), &err);
+    (void)n, (void)args;
+    return err_set(err, ERR_ARG, "expected a subject; see mizzle bench --help");
 }
 
 const struct command cmd_bench = {
@@ -170,4 +155,5 @@ const struct command cmd_bench = {
                    "  mizzle bench route    what routing to a cloud costs",
     .groups = (const struct option_group *const[]){ NULL },
     .run = cmd_bench_main,
+    .most = COMMAND_ANY,
 };

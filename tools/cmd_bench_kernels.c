@@ -40,24 +40,22 @@ static int cmd_bench_kernels_lone(size_t repeat, struct err *err)
                   : OK;
 }
 
-static int cmd_bench_kernels_main(int argc, char **argv)
+static int cmd_bench_kernels_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct bench_options *o = &bench_opts;
-    int nargs, status = bench_begin(&cmd_bench_kernels, argc, argv, 2, &nargs, 0);
-    if (status >= 0)
-        return status;
-    int rc = compare ? cmd_bench_kernels_lone(o->repeat, &err) : OK;
+    int rc = bench_begin(0, err);
+    if (rc == OK && compare)
+        rc = cmd_bench_kernels_lone(o->repeat, err);
     o->repeat = o->repeat ? o->repeat : REPEAT;
-    if (rc == OK && compare && nargs != 2)
-        rc = err_set(&err, ERR_ARG, "--compare: expected two files, found %d", nargs);
+    if (rc == OK && compare && n != 2)
+        rc = err_set(err, ERR_ARG, "--compare: expected two files, found %d", n);
     else if (rc == OK && compare)
-        rc = compare_kernels(argv[1], argv[2], &err);
-    else if (rc == OK && nargs)
-        rc = err_set(&err, ERR_ARG, "expected no other argument, found %s", argv[1]);
+        rc = compare_kernels(args[0], args[1], err);
+    else if (rc == OK && n)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[0]);
     else if (rc == OK)
-        rc = bench_kernels(o, &err);
-    return command_fail("bench kernels", rc, &err);
+        rc = bench_kernels(o, err);
+    return rc;
 }
 
 const struct command cmd_bench_kernels = {
@@ -103,4 +101,5 @@ const struct command cmd_bench_kernels = {
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg",
     .groups = (const struct option_group *const[]){ &kernels_options, NULL },
     .run = cmd_bench_kernels_main,
+    .most = 2,
 };

@@ -30,17 +30,13 @@ static const struct option_group model_options = {
     },
 };
 
-static int cmd_bench_model_main(int argc, char **argv)
+static int cmd_bench_model_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    struct bench_model_options *m = &bench_model_opts;
-    int nargs, status = bench_begin(&cmd_bench_model, argc, argv, 0, &nargs, 5);
-    if (status >= 0)
-        return status;
-    int rc = bench_threads_of(true, &err);
+    int rc = bench_begin(5, err);
+    (void)n, (void)args;
     if (rc == OK)
-        rc = bench_model(&bench_opts, m, &err);
-    return command_fail("bench model", rc, &err);
+        rc = bench_threads_of(true, err);
+    return rc == OK ? bench_model(&bench_opts, &bench_model_opts, err) : rc;
 }
 
 const struct command cmd_bench_model = {

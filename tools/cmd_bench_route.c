@@ -421,13 +421,11 @@ static int cmd_bench_route_run(struct err *err)
     return rc;
 }
 
-static int cmd_bench_route_main(int argc, char **argv)
+static int cmd_bench_route_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs, status = bench_begin(&cmd_bench_route, argc, argv, 0, &nargs, 0);
-    if (status >= 0)
-        return status;
-    return command_fail("bench route", cmd_bench_route_run(&err), &err);
+    int rc = bench_begin(0, err);
+    (void)n, (void)args;
+    return rc == OK ? cmd_bench_route_run(err) : rc;
 }
 
 const struct command cmd_bench_route = {

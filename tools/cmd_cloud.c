@@ -73,18 +73,17 @@ static const struct option_group *const groups[] = {
 };
 
 /* Serve until a signal arrives; return the exit status. */
-static int cmd_cloud_serve(const struct stand_in_options *o)
+static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
 {
-    struct err err = { "" };
     struct stand_in *s;
     setup_catch_interrupts();
-    int rc = stand_in_open(&s, o, &err);
+    int rc = stand_in_open(&s, o, err);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
-        command_fail("cloud", rc, &err);
+        command_fail("cloud", rc, err);
         return EXIT_FAILED;
     }
     if (rc)
-        return command_fail("cloud", rc, &err);
+        return rc;
     listen_wait(stand_in_url(s), &interrupted);
     stand_in_close(s);
     return interrupted == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
@@ -177,25 +176,24 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     return rc;
 }
 
-/* Ask the server at url, print the report to stdout, and return the exit status. */
-static int cloud_check(const char *url)
+/* Ask the server at url, and print the report to stdout. */
+static int cloud_check(const char *url, struct err *err)
 {
-    struct err err = { "" };
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
     setup_catch_interrupts();
     char path[FIND_PATH] = "";
-    int rc = shared_options.model ? find_model(path, shared_options.model, &err) : OK;
+    int rc = shared_options.model ? find_model(path, shared_options.model, err) : OK;
     if (rc == OK && *path)
-        rc = weights_open(&w, path, &err);
-    if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
+        rc = weights_open(&w, path, err);
+    if (rc == OK && w && (rc = tokenizer_open(&t, w, err)) != OK)
         t = NULL;
     if (rc == OK)
-        rc = cloud_check_look(url, t, &err);
+        rc = cloud_check_look(url, t, err);
     if (t)
         tokenizer_close(t);
     weights_close(w);
-    return rc ? command_fail("cloud", rc, &err) : EXIT_FINE;
+    return rc;
 }
 
 /* Return the first client option that was given, or NULL. The server would ignore it, and someone
@@ -242,15 +240,9 @@ static bool asks_for_faults(void)
     return false;
 }
 
-static int cmd_cloud_main(int argc, char **argv)
+static int cmd_cloud_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs = 0, status = options_parse(&cmd_cloud, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    if (nargs)
-        return command_fail("cloud", err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]),
-                            &err);
+    (void)n, (void)args;
     if (asks_for_faults()) {
         for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
             printf("%-16s %s\n", f->name, f->help);
@@ -266,18 +258,18 @@ static int cmd_cloud_main(int argc, char **argv)
                                   .net.jitter_ms = (unsigned)jitter,
                                   .seed = seed,
                                   .context = context };
-    int rc = cmd_cloud_read_options(&o, &err);
+    int rc = cmd_cloud_read_options(&o, err);
     if (rc)
-        return command_fail("cloud", rc, &err);
+        return rc;
     if (check_url)
-        return cloud_check(check_url);
+        return cloud_check(check_url, err);
     char *key;
-    rc = listen_read(&o.listen, &key, "MIZZLE_SERVER_KEY", &err);
+    rc = listen_read(&o.listen, &key, "MIZZLE_SERVER_KEY", err);
     if (rc)
-        return command_fail("cloud", rc, &err);
-    status = cmd_cloud_serve(&o);
+        return rc;
+    rc = cmd_cloud_serve(&o, err);
     wipe_text(key);
-    return status;
+    return rc;
 }
 
 const struct command cmd_cloud = {

@@ -318,26 +318,20 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     return code;
 }
 
-static int cmd_convert_main(int argc, char **argv)
+static int cmd_convert_main(int n, char **args, struct err *err)
 {
     struct job job = { 0 };
-    struct err err;
-    int nargs, status = options_parse(&cmd_convert, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    if (nargs != 2 || !type_name) {
-        fprintf(stderr, "mizzle convert: expected IN OUT --type TYPE; see mizzle convert --help\n");
-        return EXIT_USAGE;
-    }
+    if (n != 2 || !type_name)
+        return err_set(err, ERR_ARG, "expected IN OUT --type TYPE; see mizzle convert --help");
     char in[FIND_PATH];
     job.target = convert_target(type_name);
-    int code = job.target ? find_model(in, argv[1], &err)
-                          : err_set(&err, ERR_ARG, "--type: expected " CONVERT_TYPES ", found %s",
+    int code = job.target ? find_model(in, args[0], err)
+                          : err_set(err, ERR_ARG, "--type: expected " CONVERT_TYPES ", found %s",
                                     type_name);
     setup_catch_interrupts();
     if (code == OK)
-        code = convert(&job, in, argv[2], &err);
-    return command_fail("convert", code, &err);
+        code = convert(&job, in, args[1], err);
+    return code;
 }
 
 const struct command cmd_convert = {
@@ -355,4 +349,5 @@ const struct command cmd_convert = {
         "  mizzle convert qwen-f16.gguf small.gguf --type q4_0\n",
     .groups = (const struct option_group *const[]){ &own, NULL },
     .run = cmd_convert_main,
+    .most = 2,
 };

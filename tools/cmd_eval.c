@@ -185,29 +185,25 @@ static int eval_task(struct err *err)
                                                              : eval_answers(&options, err);
 }
 
-static int cmd_eval_main(int argc, char **argv)
+static int cmd_eval_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int rc, nargs = 0;
-    int status = options_parse(&cmd_eval, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
+    int rc;
     options.required = !options_given("--cloud");
     setup_catch_interrupts();
     options.policies = shared_options.policy;
     options.task = shared_task;
-    options.parts = (const char *const *)argv + 1;
-    options.nparts = merges ? (size_t)nargs : 0;
-    if (nargs && !merges)
-        rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
-    else if (merges && !nargs)
-        rc = err_set(&err, ERR_ARG,
+    options.parts = (const char *const *)args;
+    options.nparts = merges ? (size_t)n : 0;
+    if (n && !merges)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[0]);
+    else if (merges && !n)
+        rc = err_set(err, ERR_ARG,
                      "--merge: expected journals or items after the options, found none");
     else
-        rc = eval_task(&err);
+        rc = eval_task(err);
     if (rc == ERR_STOP && options.jsonl)
         fprintf(stderr, "mizzle eval: interrupted; the same command continues\n");
-    return rc == OK ? EXIT_FINE : command_fail("eval", rc, &err);
+    return rc;
 }
 
 const struct command cmd_eval = {
@@ -254,4 +250,5 @@ const struct command cmd_eval = {
     .brief = brief,
     .groups = groups,
     .run = cmd_eval_main,
+    .most = COMMAND_ANY,
 };

@@ -153,37 +153,34 @@ static int cmd_explain_question(struct explain_options *o, struct err *err)
     return rc;
 }
 
-static int cmd_explain_main(int argc, char **argv)
+static int cmd_explain_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX }, .heads = { 0, SIZE_MAX } };
-    int nargs = 0, rc = OK, status = options_parse(&cmd_explain, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
+    int rc = OK;
     setup_catch_interrupts();
-    if (nargs)
-        rc = err_set(&err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
+    if (n)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
     else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
-        rc = err_set(&err, ERR_ARG, "expected either -p or --question");
+        rc = err_set(err, ERR_ARG, "expected either -p or --question");
     else if ((options.html || options.json) && options.at != SIZE_MAX)
-        rc = err_set(&err, ERR_ARG, "--at: expected no --%s, which has all positions",
+        rc = err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
                      options.html ? "html" : "json");
     else if (options.html && options.json && !strcmp(options.html, "-"))
-        rc = err_set(&err, ERR_ARG, "--html: expected a file beside --json, found -");
+        rc = err_set(err, ERR_ARG, "--html: expected a file beside --json, found -");
     if (rc == OK)
-        rc = output_file_check(options.html, &err);
+        rc = output_file_check(options.html, err);
     if (rc == OK && options.layers)
-        rc = parse_range(&o.layers, "--layers", options.layers, &err);
+        rc = parse_range(&o.layers, "--layers", options.layers, err);
     if (rc == OK && options.heads)
-        rc = parse_range(&o.heads, "--heads", options.heads, &err);
+        rc = parse_range(&o.heads, "--heads", options.heads, err);
     if (rc == OK && options.prompt) {
         o.prompt = options.prompt;
         o.prompt_size = strlen(options.prompt);
-        rc = cmd_explain_text(&o, &err);
+        rc = cmd_explain_text(&o, err);
     } else if (rc == OK) {
-        rc = cmd_explain_question(&o, &err);
+        rc = cmd_explain_question(&o, err);
     }
-    return command_fail("explain", rc, &err);
+    return rc;
 }
 
 const struct command cmd_explain = {
@@ -207,4 +204,5 @@ const struct command cmd_explain = {
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
     .groups = groups,
     .run = cmd_explain_main,
+    .most = COMMAND_ANY,
 };

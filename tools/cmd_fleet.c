@@ -420,25 +420,22 @@ static int cmd_fleet_table(const struct fleet_options *o, const struct bench_lis
     return rc;
 }
 
-static int cmd_fleet_main(int argc, char **argv)
+static int cmd_fleet_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct fleet_options o;
     struct bench_list sizes;
-    int nargs = 0, status = options_parse(&cmd_fleet, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
     setup_catch_interrupts();
     progress.since = os_now_ns();
-    int rc = nargs ? err_set(&err, ERR_ARG, "expected no arguments") : OK;
-    if (rc == OK && strcmp(format, "md") && strcmp(format, "csv"))
-        rc = err_set(&err, ERR_ARG, "-o: expected md or csv, found %s", format);
+    int rc = OK;
+    (void)n, (void)args;
+    if (strcmp(format, "md") && strcmp(format, "csv"))
+        rc = err_set(err, ERR_ARG, "-o: expected md or csv, found %s", format);
     if (rc == OK)
-        rc = cmd_fleet_read(&o, &sizes, &err);
+        rc = cmd_fleet_read(&o, &sizes, err);
     if (rc == OK)
-        rc = cmd_fleet_table(&o, &sizes, &err);
+        rc = cmd_fleet_table(&o, &sizes, err);
     progress_wipe(&progress);
-    return command_fail("fleet", rc, &err);
+    return rc;
 }
 
 const struct command cmd_fleet = {

@@ -112,22 +112,12 @@ static int cmd_info_file(const char *name, struct err *err)
     return code;
 }
 
-static int cmd_info_main(int argc, char **argv)
+static int cmd_info_main(int n, char **args, struct err *err)
 {
-    struct err err;
-    int nargs, status = options_parse(&cmd_info, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    if (nargs > 1) {
-        fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
-        return EXIT_USAGE;
-    }
-    if (!nargs && (tensors || context)) {
-        fprintf(stderr, "mizzle info: %s: expected with FILE; see mizzle info --help\n",
-                tensors ? "--tensors" : "--context");
-        return EXIT_USAGE;
-    }
-    return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
+    if (!n && (tensors || context))
+        return err_set(err, ERR_ARG, "%s: expected with FILE; see mizzle info --help",
+                       tensors ? "--tensors" : "--context");
+    return n ? cmd_info_file(args[0], err) : machine(err);
 }
 
 const struct command cmd_info = {
@@ -155,4 +145,5 @@ const struct command cmd_info = {
         "  mizzle info Qwen2.5-0.5B --json\n",
     .groups = (const struct option_group *const[]){ &own, NULL },
     .run = cmd_info_main,
+    .most = 1,
 };

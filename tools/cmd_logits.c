@@ -207,26 +207,21 @@ static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
     return rc;
 }
 
-static int cmd_logits_main(int argc, char **argv)
+static int cmd_logits_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs = 0, status = options_parse(&cmd_logits, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
     uint32_t *ids = NULL;
-    size_t n = 0;
+    size_t count = 0;
+    (void)n, (void)args;
     setup_catch_interrupts();
     int rc = OK;
-    if (nargs)
-        rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
-    else if (prompt && ids_text)
-        rc = err_set(&err, ERR_ARG, "expected -p or --ids, found both");
+    if (prompt && ids_text)
+        rc = err_set(err, ERR_ARG, "expected -p or --ids, found both");
     else if (!prompt)
-        rc = parse_ids(&ids, &n, ids_text ? ids_text : "", &err);
+        rc = parse_ids(&ids, &count, ids_text ? ids_text : "", err);
     if (!rc)
-        rc = cmd_logits_logits(ids, n, &err);
+        rc = cmd_logits_logits(ids, count, err);
     free(ids);
-    return command_fail("logits", rc, &err);
+    return rc;
 }
 
 const struct command cmd_logits = {

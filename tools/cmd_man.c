@@ -124,15 +124,9 @@ static void put_command(const struct command *cmd)
     putchar('\n');
 }
 
-static int cmd_man_main(int argc, char **argv)
+static int cmd_man_main(int n, char **args, struct err *err)
 {
-    int nargs, status = options_parse(&cmd_man, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    if (nargs) {
-        struct err err;
-        return command_fail("man", err_set(&err, ERR_ARG, "expected no arguments"), &err);
-    }
+    (void)n, (void)args, (void)err;
     puts(".TH MIZZLE 1 \"\" \"mizzle " MIZZLE_VERSION "\" \"User Commands\"\n.SH NAME\n"
          "mizzle \\- a small language model that asks a large one token by token\n"
          ".SH SYNOPSIS\n.B mizzle\n.I command\n[options]\n.SH DESCRIPTION\n"

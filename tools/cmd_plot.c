@@ -301,17 +301,10 @@ static const struct option_group own = {
     },
 };
 
-static int cmd_plot_main(int argc, char **argv)
+static int cmd_plot_main(int n, char **args, struct err *err)
 {
-    struct err err;
-    int nargs, status = options_parse(&cmd_plot, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    if (nargs != 1) {
-        fprintf(stderr, "mizzle plot: expected one FILE.csv; see mizzle plot --help\n");
-        return EXIT_USAGE;
-    }
-    return command_fail("plot", plot_draw(argv[1], &err), &err);
+    return n ? plot_draw(args[0], err)
+             : err_set(err, ERR_ARG, "expected one FILE.csv; see mizzle plot --help");
 }
 
 const struct command cmd_plot = {
@@ -330,4 +323,5 @@ const struct command cmd_plot = {
         "      --interval accuracy_low,accuracy_high\n",
     .groups = (const struct option_group *const[]){ &own, NULL },
     .run = cmd_plot_main,
+    .most = 1,
 };

@@ -180,14 +180,10 @@ static int train_all(struct err *err)
 }
 
 /* Check the options. */
-static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
+static int cmd_pretrain_check(struct err *err)
 {
-    if (nargs)
-        return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
     if (!job.out)
-        return err_set(err, ERR_ARG, "--out: expected a folder");
-    if (all == (size != NULL))
-        return err_set(err, ERR_ARG, "expected either --all or --size");
+        return err_set(err, ERR_ARG, "--output: expected a folder");
     if (size && !pretrain_plan_find(size))
         return err_set(err, ERR_ARG, "--size: expected 0.1, 0.5, 1 or cloud, found %s", size);
     if (steps > 1000000)
@@ -195,29 +191,26 @@ static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
     return OK;
 }
 
-static int cmd_pretrain_main(int argc, char **argv)
+static int cmd_pretrain_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct kernels kernels;
-    int nargs = 0, status = options_parse(&cmd_pretrain, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
+    (void)n, (void)args;
     setup_catch_interrupts();
-    int rc = cmd_pretrain_check(nargs, argv, &err);
+    int rc = cmd_pretrain_check(err);
     if (rc == OK)
-        rc = setup_kernels(&kernels, &err);
+        rc = setup_kernels(&kernels, err);
     if (rc == OK)
-        rc = pool_open(&job.pool, shared_options.threads, &err);
+        rc = pool_open(&job.pool, shared_options.threads, err);
     if (rc == OK && mkdir(job.out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
-        rc = err_set(&err, ERR_IO, "%s: %s", job.out, strerror(errno));
+        rc = err_set(err, ERR_IO, "%s: %s", job.out, strerror(errno));
     job.kernels = &kernels;
     if (rc == OK)
-        rc = train_all(&err);
+        rc = train_all(err);
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr,
                 "mizzle pretrain: interrupted; --resume keeps the models that are finished\n");
-    return rc == OK ? EXIT_FINE : command_fail("pretrain", rc, &err);
+    return rc;
 }
 
 const struct command cmd_pretrain = {

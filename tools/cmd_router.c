@@ -29,15 +29,10 @@ static const struct option_group file_opts = {
 static const struct option_group *const no_groups[] = { NULL };
 static const struct option_group *const score_groups[] = { &file_opts, &engine_option_rows, NULL };
 
-static int cmd_router_import_main(int argc, char **argv)
+static int cmd_router_import_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs = 0, status = options_parse(&cmd_router_import, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    int rc = nargs == 2 ? router_import(argv[1], argv[2], &err)
-                        : err_set(&err, ERR_ARG, "expected IN.pth and OUT.safetensors");
-    return rc == OK ? EXIT_FINE : command_fail("router import", rc, &err);
+    return n == 2 ? router_import(args[0], args[1], err)
+                  : err_set(err, ERR_ARG, "expected IN.pth and OUT.safetensors");
 }
 
 /* Score each row of the open file `from` and write the score to `to`. */
@@ -62,48 +57,41 @@ static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *
 }
 
 /* Open the router and both files, then score all rows. */
-static int cmd_router_score_main(int argc, char **argv)
+static int cmd_router_score_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct kernels k;
     struct router *r = NULL;
-    int nargs = 0, status = options_parse(&cmd_router_score, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    int rc = nargs || !router_path || !hidden_path || !out_path
-                 ? err_set(&err, ERR_ARG, "expected --router, --hidden and -o")
-                 : setup_kernels(&k, &err);
+    (void)n, (void)args;
+    int rc = !router_path || !hidden_path || !out_path
+                 ? err_set(err, ERR_ARG, "expected --router, --hidden and -o")
+                 : setup_kernels(&k, err);
     if (rc == OK)
-        rc = router_open(&r, router_path, &k, &err);
+        rc = router_open(&r, router_path, &k, err);
     if (rc == OK && router_is_table(r)) {
-        rc = err_set(&err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
+        rc = err_set(err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
                      router_path);
         router_close(r);
     }
     if (rc != OK)
-        return command_fail("router score", rc, &err);
+        return rc;
     FILE *from = fopen(hidden_path, "rb");
     struct output_file to = { .f = NULL };
-    rc = from ? output_file_open(&to, out_path, &err)
-              : err_set(&err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+    rc = from ? output_file_open(&to, out_path, err)
+              : err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
     if (rc == OK)
-        rc = score_rows(to.f, from, r, &err);
-    int closed = output_file_close(&to, rc == OK, rc == OK ? &err : NULL);
+        rc = score_rows(to.f, from, r, err);
+    int closed = output_file_close(&to, rc == OK, rc == OK ? err : NULL);
     rc = rc == OK ? closed : rc;
     if (from)
         fclose(from);
     router_close(r);
-    return rc == OK ? EXIT_FINE : command_fail("router score", rc, &err);
+    return rc;
 }
 
-static int cmd_router_main(int argc, char **argv)
+static int cmd_router_main(int n, char **args, struct err *err)
 {
-    struct err err;
-    int nargs = 0, status = options_parse(&cmd_router, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    return command_fail(
-        "router", err_set(&err, ERR_ARG, "expected a command; see mizzle router --help"), &err);
+    (void)n, (void)args;
+    return err_set(err, ERR_ARG, "expected a command; see mizzle router --help");
 }
 
 const struct command cmd_router = {
@@ -118,6 +106,7 @@ const struct command cmd_router = {
                    "  mizzle router score      applies a router to hidden states",
     .groups = no_groups,
     .run = cmd_router_main,
+    .most = COMMAND_ANY,
 };
 
 const struct command cmd_router_import = {
@@ -129,6 +118,7 @@ const struct command cmd_router_import = {
                    "  mizzle router import router.pth router.safetensors",
     .groups = no_groups,
     .run = cmd_router_import_main,
+    .most = 2,
 };
 
 const struct command cmd_router_score = {

@@ -318,24 +318,24 @@ static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct e
     return rc;
 }
 
-static int cmd_router_calibrate_main(int argc, char **argv)
+static void cmd_router_calibrate_begin(void)
 {
-    struct err err = { "" };
-    struct calibrating c = { .tested = { 0 } };
     shared_options.cloud = "required";
-    int nargs = 0, status = options_parse(&cmd_router_calibrate, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
-                   : cmd_router_calibrate_check(&err);
+}
+
+static int cmd_router_calibrate_main(int n, char **args, struct err *err)
+{
+    struct calibrating c = { .tested = { 0 } };
+    (void)n, (void)args;
+    int rc = cmd_router_calibrate_check(err);
     if (rc != OK)
-        return command_fail("router calibrate", rc, &err);
+        return rc;
     setup_catch_interrupts();
-    status = EXIT_FINE;
-    rc = cmd_router_calibrate_run(&c, &status, &err);
-    int end = cmd_router_calibrate_close(&c, rc == OK ? &err : NULL);
+    int status = EXIT_FINE;
+    rc = cmd_router_calibrate_run(&c, &status, err);
+    int end = cmd_router_calibrate_close(&c, rc == OK ? err : NULL);
     rc = rc == OK ? end : rc;
-    return rc == OK ? status : command_fail("router calibrate", rc, &err);
+    return rc == OK ? status : rc;
 }
 
 const struct command cmd_router_calibrate = {
@@ -357,5 +357,6 @@ const struct command cmd_router_calibrate = {
         "  mizzle router calibrate --router r.safetensors --target-routed 0.05\n"
         "  mizzle router calibrate --router r.safetensors -o r2.safetensors --risk 0.02",
     .groups = groups,
+    .begin = cmd_router_calibrate_begin,
     .run = cmd_router_calibrate_main,
 };

@@ -84,30 +84,30 @@ static const char *cmd_router_collect_check(void)
     return NULL;
 }
 
-static int cmd_router_collect_main(int argc, char **argv)
+static void cmd_router_collect_begin(void)
 {
-    struct err err = { "" };
-    bool unwritten = false;
     collecting_defaults(&options);
     shared_options.cloud = "required";
     shared_options.cloud_tokens = 0; /* not given */
-    int nargs = 0, status = options_parse(&cmd_router_collect, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    const char *bad = nargs ? "expected no arguments" : cmd_router_collect_check();
+}
+
+static int cmd_router_collect_main(int n, char **args, struct err *err)
+{
+    bool unwritten = false;
+    const char *bad = cmd_router_collect_check();
+    (void)n, (void)args;
     if (bad)
-        return command_fail("router collect",
-                            err_set(&err, ERR_ARG, "%s; see mizzle router collect --help", bad),
-                            &err);
-    int rc = task_form_parse(&options.task, options.task.prompt, &err);
+        return err_set(err, ERR_ARG, "%s; see mizzle router collect --help", bad);
+    int rc = task_form_parse(&options.task, options.task.prompt, err);
     if (rc != OK)
-        return command_fail("router collect", rc, &err);
+        return rc;
     setup_catch_interrupts();
-    rc = collecting_run(&options, &unwritten, &err);
+    rc = collecting_run(&options, &unwritten, err);
     if (rc == ERR_STOP)
         fprintf(stderr, "mizzle router collect: interrupted; the same command continues\n");
-    status = command_fail("router collect", rc, &err);
-    return unwritten ? EXIT_FAILED : status;
+    if (unwritten)
+        command_fail("router collect", rc, err);
+    return unwritten ? EXIT_FAILED : rc;
 }
 
 const struct command cmd_router_collect = {
@@ -133,5 +133,6 @@ const struct command cmd_router_collect = {
         "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json \\\n"
         "      --cloud-url http://server:30000 -o samples",
     .groups = groups,
+    .begin = cmd_router_collect_begin,
     .run = cmd_router_collect_main,
 };

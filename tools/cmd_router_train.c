@@ -104,23 +104,24 @@ static const char *cmd_router_train_check(void)
     return NULL;
 }
 
-static int cmd_router_train_main(int argc, char **argv)
+static void cmd_router_train_begin(void)
 {
-    struct err err = { "" };
     fit_defaults(&options.fit);
     collecting_defaults(&options.demo);
-    int nargs = 0, status = options_parse(&cmd_router_train, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    const char *bad = nargs ? "expected no arguments" : cmd_router_train_check();
-    int rc = bad ? err_set(&err, ERR_ARG, "%s; see mizzle router train --help", bad) : OK;
+}
+
+static int cmd_router_train_main(int n, char **args, struct err *err)
+{
+    const char *bad = cmd_router_train_check();
+    (void)n, (void)args;
+    int rc = bad ? err_set(err, ERR_ARG, "%s; see mizzle router train --help", bad) : OK;
     if (rc == OK) {
         options.samples = samples.n ? samples.at : NULL;
         options.demo.quiet = options.quiet;
         setup_catch_interrupts();
-        rc = training_run(&options, &err);
+        rc = training_run(&options, err);
     }
-    return command_fail("router train", rc, &err);
+    return rc;
 }
 
 const struct command cmd_router_train = {
@@ -140,5 +141,6 @@ const struct command cmd_router_train = {
         "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
         "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o r.safetensors",
     .groups = groups,
+    .begin = cmd_router_train_begin,
     .run = cmd_router_train_main,
 };

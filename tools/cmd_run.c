@@ -337,12 +337,12 @@ static int answer_all(struct run *r, struct err *err)
 }
 
 /* Reject arguments and options that contradict each other. */
-static int cmd_run_check(int nargs, char **argv, struct err *err)
+static int cmd_run_check(int n, char **args, struct err *err)
 {
     int sources =
         (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
-    if (nargs)
-        return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
+    if (n)
+        return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
     if (sources > 1)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
@@ -379,29 +379,25 @@ static int open_handle(struct run *r, struct err *err)
     return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
 }
 
-static int cmd_run_main(int argc, char **argv)
+static int cmd_run_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     struct run r = { 0 };
-    int nargs = 0, status = options_parse(&cmd_run, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
     setup_catch_interrupts();
-    int rc = cmd_run_check(nargs, argv, &err);
+    int rc = cmd_run_check(n, args, err);
     if (rc == OK)
-        rc = open_handle(&r, &err);
+        rc = open_handle(&r, err);
     if (rc == OK) {
         cmd_run_notes(&r, true);
-        rc = answer_all(&r, &err);
+        rc = answer_all(&r, err);
         cmd_run_notes(&r, !options.quiet);
         cmd_run_end(&r);
         setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
-            rc = err_set(&err, -end, "%s", r.note.msg); /* the last note says why */
+            rc = err_set(err, -end, "%s", r.note.msg); /* the last note says why */
     }
     free(r.answer.text);
-    return rc == OK ? EXIT_FINE : command_fail("run", rc, &err);
+    return rc;
 }
 
 const struct command cmd_run = {
@@ -436,4 +432,5 @@ const struct command cmd_run = {
     .brief = brief,
     .groups = groups,
     .run = cmd_run_main,
+    .most = COMMAND_ANY,
 };

@@ -115,10 +115,8 @@ static void cmd_serve_confine(void)
 }
 
 /* Check the ranges of the options. */
-static int cmd_serve_check(int nargs, char **argv, struct err *err)
+static int cmd_serve_check(struct err *err)
 {
-    if (nargs)
-        return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
     if (!parallel || parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        parallel);
@@ -158,28 +156,24 @@ static int cmd_serve_run(const struct serve_options *o, struct err *err)
     atomic_store(&ready, 1);
     if (rc == OK && !atomic_load(&ended))
         listen_wait(serve_url(s), &ended);
-    struct err last = { "" };
-    int closed = serve_close(s, rc == OK ? GRACE_MS : 0, &last);
+    int closed = serve_close(s, rc == OK ? GRACE_MS : 0, rc == OK ? err : NULL);
     if (rc == OK && closed != OK)
-        return command_fail("serve", closed, &last);
+        return closed;
     if (rc != OK && !(rc == ERR_STOP && atomic_load(&ended)))
-        return command_fail("serve", rc, err);
+        return rc;
     return atomic_load(&ended) == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
 }
 
-static int cmd_serve_main(int argc, char **argv)
+static int cmd_serve_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
     char *key = NULL;
-    int nargs = 0, status = options_parse(&cmd_serve, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
+    (void)n, (void)args;
     struct server_options listen;
-    int rc = cmd_serve_check(nargs, argv, &err);
+    int rc = cmd_serve_check(err);
     if (rc == OK)
-        rc = listen_read(&listen, &key, "MIZZLE_SERVE_KEY", &err);
+        rc = listen_read(&listen, &key, "MIZZLE_SERVE_KEY", err);
     if (rc != OK)
-        return command_fail("serve", rc, &err);
+        return rc;
     listen.hosts = hosts.n ? hosts.at : NULL;
     listen.origin = origin;
     const struct serve_options o = { .listen = listen,
@@ -189,9 +183,9 @@ static int cmd_serve_main(int argc, char **argv)
                                      .context = context };
     cmd_serve_catch_signals();
     cmd_serve_confine();
-    status = cmd_serve_run(&o, &err);
+    rc = cmd_serve_run(&o, err);
     wipe_text(key);
-    return status;
+    return rc;
 }
 
 const struct command cmd_serve = {

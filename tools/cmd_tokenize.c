@@ -139,14 +139,10 @@ static int tokenize(struct err *err)
     return rc;
 }
 
-static int cmd_tokenize_main(int argc, char **argv)
+static int cmd_tokenize_main(int n, char **args, struct err *err)
 {
-    struct err err = { "" };
-    int nargs = 0, status = options_parse(&cmd_tokenize, argc, argv, &nargs);
-    if (status >= 0)
-        return status;
-    int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]) : tokenize(&err);
-    return command_fail("tokenize", rc, &err);
+    (void)n, (void)args;
+    return tokenize(err);
 }
 
 const struct command cmd_tokenize = {

@@ -8,6 +8,8 @@
 #include "router/mizzle.h"
 #include "tools/cli/options.h"
 
+enum { COMMAND_ANY = 1 << 20 }; /* arguments */
+
 /* The exit status of every subcommand. */
 enum {
     EXIT_FINE = 0,
@@ -24,8 +26,12 @@ struct command {
     const char *args;        /* what follows the options, e.g. "IN OUT", or "" */
     const char *description; /* paragraphs for --help and the manual page, then examples */
     const struct option_group *const *groups; /* NULL-ended: own options, then shared ones */
-    int (*run)(int argc, char **argv);        /* argv[0] is the last word of the name */
-    const struct option_brief *brief;         /* ends with a NULL name; NULL: --help shows all */
+    void (*begin)(void); /* sets defaults before the options are parsed, or NULL */
+    /* Does the work with args[n], which are no options; n is at most `most`. Returns a code of the
+     * libraries and sets err, or returns another exit status. */
+    int (*run)(int n, char **args, struct err *err);
+    int most;
+    const struct option_brief *brief; /* ends with a NULL name; NULL: --help shows all */
 };
 
 extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
@@ -37,6 +43,9 @@ extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router,
 /* All subcommands, NULL-ended, in the order of the help; defined in commands.c. */
 extern const struct command *const commands[];
 
+/* Parse the options, run the command and return the exit status. argv[0] is the last word of its
+ * name. */
+int command_run(const struct command *cmd, int argc, char **argv);
 /* Return the exit status for an error code of the libraries, and print "mizzle NAME: msg" to
  * stderr; ERR_STOP prints nothing. A file that cannot be read or written counts as a bad file. */
 int command_fail(const char *name, int code, const struct err *err);

@@ -53,3 +53,17 @@ int command_fail(const char *name, int code, const struct err *err)
     return -code > 0 && -code < (int)(sizeof(status) / sizeof(*status)) ? status[-code]
                                                                         : EXIT_FAILED;
 }
+
+int command_run(const struct command *cmd, int argc, char **argv)
+{
+    struct err err = { "" };
+    int n;
+    if (cmd->begin)
+        cmd->begin();
+    int rc = options_parse(cmd, argc, argv, &n);
+    if (rc >= 0)
+        return rc;
+    rc = n > cmd->most ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1 + cmd->most])
+                       : cmd->run(n, argv + 1, &err);
+    return rc > 0 ? rc : command_fail(cmd->name, rc, &err);
+}

@@ -111,7 +111,7 @@ static int dispatch(int argc, char **argv)
         options_help(stdout, cmd, how && strcmp(how, "all") == 0);
         return EXIT_FINE;
     }
-    return cmd->run(argc - words, argv + words);
+    return command_run(cmd, argc - words, argv + words);
 }
 
 int main(int argc, char **argv)

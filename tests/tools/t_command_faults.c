@@ -30,7 +30,7 @@ static int command_status(const struct command *c, char **args)
     while (args[n])
         n++;
     CHECK(old >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0 && close(fd) == 0);
-    int status = c->run(n, args);
+    int status = command_run(c, n, args);
     fflush(stderr);
     CHECK(dup2(old, STDERR_FILENO) >= 0 && close(old) == 0);
     return status;
@@ -125,7 +125,7 @@ static void check_cut(const struct command *c, char **args, const char *path)
             signals_init();
             cut_path = path;
             torture_call(n, cut);
-            status = c->run(count, args);
+            status = command_run(c, count, args);
             fflush(stderr);
             _exit(torture_end() ? status : status + 100);
         }

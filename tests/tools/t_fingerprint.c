@@ -50,7 +50,7 @@ static uint64_t check_forms(unsigned seed)
         snprintf(from, sizeof(from), "%s", folder);
         snprintf(to, sizeof(to), "%s.gguf", folder);
         char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
-        CHECK(cmd_convert.run(6, args) == EXIT_FINE);
+        CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
         /* 48 columns do not suit groups of 32, so ffn_down falls back to F16; the name stays. */
         CHECK(h == fingerprint(to, name, types[i], true));
         unlink(to);
@@ -131,7 +131,7 @@ static void check_exact(void)
         char from[64];
         snprintf(from, sizeof(from), "%s", folder);
         char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
-        CHECK(cmd_convert.run(6, args) == EXIT_FINE);
+        CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
         seen[n] = exact(to);
         CHECK((seen[n] == seen[0]) == (i == 0));
         n += i > 0;

@@ -199,7 +199,7 @@ static size_t int8_best(const float *x)
 static void int8_convert(char *from, char *to, char *type)
 {
     char *args[] = { "convert", from, to, "--type", type, "-q", NULL };
-    CHECK(cmd_convert.run(6, args) == EXIT_FINE);
+    CHECK(command_run(&cmd_convert, 6, args) == EXIT_FINE);
 }
 
 /* How far logits are from what is wanted, in sigma. */

@@ -47,11 +47,9 @@ extern const char *bench_threads;
             "Keep keys and values in f32, f16 or q8 (default: f16)" \
     }
 
-/* Begin a subject: parse its options, with at most `most` other arguments, whose number is set,
- * check those that several subjects have, and catch interrupts. repeat: -r if it is not given.
- * Return -1 to go on, else the exit status. */
-int bench_begin(const struct command *cmd, int argc, char **argv, int most, int *nargs,
-                size_t repeat);
+/* Begin a subject: check the options that several subjects have, and catch interrupts. repeat: -r
+ * if it is not given. */
+int bench_begin(size_t repeat, struct err *err);
 
 /* Set bench_model_opts.threads to -t; many: it may be a list. ERR_ARG. */
 int bench_threads_of(bool many, struct err *err);
