@@ -92,7 +92,6 @@ static int cmd_bench_limits_main(int n, char **args, struct err *err)
 const struct command cmd_bench_limits = {
     .name = "bench limits",
     .summary = "measure what the machine can do at most",
-    .args = "",
     .description =
         "Measures how fast memory and each level of cache are read and the peak of each "
         "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
@@ -126,7 +125,6 @@ static int cmd_bench_memory_main(int n, char **args, struct err *err)
 const struct command cmd_bench_memory = {
     .name = "bench memory",
     .summary = "compute the bytes that a model takes",
-    .args = "",
     .description =
         "Computes what a model of --shape takes in memory: its weights, the KV cache for "
         "each -c, the work memory of passes on one thread, and a router (an MLP with twice "

@@ -42,7 +42,6 @@ static int cmd_bench_model_main(int n, char **args, struct err *err)
 const struct command cmd_bench_model = {
     .name = "bench model",
     .summary = "measure the speed of a model",
-    .args = "",
     .description =
         "Measures tokens per second. It evaluates a prompt of -p tokens at once, then "
         "-n tokens one at a time, with the output head; 0 leaves one out. A list of numbers gives "

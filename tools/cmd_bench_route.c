@@ -431,7 +431,6 @@ static int cmd_bench_route_main(int n, char **args, struct err *err)
 const struct command cmd_bench_route = {
     .name = "bench route",
     .summary = "measure what routing to a cloud costs",
-    .args = "",
     .description =
         "Measures routing to a cloud. It writes -n tokens after a random prompt of -p "
         "tokens, through the decoding loop, the HTTP client and a server on the loopback, once "

@@ -275,7 +275,6 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
 const struct command cmd_cloud = {
     .name = "cloud",
     .summary = "serve a local model as the cloud, or inspect a real server",
-    .args = "",
     .description =
         "Stands in for the server of the large model. It serves any local model through the "
         "APIs of vLLM (POST /v1/completions with return_token_ids), SGLang (POST /generate) and "

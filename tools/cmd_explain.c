@@ -186,7 +186,6 @@ static int cmd_explain_main(int n, char **args, struct err *err)
 const struct command cmd_explain = {
     .name = "explain",
     .summary = "show a text from inside: layers, attention, router, time",
-    .args = "",
     .description =
         "Writes a text as mizzle run would, in step and without drafts, and shows what happened: "
         "for one position the residual stream and what attention and MLP add to it, what each "

@@ -441,7 +441,6 @@ static int cmd_fleet_main(int n, char **args, struct err *err)
 const struct command cmd_fleet = {
     .name = "fleet",
     .summary = "simulate many devices that share one server",
-    .args = "",
     .description =
         "fleet simulates devices that write answers with a small model and ask one server for "
         "some of the tokens, under a virtual clock, and prints for each number of devices what "

@@ -227,7 +227,6 @@ static int cmd_logits_main(int n, char **args, struct err *err)
 const struct command cmd_logits = {
     .name = "logits",
     .summary = "write logits and hidden states, raw, or print the likeliest tokens",
-    .args = "",
     .description =
         "Evaluates the given ids or a text, teacher-forced, and writes the logits after each id "
         "and, on request, the hidden states, as raw little-endian f32. Logits of padding rows of "

@@ -106,7 +106,8 @@ static void put_shared(void)
 /* Print the section of one command. */
 static void put_command(const struct command *cmd)
 {
-    printf(".SS mizzle %s [options]%s%s\n", cmd->name, *cmd->args ? " " : "", cmd->args);
+    printf(".SS mizzle %s [options]%s%s\n", cmd->name, cmd->args ? " " : "",
+           cmd->args ? cmd->args : "");
     cmd_man_put_text(cmd->description);
     bool shared = false;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
@@ -158,7 +159,6 @@ static const struct option_group *const groups[] = { NULL };
 const struct command cmd_man = {
     .name = "man",
     .summary = "print the manual page",
-    .args = "",
     .description =
         "Prints mizzle(1) as roff source for man, made from the same tables as every --help. "
         "`make install` installs it.\n\n"

@@ -216,7 +216,6 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
 const struct command cmd_pretrain = {
     .name = "pretrain",
     .summary = "train the small demo models from scratch",
-    .args = "",
     .description =
         "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
         "about an invented world: facts about things, and questions with answers. The small "

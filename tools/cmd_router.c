@@ -124,7 +124,6 @@ const struct command cmd_router_import = {
 const struct command cmd_router_score = {
     .name = "router score",
     .summary = "apply a router to hidden states",
-    .args = "",
     .description = "Applies a router (safetensors or .pth) to rows of hidden states, as written by "
                    "mizzle logits --hidden.\n\n"
                    "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32",

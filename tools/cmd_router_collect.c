@@ -113,7 +113,6 @@ static int cmd_router_collect_main(int n, char **args, struct err *err)
 const struct command cmd_router_collect = {
     .name = "router collect",
     .summary = "collect samples that a router is trained on, from any pair and task",
-    .args = "",
     .description =
         "Runs the small model over reference answers. Each token gives a sample: the hidden "
         "state before it, and a label, 1 if the small model's own token may stand there.\n\n"

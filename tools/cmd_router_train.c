@@ -127,7 +127,6 @@ static int cmd_router_train_main(int n, char **args, struct err *err)
 const struct command cmd_router_train = {
     .name = "router train",
     .summary = "train a router for a small model",
-    .args = "",
     .description =
         "Learns where the small model's own next token may not stand, from what router collect "
         "has written, or else from samples that it collects: with labels divergent, from training "

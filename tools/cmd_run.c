@@ -242,7 +242,7 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
         rc = cmd_run_answer(r, &p, err);
     if (rc != OK && rc != ERR_STOP)
         return rc;
-    int kept = conversation_add(c, "assistant", r->answer.text, r->answer.n, err);
+    int kept = conversation_add(c, "assistant", r->answer.text.p, r->answer.text.n, err);
     return kept == OK ? rc : kept;
 }
 
@@ -396,14 +396,13 @@ static int cmd_run_main(int n, char **args, struct err *err)
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(err, -end, "%s", r.note.msg); /* the last note says why */
     }
-    free(r.answer.text);
+    buf_free(&r.answer.text);
     return rc;
 }
 
 const struct command cmd_run = {
     .name = "run",
     .summary = "continue a prompt or converse, routed token by token",
-    .args = "",
     .description =
         "Writes the answer to stdout as it is generated. On a terminal, a token from the cloud is "
         "underlined and coloured, and a token that the cloud should have written but could not "

@@ -191,7 +191,6 @@ static int cmd_serve_main(int n, char **args, struct err *err)
 const struct command cmd_serve = {
     .name = "serve",
     .summary = "serve the routed model through OpenAI's API, with a page",
-    .args = "",
     .description =
         "Answers the requests of OpenAI's clients (/v1/chat/completions, /v1/completions, "
         "/v1/models), whole or streamed, and shows a page at / on which one can see who wrote each "

@@ -148,7 +148,6 @@ static int cmd_tokenize_main(int n, char **args, struct err *err)
 const struct command cmd_tokenize = {
     .name = "tokenize",
     .summary = "turn text into token ids and back",
-    .args = "",
     .description =
         "Reads a text and prints its token ids, separated by blanks, as the model's own "
         "tokenizer splits it. -m may name a model file, a model folder, or a folder that holds "

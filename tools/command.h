@@ -23,7 +23,7 @@ enum {
 struct command {
     const char *name;        /* one word, or two as in "router train" */
     const char *summary;     /* one line that starts with a verb, no full stop */
-    const char *args;        /* what follows the options, e.g. "IN OUT", or "" */
+    const char *args;        /* what follows the options, e.g. "IN OUT", or NULL */
     const char *description; /* paragraphs for --help and the manual page, then examples */
     const struct option_group *const *groups; /* NULL-ended: own options, then shared ones */
     void (*begin)(void); /* sets defaults before the options are parsed, or NULL */

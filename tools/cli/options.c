@@ -297,7 +297,8 @@ void options_help(FILE *to, const struct command *cmd, bool all)
 {
     int at = fprintf(to, "mizzle %s:", cmd->name);
     options_wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
-    fprintf(to, "\nUsage: mizzle %s [options]%s%s\n", cmd->name, *cmd->args ? " " : "", cmd->args);
+    fprintf(to, "\nUsage: mizzle %s [options]%s%s\n", cmd->name, cmd->args ? " " : "",
+            cmd->args ? cmd->args : "");
     if (cmd->brief && !all) {
         options_help_brief(to, cmd);
         return;

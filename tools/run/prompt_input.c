@@ -71,27 +71,21 @@ int conversation_add(struct conversation *c, const char *role, const char *text,
 
 void answer_text_begin(struct answer_text *a, const char *const *stops)
 {
-    a->n = 0;
+    a->text.n = 0;
     a->ended = false;
     stops_begin(&a->stops, stops, NULL);
 }
 
 bool answer_text_add(struct answer_text *a, const char *bytes, size_t n)
 {
-    size_t at, length, cap = a->cap;
-    while (n > cap - a->n)
-        cap = cap ? cap * 2 : 1024;
-    char *more = cap > a->cap ? realloc(a->text, cap) : a->text;
-    if (!more && n)
+    size_t at, length, before = a->text.n;
+    if (a->ended)
+        return true;
+    if (!buf_add(&a->text, bytes, n))
         return false;
-    a->text = more;
-    a->cap = cap;
-    for (size_t i = 0; i < n && !a->ended; i++) {
-        a->text[a->n++] = bytes[i];
-        a->ended = stops_feed(&a->stops, bytes + i, 1, &at, &length);
-        if (a->ended)
-            a->n -= length;
-    }
+    a->ended = n && stops_feed(&a->stops, bytes, n, &at, &length);
+    if (a->ended)
+        a->text.n = before + at - length;
     return true;
 }
 

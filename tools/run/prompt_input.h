@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/sys/buf.h"
 #include "router/decode/stops.h"
 #include "router/mizzle.h"
 
@@ -31,8 +32,7 @@ void conversation_cut(struct conversation *c, size_t n);
 
 /* Collects the text of an answer as it is shown: up to a stop string, without special tokens. */
 struct answer_text {
-    char *text; /* [n]; owned, the caller frees it */
-    size_t n, cap;
+    struct buf text; /* the caller frees it */
     struct stops stops;
     bool ended; /* a stop string was found */
 };

@@ -1,12 +1,10 @@
 #include "tools/stand_in/fault.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tools/stand_in/gzip.h"
-#include "tools/cli/edit_distance.h"
 #include "tools/stand_in/chance.h"
 
 enum { FOR_FAULTS = 1 << 10, DEPTH = 100000, BOMB = 16 << 20, FRONT = 5 };
@@ -365,33 +363,15 @@ const struct stand_in_fault stand_in_fault_table[] = {
     { .name = NULL },
 };
 
-/* Return the fault with this name, or NULL; *near becomes the most similar name. */
-static const struct stand_in_fault *stand_in_fault_find(const char *name, size_t n,
-                                                        const char **near)
-{
-    size_t least = 4;
-    char word[32];
-    snprintf(word, sizeof(word), "%.*s", n < 31 ? (int)n : 31, name);
-    for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++) {
-        size_t d = edit_distance(f->name, word);
-        if (!d && n < sizeof(word))
-            return f;
-        if (d < least) {
-            least = d;
-            *near = f->name;
-        }
-    }
-    return NULL;
-}
-
 int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *err)
 {
-    const char *colon = strchr(spec, ':'), *near = NULL;
-    const struct stand_in_fault *fault =
-        stand_in_fault_find(spec, colon ? (size_t)(colon - spec) : strlen(spec), &near);
-    if (!fault)
-        return err_set(err, ERR_ARG, "--fault: unknown name %s%s%s%s; --fault help lists them",
-                       spec, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    const char *colon = strchr(spec, ':');
+    size_t n = colon ? (size_t)(colon - spec) : strlen(spec);
+    const struct stand_in_fault *fault = stand_in_fault_table;
+    while (fault->name && (strncmp(fault->name, spec, n) != 0 || fault->name[n]))
+        fault++;
+    if (!fault->name)
+        return err_set(err, ERR_ARG, "--fault: unknown name %s; --fault help lists them", spec);
     double rate = 1;
     if (colon) {
         char *end;

@@ -302,7 +302,7 @@ static void test_specs(void)
     struct err err = { "" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK(stand_in_fault_add(&f, bad[i], &err) == ERR_ARG && f.n == 0);
-    CHECK(stand_in_fault_add(&f, "bad-jsom", &err) == ERR_ARG && strstr(err.msg, "bad-json"));
+    CHECK(stand_in_fault_add(&f, "bad-jsom", &err) == ERR_ARG && strstr(err.msg, "bad-jsom"));
     for (size_t i = 0; i < STAND_IN_FAULTS; i++)
         CHECK(stand_in_fault_add(&f, "503:0.5", &err) == OK);
     CHECK(stand_in_fault_add(&f, "503:0.5", &err) == ERR_ARG);
