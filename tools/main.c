@@ -6,7 +6,6 @@
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/signals.h"
-#include "tools/cli/edit_distance.h"
 
 /* Return the subcommand whose name is these words, or only the first of them, or NULL. next may be
  * NULL. *words is set to the number of words in the name. */

@@ -94,8 +94,6 @@ unsigned server_port(const struct server *s);
 const char *server_url(const struct server *s); /* "http://127.0.0.1:PORT", or https */
 /* Return the number of open connections. Any thread may call it. */
 size_t server_connections(struct server *s);
-/* True if other machines can reach a server on this host, so that it needs a key. */
-bool server_needs_key(const char *host);
 
 /* The request. Texts live as long as it does. */
 const char *server_method(const struct server_request *r);

@@ -48,15 +48,6 @@ static struct addrinfo *server_listen_find(const char *host, unsigned port)
     return getaddrinfo(host, service, &hints, &found) ? NULL : found;
 }
 
-bool server_needs_key(const char *host)
-{
-    struct addrinfo *found = server_listen_find(host, 0);
-    bool needs = found && !server_listen_is_loopback(found->ai_addr);
-    if (found)
-        freeaddrinfo(found);
-    return needs;
-}
-
 /* Set port and URL from the listening socket. */
 static int server_listen_name(struct server *s, const char *host, struct err *err)
 {
@@ -89,7 +80,8 @@ int server_listen_open(struct server *s, struct err *err)
     int why = errno;
     freeaddrinfo(found);
     if (!safe)
-        return err_set(err, ERR_ARG, "host %s: others reach it, so it needs a key", host);
+        return err_set(err, ERR_ARG, "host %s: others reach it, so it needs a key: api_key_file",
+                       host);
     if (s->listener < 0)
         return err_set(err, ERR_NET, "cannot listen on %s port %u: %s", host, s->o.port,
                        strerror(why));

@@ -251,17 +251,14 @@ static void test_bodies(void)
 
 static void test_options(void)
 {
-    static const char *const near[] = { "127.0.0.1", "127.0.0.2", "localhost", "not-a-host" };
     static const char *const far[] = { "0.0.0.0", "::", "192.0.2.1" };
     struct server *s;
     struct err err = { "" };
     for (size_t i = 0; i < 3; i++) {
         const struct server_options o = { .host = far[i], .handle = at_handle };
-        CHECK(server_needs_key(far[i]) && server_open(&s, &o, &err) == ERR_ARG && !s);
+        CHECK(server_open(&s, &o, &err) == ERR_ARG && !s);
         CHECK(strstr(err.msg, far[i]) && strstr(err.msg, "key"));
     }
-    for (size_t i = 0; i < 4; i++)
-        CHECK(!server_needs_key(near[i]));
     serve((struct server_options){ .host = "0.0.0.0", .key = "sesame" });
     CHECK(strncmp(server_url(server), "http://127.0.0.1:", 17) == 0);
     CHECK(asked("GET", "/", "Authorization: Bearer sesame\r\n", NULL, 201, "GET /"));
@@ -272,8 +269,8 @@ static void test_options(void)
     o.port = 65536;
     CHECK(server_open(&s, &o, &err) == ERR_ARG && !s);
     o.port = 0;
-    o.host = near[3];
-    CHECK(server_open(&s, &o, &err) == ERR_ARG && !s && strstr(err.msg, near[3]));
+    o.host = "not-a-host";
+    CHECK(server_open(&s, &o, &err) == ERR_ARG && !s && strstr(err.msg, "not-a-host"));
     server_close(server, 0);
     server_close(NULL, 0);
     /* A connection made before the start waits for it. */

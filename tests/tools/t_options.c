@@ -8,7 +8,6 @@
 
 #include "tests/support/test.h"
 #include "tools/command.h"
-#include "tools/cli/edit_distance.h"
 
 static bool flag;
 static const char *text;

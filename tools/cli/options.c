@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tools/command.h"
-#include "tools/cli/edit_distance.h"
 
 enum { WIDTH = 80, HELP_COLUMN = 28, EXAMPLES = 3 };
 
@@ -59,6 +58,29 @@ static void options_elsewhere(struct err *out, const char *s, size_t n)
     else if (found)
         err_set(out, OK, "an option of %s%s%s%s", has[0], found > 2 ? ", " : " and ", has[1],
                 found > 2 ? " and others" : "");
+}
+
+size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[33], nb = strlen(b);
+    if (nb > 32 || strlen(a) > 32)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < nb; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j + 1] + 1 < best)
+                best = row[j + 1] + 1;
+            row[j + 1] = best;
+        }
+    }
+    return row[nb];
 }
 
 /* Report an unknown option s, whose name has n bytes. Say which commands have it, and suggest the

@@ -81,4 +81,8 @@ void options_help(FILE *to, const struct command *cmd, bool all);
  * are. */
 void options_as_typed(struct err *out, const struct command *cmd, const char *line);
 
+/* Return how many letters must be inserted, deleted or replaced to turn a into b (the Levenshtein
+ * distance), or SIZE_MAX if either is longer than 32 bytes. */
+size_t edit_distance(const char *a, const char *b);
+
 #endif

@@ -16,11 +16,12 @@
 #include "tools/bench/row.h"
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_origin.h"
+#include "tools/cli/input_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
 enum { DEFAULT_QUESTIONS = 200, DEFAULT_CONTEXT = 512, MIN_CONTEXT = 8 };
-static const size_t MAX_TEXT = (size_t)1 << 28;
+enum { MAX_TEXT = 1 << 27 }; /* bytes */
 
 struct ppl {
     const struct eval_options *o;
@@ -88,42 +89,13 @@ static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct er
     return rc;
 }
 
-/* Read a whole file. *out and *n must be NULL and 0 before; the caller frees *out, also after an
- * error. */
-static int read_text(char **out, size_t *n, const char *path, struct err *err)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: cannot be opened", path);
-    size_t room = 0;
-    int rc = OK;
-    do {
-        if (*n == room) {
-            room = room ? 2 * room : 65536;
-            char *grown = room <= MAX_TEXT ? realloc(*out, room) : NULL;
-            if (!grown) {
-                rc = room <= MAX_TEXT ? err_set(err, ERR_NOMEM, "%s: out of memory", path)
-                                      : err_set(err, ERR_ARG, "%s: expected at most %zu bytes",
-                                                path, MAX_TEXT / 2);
-                break;
-            }
-            *out = grown;
-        }
-        *n += fread(*out + *n, 1, room - *n, f);
-    } while (!feof(f) && !ferror(f));
-    if (rc == OK && ferror(f))
-        rc = err_set(err, ERR_IO, "%s: cannot be read", path);
-    fclose(f);
-    return rc;
-}
-
 /* Score the text of --file. */
 static int score_file(struct ppl *p, struct err *err)
 {
     char *text = NULL;
     uint32_t *ids = NULL;
     size_t n = 0, count = 0;
-    int rc = read_text(&text, &n, p->o->file, err);
+    int rc = input_file_read(&text, &n, p->o->file, MAX_TEXT, err);
     if (rc == OK)
         rc = tokenizer_encode(p->engine.tokenizer, &ids, &count, text, n, false, err);
     if (rc == OK && count < 2)

@@ -37,10 +37,6 @@ int listen_read(struct server_options *out, char **key, const char *variable, st
     int rc = api_key_of_server(key, key_file, variable, err);
     if (rc != OK)
         return rc;
-    if (!*key && server_needs_key(host))
-        return err_set(err, ERR_ARG,
-                       "host %s: others reach it, so it needs a key: --api-key-file or %s", host,
-                       variable);
     *out = (struct server_options){
         .host = host, .port = (unsigned)port, .key = *key, .tls_cert = tls_cert, .tls_key = tls_key
     };

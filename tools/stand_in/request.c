@@ -19,7 +19,7 @@ enum {
 };
 
 struct exchange {
-    struct stand_in_service *s;
+    struct stand_in *s;
     struct server_request *r;
     const struct stand_in_route *route; /* NULL: refused with `no` */
     struct stand_in_net net;            /* as it was when the request began */
@@ -254,7 +254,7 @@ static bool stand_in_request_failed(struct exchange *x)
 
 static void stand_in_request_complete(struct exchange *x)
 {
-    struct stand_in_service *s = x->s;
+    struct stand_in *s = x->s;
     struct text_view t;
     struct err err = { "" };
     x->key = stand_in_chance_key(s->draw, x->ask.ids, x->ask.n);
@@ -305,7 +305,7 @@ static json_t *stand_in_request_parse(struct exchange *x)
 /* Callback of the server: answer a complete request. */
 static void stand_in_request_handle(void *arg, struct server_request *r)
 {
-    struct stand_in_service *s = arg;
+    struct stand_in *s = arg;
     struct exchange *x = server_own(r);
     const struct stand_in_route *route = x->route;
     json_t *reply = NULL;
@@ -392,7 +392,7 @@ static void stand_in_request_drop(void *own)
 }
 
 /* Begin an exchange once the head is there. */
-static bool stand_in_request_begin(struct stand_in_service *s, struct server_request *r)
+static bool stand_in_request_begin(struct stand_in *s, struct server_request *r)
 {
     struct exchange *x = calloc(1, sizeof(*x));
     if (!x)
@@ -414,7 +414,7 @@ static bool stand_in_request_begin(struct stand_in_service *s, struct server_req
  * only a body waits for it. */
 static bool stand_in_request_received(void *arg, struct server_request *r, size_t n)
 {
-    struct stand_in_service *s = arg;
+    struct stand_in *s = arg;
     struct exchange *x = server_own(r);
     bool head = !x;
     if (head && !stand_in_request_begin(s, r))
@@ -427,7 +427,7 @@ static bool stand_in_request_received(void *arg, struct server_request *r, size_
     return head || stand_in_sending_wait(r, x->due);
 }
 
-void stand_in_request_serve(struct server_options *o, struct stand_in_service *s)
+void stand_in_request_serve(struct server_options *o, struct stand_in *s)
 {
     static const char *const servers[] = { "mizzle", "uvicorn", "uvicorn", "llama.cpp" };
     o->name = servers[s->api.server];

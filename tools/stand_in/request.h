@@ -5,12 +5,15 @@
 #include <pthread.h>
 
 #include "net/server/server.h"
+#include "router/local_cloud.h"
 #include "tools/stand_in/chance.h"
 #include "tools/stand_in/fault.h"
 #include "tools/stand_in/paths.h"
 
-/* What all requests share. */
-struct stand_in_service {
+/* A running server. */
+struct stand_in {
+    struct server *server;
+    char name[LOCAL_CLOUD_NAME];
     struct stand_in_paths api;
     struct stand_in_chance *draw;
     struct stand_in_net net; /* guarded by line */
@@ -19,6 +22,6 @@ struct stand_in_service {
 };
 
 /* Set the callbacks of the server; o->arg becomes s. */
-void stand_in_request_serve(struct server_options *o, struct stand_in_service *s);
+void stand_in_request_serve(struct server_options *o, struct stand_in *s);
 
 #endif

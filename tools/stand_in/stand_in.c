@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "kernels/sys/base.h"
-#include "router/local_cloud.h"
 #include "tools/cli/demo_files.h"
 #include "tools/stand_in/request.h"
 #include "tools/stand_in/source.h"
@@ -14,13 +13,6 @@ enum {
     PATIENCE_MS = 60000,
     GRACE_MS = 2000,
     MORE_HEADERS = 256 << 10 /* if a fault needs it */
-};
-
-/* A running server. */
-struct stand_in {
-    struct stand_in_service serve;
-    struct server *server;
-    char name[LOCAL_CLOUD_NAME];
 };
 
 /* True if a fault sends a header without a fixed value, which is a huge one. */
@@ -41,7 +33,7 @@ static int stand_in_listen(struct stand_in *s, const struct stand_in_options *o,
     so.send_ms = PATIENCE_MS;
     so.head_max = needs_headers(&o->faults) ? MORE_HEADERS : 0;
     so.any_host = so.later = true;
-    stand_in_request_serve(&so, &s->serve);
+    stand_in_request_serve(&so, s);
     return server_open(&s->server, &so, err);
 }
 
@@ -49,21 +41,20 @@ static int stand_in_listen(struct stand_in *s, const struct stand_in_options *o,
 static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, const char *path,
                           struct err *err)
 {
-    struct stand_in_service *serve = &s->serve;
-    serve->draw = stand_in_chance_open(o->seed);
-    if (!serve->draw)
+    s->draw = stand_in_chance_open(o->seed);
+    if (!s->draw)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    serve->api.server = o->server;
+    s->api.server = o->server;
     int rc = stand_in_listen(s, o, err);
     if (rc == OK)
-        rc = stand_in_source_open(&serve->api.source, path, o, err);
+        rc = stand_in_source_open(&s->api.source, path, o, err);
     if (rc)
         return rc;
     local_cloud_name(s->name, path);
-    serve->api.name = s->name;
-    serve->api.created = time(NULL);
-    serve->faults = o->faults;
-    serve->net = o->net;
+    s->api.name = s->name;
+    s->api.created = time(NULL);
+    s->faults = o->faults;
+    s->net = o->net;
     return server_start(s->server, err);
 }
 
@@ -78,7 +69,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    pthread_mutex_init(&s->serve.line, NULL);
+    pthread_mutex_init(&s->line, NULL);
     int rc = stand_in_start(s, o, path, err);
     if (rc) {
         stand_in_close(s);
@@ -93,22 +84,22 @@ void stand_in_close(struct stand_in *s)
     if (!s)
         return;
     server_close(s->server, GRACE_MS);
-    stand_in_source_close(s->serve.api.source);
-    stand_in_chance_close(s->serve.draw);
-    pthread_mutex_destroy(&s->serve.line);
+    stand_in_source_close(s->api.source);
+    stand_in_chance_close(s->draw);
+    pthread_mutex_destroy(&s->line);
     free(s);
 }
 
 void stand_in_forget(struct stand_in *s)
 {
-    stand_in_chance_forget(s->serve.draw);
+    stand_in_chance_forget(s->draw);
 }
 
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
 {
-    pthread_mutex_lock(&s->serve.line);
-    s->serve.net = *net;
-    pthread_mutex_unlock(&s->serve.line);
+    pthread_mutex_lock(&s->line);
+    s->net = *net;
+    pthread_mutex_unlock(&s->line);
 }
 
 unsigned stand_in_port(const struct stand_in *s)
