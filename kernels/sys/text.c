@@ -156,3 +156,15 @@ void text_line(char *s)
         i += len;
     }
 }
+
+bool text_among(const char *word, const char *list)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; *at; at += strspn(at, ", ")) {
+        size_t len = strcspn(at, ",");
+        if (len == n && memcmp(at, word, n) == 0)
+            return true;
+        at += len;
+    }
+    return false;
+}

@@ -40,4 +40,7 @@ size_t text_shown(const char *s, size_t n);
 /* Make s one harmless line: each byte of a character that is not harmless becomes '?'. */
 void text_line(char *s);
 
+/* True if the word is in the list, whose words are separated by ", ". */
+bool text_among(const char *word, const char *list);
+
 #endif

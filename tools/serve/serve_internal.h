@@ -15,7 +15,7 @@
 #include "router/routing.h"
 #include "router/texts/texts.h"
 #include "tools/serve/serve.h"
-#include "tools/serve/serve_error.h"
+#include "tools/serve/serve_field.h"
 #include "tools/serve/serve_request.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "router/texts/texts.h"
-#include "tools/serve/serve_error.h"
+#include "tools/serve/serve_field.h"
 
 struct serve;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
 #include "router/mizzle.h"
@@ -182,19 +183,6 @@ static const struct stand_in_route routes[] = {
     { "GET", "/get_server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
 };
 
-/* True if the method is in the list: "GET" is in "GET, HEAD". */
-static bool stand_in_paths_among(const char *methods, const char *method)
-{
-    size_t n = strlen(method);
-    for (const char *p = methods; *p; p += strspn(p, ", ")) {
-        size_t len = strcspn(p, ",");
-        if (len == n && memcmp(p, method, n) == 0)
-            return true;
-        p += len;
-    }
-    return false;
-}
-
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
                                                  const char *path, struct stand_in_refusal *no)
 {
@@ -208,7 +196,7 @@ const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a,
             continue;
         if (!a->server)
             no->server = r->as;
-        if (stand_in_paths_among(r->methods, strcmp(method, "HEAD") == 0 ? "GET" : method)) {
+        if (text_among(strcmp(method, "HEAD") == 0 ? "GET" : method, r->methods)) {
             no->what = WRONG_NOTHING;
             return r;
         }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
 #include "tools/stand_in/source.h"
@@ -58,33 +59,12 @@ static const char *const unserved[] = {
 static const char *const numbers[] = { "top_p", "top_k", "min_p", "typical_p", "seed" };
 
 /* Fields of SGLang's SamplingParams; any other name is a TypeError there. */
-static const char *const keywords[] = {
-    "max_new_tokens",
-    "stop",
-    "stop_token_ids",
-    "stop_regex",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "repetition_penalty",
-    "min_new_tokens",
-    "n",
-    "json_schema",
-    "regex",
-    "ebnf",
-    "structural_tag",
-    "ignore_eos",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-    "no_stop_trim",
-    "custom_params",
-    "stream_interval",
-    "logit_bias",
-    "sampling_seed",
-};
+static const char keywords[] =
+    "max_new_tokens, stop, stop_token_ids, stop_regex, temperature, top_p, top_k, min_p, "
+    "frequency_penalty, presence_penalty, repetition_penalty, min_new_tokens, n, "
+    "json_schema, regex, ebnf, structural_tag, ignore_eos, skip_special_tokens, "
+    "spaces_between_special_tokens, no_stop_trim, custom_params, stream_interval, "
+    "logit_bias, sampling_seed";
 
 /* True for a value that means the same as a missing field. */
 static bool stand_in_question_empty(const json_t *v)
@@ -310,10 +290,7 @@ static enum stand_in_wrong read_generate(struct stand_in_question *out,
                                     "Either text, input_ids or input_embeds should be provided.");
     json_object_foreach(params, key, value)
     {
-        size_t i = 0, n = sizeof(keywords) / sizeof(keywords[0]);
-        while (i < n && strcmp(keywords[i], key) != 0)
-            i++;
-        if (i == n)
+        if (!text_among(key, keywords))
             return no->what = WRONG_KEYWORD;
     }
     return stand_in_question_read_prompt(out, s, by_ids ? "input_ids" : "text", by_ids ? ids : text,
