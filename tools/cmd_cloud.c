@@ -21,10 +21,10 @@
 #include "weights/find.h"
 #include "weights/weights.h"
 
-enum { MAX_DELAY_MS = 600000, ROUNDS = 5, NAME = 128 };
+enum { ROUNDS = 5, NAME = 128 };
 
 static const char *check_url, *api = "all", *say;
-static size_t jitter, context, slots, queue;
+static size_t context, slots, queue;
 static uint64_t seed;
 static struct option_list fault_list;
 
@@ -54,15 +54,13 @@ static const struct option_group server_opts = {
 };
 
 static const struct option_group fault_opts = {
-    "Jitter and faults",
+    "Faults",
     (const struct option[]){
-        { "--jitter", NULL, OPTION_SIZE, &jitter, "MS",
-          "Vary the latency by up to MS milliseconds either way (default: 0)" },
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
           "Apply this fault to completions, or to the given share of them; may be given 16 "
           "times, and the first fault drawn applies; `--fault help` lists the names (default: "
           "none)" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for jitter, loss and faults (default: 0)" },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for loss and faults (default: 0)" },
         OPTION_END,
     },
 };
@@ -220,8 +218,6 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                                                      : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
-    if (jitter > MAX_DELAY_MS)
-        return err_set(err, ERR_ARG, "--jitter: expected 0 to %d, found %zu", MAX_DELAY_MS, jitter);
     if (!stand_in_paths_parse(&o->server, api))
         return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
                        api);
@@ -255,7 +251,6 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
                                   .threads = shared_options.threads,
                                   .slots = slots,
                                   .queue = queue,
-                                  .net.jitter_ms = (unsigned)jitter,
                                   .seed = seed,
                                   .context = context };
     int rc = cmd_cloud_read_options(&o, err);
@@ -295,7 +290,7 @@ const struct command cmd_cloud = {
         "end-of-text, whatever part of it is there already.\n\n"
         "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
         "(status 130) and gives requests in progress two seconds to finish.\n\n"
-        "  mizzle cloud --port 8080 --latency 100 --jitter 30 --fault 503:0.1\n"
+        "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
         "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"
         "  mizzle cloud -m edge.gguf --say answers.jsonl\n"

@@ -24,7 +24,7 @@ done
 refused 2 cloud --port 0 --host 0.0.0.0
 says "0.0.0.0.*--api-key-file"
 refused 2 cloud --port 65536
-refused 2 cloud --jitter 600001
+refused 2 cloud --latency 600001
 refused 2 cloud extra
 for bad in "--fault nope" "--fault 500:2" "--loss 1" "--loss -1" "--bandwidth x" "--bandwidth 1," \
     "--bandwidth 1,2,3" "--api vllm" "--tls-cert $dir/none" "--api-key sesame"; do
@@ -103,7 +103,7 @@ if certificate; then
 fi
 
 echo "sesame-1234" >"$dir/key"
-start --api-key-file "$dir/key" --latency 20 --jitter 10 --seed 3 || fail "no start with a key"
+start --api-key-file "$dir/key" --latency 20 --seed 3 || fail "no start with a key"
 refused 4 cloud --check "$url"
 expect 0 cloud --check "$url" --cloud-key-file "$dir/key"
 if grep -q sesame "$dir/out" "$dir/cloud" "$dir/err"; then fail "the key is shown"; fi

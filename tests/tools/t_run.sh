@@ -50,7 +50,7 @@ for policy in always max-prob random; do
 done
 for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
     for ahead in 0 8; do # a new server each: faults depend on how often a prefix was asked
-        start_cloud --fault 500:0.5 --latency 3 --jitter 3 --seed 4
+        start_cloud --fault 500:0.5 --latency 3 --seed 4
         # shellcheck disable=SC2086
         expect 0 --question 4 --policy always -n 16 --json --cloud-url "$url" $limit \
             --ahead $ahead
@@ -63,7 +63,7 @@ for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
 done
 for seed in 2 5; do # the probe that identifies the server fails, too
     for ahead in 0 1 8; do
-        start_cloud --fault 500:0.8 --latency 3 --jitter 3 --seed $seed
+        start_cloud --fault 500:0.8 --latency 3 --seed $seed
         expect 0 --question 4 --policy always -n 24 --json --cloud-url "$url" --cloud-api openai \
             --ahead $ahead
         stop_cloud

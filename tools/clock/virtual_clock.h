@@ -20,7 +20,7 @@ struct virtual_clock {
     double cloud_ms;         /* that the cloud computes for one token */
     double deadline_ms;      /* after which a call fails (virtual_cloud.h) */
     struct stand_in_net net; /* trips count as 0: connections stay open */
-    uint64_t seed;           /* for jitter and loss */
+    uint64_t seed;           /* for loss */
     size_t ahead;            /* requests in flight, 0 to 64; 0: in step */
 };
 

@@ -8,7 +8,7 @@
  * start over. */
 enum { PLACES = 1 << 18, PROBES = 8 };
 enum { PACKET = 1448, PACKETS_MAX = 256, AGAIN_MAX = 6, TIMEOUT_MS = 200 };
-enum { FOR_JITTER = 1, FOR_PACKETS = 1 << 20 };
+enum { FOR_PACKETS = 1 << 20 };
 
 struct place {
     uint64_t hash;
@@ -114,9 +114,7 @@ static size_t packets(size_t bytes)
 
 uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down)
 {
-    double swing = net->jitter_ms, ms = net->latency_ms;
-    ms += swing * (2 * stand_in_chance_unit(key, FOR_JITTER) - 1);
-    ms = ms > 0 ? ms : 0;
+    double ms = net->latency_ms;
     size_t n = net->loss > 0 ? packets(up) + packets(down) : 0;
     for (uint64_t i = 0; i < n; i++) {
         double timeout = TIMEOUT_MS + (double)net->latency_ms;

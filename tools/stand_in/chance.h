@@ -24,17 +24,16 @@ double stand_in_chance_unit(uint64_t key, uint64_t purpose);
 
 /* The simulated network. */
 struct stand_in_net {
-    unsigned latency_ms, jitter_ms; /* of a round trip */
-    uint64_t up, down;              /* bytes per second of one connection; 0: no limit */
-    double loss;                    /* share of packets lost */
-    unsigned trips;                 /* that a new connection costs before its first completion */
+    unsigned latency_ms; /* of a round trip */
+    uint64_t up, down;   /* bytes per second of one connection; 0: no limit */
+    double loss;         /* share of packets lost */
+    unsigned trips;      /* that a new connection costs before its first completion */
 };
 
 /* Return the nanoseconds that a question of `up` bytes and its answer of `down` bytes spend in
- * transit, apart from the time that sending takes at the given bandwidth. That is latency +-
- * jitter, uniform, never below 0; plus, for each lost packet of 1,448 bytes, a retransmission
- * timeout (RFC 6298: 200 ms, the usual minimum, and the round trip), doubled each time the same
- * packet is lost again. */
+ * transit, apart from the time that sending takes at the given bandwidth. That is the latency and,
+ * for each lost packet of 1,448 bytes, a retransmission timeout (RFC 6298: 200 ms, the usual
+ * minimum, and the round trip), doubled each time the same packet is lost again. */
 uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down);
 
 #endif

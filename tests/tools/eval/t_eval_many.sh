@@ -37,7 +37,7 @@ same 64 --questions 4 --policy mlp,random,max-prob --target-routed 0.1 # thresho
 # A call that fails: the same tokens are the small model's. Each run has a server of its own, which
 # draws the faults by what it is asked.
 for n in 1 6; do
-    start_cloud --fault empty-json:0.3 --jitter 5
+    start_cloud --fault empty-json:0.3 --latency 5
     run 4 -m $edge --cloud-url "$url" --cloud auto --questions 6 --policy always,random \
         --threshold 0.5 --parallel $n --jsonl "$dir/faults$n"
     answers "$dir/faults$n" >"$dir/faults$n.txt"

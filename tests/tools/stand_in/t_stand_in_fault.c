@@ -269,7 +269,7 @@ static void test_order(void)
     static struct outcomes alone, other, parts[THREADS];
     pthread_t threads[THREADS];
     size_t counts[4] = { 0 };
-    struct stand_in_options options = { .seed = 5, .net.jitter_ms = 3, .net.latency_ms = 3 };
+    struct stand_in_options options = { .seed = 5, .net.latency_ms = 3 };
     struct err err;
     one_by_one(&alone, 5);
     one_by_one(&other, 6);
@@ -312,7 +312,6 @@ static void test_specs(void)
 static void test_draws(void)
 {
     const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
-    const struct stand_in_net net = { .latency_ms = 100, .jitter_ms = 30 };
     struct stand_in_chance *d = stand_in_chance_open(7);
     CHECK(d);
     uint64_t a1 = stand_in_chance_key(d, a, 3), a2 = stand_in_chance_key(d, a, 3);
@@ -322,15 +321,6 @@ static void test_draws(void)
     CHECK(d && stand_in_chance_key(d, b, 3) == b1 && stand_in_chance_key(d, a, 3) == a1 &&
           stand_in_chance_key(d, a, 3) == a2);
     CHECK(a1 != a2 && a1 != b1);
-    uint64_t sum = 0, low = UINT64_MAX, high = 0;
-    for (int i = 0; i < 1000; i++) {
-        uint64_t way = stand_in_chance_way(&net, stand_in_chance_key(d, a, 3), 500, 500);
-        sum += way;
-        low = way < low ? way : low;
-        high = way > high ? way : high;
-    }
-    CHECK(low >= 70000000 && low < 72000000 && high <= 130000000 && high > 128000000);
-    CHECK(sum / 1000 > 98000000 && sum / 1000 < 102000000);
     /* Two packets, each lost at 10 %: 300 ms more for each, 600 for a second loss, ... */
     const struct stand_in_net lossy = { .latency_ms = 100, .loss = 0.1 };
     size_t lost = 0;
