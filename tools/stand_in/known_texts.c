@@ -119,16 +119,12 @@ static int known_texts_add(struct known_texts *k, const char *line, size_t n, co
     int rc = json_input_parse(&json, line, n, &why);
     if (rc)
         return err_set(err, rc, "%s: %s", where, why.msg);
-    if (k->n == k->room) {
-        size_t room = k->room ? 2 * k->room : 256;
-        struct known_text *more = realloc(k->at, room * sizeof(*more));
-        if (!more) {
-            json_decref(json);
-            return err_set(err, ERR_NOMEM, "%s: out of memory", where);
-        }
-        k->at = more;
-        k->room = room;
+    struct known_text *more = array_grow(k->at, &k->room, k->n, sizeof(*more));
+    if (!more) {
+        json_decref(json);
+        return err_set(err, ERR_NOMEM, "%s: out of memory", where);
     }
+    k->at = more;
     struct known_text *x = &k->at[k->n++];
     *x = (struct known_text){ .line = number };
     rc = known_texts_take(x, k->tokenizer, json, where, err);
