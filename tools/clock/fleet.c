@@ -36,8 +36,7 @@ struct fleet {
     uint32_t *queue;              /* [n] ring of devices whose calls have arrived */
     uint32_t *active;             /* [n] admitted, in order of admission */
     size_t nheap, first, nqueue, nactive;
-    size_t used;   /* places taken */
-    size_t unread; /* of the admitted calls */
+    size_t used, unread; /* places taken; tokens that the admitted calls have yet to read */
     double now, since;
     struct {
         uint32_t bins[2][BINS]; /* of first tokens of calls, of later ones */
