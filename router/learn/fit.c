@@ -279,7 +279,7 @@ static int fit_epochs(struct fit *t, struct fit_report *report, struct err *err)
         }
         report->epochs = epoch;
         if (t->o->progress)
-            t->o->progress(t->o->arg, &e);
+            t->o->progress(&e);
     }
     return OK;
 }

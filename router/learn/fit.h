@@ -51,8 +51,7 @@ struct fit_options {
     uint64_t seed;
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     /* Called after each epoch; may be NULL. */
-    void (*progress)(void *arg, const struct fit_epoch *e);
-    void *arg;
+    void (*progress)(const struct fit_epoch *e);
 };
 
 struct fit_report {

@@ -221,9 +221,8 @@ static void reference_compare(void)
 }
 
 /* Callback of fit_router. */
-static void keep_loss(void *arg, const struct fit_epoch *e)
+static void keep_loss(const struct fit_epoch *e)
 {
-    (void)arg;
     losses[e->epoch - 1] = e->held_loss;
 }
 

@@ -39,8 +39,6 @@ struct collecting {
     struct routing routing;
     struct stand_in *server;
     struct task *task;
-    struct session *session;
-    struct sampler *sampler;
     struct sample_meta meta;
     struct sample_files files;
     struct samples *into; /* in place of files; or NULL */
@@ -291,7 +289,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .model = model_fingerprint(e->model, e->tokenizer),
                                .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
-                               .context = session_context(c->session),
+                               .context = session_context(c->collect.session),
                                .dim = model_config(e->model)->hidden,
                                .vocab = tokenizer_size(e->tokenizer) };
     KEEP(m->task, task_name(c->task));
@@ -352,9 +350,10 @@ static int collecting_open(struct collecting *c, struct err *err)
     if (rc != OK)
         return rc;
     size_t context = model_config(c->engine.model)->context;
-    rc = session_open(&c->session, c->engine.batch, context < CONTEXT ? context : CONTEXT, kv, err);
+    rc = session_open(&c->collect.session, c->engine.batch, context < CONTEXT ? context : CONTEXT,
+                      kv, err);
     if (rc == OK)
-        rc = sampler_open(&c->sampler, &greedy, tokenizer_size(c->engine.tokenizer),
+        rc = sampler_open(&c->collect.sampler, &greedy, tokenizer_size(c->engine.tokenizer),
                           &c->engine.kernels, err);
     if (rc == OK)
         rc = collecting_describe(&c->meta, c, kv, err);
@@ -371,8 +370,8 @@ static int collecting_open(struct collecting *c, struct err *err)
 static int collecting_close(struct collecting *c, int rc, struct err *err)
 {
     sample_files_close(&c->files);
-    sampler_close(c->sampler);
-    session_close(c->session);
+    sampler_close(c->collect.sampler);
+    session_close(c->collect.session);
     if (c->engine.model) {
         int end = routed_close(&c->routing, c->server, rc == OK ? err : NULL);
         rc = rc == OK ? end : rc;
@@ -400,9 +399,7 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
         router_reads_features(c->routing.router)) /* position begins anew there */
         return err_set(err, ERR_ARG,
                        "--router: expected one that reads hidden states alone with --round 2");
-    c->collect.session = c->session;
     c->collect.tok = c->engine.tokenizer;
-    c->collect.sampler = c->sampler;
     c->collect.o = &c->o;
     c->o.router = shared_options.router ? c->routing.router : NULL;
     c->o.threshold = c->routing.threshold;

@@ -16,9 +16,8 @@
 enum { PATH = 4096 };
 
 /* Callback of fit_router: print the losses of an epoch. */
-static void training_epoch(void *arg, const struct fit_epoch *e)
+static void training_epoch(const struct fit_epoch *e)
 {
-    (void)arg;
     fprintf(stderr, "router: epoch %zu: loss %.4f, held out %.4f%s\n", e->epoch, e->loss,
             e->held_loss, e->best ? " (best)" : "");
 }
