@@ -191,7 +191,10 @@ static void pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t c
     }
 }
 
-/* Where a block in a GGUF file holds what, and how many words of each. */
+/* Where a block in a GGUF file holds what, and how many words of each: d and m are f16 scales, s
+ * the sub-blocks' scales (12 bytes of 6 bits each in Q3_K, Q4_K, Q5_K; 16 bytes in Q2_K, Q6_K), q
+ * the low bits of the codes, two or four in a byte, and h their high bits (Q3_K's hmask, one in a
+ * byte's bit; Q5_K's qh; Q6_K's qh, two bits). weights/README.md has the formulas. */
 static const struct raw_form {
     unsigned char d, m, s, h, q, words_s, words_h, words_q;
 } raw_forms[P_TYPES] = {

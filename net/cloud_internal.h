@@ -1,9 +1,9 @@
 /* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone.
  *
  * From the bottom to the top, above wire.c: cloud_call.c (one call, sent or settled), cloud_url.c,
- * api_key.c, probe.c (what
- * is asked from the server), cloud.c (who probes, and what that does to the calls that wait),
- * cloud_ask.c. None calls a function of a file above it; tests/net/t_net_order.sh holds that. */
+ * api_key.c, probe.c (what is asked from the server), cloud.c (who probes, and what that does to
+ * the calls that wait), cloud_ask.c. None calls a function of a file above it;
+ * tests/net/t_net_order.sh holds that. */
 #ifndef NET_CLOUD_INTERNAL_H
 #define NET_CLOUD_INTERNAL_H
 

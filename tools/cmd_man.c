@@ -131,10 +131,12 @@ static int cmd_man_main(int n, char **args, struct err *err)
     puts(".TH MIZZLE 1 \"\" \"mizzle " MIZZLE_VERSION "\" \"User Commands\"\n.SH NAME\n"
          "mizzle \\- a small language model that asks a large one token by token\n"
          ".SH SYNOPSIS\n.B mizzle\n.I command\n[options]\n.SH DESCRIPTION\n"
-         "Mizzle runs a Qwen2.5 model on this machine. A small network reads the hidden state and\n"
+         "Mizzle runs a Qwen2.5 or Qwen3 model on this machine. A small network reads the hidden "
+         "state and\n"
          "scores every next token; the few tokens that the model would get wrong are requested\n"
-         "from a large model over HTTP.\n"
-         "Without \\fB\\-m\\fR, Mizzle uses the demo pair and a stand\\-in cloud on this machine.\n"
+         "from a large model, over HTTP or in the same process.\n"
+         "Without \\fB\\-m\\fR, Mizzle uses the demo pair, whose large model is in the same "
+         "process.\n"
          ".SH COMMANDS");
     for (size_t i = 0; commands[i]; i++)
         put_command(commands[i]);

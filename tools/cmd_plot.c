@@ -25,7 +25,7 @@ struct table {
     const char *path;
     char *text;   /* the file; fields are cut out of it in place */
     char **cells; /* [rows + 1][columns]; row 0 has the names */
-    size_t columns, rows;
+    size_t columns, rows, line;
 };
 
 /* A picture while it is made. */
@@ -61,18 +61,24 @@ static char table_field(char **rest)
 /* Add the line at *rest as a row; the first one names the columns. */
 static int table_line(struct table *t, char **rest, struct err *err)
 {
-    size_t row = t->columns ? t->rows + 1 : 0, n = 0;
+    size_t row = t->columns ? t->rows + 1 : 0, n = 0, ends = strcspn(*rest, "\r\n");
     char end = ',';
+    t->line++;
+    if (!ends && strcspn(*rest, "\n") <= 1) { /* an empty line is none */
+        *rest += strcspn(*rest, "\n");
+        *rest += **rest == '\n';
+        return OK;
+    }
     while (end == ',') {
         t->cells[row * t->columns + n++] = *rest;
         end = table_field(rest);
     }
     if (end == '"')
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected a quotation mark at the end",
-                       t->path, row + 1);
+                       t->path, t->line);
     if (row && n != t->columns)
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected %zu fields, found %zu", t->path,
-                       row + 1, t->columns, n);
+                       t->line, t->columns, n);
     t->columns = n;
     t->rows = row;
     return OK;

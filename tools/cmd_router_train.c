@@ -90,8 +90,10 @@ static const char *cmd_router_train_check(void)
         return "--recipe citer: expected --head citer";
     if (fit->width && (fit->head == FIT_LINEAR || fit->head == FIT_CONTEXT))
         return "--width: expected --head mlp, citer, combined, mix or query";
-    if (!epochs || !options.demo.questions)
-        return "--epochs, --questions: expected at least 1";
+    if (!epochs)
+        return "--epochs: expected at least 1, found 0";
+    if (!options.demo.questions)
+        return "--questions: expected at least 1, found 0";
     if (epochs != SIZE_MAX && fit->head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
     fit->epochs = epochs != SIZE_MAX ? epochs : fit->epochs;

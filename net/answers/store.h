@@ -4,7 +4,7 @@
  * Damage (a flipped bit, a block of zeros) costs the lines it hits: they are counted and never used
  * as answers. The answers themselves are kept in memory, some 64 bytes each.
  *
- * The file is bounded. A store beyond its limit is compacted: the newest distinct answers, as many
+ * The file is bounded. A store beyond its limit is compacted: the answers that came last, as many
  * as fill half of the limit, go to a new file that takes the old one's place (atomic_file.h). A
  * process killed meanwhile leaves the old file intact. Other processes notice the new file at their
  * next miss or append.

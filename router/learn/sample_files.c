@@ -357,6 +357,11 @@ int sample_files_read(struct samples *out, struct sample_meta *meta, const char 
             rc = samples_append(out, &s.samples, alone ? 0 : (uint32_t)meta->questions, err);
         samples_close(&s.samples);
     }
+    if (rc == OK && out->n == n)
+        rc = err_set(err, ERR_FORMAT,
+                     "%s: expected samples, found none in %" PRIu64 " texts; run router collect "
+                     "again, into another folder",
+                     dir, m.questions);
     if (rc != OK) {
         out->n = n;
         return rc;

@@ -226,6 +226,7 @@ void texts_publish(struct text *t, const struct text_token *token)
     uint64_t since = v->n ? t->tokens[v->n - 1].at : t->slot_at;
     t->tokens[v->n] = *token; /* nobody reads it before v->n says so */
     t->tokens[v->n].t.ms = (double)(token->at - since) / 1e6;
+    t->tokens[v->n].t.pos = v->n;
     t->ids[t->n + v->n] = token->t.id;
     pthread_mutex_lock(&e->lock);
     if (!v->n)

@@ -115,7 +115,7 @@ refuses 3 "$tmp/none" --x share --y low "$tmp/none"
 refuses 3 'none/t.svg' --x share --y low -o "$tmp/none/t.svg" "$tmp/t.csv"
 
 printf 'a,b\n1,2\n\n3\n' >"$tmp/short.csv"
-refuses 3 'short.csv: line 3: expected 2 fields, found 1' --x a --y b "$tmp/short.csv"
+refuses 3 'short.csv: line 4: expected 2 fields, found 1' --x a --y b "$tmp/short.csv"
 printf 'a,b\n1,2,3\n' >"$tmp/short.csv"
 refuses 3 'short.csv: line 2: expected 2 fields, found 3' --x a --y b "$tmp/short.csv"
 printf 'a,b\n"1,2\n' >"$tmp/open.csv"

@@ -227,6 +227,8 @@ for try in first second; do
     says "found none in 2 texts: 2 refused by the cloud"
     [ $try = second ] || says 'maximum context length is 70'
 done
+subcommand='router train' expect 3 --samples "$dir/refused" -o "$dir/none"
+says "refused: expected samples, found none in 2 texts"
 stop_cloud
 collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf \
     --prompt citer

@@ -1,3 +1,4 @@
+#define _DARWIN_C_SOURCE /* ru_maxrss */
 #include "tools/bench/limits.h"
 
 #include <stdio.h>

@@ -117,6 +117,17 @@ static void row_head(struct row *r, FILE *to, bool md)
     r->headed = true;
 }
 
+/* Options are floats: 0.7f is 0.7. */
+static double row_real(double v)
+{
+    char text[32];
+    double f = (double)(float)v;
+    if (f < v || f > v || fabs(v) > 1e6)
+        return v;
+    snprintf(text, sizeof(text), "%.7g", v);
+    return strtod(text, NULL);
+}
+
 static json_t *row_value(const struct row_cell *c)
 {
     json_t *list = c->list ? json_array() : NULL;
@@ -126,7 +137,7 @@ static json_t *row_value(const struct row_cell *c)
            : c->list             ? list
            : c->text             ? escaped_json(c->text, strlen(c->text))
            : !isfinite(c->value) ? json_null()
-           : c->digits           ? json_real(c->value)
+           : c->digits           ? json_real(row_real(c->value))
                                  : json_integer((json_int_t)llround(c->value));
 }
 
@@ -138,8 +149,7 @@ static int row_object(const struct row *r, struct err *err)
     for (size_t i = 0; i < r->n; i++)
         if (r->cells[i].key)
             json_report_set(&o, r->cells[i].key, row_value(&r->cells[i]));
-    /* Options are floats: 0.7 is 0.7. */
-    return json_report_print("output", o, r->flags ? r->flags : JSON_REAL_PRECISION(7),
+    return json_report_print("output", o, r->flags ? r->flags : JSON_REAL_PRECISION(15),
                              !list        ? ""
                              : r->printed ? ","
                                           : "[\n",

@@ -349,8 +349,10 @@ static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struc
     out->tokens = r->read;
     out->loss = (double)r->loss;
     out->minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
-    int rc =
-        pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab, err);
+    int rc = atomic_file_close(&r->curve, true, err); /* first: --resume looks for the model */
+    if (rc == OK)
+        rc = pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab,
+                                 err);
     if (rc == OK)
         rc = pretrain_examine(&out->score, &r->data, r->train, world_test_stream(999983), QUESTIONS,
                               err);
@@ -383,8 +385,8 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
     progress_end(r.progress);
     if (rc == OK)
         rc = pretrain_run_finish(out, &r, err);
-    int end = atomic_file_close(&r.curve, rc == OK, rc == OK ? err : NULL);
+    atomic_file_close(&r.curve, false, NULL);
     train_close(r.train);
     pretrain_data_close(&r.data);
-    return rc ? rc : end;
+    return rc;
 }

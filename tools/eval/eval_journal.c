@@ -42,12 +42,14 @@ static const char *journal_where(const struct eval_journal *j)
 static bool journal_read_audit(const json_t *line, struct mizzle_audit *a)
 {
     const json_t *list = json_object_get(line, "audit");
-    size_t i = 0;
-#define X(name) a->name = (size_t)json_integer_value(json_array_get(list, i++));
+    size_t i = 0, whole = 0;
+#define X(name)                                             \
+    whole += json_is_integer(json_array_get(list, i)) != 0; \
+    a->name = (size_t)json_integer_value(json_array_get(list, i++));
     FIGURES_AUDIT(X)
     X(cost)
 #undef X
-    return !list || json_array_size(list) == i;
+    return !list || (json_array_size(list) == i && whole == i);
 }
 
 /* Return what it found. */

@@ -366,7 +366,7 @@ static void test_key_and_port(void)
 int main(void)
 {
     model = tiny_make();
-    const struct stand_in_options o = { .model = model };
+    const struct stand_in_options o = { .model = model, .slots = 3 }; /* fewer than CLIENTS */
     struct err err = { "" };
     int rc = stand_in_open(&server, &o, &err);
     if (rc)
