@@ -23,7 +23,7 @@
 
 enum { ROUNDS = 5, NAME = 128 };
 
-static const char *check_url, *api = "all", *say;
+static const char *check_url, *say;
 static size_t context, slots, queue;
 static uint64_t seed;
 static struct option_list fault_list;
@@ -31,13 +31,15 @@ static struct option_list fault_list;
 static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
-        { "--api", NULL, OPTION_STR, &api, "NAME",
-          "Imitate this server: openai (vLLM), sglang, llamacpp, or all, where the path of a "
-          "request decides (default: all)" },
+        { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
+          "Imitate openai (vLLM), sglang or llamacpp; with auto the path of a request decides. "
+          "With "
+          "--check, speak that API; auto asks the server (default: auto)" },
         { "--say", NULL, OPTION_STR, &say, "FILE",
           "Continue the prompts in FILE with the texts there: each line is a JSON object with "
           "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
-          "weights, they are refused, so use --api sglang or llamacpp, whose clients ask for no "
+          "weights, they are refused, so use --cloud-api sglang or llamacpp, whose clients ask for "
+          "no "
           "trial token (default: none)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
@@ -199,13 +201,12 @@ static int cloud_check(const char *url, struct err *err)
 static const char *cloud_client_option(void)
 {
     const struct mizzle_options *c = &shared_options;
-    return c->cloud_key_file                   ? "--cloud-key-file"
-           : c->cloud_ca                       ? "--cloud-ca"
-           : c->cloud_model                    ? "--cloud-model"
-           : strcmp(c->cloud_api, "auto") != 0 ? "--cloud-api"
-           : c->cloud_timeout                  ? "--cloud-timeout"
-           : c->cloud_tokens != 1              ? "--cloud-tokens"
-                                               : NULL;
+    return c->cloud_key_file      ? "--cloud-key-file"
+           : c->cloud_ca          ? "--cloud-ca"
+           : c->cloud_model       ? "--cloud-model"
+           : c->cloud_timeout     ? "--cloud-timeout"
+           : c->cloud_tokens != 1 ? "--cloud-tokens"
+                                  : NULL;
 }
 
 /* Check ranges and combinations of the options, and parse those that have a form of their own. */
@@ -218,9 +219,10 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                                                      : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
-    if (!stand_in_paths_parse(&o->server, api))
-        return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
-                       api);
+    if (!stand_in_paths_parse(&o->server, shared_options.cloud_api))
+        return err_set(err, ERR_ARG,
+                       "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
+                       shared_options.cloud_api);
     int rc = routed_network(&o->net, err);
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
@@ -292,7 +294,7 @@ const struct command cmd_cloud = {
         "(status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
-        "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"
+        "  mizzle cloud --cloud-api sglang --tls-cert server.pem --tls-key server.key\n"
         "  mizzle cloud -m edge.gguf --say answers.jsonl\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,

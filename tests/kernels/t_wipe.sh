@@ -16,7 +16,7 @@ calls() {
     [ "$n" -ge "$3" ] || { echo "$1.o: $n calls of $2, at least $3 expected" && bad=1; }
 }
 calls kernels/sys/wipe wipe 1
-calls net/api_key wipe 2
+calls net/api_key wipe 1
 calls net/api_key wipe_text 1
 calls net/http/http wipe 2
 calls net/wire wipe_text 1

@@ -16,8 +16,7 @@ sed -n '/^Cloud (only with --check):$/,/^$/p' "$dir/help" | grep -q -e --cloud-k
 refused 2 cloud --cloud-url http://127.0.0.1:1
 refused 2 cloud --port 0 --cloud-key-file "$dir/help"
 says "--cloud-key-file goes with --check"
-for bad in "--cloud-ca x" "--cloud-model x" "--cloud-api openai" "--cloud-timeout 5" \
-    "--cloud-tokens 2"; do
+for bad in "--cloud-ca x" "--cloud-model x" "--cloud-timeout 5" "--cloud-tokens 2"; do
     # shellcheck disable=SC2086
     refused 2 cloud --port 0 $bad
 done
@@ -27,7 +26,7 @@ refused 2 cloud --port 65536
 refused 2 cloud --latency 600001
 refused 2 cloud extra
 for bad in "--fault nope" "--fault 500:2" "--loss 1" "--loss -1" "--bandwidth x" "--bandwidth 1," \
-    "--bandwidth 1,2,3" "--api vllm" "--tls-cert $dir/none" "--api-key sesame"; do
+    "--bandwidth 1,2,3" "--cloud-api vllm" "--tls-cert $dir/none" "--api-key sesame"; do
     # shellcheck disable=SC2086
     refused 2 cloud --port 0 $bad
 done
@@ -44,15 +43,15 @@ fi
 [ "$(wc -l <"$dir/cloud")" -eq 1 ] || fail "more than the ready line on stderr"
 refused 1 cloud --port "${url##*:}"
 for api in auto openai llamacpp; do
-    expect 0 cloud --check "$url" --cloud-api $api 
+    expect 0 cloud --check "$url" --cloud-api $api
     shows "dialect .*, model .*, round trip"
 done
 stop_server TERM 0
 [ ! -s "$dir/served" ] || fail "the server wrote to stdout"
 
 for api in openai sglang llamacpp; do
-    start --api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
-    expect 0 cloud --check "$url" 
+    start --cloud-api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
+    expect 0 cloud --check "$url"
     shows "dialect $api"
     stop_server TERM 0
 done

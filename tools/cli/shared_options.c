@@ -103,7 +103,7 @@ const struct option_group ahead_option_rows = {
     },
 };
 
-enum { WHICH_CLOUD = 2 }; /* rows that say which cloud is asked and when; the others say how */
+enum { WHICH_CLOUD = 3 }; /* rows that say which cloud is asked, when and in what API */
 
 static const struct option cloud_rows[] = {
     { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",

@@ -17,7 +17,8 @@ extern const struct option_group chat_option_rows;   /* --chat-template --think 
 extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
 extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
-extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
+extern const struct option_group
+    cloud_check_option_rows; /* without --cloud-url, --cloud and --cloud-api */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
 extern const struct option_group audit_option_rows;       /* --audit */

@@ -207,7 +207,7 @@ const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a,
 
 bool stand_in_paths_parse(enum stand_in_server *out, const char *name)
 {
-    static const char *const names[] = { "all", "openai", "sglang", "llamacpp" };
+    static const char *const names[] = { "auto", "openai", "sglang", "llamacpp" };
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0) {
             *out = (enum stand_in_server)i;

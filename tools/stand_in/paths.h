@@ -46,7 +46,7 @@ struct stand_in_route {
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
                                                  const char *path, struct stand_in_refusal *no);
 
-/* Parse "openai", "sglang", "llamacpp" or "all". */
+/* Parse "openai", "sglang", "llamacpp" or "auto", which is STAND_IN_ALL. */
 bool stand_in_paths_parse(enum stand_in_server *out, const char *name);
 
 #endif

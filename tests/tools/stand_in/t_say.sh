@@ -51,7 +51,7 @@ answers() {
 # A vocabulary serves without weights to those who do not ask for a token first. In the last three
 # answers, the first text in parentheses is another than the choice.
 sed -n '1,6p; 413p; 451p; 1693p' "$data/csqa/citer/train_mlp.json" >"$dir/items"
-start_cloud -m "$real" --say "$data/csqa/citer/train_mlp.json" --api sglang
+start_cloud -m "$real" --say "$data/csqa/citer/train_mlp.json" --cloud-api sglang
 answers csqa 9 9
 stop_cloud
 head -n 6 "$data/gsm8k/train_mlp.json" >"$dir/items"
