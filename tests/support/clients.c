@@ -23,8 +23,6 @@ enum {
     WORKERS = 256
 };
 
-#define RAW  "/v1/completions"
-#define CHAT "/v1/chat/completions"
 #define LONG                                                                                \
     "Question: Where could you notice the hirukudi %u? Let us chat.\\nChoices:\\nA. garden" \
     "\\nB. hospital\\nC. cellar\\nD. meadow\\nE. station\\nAnswer:"

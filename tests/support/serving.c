@@ -1,5 +1,6 @@
 #include "tests/support/serving.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,10 @@
 #include "tools/stand_in/stand_in.h"
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
+const char *const serving_prompts[PROMPTS] = {
+    "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
+    "Question: Rank these three words: ocher, chair, juice.\\nAnswer:", "The \xc3\xa9"
+};
 
 void serving_need_pair(void)
 {
@@ -97,6 +102,27 @@ json_t *serving_ask(struct serving *s, const char *method, const char *path, con
 json_t *serving_post(struct serving *s, const char *path, const char *body)
 {
     return serving_ask(s, "POST", path, NULL, body);
+}
+
+json_t *serving_postf(struct serving *s, const char *path, const char *form, ...)
+{
+    char body[2000];
+    va_list args;
+    va_start(args, form);
+    CHECK((size_t)vsnprintf(body, sizeof(body), form, args) < sizeof(body));
+    va_end(args);
+    return serving_post(s, path, body);
+}
+
+json_t *serving_complete(struct serving *s, const char *path, const char *prompt, const char *more)
+{
+    char body[2000];
+    snprintf(body, sizeof(body),
+             strcmp(path, CHAT) == 0
+                 ? "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":40%s}"
+                 : "{\"prompt\":\"%s\",\"max_tokens\":40%s}",
+             prompt, more);
+    return (strstr(more, "\"stream\":true") ? serving_events : serving_post)(s, path, body);
 }
 
 json_t *serving_events(struct serving *s, const char *path, const char *body)

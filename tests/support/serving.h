@@ -18,7 +18,13 @@ struct serving {
     char head[2048]; /* its headers, cut */
 };
 
+#define RAW  "/v1/completions"
+#define CHAT "/v1/chat/completions"
+
 extern const char serving_model[]; /* path of the small model */
+/* Prompts as JSON has them, with and without a newline and letters beyond ASCII. */
+enum { PROMPTS = 4 };
+extern const char *const serving_prompts[PROMPTS];
 
 /* The demo's large model: not there, a stand-in whose network a test may change, or in the server's
  * own process. */
@@ -38,6 +44,12 @@ void serving_close(struct serving *s);
 json_t *serving_ask(struct serving *s, const char *method, const char *path, const char *headers,
                     const char *body);
 json_t *serving_post(struct serving *s, const char *path, const char *body);
+/* The same with a body that is written as printf does. */
+__attribute__((format(printf, 3, 4))) json_t *serving_postf(struct serving *s, const char *path,
+                                                            const char *form, ...);
+/* Ask for 40 tokens after a prompt; more: further fields, with a comma in front. A list of events
+ * if that asks for a stream. */
+json_t *serving_complete(struct serving *s, const char *path, const char *prompt, const char *more);
 /* Ask for a stream and return the list of its events; CHECKs that it ends with [DONE]. */
 json_t *serving_events(struct serving *s, const char *path, const char *body);
 /* Return the member at a path such as "choices.0.text"; NULL if there is none. */

@@ -11,16 +11,7 @@
 #include "tests/support/test.h"
 #include "tools/stand_in/stand_in.h"
 
-#define RAW  "/v1/completions"
-#define CHAT "/v1/chat/completions"
-
 static struct serving server;
-
-static const char *const prompts[] = {
-    "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
-    "Question: Rank these three words: ocher, chair, juice.\\nAnswer:", "The \xc3\xa9"
-};
-enum { PROMPTS = sizeof(prompts) / sizeof(prompts[0]) };
 
 /* Callback of the library: append the text. */
 static bool on_token(void *arg, const struct mizzle_token *t)
@@ -57,20 +48,6 @@ static void library(struct buf *out, const char *prompt, bool chat, const char *
     CHECK(mizzle_close(m) == MIZZLE_OK && buf_add(out, "", 1));
 }
 
-/* Ask for a text; more: further fields, with a comma in front. */
-static json_t *ask(const char *path, const char *prompt, const char *more)
-{
-    char body[2000];
-    snprintf(body, sizeof(body),
-             strcmp(path, CHAT) == 0
-                 ? "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":40%s}"
-                 : "{\"prompt\":\"%s\",\"max_tokens\":40%s}",
-             prompt, more);
-    if (strstr(more, "\"stream\":true"))
-        return serving_events(&server, path, body);
-    return serving_post(&server, path, body);
-}
-
 /* The server writes what the library writes: routed, by the small model, raw and in a chat. */
 static void test_texts(void)
 {
@@ -80,9 +57,10 @@ static void test_texts(void)
         for (int way = 0; way < 4; way++) {
             bool chat = way & 1, edge = way & 2;
             struct buf want = { 0 };
-            library(&want, prompts[i], chat, edge ? NULL : url);
-            json_t *got = ask(chat ? CHAT : RAW, prompts[i],
-                              edge ? ",\"model\":\"edge-0.5:edge\"" : ",\"model\":\"any\"");
+            library(&want, serving_prompts[i], chat, edge ? NULL : url);
+            json_t *got =
+                serving_complete(&server, chat ? CHAT : RAW, serving_prompts[i],
+                                 edge ? ",\"model\":\"edge-0.5:edge\"" : ",\"model\":\"any\"");
             const char *text =
                 serving_text(got, chat ? "choices.0.message.content" : "choices.0.text");
             CHECK(text && strcmp(text, want.p) == 0);
@@ -134,7 +112,8 @@ static void check_stream(const char *path, const char *prompt, const char *sampl
              "%s,\"stream\":true,\"stream_options\":{\"include_usage\":true},\"mizzle\":{\"trace\":"
              "{\"top\":3,\"events\":true}}",
              fields);
-    json_t *whole = ask(path, prompt, fields), *events = ask(path, prompt, streamed);
+    json_t *whole = serving_complete(&server, path, prompt, fields),
+           *events = serving_complete(&server, path, prompt, streamed);
     struct buf text = { 0 };
     json_t *ids = json_array(), *tokens = json_array(), *probs = json_array();
     size_t n = json_array_size(events), finished = 0, happened = 0;
@@ -176,7 +155,7 @@ static void check_stream(const char *path, const char *prompt, const char *sampl
 /* A text ends before a stop string, also where it began in an event of its own. */
 static void test_stops(void)
 {
-    json_t *all = ask(RAW, prompts[0], ""), *events;
+    json_t *all = serving_complete(&server, RAW, serving_prompts[0], ""), *events;
     const char *text = serving_text(all, "choices.0.text");
     char more[300];
     for (size_t at = 1; text[at] && text[at + 3]; at += 2) {
@@ -184,13 +163,13 @@ static void test_stops(void)
         char stop[4] = { text[at], text[at + 1], text[at + 2], 0 };
         size_t want = (size_t)(strstr(text, stop) - text);
         snprintf(more, sizeof(more), ",\"stop\":[\"@@@\",\"%s\"],\"stream\":true", stop);
-        events = ask(RAW, prompts[0], more);
+        events = serving_complete(&server, RAW, serving_prompts[0], more);
         for (size_t i = 0; i < json_array_size(events); i++)
             join(&got, json_array_get(events, i), "choices.0.text");
         CHECK(got.n == want && memcmp(got.p ? got.p : "", text, want) == 0);
         json_decref(events);
         *strstr(more, ",\"stream\"") = '\0';
-        events = ask(RAW, prompts[0], more);
+        events = serving_complete(&server, RAW, serving_prompts[0], more);
         CHECK(strlen(serving_text(events, "choices.0.text")) == want);
         CHECK(strcmp(serving_text(events, "choices.0.finish_reason"), "stop") == 0);
         json_decref(events);
@@ -208,11 +187,10 @@ static void test_choices(void)
     bool differ = false;
     CHECK(json_array_size(json_object_get(all, "choices")) == 6);
     for (int i = 0; i < 6; i++) {
-        char body[200], path[40];
-        snprintf(body, sizeof(body),
-                 "{\"prompt\":%s,\"max_tokens\":12,\"temperature\":1.5,\"seed\":%d}",
-                 i < 3 ? "\"Once upon\"" : "[5,6,7]", 40 + i % 3);
-        json_t *one = serving_post(&server, RAW, body);
+        char path[40];
+        json_t *one = serving_postf(
+            &server, RAW, "{\"prompt\":%s,\"max_tokens\":12,\"temperature\":1.5,\"seed\":%d}",
+            i < 3 ? "\"Once upon\"" : "[5,6,7]", 40 + i % 3);
         snprintf(path, sizeof(path), "choices.%d.text", i);
         CHECK(strcmp(serving_text(one, "choices.0.text"), serving_text(all, path)) == 0);
         differ =
@@ -224,11 +202,11 @@ static void test_choices(void)
     CHECK(differ);
     json_decref(all);
     /* A seed that is drawn is told, and gives the same text again. */
-    json_t *drawn = ask(RAW, prompts[0], ",\"temperature\":1.5");
+    json_t *drawn = serving_complete(&server, RAW, serving_prompts[0], ",\"temperature\":1.5");
     char again[100];
     snprintf(again, sizeof(again), ",\"temperature\":1.5,\"seed\":%lld",
              (long long)serving_number(drawn, "mizzle.seed"));
-    json_t *same = ask(RAW, prompts[0], again);
+    json_t *same = serving_complete(&server, RAW, serving_prompts[0], again);
     CHECK(strcmp(serving_text(drawn, "choices.0.text"), serving_text(same, "choices.0.text")) == 0);
     json_decref(drawn);
     json_decref(same);
@@ -261,33 +239,26 @@ static void test_required(void)
     serving_open(&alone, &o, SERVING_CLOUD);
     stand_in_close(alone.cloud);
     alone.cloud = NULL;
-    const char *body = "{\"prompt\":\"Once upon\",\"max_tokens\":20,\"mizzle\":{\"policy\":"
-                       "\"max-prob\",\"threshold\":1,\"cloud\":\"%s\"}}";
-    char text[300];
-    snprintf(text, sizeof(text), body, "required");
-    json_t *r = serving_post(&alone, RAW, text);
+#define REQUIRED(stream, cloud)                                                                  \
+    "{" stream "\"prompt\":\"Once upon\",\"max_tokens\":20,\"mizzle\":{\"policy\":\"max-prob\"," \
+    "\"threshold\":1,\"cloud\":\"" cloud "\"}}"
+    json_t *r = serving_post(&alone, RAW, REQUIRED("", "required"));
     CHECK(alone.status == 502 && strstr(alone.head, "x-should-retry: false"));
     CHECK(strcmp(serving_text(r, "error.code"), "cloud_failed") == 0);
     json_decref(r);
-    struct http_client_reply *stream = calloc(1, sizeof(*stream));
-    CHECK(stream);
-    snprintf(text, sizeof(text), body, "required");
-    memmove(text + 15, text + 1, strlen(text));
-    memcpy(text, "{\"stream\":true,", 15);
-    http_client_ask(alone.port, stream, "POST", RAW, NULL, text);
-    CHECK(stream->status == 200 && strstr(stream->body, "data: {\"error\":{") &&
-          strstr(stream->body, "cloud_failed") && !strstr(stream->body, "[DONE]"));
-    http_client_free(stream);
-    free(stream);
-    snprintf(text, sizeof(text), body, "auto");
-    r = serving_post(&alone, RAW, text);
+    struct http_client_reply stream;
+    http_client_ask(alone.port, &stream, "POST", RAW, NULL,
+                    REQUIRED("\"stream\":true,", "required"));
+    CHECK(stream.status == 200 && strstr(stream.body, "data: {\"error\":{") &&
+          strstr(stream.body, "cloud_failed") && !strstr(stream.body, "[DONE]"));
+    http_client_free(&stream);
+    r = serving_post(&alone, RAW, REQUIRED("", "auto"));
     CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") > 0);
     json_decref(r);
     r = serving_ask(&alone, "GET", "/mizzle/info", NULL, NULL); /* three faults were enough */
     CHECK(strcmp(serving_text(r, "cloud.state"), "breaker") == 0 && *serving_text(r, "cloud.why"));
     json_decref(r);
-    snprintf(text, sizeof(text), body, "off");
-    r = serving_post(&alone, RAW, text);
+    r = serving_post(&alone, RAW, REQUIRED("", "off"));
     CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") == 0);
     json_decref(r);
     serving_close(&alone);
@@ -296,24 +267,21 @@ static void test_required(void)
 /* A pattern of the request keeps its text at home. */
 static void test_private(void)
 {
-    const char *body =
-        "{\"prompt\":\"Thrice upon\",\"max_tokens\":8,\"mizzle\":{\"policy\":\"always\""
-        ",\"trace\":{}%s}}";
-    char text[300];
-    snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
-    json_t *r = serving_post(&server, RAW, text);
+#define THRICE(private)     \
+    "{\"prompt\":\"Thrice " \
+    "upon\",\"max_tokens\":8,\"mizzle\":{\"policy\":\"always\",\"trace\":{}" private "}}"
+    const char *body = THRICE(",\"private\":[\"upon\"]");
+    json_t *r = serving_post(&server, RAW, body);
     CHECK(serving_number(r, "mizzle.ledger.cloud") == 0 &&
           serving_number(r, "mizzle.ledger.calls") == 0);
     CHECK(strcmp(serving_text(r, "mizzle.tokens.0.reason"), "private") == 0);
     char *first = json_dumps(serving_at(r, "choices"), 0);
     json_decref(r);
-    snprintf(text, sizeof(text), body, "");
-    r = serving_post(&server, RAW, text);
+    r = serving_post(&server, RAW, THRICE(""));
     CHECK(serving_number(r, "mizzle.ledger.cloud") > 0);
     json_decref(r);
     /* Now the memo has the cloud's tokens, but the text stays what it was. */
-    snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
-    r = serving_post(&server, RAW, text);
+    r = serving_post(&server, RAW, body);
     char *again = json_dumps(serving_at(r, "choices"), 0);
     CHECK(serving_number(r, "mizzle.ledger.cloud") == 0 && strcmp(first, again) == 0);
     json_decref(r);
@@ -346,14 +314,14 @@ int main(void)
     serving_open(&server, &o, SERVING_CLOUD);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {
-        check_stream(RAW, prompts[i], "");
-        check_stream(CHAT, prompts[i], "");
+        check_stream(RAW, serving_prompts[i], "");
+        check_stream(CHAT, serving_prompts[i], "");
     }
     for (int seed = 1; seed <= 8; seed++) { /* any tokens, such as parts of characters */
         char sampling[60];
         snprintf(sampling, sizeof(sampling), ",\"temperature\":50,\"seed\":%d", seed);
-        check_stream(RAW, prompts[0], sampling);
-        check_stream(CHAT, prompts[0], sampling);
+        check_stream(RAW, serving_prompts[0], sampling);
+        check_stream(CHAT, serving_prompts[0], sampling);
     }
     test_stops();
     test_choices();

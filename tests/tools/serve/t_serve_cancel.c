@@ -16,7 +16,6 @@
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 
-#define RAW "/v1/completions"
 #define STUCK                                                                                    \
     "{\"prompt\":[9,8,7],\"max_tokens\":50,\"stream\":true,\"mizzle\":{\"policy\":\"always\",\"" \
     "trace\":{\"events\":true}}}"

@@ -16,7 +16,6 @@
 
 enum { TEXTS = 8, LENGTH = 40, LATENCY_MS = 100, AGAIN = 150 };
 
-#define RAW "/v1/completions"
 #define ASK                                                                                    \
     "{\"prompt\":\"Kill %d\",\"max_tokens\":%d,\"ignore_eos\":true,\"stream\":%s,\"mizzle\":{" \
     "\"policy\":\"always\",\"trace\":{}}}"
@@ -155,9 +154,7 @@ static void test_killed(const struct child *cloud)
 /* The pause is at most 64 tokens long, so the end of this text is the cloud's again. */
 static void test_return(void)
 {
-    char body[300];
-    snprintf(body, sizeof(body), ASK, TEXTS, AGAIN, "false");
-    json_t *reply = serving_post(&server, RAW, body);
+    json_t *reply = serving_postf(&server, RAW, ASK, TEXTS, AGAIN, "false");
     const json_t *tokens = serving_at(reply, "mizzle.tokens");
     CHECK(server.status == 200 && json_array_size(tokens) == AGAIN);
     for (size_t i = AGAIN / 2; i < AGAIN; i++)

@@ -17,7 +17,6 @@
 
 enum { IDS = 100, BATCH = 3, GREEDY = 3 };
 
-#define RAW   "/v1/completions"
 #define ASKED "Question: Where could you come across the lonumamo?\nAnswer:"
 
 /* Contexts and continuations; the last ones come from the model. */

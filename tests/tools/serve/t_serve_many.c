@@ -16,8 +16,6 @@
 
 enum { CLIENTS = 64, VARIANTS = SANITIZED ? 1 : 4, REQUESTS = SANITIZED ? 200 : 800 };
 
-#define RAW "/v1/completions"
-
 static struct serving server;
 
 /* A part of what `make soak-serve` does. */

@@ -10,10 +10,8 @@
 
 static struct serving server;
 
-#define RAW  "/v1/completions"
-#define CHAT "/v1/chat/completions"
-#define P    "\"prompt\":\"a b\",\"max_tokens\":1"
-#define M    "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":1"
+#define P "\"prompt\":\"a b\",\"max_tokens\":1"
+#define M "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":1"
 
 /* Rows that add something to a request that is fine, R for raw text and C for a chat, or that have
  * another prompt or message. */

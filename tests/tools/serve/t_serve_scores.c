@@ -15,29 +15,8 @@
 #include "tests/support/test.h"
 #include "tools/serve/serve_choice.h"
 
-#define RAW  "/v1/completions"
-#define CHAT "/v1/chat/completions"
-
 static struct serving server;
 static struct engine engine;
-
-static const char *const prompts[] = {
-    "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
-    "Question: Rank these three words: ocher, chair, juice.\\nAnswer:", "The \xc3\xa9"
-};
-enum { PROMPTS = sizeof(prompts) / sizeof(prompts[0]) };
-
-/* Ask for a text; more: further fields, with a comma in front. */
-static json_t *ask(const char *path, const char *prompt, const char *more)
-{
-    char body[2000];
-    snprintf(body, sizeof(body),
-             strcmp(path, CHAT) == 0
-                 ? "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":40%s}"
-                 : "{\"prompt\":\"%s\",\"max_tokens\":40%s}",
-             prompt, more);
-    return serving_post(&server, path, body);
-}
 
 /* Return the log-softmax of one id in float64. */
 static double log_softmax(const float *logits, size_t n, uint32_t id)
@@ -139,12 +118,13 @@ static void test_scoring(void)
     for (size_t i = 0; i < PROMPTS; i++) {
         uint32_t *own;
         size_t n;
-        reply = ask(RAW, prompts[i], ",\"logprobs\":10,\"echo\":true,\"max_tokens\":1");
+        reply = serving_complete(&server, RAW, serving_prompts[i],
+                                 ",\"logprobs\":10,\"echo\":true,\"max_tokens\":1");
         json_t *back = serving_at(reply, "choices.0.text");
         CHECK(back && json_string_length(back) > 4);
         /* The text and the generated token follow each other, and begin with the prompt. */
         char quoted[400];
-        snprintf(quoted, sizeof(quoted), "\"%s\"", prompts[i]);
+        snprintf(quoted, sizeof(quoted), "\"%s\"", serving_prompts[i]);
         json_t *plain = json_loads(quoted, JSON_DECODE_ANY, NULL);
         CHECK(strncmp(json_string_value(back), json_string_value(plain),
                       json_string_length(plain)) == 0);
@@ -183,8 +163,8 @@ static void test_echo(void)
 /* Offsets are those of the text, which leaves control tokens out. */
 static void test_offsets(void)
 {
-    json_t *r =
-        ask(RAW, "Hello", ",\"ignore_eos\":true,\"logprobs\":1,\"model\":\"edge-0.5:edge\"");
+    json_t *r = serving_complete(&server, RAW, "Hello",
+                                 ",\"ignore_eos\":true,\"logprobs\":1,\"model\":\"edge-0.5:edge\"");
     const json_t *tokens = serving_at(r, "choices.0.logprobs.tokens");
     const json_t *offsets = serving_at(r, "choices.0.logprobs.text_offset");
     const char *text = serving_text(r, "choices.0.text");
@@ -214,35 +194,33 @@ static size_t count_id(const json_t *list, uint32_t id)
 static void test_tokenizer(void)
 {
     uint32_t end, eos;
-    char body[400];
     CHECK(tokenizer_special(engine.tokenizer, "<|im_end|>", &end) &&
           tokenizer_eos(engine.tokenizer, &eos));
     json_t *info = serving_ask(&server, "GET", "/tokenizer_info", NULL, NULL);
-    snprintf(body, sizeof(body), "{\"prompt\":\"%s\",\"add_special_tokens\":false}",
-             serving_text(info, "eos_token"));
-    json_t *r = serving_post(&server, "/tokenize", body);
+    json_t *r =
+        serving_postf(&server, "/tokenize", "{\"prompt\":\"%s\",\"add_special_tokens\":false}",
+                      serving_text(info, "eos_token"));
     CHECK(serving_number(r, "tokens.0") == (json_int_t)eos && serving_number(r, "count") == 1);
     json_decref(info);
     json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"prompt\":\"The caf\xc3\xa9 <|im_end|>\\n\"}");
     CHECK(count_id(json_object_get(r, "tokens"), end) == 1);
     char *tokens = json_dumps(json_object_get(r, "tokens"), 0);
-    snprintf(body, sizeof(body), "{\"tokens\":%s}", tokens);
-    free(tokens);
     json_decref(r);
-    r = serving_post(&server, "/detokenize", body);
+    r = serving_postf(&server, "/detokenize", "{\"tokens\":%s}", tokens);
+    free(tokens);
     CHECK(strcmp(serving_text(r, "prompt"), "The caf\xc3\xa9 <|im_end|>\n") == 0);
     json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"content\":\"<|im_end|>\",\"parse_special\":false}");
     CHECK(count_id(json_object_get(r, "tokens"), end) == 0);
     json_decref(r);
-    r = ask(CHAT, "a<|im_end|>b", ",\"return_token_ids\":true");
+    r = serving_complete(&server, CHAT, "a<|im_end|>b", ",\"return_token_ids\":true");
     size_t marked = count_id(serving_at(r, "choices.0.prompt_token_ids"), end);
     json_decref(r);
-    r = ask(CHAT, "ab", ",\"return_token_ids\":true");
+    r = serving_complete(&server, CHAT, "ab", ",\"return_token_ids\":true");
     CHECK(marked == count_id(serving_at(r, "choices.0.prompt_token_ids"), end));
     json_decref(r);
-    r = ask(RAW, "a<|im_end|>b", ",\"return_token_ids\":true");
+    r = serving_complete(&server, RAW, "a<|im_end|>b", ",\"return_token_ids\":true");
     CHECK(count_id(serving_at(r, "choices.0.prompt_token_ids"), end) == 1);
     json_decref(r);
     /* Parts of a message are joined; a developer speaks as the system. */
