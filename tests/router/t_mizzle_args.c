@@ -8,47 +8,9 @@
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
-#include "tests/support/tiny.h"
+#include "tests/router/mizzle_help.h"
 
-enum { TOKENS = 12 };
-
-static const char *model;
-static struct mizzle_options base;              /* the tiny model, one thread, no cloud */
 static void *(*volatile room)(size_t) = malloc; /* hides the sizes from the compiler */
-
-struct answer {
-    uint32_t ids[TOKENS];
-    size_t n, most; /* return false after this many tokens; 0: never */
-};
-
-static bool on_token(void *arg, const struct mizzle_token *t)
-{
-    struct answer *a = arg;
-    CHECK(a->n < TOKENS);
-    a->ids[a->n++] = t->id;
-    return a->n != a->most;
-}
-
-static struct mizzle *open_with(const struct mizzle_options *o)
-{
-    struct mizzle *m;
-    CHECK(mizzle_open(&m, o, NULL) == MIZZLE_OK && m);
-    return m;
-}
-
-static int write_text(struct mizzle *m, const char *text, struct answer *a, struct mizzle_stats *st)
-{
-    const struct mizzle_prompt p = { .size = sizeof(p), .text = text };
-    return mizzle_generate(m, &p, on_token, a, st, NULL);
-}
-
-/* The handle still works. */
-static void expect_answer(struct mizzle *m)
-{
-    struct answer a = { 0 };
-    CHECK(write_text(m, "some text", &a, NULL) == MIZZLE_OK && a.n == TOKENS);
-}
 
 /* mizzle_open must fail with this code and a message that contains part. */
 static void refuses(const struct mizzle_options *o, int code, const char *part)
@@ -151,7 +113,7 @@ static void test_prompts(void)
     struct mizzle_error e = { .size = sizeof(e) };
     struct err err;
     struct tokenizer *tok;
-    struct answer text = { 0 }, ids = { 0 }, stopped = { .most = 3 };
+    struct seen text = { 0 }, ids = { 0 }, stopped = { .most = 3 };
     struct mizzle_stats st = { .size = sizeof(st) };
     const struct mizzle_message bad[] = { { .role = "user", .text = "x" }, { .text = "y" } };
     const char *const empty[] = { "", NULL };
@@ -284,13 +246,7 @@ static void test_key(void)
 
 int main(void)
 {
-    model = tiny_make();
-    mizzle_options_init(&base, sizeof(base));
-    CHECK(base.size == sizeof(base) && base.max_tokens == 256 && base.ahead == 1);
-    base.model = model;
-    base.threads = 1;
-    base.max_tokens = TOKENS;
-    base.policy = "never";
+    base_make();
     test_null();
     test_sizes();
     test_prompts();

@@ -9,6 +9,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
+#include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
 #include "weights/table.h"
 
@@ -233,15 +234,6 @@ static void test_writer(void)
     weights_close(w);
 }
 
-static int open_once(const void *at)
-{
-    struct weights *w;
-    int code = weights_open(&w, at, &err);
-    CHECK((code == OK) == (w != NULL));
-    weights_close(w);
-    return code;
-}
-
 /* Some bytes are others, or the end is missing; fuzz/fuzz_gguf.c does so for longer. */
 static void test_random(void)
 {
@@ -268,7 +260,7 @@ static void test_torture(void)
         CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
         CHECK(hit || code == OK);
     }
-    torture_each(open_once, path);
+    torture_each(open_weights, path);
 }
 
 int main(void)

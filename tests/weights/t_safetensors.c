@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
+#include "tests/weights/opening.h"
 #include "weights/safetensors.h"
 #include "weights/table.h"
 
@@ -136,15 +137,6 @@ static void test_writer(const char *path)
     weights_close(w);
 }
 
-static int open_once(const void *path)
-{
-    struct weights *w;
-    int code = weights_open(&w, path, &err);
-    CHECK((code == OK) == (w != NULL));
-    weights_close(w);
-    return code;
-}
-
 /* Some bytes are others, mostly such as mean something in JSON; fuzz/fuzz_safetensors.c does so for
  * longer. */
 static void test_random(const char *path)
@@ -187,7 +179,7 @@ static void test_torture(const char *path)
         CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
         CHECK(hit || (code == OK && torture_live() == 0));
     }
-    torture_each(open_once, path);
+    torture_each(open_weights, path);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
+#include "tests/weights/opening.h"
 #include "weights/gguf_write.h"
 #include "weights/weights.h"
 
@@ -250,15 +251,6 @@ static void test_missing(void)
     write_good();
 }
 
-static int open_once(const void *path)
-{
-    struct weights *w;
-    int code = weights_open(&w, path, &err);
-    CHECK((code == OK) == (w != NULL));
-    weights_close(w);
-    return code;
-}
-
 int main(void)
 {
     size_t open_before = descriptors();
@@ -268,7 +260,7 @@ int main(void)
     test_bad();
     test_other_things();
     test_missing();
-    torture_each(open_once, part_path(1, PARTS));
+    torture_each(open_weights, part_path(1, PARTS));
     CHECK(descriptors() == open_before);
     for (unsigned i = 1; i <= PARTS; i++)
         CHECK(unlink(part_path(i, PARTS)) == 0);

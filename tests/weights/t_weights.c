@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
+#include "tests/weights/opening.h"
 #include "weights/safetensors.h"
 #include "weights/weights.h"
 
@@ -243,15 +244,6 @@ static void test_links(void)
         CHECK(rmdir(in_folder(folders[i])) == 0);
 }
 
-static int open_once(const void *path)
-{
-    struct weights *w;
-    int code = weights_open(&w, path, &err);
-    CHECK((code == OK) == (w != NULL));
-    weights_close(w);
-    return code;
-}
-
 static void test_paths(void)
 {
     struct weights *w;
@@ -274,7 +266,7 @@ int main(void)
     test_tensors();
     test_shards();
     test_links();
-    torture_each(open_once, folder);
+    torture_each(open_weights, folder);
     test_paths();
     unlink(in_folder("config.json"));
     unlink(in_folder("a.safetensors"));
