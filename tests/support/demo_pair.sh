@@ -7,3 +7,22 @@ edge=weights/milli/edge-0.5.gguf
 field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
+# tokens: print the tokens of $dir/out with their sources. calls: and how many calls they took.
+tokens() {
+    [ "$(grep -c ',"edge_id"' "$dir/out")" -gt 5 ] || fail "too few tokens"
+    sed -n 's/,"edge_id".*//p' "$dir/out"
+}
+calls() {
+    tokens
+    tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*,"failed":[0-9]*'
+}
+# alike KIND ARGS: run the program; the function KIND prints the same as the first time since anew.
+anew() { rm -f "$dir/first"; }
+alike() {
+    kind=$1
+    shift
+    expect 0 "$@"
+    $kind >"$dir/again"
+    [ -e "$dir/first" ] || cp "$dir/again" "$dir/first"
+    cmp -s "$dir/first" "$dir/again" || fail "not the same $kind: $*"
+}

@@ -1,0 +1,78 @@
+#!/bin/sh
+# What lowers calls, on the command line with the demo pair: --cloud-store, limits, private spans.
+. tests/support/demo_pair.sh
+ask="run --question 1 --policy always --json"
+
+# The store: no calls the second time; two processes at once; an unknown file is not touched.
+alike tokens $ask --cloud-store "$dir/store"
+[ "$(field calls)" -gt 0 ] && [ "$(field store)" -eq 0 ] || fail "store: first run"
+alike tokens $ask --cloud-store "$dir/store"
+[ "$(field calls)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "store: again"
+"$MIZZLE" run --question 4 --policy always -q --cloud-store "$dir/store" >/dev/null 2>&1 &
+other=$!
+expect 0 run --question 5 --policy always -q --cloud-store "$dir/store"
+wait $other || fail "the other process"
+for question in 1 4 5; do
+    expect 0 run --question $question --policy always --json --cloud-store "$dir/store"
+    [ "$(field calls)" -eq 0 ] || fail "question $question is asked again"
+done
+printf x >>"$dir/store"
+expect 0 $ask --cloud-store "$dir/store"
+says 'torn line'
+cp $edge "$dir/strange"
+expect 3 $ask --cloud-store "$dir/strange"
+one_line
+same $edge "$dir/strange"
+expect 2 $ask --cloud-store "$dir/store" --store-limit 0
+
+# Limits give the same tokens for any --ahead.
+for cap in '--max-cloud-tokens 7' '--max-upload-bytes 2000' \
+    '--cloud-price 1,0.5,4 --cloud-budget 0.0002'; do
+    anew
+    for ahead in 0 1 4; do
+        # shellcheck disable=SC2086
+        alike tokens $ask --ahead $ahead $cap
+        [ "$(field fallback)" -gt 0 ] && [ "$(field capped)" -eq "$(field fallback)" ] ||
+            fail "$cap: no token is held back"
+        [ "$(field cloud)" -gt 1 ] || fail "$cap: no token from the cloud"
+    done
+done
+expect 0 $ask --max-cloud-tokens 7
+[ "$(field cloud)" -eq 7 ] && [ "$(field cost)" = 0.0 ] || fail "--max-cloud-tokens 7"
+expect 0 $ask --max-cloud-tokens 0
+[ "$(field cloud)" -eq 0 ] && [ "$(field calls)" -eq 0 ] || fail "--max-cloud-tokens 0"
+# With eight tokens per call a limit still holds, and no call is made while one is in flight.
+for ahead in 0 1 4; do
+    for cap in '--max-cloud-tokens 2' '--cloud-budget 2 --cloud-price 0,0,1000000'; do
+        # shellcheck disable=SC2086
+        expect 0 $ask -n 24 --cloud-tokens 8 --ahead $ahead $cap
+        [ "$(field cloud)" -eq 2 ] && [ "$(field committed)" -eq 2 ] || fail "$cap, ahead $ahead"
+    done
+    expect 0 run --question 5 --policy always --json -n 24 --cloud-tokens 8 --ahead $ahead
+    [ "$(field committed)" -eq 3 ] && [ "$(field calls)" -le 4 ] || fail "8 tokens: calls, $ahead"
+done
+expect 0 $ask --cloud-price 1,0.5,4 --cloud-budget 0.0002
+awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
+expect 0 run --question 1 --policy always --cloud-price 1,1,1
+says '; cost 0.00'
+for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x'; do
+    # shellcheck disable=SC2086
+    refused 2 $ask $args
+done
+expect 2 $ask --cloud-price 2,5
+says 'UP,CACHED,DOWN.*found 2,5'
+
+# From a private span on, nothing is sent.
+echo Question >"$dir/patterns"
+expect 0 $ask --private-file "$dir/patterns"
+[ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "a private prompt"
+printf '# the answer\nanswer is\n' >"$dir/patterns"
+anew
+for ahead in 0 4; do
+    alike tokens $ask --private-file "$dir/patterns" --ahead $ahead --record "$dir/private$ahead"
+    [ "$(field private)" -gt 0 ] && [ "$(field cloud)" -gt 0 ] || fail "--private-file"
+done
+same "$dir/private0" "$dir/private4" # the same calls
+expect 3 $ask --private-file "$dir/none"
+printf '# nothing\n' >"$dir/patterns"
+refused 3 $ask --private-file "$dir/patterns"
