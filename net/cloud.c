@@ -266,9 +266,8 @@ void cloud_close(struct cloud *c)
 
 int cloud_ready(struct cloud *c, struct err *err)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return cloud_forked(err);
-    wire_lock(c->wire);
     int rc = cloud_wait_ready(c, err);
     if (c->state == CLOUD_FAILED && !c->failing)
         c->state = CLOUD_ASLEEP; /* the caller gets the error */
@@ -278,9 +277,8 @@ int cloud_ready(struct cloud *c, struct err *err)
 
 bool cloud_settled(struct cloud *c)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return true;
-    wire_lock(c->wire);
     bool settled = c->state != CLOUD_PROBING && (c->state != CLOUD_ASLEEP || !cloud_wake_prober(c));
     wire_unlock(c->wire);
     return settled;
@@ -288,9 +286,8 @@ bool cloud_settled(struct cloud *c)
 
 void cloud_forgive(struct cloud *c)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return;
-    wire_lock(c->wire);
     if (c->state == CLOUD_REFUSED)
         c->state = CLOUD_ASLEEP;
     wire_unlock(c->wire);
@@ -303,9 +300,8 @@ const struct cloud_info *cloud_known_info(struct cloud *c)
 
 const struct cloud_ledger *cloud_ledger(struct cloud *c)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return &c->shown;
-    wire_lock(c->wire);
     c->shown = *wire_ledger(c->wire);
     c->shown.ns = c->ns;
     wire_unlock(c->wire);
@@ -328,9 +324,8 @@ void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
 
 bool cloud_note(struct cloud *c, struct err *note)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return false;
-    wire_lock(c->wire);
     bool some = c->note.msg[0];
     if (some)
         *note = c->note;

@@ -79,9 +79,8 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
 size_t cloud_tokens(struct cloud *c)
 {
     size_t n = 1;
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return n;
-    wire_lock(c->wire);
     if (c->state != CLOUD_READY || !c->text) /* before that, the prober may be writing it */
         n = c->o.tokens;
     wire_unlock(c->wire);
@@ -177,9 +176,8 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
 {
     struct cloud *c = call->cloud;
     const struct wire_answer *answer = &call->wire->answer;
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return cloud_forked(err);
-    wire_lock(c->wire);
     if (!answer->done) {
         uint64_t start = os_now_ns();
         while (!answer->done && !given_up(call))
@@ -208,9 +206,8 @@ void cloud_tally(struct cloud_call *call, struct cloud_tally *t)
 
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return t->traffic;
-    wire_lock(c->wire);
     struct traffic sum = t->traffic;
     wire_unlock(c->wire);
     return sum;
@@ -218,9 +215,8 @@ struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
 
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t)
 {
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return;
-    wire_lock(c->wire);
     wire_tally_end(t);
     wire_unlock(c->wire);
 }
@@ -313,9 +309,8 @@ void cloud_commit(struct cloud_call *call)
 void cloud_drop(struct cloud_call *call)
 {
     struct cloud *c = call->cloud;
-    if (wire_forked(c->wire))
+    if (!wire_enter(c->wire))
         return;
-    wire_lock(c->wire);
     wire_ledger(c->wire)->wasted++;
     let_go(call);
     wire_unlock(c->wire);

@@ -29,6 +29,14 @@ bool wire_multiplexes(struct wire *w)
     return yes;
 }
 
+bool wire_enter(struct wire *w)
+{
+    if (wire_forked(w))
+        return false;
+    wire_lock(w);
+    return true;
+}
+
 void wire_wait(struct wire *w)
 {
     pthread_cond_wait(&w->changed, &w->lock);

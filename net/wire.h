@@ -77,6 +77,7 @@ void wire_close(struct wire *w);        /* call wire_stop before; NULL is fine *
 bool wire_forked(const struct wire *w); /* true in a forked child of the process that opened it */
 
 void wire_lock(struct wire *w);
+bool wire_enter(struct wire *w); /* lock it; false, without the lock, in a forked child */
 void wire_unlock(struct wire *w);
 void wire_wait(struct wire *w); /* wait until some call may have changed; with the lock held */
 void wire_tell(struct wire *w); /* wake the threads that wait; with the lock held */
