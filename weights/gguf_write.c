@@ -41,22 +41,15 @@ static void gguf_write_append(struct ggufw *g, struct buf *b, const void *p, siz
         gguf_write_fail(g, ERR_NOMEM, "out of memory");
 }
 
-static void append_u32(struct ggufw *g, struct buf *b, uint32_t v)
+/* Append a number of n bytes, little-endian as this machine is (table.h). */
+static void append_int(struct ggufw *g, struct buf *b, uint64_t v, size_t n)
 {
-    unsigned char p[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
-                           (unsigned char)(v >> 24) };
-    gguf_write_append(g, b, p, sizeof(p));
-}
-
-static void append_u64(struct ggufw *g, struct buf *b, uint64_t v)
-{
-    append_u32(g, b, (uint32_t)v);
-    append_u32(g, b, (uint32_t)(v >> 32));
+    gguf_write_append(g, b, &v, n);
 }
 
 static void append_str(struct ggufw *g, struct buf *b, const char *p, size_t n)
 {
-    append_u64(g, b, n);
+    append_int(g, b, n, 8);
     gguf_write_append(g, b, p, n);
 }
 
@@ -79,21 +72,21 @@ int ggufw_open(struct ggufw **out, const char *path, struct err *err)
 static void begin_key(struct ggufw *g, const char *key, enum kvtype type)
 {
     append_str(g, &g->keys, key, strlen(key));
-    append_u32(g, &g->keys, (uint32_t)type);
+    append_int(g, &g->keys, (unsigned)type, 4);
     g->nkeys++;
 }
 
 static void begin_array(struct ggufw *g, const char *key, enum kvtype elem, size_t n)
 {
     begin_key(g, key, KV_ARR);
-    append_u32(g, &g->keys, (uint32_t)elem);
-    append_u64(g, &g->keys, n);
+    append_int(g, &g->keys, (unsigned)elem, 4);
+    append_int(g, &g->keys, n, 8);
 }
 
 void ggufw_u32(struct ggufw *g, const char *key, uint32_t v)
 {
     begin_key(g, key, KV_U32);
-    append_u32(g, &g->keys, v);
+    append_int(g, &g->keys, v, 4);
 }
 
 void ggufw_f32(struct ggufw *g, const char *key, float v)
@@ -101,7 +94,7 @@ void ggufw_f32(struct ggufw *g, const char *key, float v)
     uint32_t bits;
     memcpy(&bits, &v, sizeof(bits));
     begin_key(g, key, KV_F32);
-    append_u32(g, &g->keys, bits);
+    append_int(g, &g->keys, bits, 4);
 }
 
 void ggufw_bool(struct ggufw *g, const char *key, bool v)
@@ -127,7 +120,7 @@ void ggufw_i32s(struct ggufw *g, const char *key, const int32_t *v, size_t n)
 {
     begin_array(g, key, KV_I32, n);
     for (size_t i = 0; i < n; i++)
-        append_u32(g, &g->keys, (uint32_t)v[i]);
+        append_int(g, &g->keys, (uint32_t)v[i], 4);
 }
 
 void ggufw_kv(struct ggufw *g, const struct kv *kv)
@@ -169,11 +162,11 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
     }
     g->sizes = sizes;
     append_str(g, &g->infos, name, n);
-    append_u32(g, &g->infos, ndim);
+    append_int(g, &g->infos, ndim, 4);
     for (unsigned i = ndim; i-- > 0;) /* the file stores the fastest dimension first */
-        append_u64(g, &g->infos, shape[i]);
-    append_u32(g, &g->infos, (uint32_t)type);
-    append_u64(g, &g->infos, g->offset);
+        append_int(g, &g->infos, shape[i], 8);
+    append_int(g, &g->infos, (unsigned)type, 4);
+    append_int(g, &g->infos, g->offset, 8);
     g->sizes[g->ntensors++] = t.bytes;
     if (!size_align(&padded, t.bytes, ALIGN) || !size_add(&g->offset, g->offset, padded))
         gguf_write_fail(g, ERR_ARG, "tensors that do not fit in a file");
@@ -215,16 +208,16 @@ static void begin_data(struct ggufw *g)
     g->begun = true;
     struct buf head = { 0 };
     gguf_write_append(g, &head, "GGUF", 4);
-    append_u32(g, &head, 3);
-    append_u64(g, &head, g->ntensors);
-    append_u64(g, &head, g->nkeys + (g->checksum ? 2 : 0));
+    append_int(g, &head, 3, 4);
+    append_int(g, &head, g->ntensors, 8);
+    append_int(g, &head, g->nkeys + (g->checksum ? 2 : 0), 8);
     if (g->checksum) {
         append_str(g, &head, bytes_key, sizeof(bytes_key) - 1);
-        append_u32(g, &head, KV_U64);
-        append_u64(g, &head, 0);
+        append_int(g, &head, KV_U64, 4);
+        append_int(g, &head, 0, 8);
         append_str(g, &head, crc_key, sizeof(crc_key) - 1);
-        append_u32(g, &head, KV_U32);
-        append_u32(g, &head, 0);
+        append_int(g, &head, KV_U32, 4);
+        append_int(g, &head, 0, 4);
     }
     write_out(g, head.p, head.n);
     write_out(g, g->keys.p, g->keys.n);
@@ -259,10 +252,7 @@ void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
 /* Overwrite n bytes at this place of the file with the low n bytes of v. */
 static bool gguf_write_patch(struct ggufw *g, long at, uint64_t v, size_t n)
 {
-    unsigned char p[8];
-    for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(v >> (8 * i));
-    return fseek(g->part.f, at, SEEK_SET) == 0 && fwrite(p, 1, n, g->part.f) == n;
+    return fseek(g->part.f, at, SEEK_SET) == 0 && fwrite(&v, 1, n, g->part.f) == n;
 }
 
 /* Check that all data came, then fill in size and checksum. */

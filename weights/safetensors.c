@@ -345,10 +345,8 @@ static bool safetensors_write_bytes(FILE *f, const char *header, const struct te
                                     size_t n)
 {
     size_t length = strlen(header), padded = (length + 7) / 8 * 8;
-    unsigned char prefix[8];
-    for (size_t i = 0; i < 8; i++)
-        prefix[i] = (unsigned char)((uint64_t)padded >> (8 * i));
-    bool fine = fwrite(prefix, 1, 8, f) == 8 && fwrite(header, 1, length, f) == length &&
+    uint64_t prefix = padded; /* little-endian, as le_get reads it */
+    bool fine = fwrite(&prefix, 1, PREFIX, f) == PREFIX && fwrite(header, 1, length, f) == length &&
                 fwrite("       ", 1, padded - length, f) == padded - length;
     for (size_t i = 0; fine && i < n; i++)
         fine = !tensors[i].bytes ||
