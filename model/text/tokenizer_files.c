@@ -104,9 +104,8 @@ static size_t count_values(const char *text, size_t n)
     return count;
 }
 
-/* Parse text[n] as a JSON object; rest, if not NULL, tells where lines are missing. */
-static int parse_json(json_t **out, const char *path, const char *text, size_t n,
-                      const struct json_rest *rest, struct err *err)
+/* Parse text[n] as a JSON object. */
+static int parse_json(json_t **out, const char *path, const char *text, size_t n, struct err *err)
 {
     json_error_t why;
     size_t values = count_values(text, n);
@@ -121,8 +120,6 @@ static int parse_json(json_t **out, const char *path, const char *text, size_t n
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     json_decref(*out);
     *out = NULL;
-    for (size_t i = 0; rest && i < 2; i++)
-        why.line += why.position > 0 && (size_t)why.position > rest->cut[i] ? rest->lines[i] : 0;
     return err_set(err, ERR_FORMAT, "%s: line %d: expected a JSON object: %s", path, why.line,
                    why.text);
 }
@@ -179,7 +176,7 @@ static int read_json(struct folder *f, const char *name, json_t **out, struct er
     *out = NULL;
     int rc = read_file(f, name, &text, &n, err);
     if (rc == OK)
-        rc = parse_json(out, f->file, text, n, NULL, err);
+        rc = parse_json(out, f->file, text, n, err);
     free(text);
     return rc;
 }
@@ -188,15 +185,15 @@ static int read_json(struct folder *f, const char *name, json_t **out, struct er
 static int read_pieces(struct folder *f, const char *name, bool whole, struct err *err)
 {
     size_t n;
-    struct json_rest rest = { .text = NULL };
+    struct buf rest = { 0 };
     int rc = read_file(f, name, &f->pieces, &n, err);
     if (rc == OK && whole)
         return tokenizer_json_vocab(&f->found, f->pieces, n, f->file, err);
     if (rc == OK)
         rc = tokenizer_json_split(&f->found, &rest, f->pieces, n, f->file, err);
     if (rc == OK)
-        rc = parse_json(&f->main, f->file, rest.text, rest.n, &rest, err);
-    free(rest.text);
+        rc = parse_json(&f->main, f->file, rest.p ? rest.p : "", rest.n, err);
+    buf_free(&rest);
     return rc;
 }
 

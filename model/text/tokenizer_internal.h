@@ -2,6 +2,7 @@
 #ifndef MODEL_TEXT_TOKENIZER_INTERNAL_H
 #define MODEL_TEXT_TOKENIZER_INTERNAL_H
 
+#include "kernels/sys/buf.h"
 #include "model/text/tokenizer.h"
 #include "model/text/vocabulary.h"
 
@@ -55,17 +56,9 @@ int tokenizer_json_room(struct json_pieces *o, size_t count, struct err *err);
 int tokenizer_json_vocab(struct json_pieces *out, char *text, size_t n, const char *path,
                          struct err *err);
 
-/* A text without its two large values, for which it has 0. Behind text[cut[i]], lines[i] lines are
- * missing. */
-struct json_rest {
-    char *text; /* [n], malloc'ed */
-    size_t n, cut[2];
-    int lines[2];
-};
-
-/* Read model.vocab and model.merges of tokenizer.json, and leave the rest to be parsed. As above;
- * the caller frees rest->text in any case. */
-int tokenizer_json_split(struct json_pieces *out, struct json_rest *rest, char *text, size_t n,
+/* Read model.vocab and model.merges of tokenizer.json, and leave the rest to be parsed, with 0 for
+ * the two and all its lines. As above; the caller frees rest in any case. */
+int tokenizer_json_split(struct json_pieces *out, struct buf *rest, char *text, size_t n,
                          const char *path, struct err *err);
 
 /* Find the rank of merging two pieces; false when they do not merge. */

@@ -243,43 +243,35 @@ static bool scan_is(struct str s, const char *name)
 }
 
 /* Append text[n] to the rest. */
-static void rest_add(struct json_rest *rest, const char *p, size_t n)
+static void scan_keep(struct scan *s, struct buf *rest, const char *p, size_t n)
 {
-    memcpy(rest->text + rest->n, p, n);
-    rest->n += n;
+    if (s->rc == OK && !buf_add(rest, p, n))
+        s->rc = err_set(s->err, ERR_NOMEM, "tokenizer: out of memory");
 }
 
-/* Read model.vocab and model.merges, which go on at s->p, and leave 0 for them in the rest. */
-static void scan_large(struct scan *s, struct json_rest *rest, const char **kept, bool vocab)
+/* Read model.vocab or model.merges, which goes on at s->p, and leave 0 for it in the rest, with its
+ * newlines, so that errors behind it name the right line. */
+static void scan_large(struct scan *s, struct buf *rest, const char **kept, bool vocab)
 {
     const char *begin = s->p;
-    int lines = 0;
-    rest_add(rest, *kept, (size_t)(begin - *kept));
+    scan_keep(s, rest, *kept, (size_t)(begin - *kept));
     if (vocab)
         scan_pieces(s);
     else
         scan_merges(s);
     *kept = s->p;
-    if (s->rc != OK)
-        return;
-    for (const char *p = begin; p < s->p; p++)
-        lines += *p == '\n';
-    rest->cut[vocab] = rest->n;
-    rest->lines[vocab] = lines;
-    rest_add(rest, "0", 1);
+    scan_keep(s, rest, "0", 1);
+    for (const char *p = begin; (p = memchr(p, '\n', (size_t)(s->p - p))); p++)
+        scan_keep(s, rest, p, 1);
 }
 
-int tokenizer_json_split(struct json_pieces *out, struct json_rest *rest, char *text, size_t n,
+int tokenizer_json_split(struct json_pieces *out, struct buf *rest, char *text, size_t n,
                          const char *path, struct err *err)
 {
     struct scan s = { out, path, text, text, text + n, OK, err };
     size_t depth = 0;
     bool model = false;
     const char *kept = text;
-    /* What is cut out is longer than what is left for it. */
-    *rest = (struct json_rest){ .text = malloc(n + 1) };
-    if (!rest->text)
-        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
     while (s.rc == OK && s.p < s.end) {
         struct str key;
         if (*s.p != '"') {
@@ -300,7 +292,6 @@ int tokenizer_json_split(struct json_pieces *out, struct json_rest *rest, char *
         if (depth == 2 && model && (vocab || (scan_is(key, "merges") && *s.p == '[')))
             scan_large(&s, rest, &kept, vocab);
     }
-    if (s.rc == OK)
-        rest_add(rest, kept, (size_t)(s.end - kept));
+    scan_keep(&s, rest, kept, (size_t)(s.end - kept));
     return s.rc;
 }
