@@ -151,8 +151,8 @@ void cloud_forgive(struct cloud *c);
 /* Return what is known of the server, or NULL if nothing is; waits as cloud_ready does. health and
  * version are not asked for. */
 const struct cloud_info *cloud_known_info(struct cloud *c);
-/* Give one line that a person should see (the server gives text alone),
- * each once. False: there is none. */
+/* Give the line that a person should see, that the server gives text alone, once. False: there is
+ * none. */
 bool cloud_note(struct cloud *c, struct err *note);
 /* Ask for everything there is to know, health and version included, for a person to read. Returns
  * cloud_ready's errors. */

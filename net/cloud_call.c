@@ -1,5 +1,5 @@
 /* cloud_call.c - what becomes of one call: its request is written and handed over, or it is ended
- * with an error. Also what every file of struct cloud needs: two errors and the notes for a person.
+ * with an error. Also what every file of struct cloud needs: two errors and the note for a person.
  */
 #include <stdlib.h>
 #include <string.h>

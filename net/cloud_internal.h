@@ -80,7 +80,7 @@ void cloud_say(struct cloud *c, const char *text);
 
 /* True when probe_run has something to ask. */
 bool probe_needed(const struct cloud *c);
-/* Ask the server what must be known before the first call; sets dialect, model, gzip, text, info.
+/* Ask the server what must be known before the first call; sets dialect, model, text, info.
  * ERR_NET, ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
 int probe_run(struct cloud *c, struct err *err);
 /* Do the work of cloud_inspect for a cloud that is ready. */
