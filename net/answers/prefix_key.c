@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,16 +120,12 @@ void prefix_key_text(char out[PREFIX_KEY_TEXT], const struct prefix_key *k)
 
 bool prefix_key_parse(struct prefix_key *out, const char *text, size_t n)
 {
-    uint64_t half[2] = { 0, 0 };
+    static const char digits[] = "0123456789abcdef";
+    char hi[17] = "", lo[17] = "";
     if (n != 32)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        char c = text[i];
-        bool digit = c >= '0' && c <= '9', letter = c >= 'a' && c <= 'f';
-        if (!digit && !letter)
-            return false;
-        half[i / 16] = half[i / 16] << 4 | (uint64_t)(digit ? c - '0' : c - 'a' + 10);
-    }
-    *out = (struct prefix_key){ .lo = half[1], .hi = half[0] };
-    return true;
+    memcpy(hi, text, 16);
+    memcpy(lo, text + 16, 16);
+    *out = (struct prefix_key){ .lo = strtoull(lo, NULL, 16), .hi = strtoull(hi, NULL, 16) };
+    return strspn(hi, digits) == 16 && strspn(lo, digits) == 16;
 }
