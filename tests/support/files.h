@@ -32,14 +32,14 @@ static inline void spill(const char *name, const void *from, size_t n)
 /* Return the path of a file of the test data, in static storage, from a format. */
 static inline const char *test_data(const char *format, ...)
 {
-    static char path[1024];
+    static char full[1024];
     const char *data = getenv("MIZZLE_TESTDATA");
     va_list list;
-    int n = snprintf(path, sizeof(path), "%s/", data ? data : "../shared/data");
+    int n = snprintf(full, sizeof(full), "%s/", data ? data : "../shared/data");
     va_start(list, format);
-    vsnprintf(path + n, sizeof(path) - (size_t)n, format, list);
+    vsnprintf(full + n, sizeof(full) - (size_t)n, format, list);
     va_end(list);
-    return path;
+    return full;
 }
 
 /* Return a file, terminated, and its length; NULL if it is absent. The caller frees it. */
