@@ -135,8 +135,8 @@ static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, s
     if (rc == OK)
         rc = routing_open(&m->routing, &m->engine, o, &m->stop, err);
     if (rc == OK)
-        rc = routing_check_span(m->routing.policy, m->routing.span.threshold, m->routing.threshold,
-                                err);
+        rc = routing_check_span(m->routing.how.policy, m->routing.how.span.threshold,
+                                m->routing.how.threshold, err);
     m->start_ms = m->routing.start_ms;
     if (rc == OK)
         rc = mizzle_open_session(m, o, err);
@@ -305,27 +305,14 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     uint32_t *ids;
     size_t n;
     const struct routing *r = &m->routing;
-    const struct decode_options o = {
-        .policy = r->policy,
-        .threshold = r->threshold,
-        .price = r->price,
-        .span = r->span,
-        .place = r->place,
-        .max_routed = r->max_routed,
-        .ahead = r->ahead,
-        .gate = &m->routing.gate,
-        .cloud_required = r->required,
-        .audit = r->audit,
-        .max_tokens = p->max_tokens ? p->max_tokens : m->max_tokens,
-        .seed = p->seed ? p->seed : m->seed,
-        .drafts = r->drafts,
-        .draft_max = DRAFT_DEFAULT,
-        .stops = p->stops ? p->stops : (const char *const *)m->stops,
-        .stop = &m->stop,
-        .reading = p->on_reading ? mizzle_reading : NULL,
-        .emit = call->on_token ? mizzle_emit : NULL,
-        .arg = call,
-    };
+    struct decode_options o = r->how;
+    o.max_tokens = p->max_tokens ? p->max_tokens : m->max_tokens;
+    o.seed = p->seed ? p->seed : m->seed;
+    o.stops = p->stops ? p->stops : (const char *const *)m->stops;
+    o.stop = &m->stop;
+    o.reading = p->on_reading ? mizzle_reading : NULL;
+    o.emit = call->on_token ? mizzle_emit : NULL;
+    o.arg = call;
     int rc = mizzle_prompt_ids(m, &ids, &n, p, err);
     if (rc != OK)
         return rc;

@@ -36,9 +36,9 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     char beside[ROUTING_PATH];
     struct err note;
     const char *path = o->router;
-    if (!path && routing_find_router(beside, o, e, o->policy ? r->policy : POLICY_MLP))
+    if (!path && routing_find_router(beside, o, e, o->policy ? r->how.policy : POLICY_MLP))
         path = beside;
-    if (path && (!o->policy || policy_reads_router(r->policy))) {
+    if (path && (!o->policy || policy_reads_router(r->how.policy))) {
         int rc = routing_router(&r->router, e, path, &note, err);
         if (rc != OK)
             return rc;
@@ -51,16 +51,16 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         }
         const char *kind = router_kind(r->router);
         if (!o->policy)
-            r->policy = router_is_table(r->router)                      ? POLICY_CONTEXT
-                        : !strcmp(kind, policy_router(POLICY_COMBINED)) ? POLICY_COMBINED
-                        : o->worth > 0                                  ? POLICY_PRICE
-                                                                        : POLICY_MLP;
-        else if (strcmp(kind, policy_router(r->policy)) != 0)
+            r->how.policy = router_is_table(r->router)                      ? POLICY_CONTEXT
+                            : !strcmp(kind, policy_router(POLICY_COMBINED)) ? POLICY_COMBINED
+                            : o->worth > 0                                  ? POLICY_PRICE
+                                                                            : POLICY_MLP;
+        else if (strcmp(kind, policy_router(r->how.policy)) != 0)
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
-                           path, policy_router(r->policy), kind);
+                           path, policy_router(r->how.policy), kind);
     } else if (!o->policy) {
-        r->policy = POLICY_NEVER;
-    } else if (policy_reads_router(r->policy)) {
+        r->how.policy = POLICY_NEVER;
+    } else if (policy_reads_router(r->how.policy)) {
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named",
                        o->policy, o->model);
     }
@@ -85,14 +85,14 @@ static int routing_set_span(struct routing *r, const struct mizzle_options *o, s
     if (o->span > 0 && o->cloud_tokens < 2)
         return err_set(err, ERR_ARG, "span: expected cloud_tokens of 2 or more, found %zu",
                        o->cloud_tokens);
-    r->span = (struct span){ (float)o->span, o->cloud_tokens };
+    r->how.span = (struct span){ (float)o->span, o->cloud_tokens };
     return OK;
 }
 
 /* Keep the place of policy position; eval has that policy beside another one. */
 static int routing_set_place(struct routing *r, const char *place, struct err *err)
 {
-    if (place ? !*place : r->policy == POLICY_POSITION)
+    if (place ? !*place : r->how.policy == POLICY_POSITION)
         return err_set(err, ERR_ARG, "place: expected a number or a text, found none");
     if (place && !(r->place = strdup(place)))
         return err_set(err, ERR_NOMEM, "place: out of memory");
@@ -112,13 +112,13 @@ int routing_check_span(enum policy p, float span, float threshold, struct err *e
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
-    if (o->policy && !policy_parse(&r->policy, o->policy))
+    if (o->policy && !policy_parse(&r->how.policy, o->policy))
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
             "query, position, always or never, found %s",
             o->policy);
-    if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
+    if (r->how.policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
@@ -135,23 +135,24 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         rc = routing_set_place(r, o->place, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
-    if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
+    if (rc == OK && o->worth > 0 && !o->policy && r->how.policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
                      o->model, r->router ? router_kind(r->router) : "none");
     if (rc != OK)
         return rc;
-    r->ahead = o->ahead;
-    r->audit = o->audit;
-    r->threshold = (float)o->threshold;
-    bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
-    bool calibrated = isnan(r->threshold) && own && router_threshold(r->router, &r->threshold);
-    if (isnan(r->threshold))
-        r->threshold = 0.5f;
-    r->max_routed = (float)o->max_routed;
-    calibrated = calibrated && r->policy != POLICY_QUERY; /* which takes whole answers */
+    r->how.ahead = o->ahead;
+    r->how.audit = o->audit;
+    r->how.threshold = (float)o->threshold;
+    bool own = r->router && r->how.policy != POLICY_PRICE; /* its threshold is not for that score */
+    bool calibrated =
+        isnan(r->how.threshold) && own && router_threshold(r->router, &r->how.threshold);
+    if (isnan(r->how.threshold))
+        r->how.threshold = 0.5f;
+    r->how.max_routed = (float)o->max_routed;
+    calibrated = calibrated && r->how.policy != POLICY_QUERY; /* which takes whole answers */
     r->holds_router = !(o->max_routed > 0) && calibrated && router_about(r->router)->has_share;
     if (r->holds_router)
-        r->max_routed = WILD * router_about(r->router)->share;
+        r->how.max_routed = WILD * router_about(r->router)->share;
     return OK;
 }
 
@@ -261,8 +262,8 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
  * replay, which has these and no server to reach, decides as the run did that was recorded. */
 static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
 {
-    int rc = r->required || asks ? cloud_ready(r->cloud, err) : OK;
-    if (rc == ERR_NET && !r->required) {
+    int rc = r->how.cloud_required || asks ? cloud_ready(r->cloud, err) : OK;
+    if (rc == ERR_NET && !r->how.cloud_required) {
         routing_add_note(r, "no answer from the cloud yet: ", err->msg);
         rc = OK;
     }
@@ -296,10 +297,10 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     if (rc == OK)
         rc = routing_reach_cloud(r, asks, err);
     r->start_ms = (double)(os_now_ns() - start) / 1e6;
-    bool refused = rc == ERR_REMOTE && r->cloud && !r->required;
+    bool refused = rc == ERR_REMOTE && r->cloud && !r->how.cloud_required;
     if (rc == OK || refused)
         cloud_port_cloud(&r->port, r->cloud);
-    if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
+    if ((rc != ERR_NET && rc != ERR_REMOTE) || r->how.cloud_required)
         return rc;
     routing_add_note(r, "cloud off: ", err->msg);
     if (refused) { /* as if it had refused a token: a server may ask it again later */
@@ -319,27 +320,27 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 {
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0;
-    const char *needs = r->policy == POLICY_ALWAYS ? "policy always"
-                        : r->audit > 0             ? "audit"
-                                                   : NULL;
+    const char *needs = r->how.policy == POLICY_ALWAYS ? "policy always"
+                        : r->how.audit > 0             ? "audit"
+                                                       : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
     free(base);
     if (rc != OK) /* even if it would not be called */
         return rc;
-    r->required = strcmp(mode, "required") == 0;
-    if (!off && !r->required && strcmp(mode, "auto") != 0)
+    r->how.cloud_required = strcmp(mode, "required") == 0;
+    if (!off && !r->how.cloud_required && strcmp(mode, "auto") != 0)
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
     if (off)
         return needs ? err_set(err, ERR_NET, "%s: the cloud is off", needs) : OK;
     if (!o->replay && !(o->cloud_url && *o->cloud_url) && !routing_is_local(o)) {
-        if (r->required || needs)
+        if (r->how.cloud_required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
-        if (r->policy != POLICY_NEVER)
+        if (r->how.policy != POLICY_NEVER)
             routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }
-    if (r->policy != POLICY_NEVER || r->required || needs)
+    if (r->how.policy != POLICY_NEVER || r->how.cloud_required || needs)
         return routing_connect_cloud(r, e, o, stop, err);
     if (!o->policy)
         routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
@@ -350,7 +351,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 static int routing_read_drafts(struct routing *r, const struct mizzle_options *o, struct err *err)
 {
     const char *usual = o->cloud_tokens > 1 ? "both" : "lookup";
-    if (!draft_parse(&r->drafts, o->draft ? o->draft : usual))
+    if (!draft_parse(&r->how.drafts, o->draft ? o->draft : usual))
         return err_set(err, ERR_ARG, "draft: expected off, lookup, cloud or both, found %s",
                        o->draft);
     return OK;
@@ -373,9 +374,12 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
         rc = routing_open_answers(r, o, e->tokenizer, err);
     r->gate.caps = &r->caps;
     r->gate.spans = r->spans;
+    r->how.gate = &r->gate;
+    r->how.place = r->place;
+    r->how.draft_max = DRAFT_DEFAULT;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
-    price_set(&r->price, o->worth, &r->caps.limits.price);
+    price_set(&r->how.price, o->worth, &r->caps.limits.price);
     if (rc != OK)
         routing_close(r, NULL);
     return rc;

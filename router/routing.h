@@ -9,10 +9,8 @@
 
 #include "kernels/sys/base.h"
 #include "router/caps.h"
-#include "router/decode/draft.h"
-#include "router/gate.h"
+#include "router/decode/decode.h"
 #include "router/policy_kind.h"
-#include "router/price.h"
 #include "router/cloud_port.h"
 
 struct answers;
@@ -28,22 +26,16 @@ struct turn;
 
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
-    enum policy policy;
-    float threshold;
-    struct price price;           /* of policy price; worth 0: none was given */
-    struct span span;             /* threshold 0: none was given */
-    char *place;                  /* of policy position; or NULL */
-    float max_routed;             /* as in decode_options */
-    bool holds_router;            /* it follows from the router's share, at its own threshold */
-    struct cloud *cloud;          /* NULL: off */
+    /* What it decides of every text: policy, threshold, price, span, place, max_routed, ahead,
+     * audit, gate, and where drafts come from. The rest is the caller's. */
+    struct decode_options how;
+    char *place;         /* that of how, or NULL */
+    bool holds_router;   /* max_routed follows from the router's share, at its own threshold */
+    struct cloud *cloud; /* NULL: off */
     struct local_cloud *local;    /* its model is in this process; or NULL */
     struct turn *turn;            /* which it shares with the edge's texts (turn.h); or NULL */
     struct cloud_port port;       /* how decode_run asks the cloud */
     struct gate gate;             /* limits and breaker, over all answers */
-    size_t ahead;                 /* requests in flight at once; 0: wait for each */
-    enum draft_kind drafts;       /* as in decode_options, with the next */
-    double audit;                 /* as in decode_options */
-    bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */
     struct private_filter *spans; /* NULL: none */
     struct caps caps;

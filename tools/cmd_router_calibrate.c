@@ -143,7 +143,7 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
     c->run.plan = &c->plan;
     c->run.asking = &c->asking;
     c->run.all = 1;
-    c->router = (struct eval_entry){ .policy = c->asking.routing.policy, .label = "router" };
+    c->router = (struct eval_entry){ .policy = c->asking.routing.how.policy, .label = "router" };
     c->always = (struct eval_entry){ .policy = POLICY_ALWAYS, .label = "cloud alone" };
     return asking_prepare(&c->asking, items->task, items->at, items->n, err);
 }

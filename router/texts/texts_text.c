@@ -18,11 +18,11 @@ struct text_routing texts_routing(const struct texts *e)
     const struct routing *r = e->routing;
     struct text_routing out = { .policy = POLICY_NEVER, .max_cloud_tokens = UINT64_MAX };
     if (r) {
-        out.policy = r->policy;
-        out.threshold = r->threshold;
-        out.span = r->span.threshold;
-        out.max_routed = r->max_routed;
-        out.ahead = r->ahead;
+        out.policy = r->how.policy;
+        out.threshold = r->how.threshold;
+        out.span = r->how.span.threshold;
+        out.max_routed = r->how.max_routed;
+        out.ahead = r->how.ahead;
     }
     return out;
 }
@@ -54,7 +54,7 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
         return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(w->routing->policy), policy_router(w->routing->policy));
     if (w->model == TEXT_ROUTED && w->routing && w->routing->policy == POLICY_PRICE &&
-        !(e->routing->price.worth > 0))
+        !(e->routing->how.price.worth > 0))
         return err_set(err, ERR_ARG, "policy price needs worth, which was not given");
     return sample_check(&w->sample, err);
 }
@@ -306,44 +306,42 @@ static void texts_set_options(struct text *t)
     const struct texts *e = t->texts;
     const struct text_wish *w = &t->wish;
     const struct routing *r = e->routing;
-    const struct span span = { t->routing.span, r ? r->span.tokens : 1 };
+    struct decode_options *o = &t->options;
     uint64_t limit = t->routing.max_cloud_tokens;
-    t->options = (struct decode_options){ .policy = t->routing.policy,
-                                          .threshold = t->routing.threshold,
-                                          .tie = t->routing.tie,
-                                          .price = r ? r->price : (struct price){ 0 },
-                                          .span = span,
-                                          .place = r ? r->place : NULL,
-                                          .max_routed = t->routing.max_routed,
-                                          .ahead = t->routing.ahead,
-                                          .gate = r ? &e->routing->gate : NULL,
-                                          .cloud_required = r && r->required,
-                                          .cloud_limit = limit == UINT64_MAX ? 0 : limit + 1,
-                                          .spans = t->spans,
-                                          .edges = w->edges || w->logprobs,
-                                          .max_tokens = t->max - t->view.n,
-                                          .seed = w->sample.seed,
-                                          .drafts = r ? r->drafts : DRAFT_LOOKUP,
-                                          .draft_max = DRAFT_DEFAULT,
-                                          .ignore_eos = w->ignore_eos,
-                                          .stops = (const char *const *)t->stops,
-                                          .stop = &t->stop,
-                                          .reading = texts_on_reading,
-                                          .emit = texts_on_token,
-                                          .event = texts_on_event,
-                                          .arg = t };
-    t->options.lazy = w->apart;
+    *o = r ? r->how : (struct decode_options){ .span.tokens = 1, .drafts = DRAFT_LOOKUP };
+    o->policy = t->routing.policy;
+    o->threshold = t->routing.threshold;
+    o->tie = t->routing.tie;
+    o->span.threshold = t->routing.span;
+    o->max_routed = t->routing.max_routed;
+    o->ahead = t->routing.ahead;
+    o->audit = 0;
+    o->gate = r ? &e->routing->gate : NULL;
+    o->draft_max = DRAFT_DEFAULT;
+    o->cloud_limit = limit == UINT64_MAX ? 0 : limit + 1;
+    o->spans = t->spans;
+    o->edges = w->edges || w->logprobs;
+    o->max_tokens = t->max - t->view.n;
+    o->seed = w->sample.seed;
+    o->ignore_eos = w->ignore_eos;
+    o->stops = (const char *const *)t->stops;
+    o->stop = &t->stop;
+    o->reading = texts_on_reading;
+    o->emit = texts_on_token;
+    o->event = texts_on_event;
+    o->arg = t;
+    o->lazy = w->apart;
     if (w->apart && r) {
         t->gate = (struct gate){ .spans = r->gate.spans, .refused = r->gate.refused };
         t->gate.fault = r->gate.fault;
-        t->options.gate = &t->gate;
+        o->gate = &t->gate;
     }
     if (w->model == TEXT_CLOUD) {
-        t->options.policy = POLICY_ALWAYS;
-        t->options.max_routed = 0;
+        o->policy = POLICY_ALWAYS;
+        o->max_routed = 0;
     }
     if (w->model == TEXT_EDGE || w->score)
-        t->options.policy = POLICY_NEVER;
+        o->policy = POLICY_NEVER;
 }
 
 const struct router *texts_router(const struct text *t)

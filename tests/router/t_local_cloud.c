@@ -72,18 +72,11 @@ static bool on_token(void *arg, const struct decode_token *t)
 
 static void write_text(struct written *w, struct routing *r, size_t i)
 {
-    struct decode_options o = { .policy = r->policy,
-                                .threshold = r->threshold,
-                                .span = r->span,
-                                .ahead = r->ahead,
-                                .gate = &r->gate,
-                                .max_tokens = LENGTH,
-                                .seed = i,
-                                .audit = r->audit,
-                                .drafts = r->drafts,
-                                .draft_max = DRAFT_DEFAULT,
-                                .emit = on_token,
-                                .arg = w };
+    struct decode_options o = r->how;
+    o.max_tokens = LENGTH;
+    o.seed = i;
+    o.emit = on_token;
+    o.arg = w;
     memset(w, 0, sizeof(*w));
     session_rewind(session, 0);
     CHECK(decode_run(&w->stats, session, engine.tokenizer, greedy, r->router, routing_port(r),

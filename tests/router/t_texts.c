@@ -140,7 +140,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                                                   : p->routing.policy,
                                 .threshold = p->routing.threshold,
                                 .price = prices,
-                                .span = { p->routing.span, r->span.tokens },
+                                .span = { p->routing.span, r->how.span.tokens },
                                 .max_routed = w->model == TEXT_CLOUD ? 0 : p->routing.max_routed,
                                 .ahead = p->routing.ahead,
                                 .gate = &gate,
@@ -251,9 +251,9 @@ static void run(void)
     struct err err = { "" };
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
     struct routing r = { .router = network,
-                         .price = prices,
-                         .span = { 0, script.tokens },
-                         .drafts = (enum draft_kind)draw(4),
+                         .how.price = prices,
+                         .how.span = { 0, script.tokens },
+                         .how.drafts = (enum draft_kind)draw(4),
                          .port = script.port };
     struct texts *e = texts_with(&r, 1 + draw(6), TEXTS, context);
     struct session *alone;

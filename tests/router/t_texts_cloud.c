@@ -64,7 +64,7 @@ static void test_together(const char *url)
     static struct decode_token at[TEXTS][LENGTH];
     const struct answers_options none = { 0 };
     struct answers *memo;
-    struct routing r = { .router = network, .ahead = 1, .drafts = DRAFT_BOTH };
+    struct routing r = { .router = network, .how.ahead = 1, .how.drafts = DRAFT_BOTH };
     struct text *t[TEXTS];
     CHECK(answers_open(&memo, &none, NULL) == OK);
     r.cloud = client(url, CLOUD_OPENAI, memo);
@@ -114,7 +114,7 @@ static void test_together(const char *url)
 /* When the server is closed under them, all go on to their end, and their tokens say so. */
 static void test_killed(struct stand_in *server)
 {
-    struct routing r = { .policy = POLICY_ALWAYS, .ahead = 1 };
+    struct routing r = { .how.policy = POLICY_ALWAYS, .how.ahead = 1 };
     struct text *t[TEXTS];
     r.cloud = client(stand_in_url(server), CLOUD_OPENAI, NULL);
     cloud_port_cloud(&r.port, r.cloud);
@@ -159,7 +159,7 @@ static void test_forgiven(enum cloud_api api)
                               "{\"data\":[{\"id\":\"m\",\"owned_by\":\"vllm\"}],\"choices\":"
                               "[{\"index\":0,\"text\":\"x\",\"token_ids\":[65]}]}";
     struct rude *rude = rude_open(NULL);
-    struct routing r = { .policy = POLICY_ALWAYS };
+    struct routing r = { .how.policy = POLICY_ALWAYS };
     struct texts *e;
     for (unsigned again = 1; again < 1000000; again += 999998) {
         const struct texts_options o = { .engine = &engine,

@@ -223,7 +223,7 @@ static void test_memory(void)
     static struct script script = { .size = TINY_IM_END, .store = 30 };
     script_open(&script);
     struct routing r = {
-        .policy = POLICY_ALWAYS, .ahead = 1, .port = script.port, .drafts = DRAFT_LOOKUP
+        .how.policy = POLICY_ALWAYS, .how.ahead = 1, .port = script.port, .how.drafts = DRAFT_LOOKUP
     };
     struct texts *e = texts_with(&r, 1, 2, 64);
     size_t refused = 0, failed = 0;

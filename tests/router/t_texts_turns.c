@@ -10,7 +10,7 @@ static uint32_t prompt[TINY_CONTEXT];
 
 static struct routing routed(void)
 {
-    return (struct routing){ .policy = POLICY_ALWAYS, .ahead = 1, .port = script.port };
+    return (struct routing){ .how.policy = POLICY_ALWAYS, .how.ahead = 1, .port = script.port };
 }
 
 /* Wait, in other words without a limit, until the condition holds. */

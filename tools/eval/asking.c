@@ -59,7 +59,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
         *a = (struct asking){ 0 };
         return rc;
     }
-    a->clock.ahead = a->routing.ahead;
+    a->clock.ahead = a->routing.how.ahead;
     rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
                       err);
     const char *alone = asking_alone(a);
@@ -283,7 +283,7 @@ static int asking_set_times(struct decode_stats *stats, struct asking *a, struct
  * time, so there they must be asked for. */
 static enum draft_kind asking_drafts(const struct asking *a)
 {
-    return a->step_ns && !shared_options.draft ? DRAFT_OFF : a->routing.drafts;
+    return a->step_ns && !shared_options.draft ? DRAFT_OFF : a->routing.how.drafts;
 }
 
 /* Return how many tokens the cloud failed to give. */
@@ -295,7 +295,7 @@ static size_t asking_missing(const struct asking *a, const struct decode_stats *
 
 size_t asking_ahead(const struct asking_sent *s)
 {
-    size_t ahead = s->a->is_virtual ? 0 : s->a->routing.ahead;
+    size_t ahead = s->a->is_virtual ? 0 : s->a->routing.how.ahead;
     return s->how.policy == POLICY_ALWAYS && ahead == 1 ? 0 : ahead;
 }
 
@@ -309,28 +309,24 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
 {
     struct asking *a = s->a;
     const struct asking_how *how = &s->how;
-    const struct decode_options o = { .policy = how->policy,
-                                      .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
-                                      .tie = how->tie,
-                                      .price = a->routing.price,
-                                      .span = a->routing.span,
-                                      .max_routed = asking_max_routed(s),
-                                      .place = a->routing.place,
-                                      .ahead = asking_ahead(s),
-                                      .gate = &a->routing.gate,
-                                      .cloud_required = a->routing.required && !a->is_virtual,
-                                      .audit = how->audit,
-                                      .edges = a->is_virtual,
-                                      .lazy = true,
-                                      .max_tokens = how->slot ? 1 : a->max_tokens,
-                                      .stops = task_stops(s->task),
-                                      .seed = rand_u64(a->seed, s->item),
-                                      .step_ns = a->step_ns,
-                                      .drafts = asking_drafts(a),
-                                      .draft_max = DRAFT_DEFAULT,
-                                      .stop = &interrupted,
-                                      .emit = asking_take_token,
-                                      .arg = s };
+    struct decode_options o = a->routing.how;
+    o.policy = how->policy;
+    o.threshold = isnan(how->threshold) ? 0.5f : how->threshold;
+    o.tie = how->tie;
+    o.max_routed = asking_max_routed(s);
+    o.ahead = asking_ahead(s);
+    o.cloud_required = o.cloud_required && !a->is_virtual;
+    o.audit = how->audit;
+    o.edges = a->is_virtual;
+    o.lazy = true;
+    o.max_tokens = how->slot ? 1 : a->max_tokens;
+    o.stops = task_stops(s->task);
+    o.seed = rand_u64(a->seed, s->item);
+    o.step_ns = a->step_ns;
+    o.drafts = asking_drafts(a);
+    o.stop = &interrupted;
+    o.emit = asking_take_token;
+    o.arg = s;
     a->routing.gate.breaker = (struct breaker){ 0 };
     if (s->port && a->is_virtual) {
         virtual_cloud_begin(&a->cloud, s->port, &a->clock);
@@ -340,7 +336,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
                         how->router ? how->router : a->routing.router, s->port, s->ids, s->prompt,
                         &o, err);
     /* A call that is only late by the virtual clock is no error. */
-    if (rc == OK && a->is_virtual && a->routing.required && a->cloud.failed)
+    if (rc == OK && a->is_virtual && a->routing.how.cloud_required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
     return rc;
 }

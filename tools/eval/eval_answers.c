@@ -62,10 +62,10 @@ static int answers_open(struct answers_run *m, struct err *err)
         return rc;
     if (!m->list.n) {
         struct eval_entry *e = &m->list.at[m->list.n++];
-        e->policy = m->asking.routing.policy;
+        e->policy = m->asking.routing.how.policy;
         snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
     }
-    rc = eval_list_open(&m->list, &m->asking.engine, &options, m->asking.routing.policy,
+    rc = eval_list_open(&m->list, &m->asking.engine, &options, m->asking.routing.how.policy,
                         m->o->repeats, err);
     if (rc == OK)
         eval_list_note(&m->list, m->asking.routing.router, &m->asking.engine, &options);
@@ -224,7 +224,7 @@ static float answers_given(const struct answers_run *m, const struct eval_entry 
  * needs. */
 static int answers_check_span(const struct answers_run *m, struct err *err)
 {
-    float span = m->asking.routing.span.threshold, least = INFINITY;
+    float span = m->asking.routing.how.span.threshold, least = INFINITY;
     for (size_t i = 0; i < m->list.n; i++)
         for (size_t k = 0; eval_entry_scores(&m->list.at[i]) && k < answers_points(m); k++) {
             float given = answers_given(m, &m->list.at[i], k);

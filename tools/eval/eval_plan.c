@@ -234,8 +234,8 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
-    snprintf(span, sizeof(span), "%.9g", (double)a->routing.span.threshold);
-    const struct price *c = &a->routing.price;
+    snprintf(span, sizeof(span), "%.9g", (double)a->routing.how.span.threshold);
+    const struct price *c = &a->routing.how.price;
     /* The words of version 0.4: their hash stands in published answers (items.h). */
     snprintf(price, sizeof(price), "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait 0",
              c->worth, c->call, c->up, c->cached, c->down);
@@ -295,7 +295,7 @@ int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
     p->by_cost = by_cost;
     p->baselines = baselines;
     p->asked.closed = !strcmp(task, "milli");
-    a->routing.span.threshold = strtof(span, NULL);
+    a->routing.how.span.threshold = strtof(span, NULL);
     a->routing.caps.limits = caps_none;
     a->routing.caps.limits.price =
         (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };

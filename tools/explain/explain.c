@@ -123,8 +123,8 @@ static int explain_prepare(struct explain *x, struct err *err)
     if (rc == OK)
         rc = routed_open(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)
-        rc = routing_check_span(x->routing.policy, x->routing.span.threshold, x->routing.threshold,
-                                err);
+        rc = routing_check_span(x->routing.how.policy, x->routing.how.span.threshold,
+                                x->routing.how.threshold, err);
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
@@ -194,7 +194,7 @@ int explain_close(struct explain *x, struct err *err)
 void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
-    const char *policy = policy_name(x->routing.policy);
+    const char *policy = policy_name(x->routing.how.policy);
     double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
     if (t->source == EXPLAIN_PROMPT)
         snprintf(out, EXPLAIN_WHY, "it is part of the prompt");
@@ -206,7 +206,7 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else
         snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
                  t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
-                 t->threshold > x->routing.threshold ? ", the threshold of --span" : "");
+                 t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
 }
 
 size_t explain_telling(const struct explain *x, const char **why)

@@ -116,7 +116,7 @@ static void json_units(json_t **list, const struct explain_unit *u, size_t n)
 
 static json_t *json_router(const struct explain *x, const struct explain_position *at)
 {
-    bool network = policy_reads_network(x->routing.policy);
+    bool network = policy_reads_network(x->routing.how.policy);
     json_t *units = json_array();
     json_units(&units, at->up, at->nup);
     json_units(&units, at->down, at->ndown);
@@ -192,10 +192,10 @@ static json_t *json_machine(const struct explain *x)
 static json_t *json_routing(const struct explain *x)
 {
     const struct routing *r = &x->routing;
-    bool scores = policy_scores(r->policy);
-    bool network = policy_reads_network(r->policy);
-    return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
-                     scores ? json_report_real((double)r->threshold) : json_null(), "tap",
+    bool scores = policy_scores(r->how.policy);
+    bool network = policy_reads_network(r->how.policy);
+    return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->how.policy), "threshold",
+                     scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
                      network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
                      "units", network ? json_count(router_width(r->router)) : json_null(), "cloud",
                      r->cloud != NULL || routing_port(r) != NULL);

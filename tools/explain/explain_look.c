@@ -171,7 +171,7 @@ static float look_price(const struct explain *x, size_t pos, float score)
     size_t warm = pos;
     while (warm > 0 && x->tokens[warm].source != EXPLAIN_CLOUD)
         warm--;
-    return price_score(&x->routing.price, 1 - score, pos + 1, warm);
+    return price_score(&x->routing.how.price, 1 - score, pos + 1, warm);
 }
 
 /* Score the token after a position, as the decoding loop does. `last` is the lens of the last
@@ -183,7 +183,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
     size_t pos = l->at + row;
     struct explain_position *at = &x->at[pos];
     at->score = NAN;
-    if (policy_reads_network(r->policy)) {
+    if (policy_reads_network(r->how.policy)) {
         float f[FEATURES];
         const struct features_text t = { x->engine.tokenizer, x->ids, pos + 1, x->prompt };
         if (router_reads_features(r->router))
@@ -191,25 +191,25 @@ static void look_score(struct looking *l, size_t row, const float *last)
         const float *hidden = batch_hidden(x->engine.batch, router_tap(r->router), row);
         at->score =
             router_score(r->router, router_inputs(r->router, hidden, f, l->scratch), l->scratch);
-        if (r->policy == POLICY_PRICE)
+        if (r->how.policy == POLICY_PRICE)
             at->score = look_price(x, pos, at->score);
-        if (r->policy == POLICY_QUERY && pos >= x->prompt)
+        if (r->how.policy == POLICY_QUERY && pos >= x->prompt)
             at->score = x->at[x->prompt - 1].score;
         look_units(l, at);
-    } else if (r->policy == POLICY_CONTEXT) {
+    } else if (r->how.policy == POLICY_CONTEXT) {
         at->score = router_score_ids(r->router, x->ids, pos + 1);
-    } else if (r->policy == POLICY_RANDOM) {
+    } else if (r->how.policy == POLICY_RANDOM) {
         at->score = policy_score_random(x->o.seed, pos + 1);
-    } else if (r->policy == POLICY_POSITION && pos + 1 >= x->prompt) {
+    } else if (r->how.policy == POLICY_POSITION && pos + 1 >= x->prompt) {
         at->score = policy_score_position(r->place, x->engine.tokenizer, x->ids + x->prompt,
                                           pos + 1 - x->prompt);
-    } else if (policy_reads_logits(r->policy)) {
-        at->score = policy_score_logits(r->policy, last, tokenizer_size(x->engine.tokenizer),
+    } else if (policy_reads_logits(r->how.policy)) {
+        at->score = policy_score_logits(r->how.policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);
     }
     bool written = pos + 1 >= x->prompt && pos + 1 < x->n;
-    at->threshold = written ? x->tokens[pos + 1].threshold : r->threshold;
-    at->routed = r->policy == POLICY_ALWAYS || at->score < at->threshold;
+    at->threshold = written ? x->tokens[pos + 1].threshold : r->how.threshold;
+    at->routed = r->how.policy == POLICY_ALWAYS || at->score < at->threshold;
 }
 
 /* Look at a row of the latest pass: the lens of all layers, and the score. */
@@ -255,7 +255,7 @@ static int look_all(struct looking *l, struct err *err)
 int explain_look(struct explain *x, struct err *err)
 {
     const struct model_config *c = model_config(x->engine.model);
-    const struct router *r = policy_reads_network(x->routing.policy) ? x->routing.router : NULL;
+    const struct router *r = policy_reads_network(x->routing.how.policy) ? x->routing.router : NULL;
     struct looking l = { .x = x, .c = c };
     l.states = calloc(PIECE * c->layers * c->hidden, sizeof(*l.states));
     l.weights = calloc(pool_threads(x->engine.pool) * x->positions, sizeof(*l.weights));

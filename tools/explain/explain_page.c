@@ -187,15 +187,15 @@ static void page_router(const struct explain *x, size_t pos)
     const struct explain_position *at = &x->at[pos];
     const struct routing *r = &x->routing;
     if (isnan(at->score)) {
-        printf("\nNo score: the policy is '%s'\n", policy_name(r->policy));
+        printf("\nNo score: the policy is '%s'\n", policy_name(r->how.policy));
         return;
     }
-    printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->policy),
+    printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->how.policy),
            (double)at->score, (double)at->threshold,
            at->routed ? "ask the cloud" : "the small model's token may stand");
-    if (!policy_reads_network(r->policy))
+    if (!policy_reads_network(r->how.policy))
         return;
-    if (r->policy == POLICY_PRICE)
+    if (r->how.policy == POLICY_PRICE)
         printf("  price weighs what a call costs against the router's output, %.4f\n",
                1 / (1 + exp(-page_sum(at, (double)x->bias))));
     page_units("  for the small model:", at->up, at->nup);

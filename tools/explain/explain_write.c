@@ -91,21 +91,17 @@ int explain_write(struct explain *x, struct err *err)
         .x = x, .progress = { .what = "reading the prompt, tokens", .since = os_now_ns() }
     };
     const struct batch_watch watch = { .op = writing_op, .arg = &w };
-    const struct decode_options o = { .policy = r->policy,
-                                      .threshold = r->threshold,
-                                      .price = r->price,
-                                      .span = r->span,
-                                      .place = r->place,
-                                      .max_routed = r->max_routed,
-                                      .gate = &x->routing.gate,
-                                      .cloud_required = r->required,
-                                      .max_tokens = x->o.max_tokens,
-                                      .seed = x->o.seed,
-                                      .stop = &interrupted,
-                                      .reading = writing_reading,
-                                      .emit = writing_token,
-                                      .event = writing_event,
-                                      .arg = &w };
+    struct decode_options o = r->how;
+    o.ahead = 0;
+    o.audit = 0;
+    o.drafts = DRAFT_OFF;
+    o.max_tokens = x->o.max_tokens;
+    o.seed = x->o.seed;
+    o.stop = &interrupted;
+    o.reading = writing_reading;
+    o.emit = writing_token;
+    o.event = writing_event;
+    o.arg = &w;
     x->reading = x->writing = (struct op_times){ .model = e->model, .kv = x->kv };
     int rc = sampler_open(&sampler, &greedy, tokenizer_size(e->tokenizer), &e->kernels, err);
     if (rc != OK)

@@ -315,7 +315,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->mizzle, MIZZLE_VERSION);
     if (!shared_options.router)
         return OK;
-    snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
+    snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.how.threshold);
     return sha256_file(m->router, shared_options.router)
                ? OK
                : err_set(err, ERR_IO, "%s: cannot be read", shared_options.router);
@@ -402,7 +402,7 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     c->collect.tok = c->engine.tokenizer;
     c->collect.o = &c->o;
     c->o.router = shared_options.router ? c->routing.router : NULL;
-    c->o.threshold = c->routing.threshold;
+    c->o.threshold = c->routing.how.threshold;
     c->o.turn = c->routing.turn;
     return collecting_all(c, err);
 }

@@ -61,21 +61,23 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
 {
     const struct engine *e = &s->engine;
     unsigned char hash[SHA256_BYTES];
-    const struct price *c = &s->routing.price;
+    const struct price *c = &s->routing.how.price;
     char text[600], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
     struct sha256 h;
     if (s->routing.router) {
-        bool found = mo->router || routing_find_router(beside, mo, e,
-                                                       mo->policy ? s->routing.policy : POLICY_MLP);
+        bool found =
+            mo->router ||
+            routing_find_router(beside, mo, e, mo->policy ? s->routing.how.policy : POLICY_MLP);
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
     }
     int n = snprintf(
         text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a %zu %a ",
         model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-        model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.policy),
-        (double)s->routing.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached, c->down,
-        (double)s->routing.span.threshold, s->routing.span.tokens, (double)s->routing.max_routed);
+        model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.how.policy),
+        (double)s->routing.how.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached,
+        c->down, (double)s->routing.how.span.threshold, s->routing.how.span.tokens,
+        (double)s->routing.how.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
@@ -169,8 +171,8 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic i
     if (rc == OK)
         rc = routing_open(&s->routing, &s->engine, mo, stop, err);
     if (rc == OK)
-        rc = routing_check_span(s->routing.policy, s->routing.span.threshold, s->routing.threshold,
-                                err);
+        rc = routing_check_span(s->routing.how.policy, s->routing.how.span.threshold,
+                                s->routing.how.threshold, err);
     if (rc != OK)
         return rc;
     s->vocab = tokenizer_size(s->engine.tokenizer);

@@ -97,15 +97,15 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
 static json_t *serve_info_router(const struct serve *s)
 {
     const struct routing *r = &s->routing;
-    if (!r->router && r->policy == POLICY_NEVER)
+    if (!r->router && r->how.policy == POLICY_NEVER)
         return json_null();
     return json_pack(
         "{s:s?,s:s,s:o,s:f,s:i,s:f,s:s?}", "name",
         r->router && router_about(r->router)->task[0] ? router_about(r->router)->task : NULL,
-        "policy", policy_name(r->policy), "threshold",
-        policy_scores(r->policy) ? json_real((double)r->threshold) : json_null(), "span",
-        (double)r->span.threshold, "cloud_tokens", (int)r->span.tokens, "max_routed",
-        (double)r->max_routed, "tap",
+        "policy", policy_name(r->how.policy), "threshold",
+        policy_scores(r->how.policy) ? json_real((double)r->how.threshold) : json_null(), "span",
+        (double)r->how.span.threshold, "cloud_tokens", (int)r->how.span.tokens, "max_routed",
+        (double)r->how.max_routed, "tap",
         r->router && !router_is_table(r->router) ? router_tap_name(router_tap(r->router)) : NULL);
 }
 
@@ -117,7 +117,7 @@ static json_t *serve_info_policies(const struct serve *s)
     for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
         if ((!policy_reads_router((enum policy)p) ||
              (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
-            (p != POLICY_PRICE || s->routing.price.worth > 0))
+            (p != POLICY_PRICE || s->routing.how.price.worth > 0))
             json_array_append_new(list, json_string(policy_name((enum policy)p)));
     return list;
 }

@@ -210,11 +210,11 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
                                policy_router(p));
-    if (p == POLICY_PRICE && !(s->routing.price.worth > 0))
+    if (p == POLICY_PRICE && !(s->routing.how.price.worth > 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: price needs a server that was started with --worth");
     /* The threshold of a router is for its score, and that of a price for the price. */
-    bool other = policy_reads_network(p) && p != s->routing.policy;
+    bool other = policy_reads_network(p) && p != s->routing.how.policy;
     if (other && !serve_field_get(m, "threshold") &&
         (p == POLICY_PRICE || !router_threshold(router, &a->routing.threshold)))
         a->routing.threshold = 0.5f;
@@ -238,7 +238,7 @@ static bool serve_request_span(const struct serve_ask *a, const struct serve *s,
     enum policy policy = serve_ask_policy(a);
     if (!serve_field_get(m, "span") || !(a->routing.span > 0))
         return true;
-    if (s->routing.span.tokens < 2)
+    if (s->routing.how.span.tokens < 2)
         return serve_error_set(e, 400, "invalid_value", "mizzle.span",
                                "mizzle.span: expected a server that was started with "
                                "--cloud-tokens of 2 or more");
@@ -289,8 +289,9 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
     if (!serve_request_trace(a, m, e) || !serve_request_policy(a, s, m, e))
         return false;
     const struct routing *own = &s->routing;
-    bool other = a->routing.policy != own->policy || a->routing.threshold < own->threshold ||
-                 a->routing.threshold > own->threshold;
+    bool other = a->routing.policy != own->how.policy ||
+                 a->routing.threshold < own->how.threshold ||
+                 a->routing.threshold > own->how.threshold;
     if (other && own->holds_router) /* the share is that of the server's threshold */
         a->routing.max_routed = 0;
     return serve_request_cloud(a, m, e) && serve_request_span(a, s, m, e) &&
