@@ -186,7 +186,7 @@ static int cmd_bench_route_connect(struct bench_run *r, double ms, struct err *e
 {
     const struct stand_in_oracle oracle = { scripted_cloud_next, &r->truth, r->vocab };
     const struct stand_in_options s = { .oracle = &oracle,
-                                        .server = STAND_IN_SGLANG,
+                                        .server = CLOUD_SGLANG,
                                         .net.latency_ms = (unsigned)ms,
                                         .net.trips = as_paper ? PAPER_TRIPS : 0,
                                         .seed = SEED,

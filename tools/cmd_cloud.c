@@ -17,7 +17,6 @@
 #include "tools/serve/listen.h"
 #include "tools/stand_in/routed.h"
 #include "tools/stand_in/stand_in.h"
-#include "tools/stand_in/paths.h"
 #include "weights/find.h"
 #include "weights/weights.h"
 
@@ -167,8 +166,8 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
         rc = cloud_check_measure(&t, c, err);
     if (rc == OK)
         rc = cloud_inspect(c, &info, err);
-    if (c)
-        setup_cloud_notes(c);
+    while (c && cloud_note(c, &note))
+        fprintf(stderr, "mizzle: %s\n", note.msg);
     if (rc == OK)
         cloud_check_show(url, &info, &t);
     cloud_close(c);
@@ -219,7 +218,7 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                                                      : "");
     if (check_url && say)
         return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
-    if (!stand_in_paths_parse(&o->server, shared_options.cloud_api))
+    if (!cloud_api_parse(&o->server, shared_options.cloud_api))
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
                        shared_options.cloud_api);

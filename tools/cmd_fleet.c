@@ -349,7 +349,7 @@ static int run_clients(struct fleet_load *out, const struct fleet_options *o, si
     int rc = synthetic_vocab_open(&vocab, VOCAB, err);
     const struct stand_in_oracle oracle = { answer_call, &passes, vocab };
     const struct stand_in_options s = { .oracle = &oracle,
-                                        .server = STAND_IN_SGLANG,
+                                        .server = CLOUD_SGLANG,
                                         .slots = CLIENTS,
                                         .net.latency_ms = (unsigned)o->latency_ms,
                                         .context = o->prompt + o->tokens };

@@ -11,7 +11,6 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/text/chat.h"
-#include "net/cloud.h"
 #include "router/engine.h"
 #include "router/texts/texts.h"
 #include "tools/command.h"
@@ -212,11 +211,4 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
 {
     return engine_kv(out, shared_options.kv, otherwise, err);
-}
-
-void setup_cloud_notes(struct cloud *c)
-{
-    struct err note;
-    while (cloud_note(c, &note))
-        setup_print(&note);
 }

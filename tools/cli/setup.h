@@ -11,7 +11,6 @@
 #include "kernels/kv.h"
 #include "tools/cli/shared_options.h"
 
-struct cloud;
 struct engine;
 struct err;
 struct kernels;
@@ -58,8 +57,5 @@ int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvc
                    struct err *err);
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
-
-/* Print the notes of a cloud client. */
-void setup_cloud_notes(struct cloud *c);
 
 #endif

@@ -92,8 +92,7 @@ void serve_tokens_info(struct serve_exchange *x);
 void serve_tokens_encode(struct serve_exchange *x);
 void serve_tokens_decode(struct serve_exchange *x);
 void serve_page(struct serve_exchange *x); /* the page and its files */
-void serve_write_chat(struct serve_exchange *x);
-void serve_write_raw(struct serve_exchange *x);
+void serve_write(struct serve_exchange *x);
 
 /* serve_info.c */
 /* Return the name of who writes: NAME, NAME:edge or NAME:cloud. */

@@ -15,8 +15,8 @@ struct serve_route {
 };
 
 static const struct serve_route routes[] = {
-    { "/v1/chat/completions", .post = true, .answer = serve_write_chat },
-    { "/v1/completions", .post = true, .answer = serve_write_raw },
+    { "/v1/chat/completions", .post = true, .answer = serve_write },
+    { "/v1/completions", .post = true, .answer = serve_write },
     { "/v1/models", .answer = serve_info_models },
     { "/v1/models/", .answer = serve_info_model },
     { "/tokenize", .post = true, .answer = serve_tokens_encode },

@@ -3,6 +3,7 @@
  * A request may ask for more texts than the queue takes, so they are asked for as room appears. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "kernels/sys/os.h"
@@ -456,8 +457,9 @@ static bool serve_write_has_room(struct serve_exchange *x)
 }
 
 /* Answer a request for texts. */
-static void serve_write(struct serve_exchange *x, bool chat)
+void serve_write(struct serve_exchange *x)
 {
+    bool chat = strcmp(server_path(x->r), "/v1/chat/completions") == 0;
     struct serve_error e = { 0 };
     bool fine = serve_request_read(&x->ask, x->s, x->in, chat, &e);
     serve_routes_read(x);
@@ -485,14 +487,4 @@ static void serve_write(struct serve_exchange *x, bool chat)
         serve_routes_stream(x, serve_write_more, w);
     else
         serve_write_whole(w);
-}
-
-void serve_write_chat(struct serve_exchange *x)
-{
-    serve_write(x, true);
-}
-
-void serve_write_raw(struct serve_exchange *x)
-{
-    serve_write(x, false);
 }

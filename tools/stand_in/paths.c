@@ -28,21 +28,24 @@ static json_t *get_version(const struct stand_in_query *q)
 /* The members differ by server, so that a client can tell which one it talks to. */
 static json_t *get_models(const struct stand_in_query *q)
 {
-    static const char *const owners[] = { "mizzle", "vllm", "sglang", "llamacpp" };
+    static const char *const owners[] = { [CLOUD_AUTO] = "mizzle",
+                                          [CLOUD_OPENAI] = "vllm",
+                                          [CLOUD_SGLANG] = "sglang",
+                                          [CLOUD_LLAMACPP] = "llamacpp" };
     const struct stand_in_paths *a = q->paths;
     json_int_t context = (json_int_t)a->source->context;
     json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", a->name, "object", "model", "created",
                               (json_int_t)a->created, "owned_by", owners[a->server]);
-    if (a->server == STAND_IN_ALL && a->source->fingerprint[0]) {
+    if (a->server == CLOUD_AUTO && a->source->fingerprint[0]) {
         json_object_set_new(model, "fingerprint", json_string(a->source->fingerprint));
         json_object_set_new(model, "kv", json_string(kvcache_name(a->source->kv)));
     }
-    if (a->server != STAND_IN_LLAMACPP) {
+    if (a->server != CLOUD_LLAMACPP) {
         json_object_set_new(model, "root", json_string(a->name));
         json_object_set_new(model, "parent", json_null());
         json_object_set_new(model, "max_model_len", json_integer(context));
     }
-    if (a->server == STAND_IN_LLAMACPP || a->server == STAND_IN_ALL)
+    if (a->server == CLOUD_LLAMACPP || a->server == CLOUD_AUTO)
         json_object_set_new(model, "meta",
                             json_pack("{s:I,s:I,s:I}", "n_vocab", (json_int_t)a->source->vocab,
                                       "n_ctx", context, "n_ctx_train",
@@ -97,19 +100,19 @@ static json_t *get_server_info(const struct stand_in_query *q)
                      "mizzle-" MIZZLE_VERSION);
 }
 
-/* llama.cpp's request has "content", vLLM's "prompt"; with STAND_IN_ALL the field decides. */
+/* llama.cpp's request has "content", vLLM's "prompt"; with CLOUD_AUTO the field decides. */
 static json_t *post_tokenize(const struct stand_in_query *q)
 {
     const struct stand_in_source *s = q->paths->source;
-    bool vllm = q->paths->server == STAND_IN_OPENAI ||
-                (q->paths->server == STAND_IN_ALL && json_object_get(q->in, "prompt"));
+    bool vllm = q->paths->server == CLOUD_OPENAI ||
+                (q->paths->server == CLOUD_AUTO && json_object_get(q->in, "prompt"));
     const char *field = vllm ? "prompt" : "content";
     const json_t *content = json_object_get(q->in, field);
     uint32_t *ids;
     size_t n;
     if (!json_is_string(content)) {
-        enum stand_in_server form = q->no->server;
-        q->no->server = vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP;
+        enum cloud_api form = q->no->server;
+        q->no->server = vllm ? CLOUD_OPENAI : CLOUD_LLAMACPP;
         stand_in_question_mistyped(q->no, field, "string", content);
         q->no->server = form; /* of the reply around these words */
         return NULL;
@@ -125,7 +128,7 @@ static json_t *post_tokenize(const struct stand_in_query *q)
                      (json_int_t)s->context, "tokens", list, "token_strs");
 }
 
-/* vLLM's reply has "prompt", llama.cpp's "content"; STAND_IN_ALL sends both. */
+/* vLLM's reply has "prompt", llama.cpp's "content"; CLOUD_AUTO sends both. */
 static json_t *post_detokenize(const struct stand_in_query *q)
 {
     const struct stand_in_paths *a = q->paths;
@@ -141,54 +144,48 @@ static json_t *post_detokenize(const struct stand_in_query *q)
     json_t *text = stand_in_reply_text(a->source->tokenizer, ids, n, true);
     free(ids);
     json_t *reply = json_object();
-    if (a->server != STAND_IN_LLAMACPP)
+    if (a->server != CLOUD_LLAMACPP)
         json_object_set(reply, "prompt", text);
-    if (a->server != STAND_IN_OPENAI)
+    if (a->server != CLOUD_OPENAI)
         json_object_set(reply, "content", text);
     json_decref(text);
     return reply;
 }
 
-enum {
-    A = 1 << STAND_IN_ALL,
-    O = 1 << STAND_IN_OPENAI,
-    S = 1 << STAND_IN_SGLANG,
-    L = 1 << STAND_IN_LLAMACPP
-};
+enum { A = 1 << CLOUD_AUTO, O = 1 << CLOUD_OPENAI, S = 1 << CLOUD_SGLANG, L = 1 << CLOUD_LLAMACPP };
 
 /* Where a path appears twice, the servers differ. */
 static const struct stand_in_route routes[] = {
-    { "POST", "/v1/completions", A | O, STAND_IN_OPENAI, .completion = true, .form = FORM_VLLM },
+    { "POST", "/v1/completions", A | O, CLOUD_OPENAI, .completion = true, .form = FORM_VLLM },
     { "POST", "/v1/completions", S | L, .completion = true, .form = FORM_TEXT },
-    { "POST, PUT", "/generate", A | S, STAND_IN_SGLANG, .completion = true, .form = FORM_GENERATE },
-    { "POST", "/completion", A | L, STAND_IN_LLAMACPP, .completion = true,
-      .form = FORM_COMPLETION },
-    { "POST", "/completions", L, STAND_IN_LLAMACPP, .completion = true, .form = FORM_COMPLETION },
-    { "POST", "/tokenize", A | O | L, STAND_IN_LLAMACPP, .answer = post_tokenize },
-    { "POST", "/detokenize", A | O | L, STAND_IN_LLAMACPP, .answer = post_detokenize },
-    { "GET", "/health", A | L, STAND_IN_LLAMACPP, .open = true, .answer = get_health },
+    { "POST, PUT", "/generate", A | S, CLOUD_SGLANG, .completion = true, .form = FORM_GENERATE },
+    { "POST", "/completion", A | L, CLOUD_LLAMACPP, .completion = true, .form = FORM_COMPLETION },
+    { "POST", "/completions", L, CLOUD_LLAMACPP, .completion = true, .form = FORM_COMPLETION },
+    { "POST", "/tokenize", A | O | L, CLOUD_LLAMACPP, .answer = post_tokenize },
+    { "POST", "/detokenize", A | O | L, CLOUD_LLAMACPP, .answer = post_detokenize },
+    { "GET", "/health", A | L, CLOUD_LLAMACPP, .open = true, .answer = get_health },
     { "GET", "/health", O | S, .open = true },
     { "GET", "/v1/health", L, .open = true, .answer = get_health },
-    { "GET", "/health_generate", A | S, STAND_IN_SGLANG, .open = true },
+    { "GET", "/health_generate", A | S, CLOUD_SGLANG, .open = true },
     { "GET", "/ping", O, .open = true },
-    { "GET", "/version", A | O, STAND_IN_OPENAI, .answer = get_version },
-    { "GET", "/v1/models", A | O | S, STAND_IN_OPENAI, .answer = get_models },
+    { "GET", "/version", A | O, CLOUD_OPENAI, .answer = get_version },
+    { "GET", "/v1/models", A | O | S, CLOUD_OPENAI, .answer = get_models },
     { "GET", "/v1/models", L, .open = true, .answer = get_models },
     { "GET", "/models", L, .open = true, .answer = get_models },
-    { "GET", "/props", A | L, STAND_IN_LLAMACPP, .answer = get_props },
-    { "GET", "/slots", A | L, STAND_IN_LLAMACPP, .answer = get_slots },
-    { "GET", "/model_info", A | S, STAND_IN_SGLANG, .answer = get_model_info },
-    { "GET", "/get_model_info", A | S, STAND_IN_SGLANG, .answer = get_model_info },
-    { "GET", "/server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
-    { "GET", "/get_server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
+    { "GET", "/props", A | L, CLOUD_LLAMACPP, .answer = get_props },
+    { "GET", "/slots", A | L, CLOUD_LLAMACPP, .answer = get_slots },
+    { "GET", "/model_info", A | S, CLOUD_SGLANG, .answer = get_model_info },
+    { "GET", "/get_model_info", A | S, CLOUD_SGLANG, .answer = get_model_info },
+    { "GET", "/server_info", A | S, CLOUD_SGLANG, .answer = get_server_info },
+    { "GET", "/get_server_info", A | S, CLOUD_SGLANG, .answer = get_server_info },
 };
 
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
                                                  const char *path, struct stand_in_refusal *no)
 {
     no->server = a->server                       ? a->server
-                 : strncmp(path, "/v1/", 4) == 0 ? STAND_IN_OPENAI
-                                                 : STAND_IN_LLAMACPP;
+                 : strncmp(path, "/v1/", 4) == 0 ? CLOUD_OPENAI
+                                                 : CLOUD_LLAMACPP;
     no->what = WRONG_PATH;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
         const struct stand_in_route *r = &routes[i];
@@ -203,15 +200,4 @@ const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a,
         stand_in_refusal_set(no, WRONG_METHOD, "%s", r->methods);
     }
     return NULL;
-}
-
-bool stand_in_paths_parse(enum stand_in_server *out, const char *name)
-{
-    static const char *const names[] = { "auto", "openai", "sglang", "llamacpp" };
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(names[i], name) == 0) {
-            *out = (enum stand_in_server)i;
-            return true;
-        }
-    return false;
 }

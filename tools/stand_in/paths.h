@@ -16,7 +16,7 @@ struct stand_in_source;
 /* What the answers need. */
 struct stand_in_paths {
     struct stand_in_source *source;
-    enum stand_in_server server;
+    enum cloud_api server;
     const char *name; /* display name of the model */
     int64_t created;  /* seconds, for replies */
 };
@@ -31,8 +31,8 @@ struct stand_in_query {
 /* One route. */
 struct stand_in_route {
     const char *methods, *path; /* "GET", "PUT, POST" */
-    unsigned servers;           /* bit mask of 1 << enum stand_in_server */
-    enum stand_in_server as;    /* whose forms to use with STAND_IN_ALL */
+    unsigned servers;           /* bit mask of 1 << enum cloud_api */
+    enum cloud_api as;          /* whose forms to use with CLOUD_AUTO */
     bool open;                  /* needs no key */
     /* Returns the reply; NULL without memory, or if no->what is set. No function: a completion of
      * `form` or, unless `completion`, an empty reply. */
@@ -45,8 +45,5 @@ struct stand_in_route {
  * allowed methods. no->server is always set. */
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
                                                  const char *path, struct stand_in_refusal *no);
-
-/* Parse "openai", "sglang", "llamacpp" or "auto", which is STAND_IN_ALL. */
-bool stand_in_paths_parse(enum stand_in_server *out, const char *name);
 
 #endif

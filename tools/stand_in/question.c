@@ -77,12 +77,12 @@ static bool stand_in_question_empty(const json_t *v)
 enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no, const char *field,
                                                const char *want, const json_t *found)
 {
-    if (no->server == STAND_IN_OPENAI)
+    if (no->server == CLOUD_OPENAI)
         return stand_in_refusal_set(no, WRONG_TYPE,
                                     "[{'type': '%s_type', 'loc': ('body', '%s'), 'msg': 'Input "
                                     "should be a valid %s'}]",
                                     want, field, want);
-    if (no->server == STAND_IN_SGLANG)
+    if (no->server == CLOUD_SGLANG)
         return stand_in_refusal_set(
             no, WRONG_TYPE,
             "1 validation error for Request body -> %s: value is not a valid "
@@ -124,9 +124,9 @@ static enum stand_in_wrong check_sampling(const json_t *in, struct stand_in_refu
 /* Refuse an id beyond the vocabulary, in the words of the server. */
 static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, json_int_t id, size_t vocab)
 {
-    if (no->server == STAND_IN_LLAMACPP)
+    if (no->server == CLOUD_LLAMACPP)
         return stand_in_refusal_set(no, WRONG_VALUE, "Prompt contains invalid tokens");
-    if (no->server == STAND_IN_OPENAI)
+    if (no->server == CLOUD_OPENAI)
         return stand_in_refusal_set(no, WRONG_VALUE, "Token id %lld is out of vocabulary",
                                     (long long)id);
     return stand_in_refusal_set(
@@ -139,7 +139,7 @@ static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_
 {
     return stand_in_refusal_set(no, WRONG_VALUE, "%s",
                                 form == FORM_GENERATE ? "input_ids cannot be empty."
-                                : no->server == STAND_IN_LLAMACPP
+                                : no->server == CLOUD_LLAMACPP
                                     ? "\"prompt\" must not be empty"
                                     : "The decoder prompt cannot be empty");
 }
@@ -150,12 +150,12 @@ static enum stand_in_wrong too_long(struct stand_in_refusal *no, size_t n, size_
 {
     no->n = n;
     no->context = context;
-    if (no->server == STAND_IN_LLAMACPP)
+    if (no->server == CLOUD_LLAMACPP)
         return stand_in_refusal_set(no, WRONG_LENGTH,
                                     "request (%zu tokens) exceeds the available context size (%zu "
                                     "tokens), try increasing it",
                                     n, context);
-    if (no->server == STAND_IN_OPENAI)
+    if (no->server == CLOUD_OPENAI)
         return stand_in_refusal_set(no, WRONG_LENGTH,
                                     "This model's maximum context length is %zu tokens. However, "
                                     "%zu tokens of prompt and %lld of completion were requested.",
@@ -215,7 +215,7 @@ static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_questio
         if (stand_in_question_ids(&out->ids, &out->n, field, prompt, s->vocab, context, no))
             return no->what;
     } else if (!json_is_string(prompt)) {
-        if (no->server == STAND_IN_LLAMACPP)
+        if (no->server == CLOUD_LLAMACPP)
             return stand_in_refusal_set(
                 no, WRONG_VALUE, "\"%s\" elements must be a string or a list of tokens", field);
         return stand_in_question_mistyped(no, field, "list", prompt);
@@ -252,7 +252,7 @@ static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t 
             return stand_in_question_mistyped(no, field, "integer", v);
         most = json_integer_value(v);
     }
-    if (no->server == STAND_IN_LLAMACPP) { /* 0 still gives one token, as the original does */
+    if (no->server == CLOUD_LLAMACPP) { /* 0 still gives one token, as the original does */
         out->max = most < 0 || (uint64_t)most > room ? room : (size_t)most;
         out->max = out->max ? out->max : 1;
         return WRONG_NOTHING;
@@ -314,7 +314,7 @@ static enum stand_in_wrong read_completion(struct stand_in_question *out,
     if (!prompt)
         return stand_in_refusal_set(
             no, WRONG_VALUE, "%s",
-            no->server == STAND_IN_LLAMACPP
+            no->server == CLOUD_LLAMACPP
                 ? "[json.exception.out_of_range.403] key 'prompt' not found"
                 : "Either prompt or prompt_embeds must be provided and non-empty.");
     return stand_in_question_read_prompt(out, s, "prompt", prompt, no);

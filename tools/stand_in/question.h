@@ -22,11 +22,11 @@ enum stand_in_form {
 /* A checked request. */
 struct stand_in_question {
     enum stand_in_form form;
-    enum stand_in_server server; /* never STAND_IN_ALL */
-    uint32_t *ids;               /* [n], the prompt; malloc'ed */
-    size_t n, max;               /* max: tokens to generate, at least 1; n + max <= context */
-    bool return_ids;             /* return_token_ids or return_tokens */
-    bool go_on;                  /* ignore_eos */
+    enum cloud_api server; /* never CLOUD_AUTO */
+    uint32_t *ids;         /* [n], the prompt; malloc'ed */
+    size_t n, max;         /* max: tokens to generate, at least 1; n + max <= context */
+    bool return_ids;       /* return_token_ids or return_tokens */
+    bool go_on;            /* ignore_eos */
     bool stream;
     bool usage; /* send a last event with token counts (stream_options.include_usage) */
     long slot;  /* id_slot, -1: any */

@@ -20,12 +20,12 @@ static const struct {
 };
 
 /* Return the name for a status; unlisted ones get that of their class. */
-static const char *name_of(enum stand_in_server server, unsigned status)
+static const char *name_of(enum cloud_api server, unsigned status)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].status == status)
-            return server == STAND_IN_OPENAI ? names[i].openai : names[i].llamacpp;
-    if (server == STAND_IN_OPENAI)
+            return server == CLOUD_OPENAI ? names[i].openai : names[i].llamacpp;
+    if (server == CLOUD_OPENAI)
         return status < 500 ? "BadRequestError" : "InternalServerError";
     return status < 500 ? "invalid_request_error" : "server_error";
 }
@@ -83,25 +83,24 @@ static struct stand_in_answer llamacpp(unsigned status, const char *type, const 
                                                     (int)status, "message", why, "type", type));
 }
 
-struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
+struct stand_in_answer stand_in_refusal_status(enum cloud_api server, unsigned status,
                                                const char *why)
 {
     char number[12];
     snprintf(number, sizeof(number), "%u", status);
-    if (server != STAND_IN_LLAMACPP && status == 401)
+    if (server != CLOUD_LLAMACPP && status == 401)
         return stand_in_refusal_reply(401, json_pack("{s:s}", "error", "Unauthorized"));
-    if (server == STAND_IN_SGLANG)
+    if (server == CLOUD_SGLANG)
         return stand_in_refusal_sglang(status, number, why);
-    if (server == STAND_IN_OPENAI)
+    if (server == CLOUD_OPENAI)
         return stand_in_refusal_openai(status, name_of(server, status), NULL, why);
     return llamacpp(status, name_of(server, status), why);
 }
 
 /* Return what the web framework replies before the server's own code runs. */
-static struct stand_in_answer no_route(enum stand_in_server server, unsigned status,
-                                       const char *detail)
+static struct stand_in_answer no_route(enum cloud_api server, unsigned status, const char *detail)
 {
-    if (server == STAND_IN_LLAMACPP) /* it never sends 405 */
+    if (server == CLOUD_LLAMACPP) /* it never sends 405 */
         return stand_in_refusal_status(server, 404, "File Not Found");
     return stand_in_refusal_reply(status, json_pack("{s:s}", "detail", detail));
 }
@@ -109,9 +108,9 @@ static struct stand_in_answer no_route(enum stand_in_server server, unsigned sta
 /* Return the reply to a body that cannot be read. */
 static struct stand_in_answer bad_body(const struct stand_in_refusal *no)
 {
-    if (no->server == STAND_IN_SGLANG)
+    if (no->server == CLOUD_SGLANG)
         return stand_in_refusal_sglang(400, "Bad Request", no->why);
-    if (no->server == STAND_IN_OPENAI)
+    if (no->server == CLOUD_OPENAI)
         return stand_in_refusal_openai(400, "Bad Request", NULL, no->why);
     return llamacpp(no->what == WRONG_JSON ? 500 : 400,
                     no->what == WRONG_JSON ? "server_error" : "invalid_request_error", no->why);
@@ -120,12 +119,12 @@ static struct stand_in_answer bad_body(const struct stand_in_refusal *no)
 /* Return the reply to a valid request that is refused. */
 static struct stand_in_answer refused(const char *path, const struct stand_in_refusal *no)
 {
-    enum stand_in_server server = no->server;
-    if (server == STAND_IN_SGLANG && strncmp(path, "/v1/", 4) == 0)
+    enum cloud_api server = no->server;
+    if (server == CLOUD_SGLANG && strncmp(path, "/v1/", 4) == 0)
         return stand_in_refusal_sglang(400, "BadRequestError", no->why);
-    if (server == STAND_IN_SGLANG)
+    if (server == CLOUD_SGLANG)
         return stand_in_refusal_reply(400, json_pack("{s:{s:s}}", "error", "message", no->why));
-    if (server == STAND_IN_LLAMACPP && no->what == WRONG_LENGTH)
+    if (server == CLOUD_LLAMACPP && no->what == WRONG_LENGTH)
         return stand_in_refusal_reply(
             400, json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message", no->why,
                            "type", "exceed_context_size_error", "n_prompt_tokens",
@@ -135,7 +134,7 @@ static struct stand_in_answer refused(const char *path, const struct stand_in_re
 
 struct stand_in_answer stand_in_refusal_answer(const char *path, const struct stand_in_refusal *no)
 {
-    enum stand_in_server server = no->server;
+    enum cloud_api server = no->server;
     switch (no->what) {
     case WRONG_JSON:
     case WRONG_TYPE:

@@ -6,10 +6,9 @@
 #include <jansson.h>
 #include <stddef.h>
 
-struct err;
+#include "net/cloud.h"
 
-/* The server to imitate. With STAND_IN_ALL the path decides (stand_in_paths_find). */
-enum stand_in_server { STAND_IN_ALL, STAND_IN_OPENAI, STAND_IN_SGLANG, STAND_IN_LLAMACPP };
+struct err;
 
 /* Why a request is refused. */
 enum stand_in_wrong {
@@ -31,7 +30,7 @@ enum stand_in_wrong {
 };
 
 struct stand_in_refusal {
-    enum stand_in_server server; /* in whose words; never STAND_IN_ALL */
+    enum cloud_api server; /* in whose words; never CLOUD_AUTO */
     enum stand_in_wrong what;
     size_t n, context; /* for WRONG_LENGTH */
     char why[512];     /* one line */
@@ -54,7 +53,7 @@ struct stand_in_answer {
 /* Return the reply. If there is no memory, both .json and .plain are NULL. */
 struct stand_in_answer stand_in_refusal_answer(const char *path, const struct stand_in_refusal *no);
 /* Return the reply with any status, as sent by something in front of the model. */
-struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
+struct stand_in_answer stand_in_refusal_status(enum cloud_api server, unsigned status,
                                                const char *why);
 
 #endif

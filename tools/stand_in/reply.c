@@ -92,7 +92,7 @@ static json_t *completion(const struct stand_in_reply *s, const struct text_view
                             ids ? json_report_ids(t->ids + t->prompt_n + first, n) : json_null());
         json_object_set_new(choice, "prompt_token_ids",
                             ids && !first ? json_report_ids(ask->ids, ask->n) : json_null());
-    } else if (ask->server == STAND_IN_SGLANG) {
+    } else if (ask->server == CLOUD_SGLANG) {
         json_object_set_new(choice, "matched_stop",
                             last && t->ended ? json_integer(t->tokens[t->n - 1].t.id)
                                              : json_null());
@@ -109,7 +109,7 @@ static json_t *completion(const struct stand_in_reply *s, const struct text_view
         json_object_set_new(reply, "system_fingerprint", json_null());
         json_object_set_new(reply, "kv_transfer_params", json_null());
     }
-    if (ask->server == STAND_IN_SGLANG)
+    if (ask->server == CLOUD_SGLANG)
         json_object_set_new(reply, "metadata", json_pack("{s:s}", "weight_version", "default"));
     return reply;
 }
@@ -202,9 +202,4 @@ json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct text_view 
     return json_pack("{s:s,s:s,s:I,s:s,s:[],s:o}", "id", s->id, "object", "text_completion",
                      "created", (json_int_t)s->created, "model", s->model, "choices", "usage",
                      stand_in_reply_counts(s, t));
-}
-
-bool stand_in_reply_done(const struct stand_in_question *ask)
-{
-    return ask->form != FORM_COMPLETION;
 }

@@ -41,8 +41,6 @@ json_t *stand_in_reply_event(struct stand_in_reply *s, const struct text_view *t
 /* Return the event after those of the tokens, or NULL: the final object of llama.cpp, or the counts
  * of OpenAI if requested. */
 json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct text_view *t);
-/* True if the stream ends in "data: [DONE]". */
-bool stand_in_reply_done(const struct stand_in_question *ask);
 
 /* Return the text of ids as a JSON string, with U+FFFD for bytes that are not UTF-8; NULL if there
  * is no memory. control: include control tokens. */

@@ -49,8 +49,7 @@ static void stand_in_request_queue(struct exchange *x, unsigned status, const ch
 
 static const char *stand_in_request_media(const struct exchange *x)
 {
-    return x->no.server == STAND_IN_LLAMACPP ? "application/json; charset=utf-8"
-                                             : "application/json";
+    return x->no.server == CLOUD_LLAMACPP ? "application/json; charset=utf-8" : "application/json";
 }
 
 /* Send an answer that is JSON or plain text. Without memory the connection is closed, here and
@@ -184,7 +183,7 @@ static bool put_events(struct exchange *x, struct buf *out, const struct text_vi
     }
     if (json && !stand_in_request_event(x, out, json, false))
         return false;
-    return !stand_in_reply_done(&x->ask) || buf_str(out, "data: [DONE]\n\n");
+    return x->ask.form == FORM_COMPLETION || buf_str(out, "data: [DONE]\n\n");
 }
 
 /* Callback of sending: fill out with the next events. */
@@ -208,9 +207,9 @@ static enum server_more more_events(void *arg, struct buf *out)
 static void stand_in_request_stream(struct exchange *x)
 {
     const struct stand_in_fault *f = x->fault;
-    const char *type = f && f->type                         ? f->type
-                       : x->ask.server == STAND_IN_LLAMACPP ? "text/event-stream"
-                                                            : "text/event-stream; charset=utf-8";
+    const char *type = f && f->type                      ? f->type
+                       : x->ask.server == CLOUD_LLAMACPP ? "text/event-stream"
+                                                         : "text/event-stream; charset=utf-8";
     x->send.arg = x;
     if (more_events(x, &x->send.bytes) != SERVER_MORE)
         return;
@@ -291,12 +290,12 @@ static json_t *stand_in_request_parse(struct exchange *x)
     if (server_parse(x->r, &in, &err))
         stand_in_refusal_set(
             &x->no, WRONG_JSON, "%s%s",
-            x->no.server == STAND_IN_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
+            x->no.server == CLOUD_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
     else if (x->route->answer)
         reply = x->route->answer(&(struct stand_in_query){ a, in, &x->no });
     else
         stand_in_question_read(&x->ask, a->source, x->route->form,
-                               a->server == STAND_IN_OPENAI ? a->name : NULL, in, &x->no);
+                               a->server == CLOUD_OPENAI ? a->name : NULL, in, &x->no);
     json_decref(in);
     server_drop_body(x->r);
     return reply;
@@ -329,8 +328,8 @@ static void stand_in_request_handle(void *arg, struct server_request *r)
 /* vLLM and SGLang read a /v1 body only if it is declared as JSON. */
 static bool stand_in_request_is_json(const struct exchange *x)
 {
-    enum stand_in_server played = x->s->api.server;
-    if ((played != STAND_IN_OPENAI && played != STAND_IN_SGLANG) ||
+    enum cloud_api played = x->s->api.server;
+    if ((played != CLOUD_OPENAI && played != CLOUD_SGLANG) ||
         strncmp(server_path(x->r), "/v1/", 4) != 0 || strcmp(x->route->methods, "GET") == 0)
         return true;
     return server_is_json(x->r);
@@ -429,7 +428,10 @@ static bool stand_in_request_received(void *arg, struct server_request *r, size_
 
 void stand_in_request_serve(struct server_options *o, struct stand_in *s)
 {
-    static const char *const servers[] = { "mizzle", "uvicorn", "uvicorn", "llama.cpp" };
+    static const char *const servers[] = { [CLOUD_AUTO] = "mizzle",
+                                           [CLOUD_OPENAI] = "uvicorn",
+                                           [CLOUD_SGLANG] = "uvicorn",
+                                           [CLOUD_LLAMACPP] = "llama.cpp" };
     o->name = servers[s->api.server];
     o->open = stand_in_request_open;
     o->head = stand_in_request_head;

@@ -34,10 +34,10 @@ struct stand_in_options {
      * the time for a client to send a request, head_ms and body_ms, both 60 s unless they are
      * given. */
     struct server_options listen;
-    enum stand_in_server server; /* the server to imitate */
-    size_t threads;              /* of the engine; 0: all, or 1 for models up to 64 MiB */
-    size_t slots;                /* texts kept; 0: as texts_fit (texts.h) says */
-    size_t queue;                /* requests that may wait for a slot; 0: 256 */
+    enum cloud_api server; /* to imitate; CLOUD_AUTO: the path of a request decides */
+    size_t threads;        /* of the engine; 0: all, or 1 for models up to 64 MiB */
+    size_t slots;          /* texts kept; 0: as texts_fit (texts.h) says */
+    size_t queue;          /* requests that may wait for a slot; 0: 256 */
     struct stand_in_net net;
     struct stand_in_faults faults; /* applied to completions */
     uint64_t seed;                 /* for everything that is drawn */

@@ -167,16 +167,16 @@ static void test_prefixes(void)
 
 /* A request that must be refused. */
 struct bad {
-    enum stand_in_server server;
+    enum cloud_api server;
     const char *method, *path, *body;
     int status;
     const char *says; /* expected in the body */
 };
 
-#define ALL  STAND_IN_ALL
-#define VLLM STAND_IN_OPENAI
-#define SGL  STAND_IN_SGLANG
-#define LCPP STAND_IN_LLAMACPP
+#define ALL  CLOUD_AUTO
+#define VLLM CLOUD_OPENAI
+#define SGL  CLOUD_SGLANG
+#define LCPP CLOUD_LLAMACPP
 
 #define C "POST", "/completion"
 #define V "POST", "/v1/completions"
@@ -258,7 +258,7 @@ static void test_errors(void)
     for (unsigned i = 1; i < 4; i++) {
         const struct stand_in_options o = { .model = model,
                                             .threads = 1,
-                                            .server = (enum stand_in_server)i };
+                                            .server = (enum cloud_api)i };
         CHECK(stand_in_open(&servers[i], &o, &err) == OK);
     }
     for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {

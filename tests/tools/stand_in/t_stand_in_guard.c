@@ -81,13 +81,13 @@ static int get_status(const char *method, const char *path, const char *headers)
 static void test_keys(void)
 {
     static const struct {
-        enum stand_in_server server;
+        enum cloud_api server;
         const char *path, *no;
         int models;
     } cases[] = {
-        { STAND_IN_OPENAI, "/v1/completions", "{\"error\":\"Unauthorized\"}", 401 },
-        { STAND_IN_SGLANG, "/generate", "{\"error\":\"Unauthorized\"}", 401 },
-        { STAND_IN_LLAMACPP, "/completion",
+        { CLOUD_OPENAI, "/v1/completions", "{\"error\":\"Unauthorized\"}", 401 },
+        { CLOUD_SGLANG, "/generate", "{\"error\":\"Unauthorized\"}", 401 },
+        { CLOUD_LLAMACPP, "/completion",
           "{\"error\":{\"code\":401,\"message\":\"Invalid API Key\",\"type\":"
           "\"authentication_error\"}}",
           200 },
@@ -112,7 +112,7 @@ static void test_keys(void)
 /* vLLM reads a body only if it is declared as JSON. */
 static void test_media(void)
 {
-    serve((struct stand_in_options){ .server = STAND_IN_OPENAI });
+    serve((struct stand_in_options){ .server = CLOUD_OPENAI });
     CHECK(get_status("POST", "/v1/completions", "Content-Type: text/plain\r\n") == 400);
     CHECK(get_status("POST", "/v1/completions", "Content-Type: application/jsonx\r\n") == 400);
     CHECK(get_status("POST", "/v1/completions",

@@ -13,32 +13,32 @@
 
 enum { TOKENS = 24 };
 
-static struct stand_in *servers[4]; /* by enum stand_in_server */
+static struct stand_in *servers[4]; /* by enum cloud_api */
 
 /* Where a dialect keeps text and ids. */
 struct dialect {
-    enum stand_in_server server;
+    enum cloud_api server;
     const char *path, *body; /* body is a format for stream and ignore_eos */
     const char *text, *ids;
     bool in_choice, cumulative, done;
 };
 
 static const struct dialect dialects[] = {
-    { STAND_IN_OPENAI, "/v1/completions",
+    { CLOUD_OPENAI, "/v1/completions",
       "{\"prompt\":[72,200,33],\"max_tokens\":24,\"temperature\":0,\"return_token_ids\":true,"
       "\"stream\":%s,\"ignore_eos\":%s}",
       "text", "token_ids", true, false, true },
-    { STAND_IN_SGLANG, "/generate",
+    { CLOUD_SGLANG, "/generate",
       "{\"input_ids\":[72,200,33],\"sampling_params\":{\"max_new_tokens\":24,\"temperature\":0,"
       "\"ignore_eos\":%2$s},\"stream\":%1$s}",
       "text", "output_ids", false, true, true },
-    { STAND_IN_LLAMACPP, "/completion",
+    { CLOUD_LLAMACPP, "/completion",
       "{\"prompt\":[72,200,33],\"n_predict\":24,\"temperature\":0,\"return_tokens\":true,"
       "\"stream\":%s,\"ignore_eos\":%s}",
       "content", "tokens", false, false, false },
 };
 
-static void ask(enum stand_in_server server, const char *path, const char *body,
+static void ask(enum cloud_api server, const char *path, const char *body,
                 struct http_client_reply *r)
 {
     http_client_ask(stand_in_port(servers[server]), r, "POST", path, NULL, body);
@@ -136,7 +136,7 @@ static void test_streams(bool go_on)
 static void test_usage(void)
 {
     struct http_client_reply r;
-    ask(STAND_IN_OPENAI, "/v1/completions",
+    ask(CLOUD_OPENAI, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":2,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
         "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}",
         &r);
@@ -156,7 +156,7 @@ static void test_end(void)
         char body[256];
         snprintf(body, sizeof(body),
                  "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8}}", first);
-        ask(STAND_IN_SGLANG, "/generate", body, &r);
+        ask(CLOUD_SGLANG, "/generate", body, &r);
         bool ended = strstr(r.body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
         CHECK(ended || strstr(r.body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
         http_client_free(&r);
@@ -164,11 +164,11 @@ static void test_end(void)
             continue;
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"max_tokens\":8,\"return_token_ids\":true}",
                  first);
-        ask(STAND_IN_OPENAI, "/v1/completions", body, &r);
+        ask(CLOUD_OPENAI, "/v1/completions", body, &r);
         CHECK(strstr(r.body, "\"finish_reason\":\"stop\"") && strstr(r.body, "25"));
         http_client_free(&r);
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"n_predict\":8}", first);
-        ask(STAND_IN_LLAMACPP, "/completion", body, &r);
+        ask(CLOUD_LLAMACPP, "/completion", body, &r);
         CHECK(strstr(r.body, "\"stop_type\":\"eos\""));
         http_client_free(&r);
         return;
@@ -178,14 +178,14 @@ static void test_end(void)
 /* Each server can be told apart by its paths and replies. */
 static void test_probes(void)
 {
-    static const char *const owners[] = { "\"mizzle\"", "\"vllm\"", "\"sglang\"", "\"llamacpp\"" };
+    static const char *const owners[] = { "\"mizzle\"", "\"vllm\"", "\"llamacpp\"", "\"sglang\"" };
     static const struct {
         const char *path;
         int status[4];
     } paths[] = {
-        { "/health", { 200, 200, 200, 200 } },      { "/props", { 200, 404, 404, 200 } },
-        { "/slots", { 200, 404, 404, 200 } },       { "/model_info", { 200, 404, 200, 404 } },
-        { "/server_info", { 200, 404, 200, 404 } }, { "/version", { 200, 200, 404, 404 } },
+        { "/health", { 200, 200, 200, 200 } },      { "/props", { 200, 404, 200, 404 } },
+        { "/slots", { 200, 404, 200, 404 } },       { "/model_info", { 200, 404, 404, 200 } },
+        { "/server_info", { 200, 404, 404, 200 } }, { "/version", { 200, 200, 404, 404 } },
         { "/v1/models", { 200, 200, 200, 200 } },
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
@@ -194,18 +194,19 @@ static void test_probes(void)
             http_client_ask(stand_in_port(servers[s]), &r, "GET", paths[i].path, NULL, NULL);
             CHECK(r.status == paths[i].status[s] && r.whole);
             CHECK(strcmp(paths[i].path, "/v1/models") != 0 || strstr(r.body, owners[s]));
-            CHECK(strcmp(paths[i].path, "/health") != 0 || (r.n == 0) == (s == 1 || s == 2));
+            CHECK(strcmp(paths[i].path, "/health") != 0 ||
+                  (r.n == 0) == (s == CLOUD_OPENAI || s == CLOUD_SGLANG));
             http_client_free(&r);
         }
     struct http_client_reply r;
-    ask(STAND_IN_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}", &r);
+    ask(CLOUD_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}", &r);
     CHECK(strcmp(r.body, "{\"count\":3,\"max_model_len\":256,\"tokens\":[72,105,256],\"token_strs\""
                          ":null}") == 0);
     http_client_free(&r);
-    ask(STAND_IN_OPENAI, "/detokenize", "{\"tokens\":[72,105]}", &r);
+    ask(CLOUD_OPENAI, "/detokenize", "{\"tokens\":[72,105]}", &r);
     CHECK(strcmp(r.body, "{\"prompt\":\"Hi\"}") == 0);
     http_client_free(&r);
-    ask(STAND_IN_SGLANG, "/v1/completions",
+    ask(CLOUD_SGLANG, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}", &r);
     CHECK(r.status == 200 && !strstr(r.body, "token_ids") && strstr(r.body, "matched_stop"));
     http_client_free(&r);
@@ -249,13 +250,13 @@ static bool alike(const json_t *ours, const json_t *theirs, const char *where)
 
 /* A recorded exchange. */
 struct recorded {
-    enum stand_in_server server;
+    enum cloud_api server;
     const char *folder, *name;
     bool exact; /* our body must be the same byte by byte */
 };
 
-#define NEW  STAND_IN_LLAMACPP, "llama_server_2026-08/qwen_random"
-#define WIRE STAND_IN_SGLANG, "sglang_wire_sim/wire"
+#define NEW  CLOUD_LLAMACPP, "llama_server_2026-08/qwen_random"
+#define WIRE CLOUD_SGLANG, "sglang_wire_sim/wire"
 
 static const struct recorded recordings[] = {
     { NEW, "completion_ids_1", false },
@@ -279,7 +280,7 @@ static const struct recorded recordings[] = {
     { NEW, "models", false },
     { NEW, "tokenize", false },
     { NEW, "detokenize", false },
-    { STAND_IN_LLAMACPP, "llama_server_2025-02/stories260K", "slots", false },
+    { CLOUD_LLAMACPP, "llama_server_2025-02/stories260K", "slots", false },
     { WIRE, "generate_stream", false },
     { WIRE, "err_404", true },
     { WIRE, "err_405", true },
@@ -366,7 +367,7 @@ int main(void)
     for (unsigned i = 0; i < 4; i++) {
         const struct stand_in_options o = { .model = model,
                                             .threads = 1,
-                                            .server = (enum stand_in_server)i };
+                                            .server = (enum cloud_api)i };
         CHECK(stand_in_open(&servers[i], &o, &err) == OK);
     }
     test_streams(true);

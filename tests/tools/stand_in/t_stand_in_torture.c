@@ -23,21 +23,21 @@ static const struct text_token tokens[] = { { .t.id = 72 },
                                             { .t.id = TINY_IM_END } };
 
 static const struct question {
-    enum stand_in_server server;
+    enum cloud_api server;
     enum stand_in_form form;
     const char *body;
 } questions[] = {
-    { STAND_IN_OPENAI, FORM_VLLM,
+    { CLOUD_OPENAI, FORM_VLLM,
       "{\"prompt\":[1,2,3],\"max_tokens\":3,\"return_token_ids\":true,\"stream_options\":"
       "{\"include_usage\":true}}" },
-    { STAND_IN_SGLANG, FORM_TEXT, "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
-    { STAND_IN_SGLANG, FORM_GENERATE,
+    { CLOUD_SGLANG, FORM_TEXT, "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
+    { CLOUD_SGLANG, FORM_GENERATE,
       "{\"input_ids\":[1,2,3],\"rid\":\"r\",\"sampling_params\":{\"max_new_tokens\":3}}" },
-    { STAND_IN_LLAMACPP, FORM_COMPLETION,
+    { CLOUD_LLAMACPP, FORM_COMPLETION,
       "{\"prompt\":[1,2,3],\"n_predict\":3,\"return_tokens\":true}" },
-    { STAND_IN_OPENAI, FORM_VLLM, "{\"prompt\":[1,2,999]}" },
-    { STAND_IN_SGLANG, FORM_GENERATE, "{\"input_ids\":[1,2,999]}" },
-    { STAND_IN_LLAMACPP, FORM_COMPLETION, "{\"prompt\":[1,2,999]}" },
+    { CLOUD_OPENAI, FORM_VLLM, "{\"prompt\":[1,2,999]}" },
+    { CLOUD_SGLANG, FORM_GENERATE, "{\"input_ids\":[1,2,999]}" },
+    { CLOUD_LLAMACPP, FORM_COMPLETION, "{\"prompt\":[1,2,999]}" },
 };
 
 /* Print the JSON as a reply would be, with the fault's edit of the text. */
