@@ -1,14 +1,7 @@
 #!/bin/sh
 # mizzle eval --extract: the rules on a file or on standard input, without a model; every line is
 # checked before anything is printed.
-set -u
-MIZZLE=${MIZZLE:-build/mizzle}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_extract_file: $*" >&2
-    exit 1
-}
+. tests/support/shell.sh
 cat >"$dir/good" <<'END'
 {"labels":["A","B"],"choices":["bank","mall"],"text":"The answer is B. mall","reader":"B"}
 {"labels":["1","2"],"choices":["bank","mall"],"text":"mall"}
@@ -23,24 +16,17 @@ cat >"$dir/want" <<'END'
 {"citer":"\\text{1,800}","answer":"1800"}
 {"citer":"","answer":null}
 END
-"$MIZZLE" eval --extract "$dir/good" --json >"$dir/found" || fail "status $?"
-cmp "$dir/want" "$dir/found" || fail "$(cat "$dir/found")"
+subcommand='eval --json'
+expect 0 --extract "$dir/good"
+same "$dir/want" "$dir/out"
 "$MIZZLE" eval --extract - --json <"$dir/good" | cmp "$dir/want" - || fail "standard input"
 [ "$("$MIZZLE" eval --extract "$dir/good" | awk '{ print $1 $2 }' | tr '\n' ' ')" = \
     'citeranswer -B 22 -- \text{1,800}1800 - ' ] || fail "$("$MIZZLE" eval --extract "$dir/good")"
 
-# refused STATUS WORDS ARGS...
-refused() {
-    want=$1 words=$2
-    shift 2
-    status=0
-    "$MIZZLE" eval "$@" --json >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq "$want" ] && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] &&
-        grep -qF -- "$words" "$dir/err" || fail "$*: status $status, $(cat "$dir/err" "$dir/out")"
-}
 bad() {
     printf '{"text":"18"}\n%s\n' "$2" >"$dir/bad"
-    refused 3 "$dir/bad: line 2: $1" --extract "$dir/bad"
+    refused 3 --extract "$dir/bad"
+    says "$dir/bad: line 2: $1"
 }
 bad 'text: expected a string, found a number' '{"text":3}'
 bad 'text: expected a string, found nothing' '{}'
@@ -50,10 +36,12 @@ bad 'labels: expected a list, found null' '{"labels":null,"text":"x"}'
 bad 'labels: expected 1 to 26, found 0' '{"labels":[],"choices":[],"text":"x"}'
 bad 'choices: expected as many as labels, 1, found 2' \
     '{"labels":["A"],"choices":["a","b"],"text":"x"}'
-bad 'labels[0]: expected one letter or digit, found AB' '{"labels":["AB"],"choices":["a"],"text":"x"}'
-bad 'choices[0]: expected a string, found a list' '{"labels":["A"],"choices":[[]],"text":"x"}'
+bad 'labels\[0]: expected one letter or digit, found AB' '{"labels":["AB"],"choices":["a"],"text":"x"}'
+bad 'choices\[0]: expected a string, found a list' '{"labels":["A"],"choices":[[]],"text":"x"}'
 bad 'the line: expected JSON' '{"text":'
-refused 3 "$dir/none: No such file" --extract "$dir/none"
-refused 2 '--task: expected without --extract' --extract "$dir/good" --task csqa
-refused 2 '--model: expected without --extract' --extract "$dir/good" -m edge.gguf
-exit 0
+refused 3 --extract "$dir/none"
+says "$dir/none: No such file"
+refused 2 --extract "$dir/good" --task csqa
+says '--task: expected without --extract'
+refused 2 --extract "$dir/good" -m edge.gguf
+says '--model: expected without --extract'

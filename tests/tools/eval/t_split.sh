@@ -2,13 +2,7 @@
 # tools/results/real/split.sh: the parts hold what they should, stay what they are, and share no
 # concept with each other or with the questions of the measurement; and the solved
 # questions of reason.txt are in neither of the authors' files.
-data=${MIZZLE_TESTDATA:-../shared/data}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-fail() {
-    echo "t_split: $*" >&2
-    exit 1
-}
+. tests/support/shell.sh
 split() { sh tools/results/real/split.sh "$@" 2>"$dir/err"; }
 
 # Too few questions, and a line without a concept.
@@ -21,11 +15,11 @@ split csqa "$dir/few" "$dir/dev" "$dir/csqa" && fail "four of five questions are
     -eq 4 ] || fail "a concept is not measured because of its capitals"
 grep -q '"c"' "$dir"/csqa/*.jsonl && fail "a concept that is measured is in a part"
 split arc "$dir/few" "$dir/dev" "$dir/arc" && fail "a line without a question is read"
-grep -q 'few:1: expected "stem"' "$dir/err" || fail "the line without a question is not named"
-[ -e "$data/csqa" ] || { echo "SKIP: no test data in $data" && exit 77; }
+says 'few:1: expected "stem"'
+[ -e "$data/csqa" ] || skip "no test data in $data"
 
 check() { # TASK TRAIN MEASURED FIELD SIZES: of calibration, form and train
-    split "$1" "$data/$2" "$data/$3" "$dir/$1" || fail "$1: $(cat "$dir/err")"
+    split "$1" "$data/$2" "$data/$3" "$dir/$1" || fail "$1"
     sizes=
     for part in "$dir/$1"/*.jsonl "$data/$3"; do
         [ "$part" = "$data/$3" ] || sizes="$sizes $(wc -l <"$part" | tr -d ' ')"
