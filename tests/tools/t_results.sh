@@ -1,29 +1,22 @@
 #!/bin/sh
 # tools/results.sh with small experiments: the order of rows, what --check notices, what is kept of
 # absent data, errors and interrupts. And the experiments of tools/results with made-up rows.
-set -u
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/experiments"
-export EXPERIMENTS="$tmp/experiments" RESULTS="$tmp/results" MIZZLE="${MIZZLE:-build/mizzle}" TMP_DATA="$tmp/data"
+. tests/support/shell.sh
+mkdir "$dir/experiments"
+export MIZZLE EXPERIMENTS="$dir/experiments" RESULTS="$dir/results" TMP_DATA="$dir/data"
 
-fail() {
-    echo "t_results: $*" >&2
-    exit 1
-}
-
-# run STATUS ARGS...: run the script, which must end with this status; $tmp/out is what it prints.
+# run STATUS ARGS...: run the script, which must end with this status; $dir/out is what it prints.
 run() {
     want=$1
     shift
-    sh tools/results.sh "$@" >"$tmp/out" 2>&1
+    sh tools/results.sh "$@" >"$dir/out" 2>&1
     got=$?
-    [ "$got" -eq "$want" ] || fail "results $*: status $got, expected $want: $(cat "$tmp/out")"
+    [ "$got" -eq "$want" ] || fail "results $*: status $got, expected $want"
 }
 
-says() { grep -qF -e "$1" "$tmp/out" || fail "not printed: $1: $(cat "$tmp/out")"; }
+says() { grep -qF -e "$1" "$dir/out" || fail "not printed: $1"; }
 
-cat >"$tmp/experiments/squares.sh" <<'END'
+cat >"$dir/experiments/squares.sh" <<'END'
 HEADER=kind,x,y
 squares_rows() {
     [ "$1" -ne 2 ] || sleep 0.1 # the lanes do not finish in the order of the table
@@ -44,7 +37,7 @@ draws() {
         plot squares.svg --x x --y y --by kind --title "11 times 11 is $(value squares y x=11)"
 }
 END
-cat >"$tmp/experiments/timed.sh" <<'END'
+cat >"$dir/experiments/timed.sh" <<'END'
 HEADER=a
 MEASURED=a,date,processor
 jobs() { job echo 1; }
@@ -59,7 +52,7 @@ timed_row() {
 END
 
 # Made: rows are in order, whatever the lanes do; the table is drawn, and the title has its figure.
-echo 5 >"$tmp/data"
+echo 5 >"$dir/data"
 run 0
 says '15 jobs done, 0 failed, 0 skipped'
 {
@@ -67,13 +60,13 @@ says '15 jobs done, 0 failed, 0 skipped'
     for i in 1 2 3 4 5 6; do echo "plain,$i,$((i * i))"; done
     printf 'data,1,5\ndata,2,9\n'
     for i in 7 8 9 10 11; do echo "two words,$i,$((i * i))"; done
-} >"$tmp/want.csv"
-cmp "$tmp/want.csv" "$tmp/results/squares.csv" || fail "another table"
-grep -q '11 times 11 is 121' "$tmp/results/drawn/squares.svg" || fail "no picture"
-grep -q '^1,20[0-9-]*,[^,]' "$tmp/results/timed.measured.csv" || fail "no measured row"
+} >"$dir/want.csv"
+same "$dir/want.csv" "$dir/results/squares.csv"
+grep -q '11 times 11 is 121' "$dir/results/drawn/squares.svg" || fail "no picture"
+grep -q '^1,20[0-9-]*,[^,]' "$dir/results/timed.measured.csv" || fail "no measured row"
 
 # Checked: jobs 1 and 11 of the first, and nothing that was measured.
-echo changed >>"$tmp/results/timed.measured.csv"
+echo changed >>"$dir/results/timed.measured.csv"
 run 0 --check
 says '3 jobs done'
 says 'squares 11, squares_rows 10 two words'
@@ -86,76 +79,76 @@ run 0 squares
 unset CHECKED MEASURED
 
 # Rows of absent data stay when the table is made, and are left out of the check; both aloud.
-rm "$tmp/data"
+rm "$dir/data"
 run 0 squares
 says 'SKIP: no data'
-cmp "$tmp/want.csv" "$tmp/results/squares.csv" || fail "absent data changed the table"
-sed 's/,20[0-9-]*,/,2001-01-01,/' "$tmp/results/timed.measured.csv" >"$tmp/old"
-cp "$tmp/old" "$tmp/results/timed.measured.csv"
+same "$dir/want.csv" "$dir/results/squares.csv"
+sed 's/,20[0-9-]*,/,2001-01-01,/' "$dir/results/timed.measured.csv" >"$dir/old"
+cp "$dir/old" "$dir/results/timed.measured.csv"
 run 0 timed
-grep '^2,' "$tmp/old" >"$tmp/kept"
-tail -n 1 "$tmp/results/timed.measured.csv" | cmp - "$tmp/kept" || fail "a measured row is lost"
-sed 's/^a,date/b,date/' "$tmp/old" >"$tmp/results/timed.measured.csv"
+grep '^2,' "$dir/old" >"$dir/kept"
+tail -n 1 "$dir/results/timed.measured.csv" | cmp - "$dir/kept" || fail "a measured row is lost"
+sed 's/^a,date/b,date/' "$dir/old" >"$dir/results/timed.measured.csv"
 run 1 timed
 says 'other columns'
-sed '/^2,/s/$/,5/' "$tmp/old" >"$tmp/results/timed.measured.csv"
+sed '/^2,/s/$/,5/' "$dir/old" >"$dir/results/timed.measured.csv"
 run 1 timed
 says '4 fields, expected 3'
-sed 's/^HEADER=.*/& CHECKED="7 12"/' "$tmp/experiments/squares.sh" >"$tmp/experiments/chosen.sh"
-sed 's/squares/chosen/g' "$tmp/experiments/chosen.sh" >"$tmp/experiments/new" &&
-    mv "$tmp/experiments/new" "$tmp/experiments/chosen.sh"
+sed 's/^HEADER=.*/& CHECKED="7 12"/' "$dir/experiments/squares.sh" >"$dir/experiments/chosen.sh"
+sed 's/squares/chosen/g' "$dir/experiments/chosen.sh" >"$dir/experiments/new" &&
+    mv "$dir/experiments/new" "$dir/experiments/chosen.sh"
 run 0 chosen # a first table without the data has none of its rows
-[ "$(wc -l <"$tmp/results/chosen.csv")" -eq 12 ] || fail "$(cat "$tmp/results/chosen.csv")"
+[ "$(wc -l <"$dir/results/chosen.csv")" -eq 12 ] || fail "$(cat "$dir/results/chosen.csv")"
 run 0 --check chosen
 says '1 jobs done, 0 failed, 1 skipped'
-sed 's/CHECKED="7 12"/CHECKED=13/' "$tmp/experiments/chosen.sh" >"$tmp/experiments/none.sh"
-sed 's/chosen/none/g' "$tmp/results/chosen.csv" >"$tmp/results/none.csv"
+sed 's/CHECKED="7 12"/CHECKED=13/' "$dir/experiments/chosen.sh" >"$dir/experiments/none.sh"
+sed 's/chosen/none/g' "$dir/results/chosen.csv" >"$dir/results/none.csv"
 run 1 --check chosen none
 says 'none: none of its 12 jobs is checked'
 
 # The rows of a job stand together and in order, those of the first job at the beginning.
-echo 5 >"$tmp/data"
+echo 5 >"$dir/data"
 run 0 chosen
 run 0 --check chosen
-cp "$tmp/results/chosen.csv" "$tmp/chosen.csv"
+cp "$dir/results/chosen.csv" "$dir/chosen.csv"
 for edit in '/^data,1/{h;d;};/^data,2/G' 's/^data,1.*/&\
 data,1,6/' '/^data,2/d'; do
-    sed "$edit" "$tmp/chosen.csv" >"$tmp/results/chosen.csv"
+    sed "$edit" "$dir/chosen.csv" >"$dir/results/chosen.csv"
     run 1 --check chosen
-    says "$tmp/results/chosen.csv"
+    says "$dir/results/chosen.csv"
 done
-rm "$tmp/data" "$tmp/experiments/chosen.sh" "$tmp/experiments/none.sh"
+rm "$dir/data" "$dir/experiments/chosen.sh" "$dir/experiments/none.sh"
 sed '1s/$/\
-old,1,1/' "$tmp/want.csv" >"$tmp/results/squares.csv"
+old,1,1/' "$dir/want.csv" >"$dir/results/squares.csv"
 run 1 --check squares
 says 'others before'
-cp "$tmp/want.csv" "$tmp/results/squares.csv"
+cp "$dir/want.csv" "$dir/results/squares.csv"
 
 # One byte of a row, the header or a picture is enough.
-cp "$tmp/results/squares.csv" "$tmp/results/drawn/squares.svg" "$tmp"
-sed 's/^plain,1,1$/plain,1,2/' "$tmp/squares.csv" >"$tmp/results/squares.csv"
+cp "$dir/results/squares.csv" "$dir/results/drawn/squares.svg" "$dir"
+sed 's/^plain,1,1$/plain,1,2/' "$dir/squares.csv" >"$dir/results/squares.csv"
 run 1 --check squares
-says "not in $tmp/results/squares.csv: plain,1,1"
-sed 's/kind,x,y/kind,x,z/' "$tmp/squares.csv" >"$tmp/results/squares.csv"
+says "not in $dir/results/squares.csv: plain,1,1"
+sed 's/kind,x,y/kind,x,z/' "$dir/squares.csv" >"$dir/results/squares.csv"
 run 1 --check squares
 says 'has not the header kind,x,y'
-cp "$tmp/squares.csv" "$tmp/results"
-sed 's/121/122/' "$tmp/squares.svg" >"$tmp/results/drawn/squares.svg"
+cp "$dir/squares.csv" "$dir/results"
+sed 's/121/122/' "$dir/squares.svg" >"$dir/results/drawn/squares.svg"
 run 1 --check squares
 says 'squares: compare FAILED'
-rm "$tmp/results/drawn/squares.svg"
+rm "$dir/results/drawn/squares.svg"
 run 1 --check squares
-cp "$tmp/squares.svg" "$tmp/results/drawn"
+cp "$dir/squares.svg" "$dir/results/drawn"
 run 0 --check squares
 
 # Each picture of the experiment must be drawn again, and each that is drawn be there.
-cp "$tmp/squares.svg" "$tmp/results/drawn/squaresome.svg"
+cp "$dir/squares.svg" "$dir/results/drawn/squaresome.svg"
 run 0 --check squares
-cp "$tmp/squares.svg" "$tmp/results/drawn/squares-old.svg"
+cp "$dir/squares.svg" "$dir/results/drawn/squares-old.svg"
 run 1 --check squares
 says 'squares-old.svg: not drawn'
-rm "$tmp/results/drawn/squares-old.svg"
-cat >"$tmp/experiments/drawn.sh" <<'END'
+rm "$dir/results/drawn/squares-old.svg"
+cat >"$dir/experiments/drawn.sh" <<'END'
 HEADER=x,y
 jobs() { job echo 1,2; }
 draws() {
@@ -166,75 +159,75 @@ draws() {
 END
 run 0 drawn
 run 0 --check drawn
-echo >"$tmp/data"
+echo >"$dir/data"
 run 1 drawn
 run 1 --check drawn
-sed 's/plot drawn-2.* || :/false/' "$tmp/experiments/drawn.sh" >"$tmp/new"
-cp "$tmp/new" "$tmp/experiments/drawn.sh"
+sed 's/plot drawn-2.* || :/false/' "$dir/experiments/drawn.sh" >"$dir/new"
+cp "$dir/new" "$dir/experiments/drawn.sh"
 run 1 --check drawn
 says 'drawn: compare FAILED'
-rm "$tmp/data" "$tmp/experiments/drawn.sh"
+rm "$dir/data" "$dir/experiments/drawn.sh"
 
 # A job that fails, prints nothing or too little, or a figure that is not there: no new table.
 # shellcheck disable=SC2016
 for bad in 'false; echo 1,1,1' ':' 'echo 1,1' 'value squares y x=0; echo 1,1,1' \
     'mizzle info "$TMP_DATA/none"; echo 1,1,1' 'mizzle info --json | columns a,b,c'; do
     printf 'HEADER=a,b,c\nbad() { %s; }\njobs() { job bad; job echo 1,2,3; }\n' "$bad" \
-        >"$tmp/experiments/bad.sh"
+        >"$dir/experiments/bad.sh"
     run 1 bad
     says '1 jobs done, 1 failed'
-    [ ! -e "$tmp/results/bad.csv" ] || fail "a table in spite of: $bad"
+    [ ! -e "$dir/results/bad.csv" ] || fail "a table in spite of: $bad"
 done
 run 2 nothing
 says 'no '
-cat >"$tmp/experiments/titled.sh" <<'END'
+cat >"$dir/experiments/titled.sh" <<'END'
 HEADER=x,y
 jobs() { job echo 1,2; }
 draws() { plot titled.svg --x x --y y --title "none: $(value titled y x=5)" <"$results/titled.csv"; }
 END
 run 1 titled
 says '0 rows, or no column y: x=5'
-sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$tmp/experiments/titled.sh"
+sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$dir/experiments/titled.sh"
 run 1 titled
 
 # A column that a picture's table does not have.
-cat >"$tmp/experiments/shaped.sh" <<'END'
+cat >"$dir/experiments/shaped.sh" <<'END'
 HEADER=x,y
 jobs() { job echo 1,0.25; }
 draws() { shape shaped a,b '{ print of("x"), percent("'"${SHAPED:-z}"'") }' | plot shaped.svg --x a --y b; }
 END
 SHAPED=y run 0 shaped
-grep -q '>b: 1, 25<' "$tmp/results/drawn/shaped.svg" || fail "no share in percent"
+grep -q '>b: 1, 25<' "$dir/results/drawn/shaped.svg" || fail "no share in percent"
 run 1 shaped
 says 'no column z'
 
 # A job whose folder cannot be made is not one that another lane has taken; no table is half made.
-cat >"$tmp/experiments/full.sh" <<'END'
+cat >"$dir/experiments/full.sh" <<'END'
 HEADER=x CHECKED='1 2'
 jobs() { job full_row 1; job full_row 2; }
 full_row() { echo "$1"; }
 END
 run 0 full
-cp "$tmp/results/full.csv" "$tmp"
-echo 'full_row() { : >"$dir/full.2"; echo "$1"; }' >>"$tmp/experiments/full.sh"
+cp "$dir/results/full.csv" "$dir"
+echo 'full_row() { : >"$dir/full.2"; echo "$1"; }' >>"$dir/experiments/full.sh"
 for mode in '' --check; do
     # shellcheck disable=SC2086
     JOBS=1 run 1 $mode full
     says 'cannot make'
-    cmp "$tmp/full.csv" "$tmp/results/full.csv" || fail "a shorter table"
+    same "$dir/full.csv" "$dir/results/full.csv"
 done
-printf 'HEADER=x\njobs() { job skip x=1 "no data"; }\n' >"$tmp/experiments/full.sh"
-rm "$tmp/results/full.csv"
+printf 'HEADER=x\njobs() { job skip x=1 "no data"; }\n' >"$dir/experiments/full.sh"
+rm "$dir/results/full.csv"
 run 1 full squares
 says 'full: no rows'
-[ -z "$(find "$tmp/results" -name 'full*')" ] || fail "a table without rows"
-mkdir "$tmp/with blank"
-TMPDIR="$tmp/with blank" run 2 squares
+[ -z "$(find "$dir/results" -name 'full*')" ] || fail "a table without rows"
+mkdir "$dir/with blank"
+TMPDIR="$dir/with blank" run 2 squares
 says 'expected neither blanks nor commas'
 
 # Interrupted: what the lanes have started ends, too, and the working folder goes.
-mkdir "$tmp/jobs"
-cat >"$tmp/experiments/slow.sh" <<'END'
+mkdir "$dir/jobs"
+cat >"$dir/experiments/slow.sh" <<'END'
 HEADER=x
 jobs() { job slow_row; job slow_row; }
 slow_row() {
@@ -242,26 +235,22 @@ slow_row() {
     echo 1
 }
 END
-TMPDIR=$tmp/jobs sh tools/results.sh slow >"$tmp/out" 2>&1 &
-tries=200
-while [ "$(cat "$tmp"/jobs/*/*/process 2>/dev/null | wc -l)" -lt 2 ]; do
-    tries=$((tries - 1))
-    [ $tries -gt 0 ] || fail "no jobs: $(cat "$tmp/out")"
-    sleep 0.05
-done
-processes=$(cat "$tmp"/jobs/*/*/process)
-kill $!
-wait $!
+TMPDIR=$dir/jobs sh tools/results.sh slow >"$dir/out" 2>&1 &
+lanes=$!
+wait_for '[ "$(cat "$dir"/jobs/*/*/process 2>/dev/null | wc -l)" -ge 2 ]'
+processes=$(cat "$dir"/jobs/*/*/process)
+kill $lanes
+wait $lanes
 [ $? -eq 130 ] || fail "interrupted: another status"
 for process in $processes; do ! kill -0 "$process" 2>/dev/null || fail "$process goes on"; done
-[ -z "$(ls "$tmp/jobs")" ] || fail "left: $(ls "$tmp/jobs")"
-rm "$tmp/experiments/slow.sh"
+[ -z "$(ls "$dir/jobs")" ] || fail "left: $(ls "$dir/jobs")"
+rm "$dir/experiments/slow.sh"
 
 # real NAME LINE...: make an experiment of tools/results with other jobs.
 real() {
     real_name=$1
     shift
-    printf '%s\n' ". tools/results/$real_name.sh" 'MEASURED=' "$@" >"$tmp/experiments/$real_name.sh"
+    printf '%s\n' ". tools/results/$real_name.sh" 'MEASURED=' "$@" >"$dir/experiments/$real_name.sh"
 }
 
 # Rows of a program that does not end well do not count.
@@ -274,13 +263,13 @@ done
 
 # Machines: the hash of all answers decides, too, and one of no answers is none.
 machines() { # ROW...
-    printf '%s\n' "$@" >"$tmp/data"
+    printf '%s\n' "$@" >"$dir/data"
     real machines 'jobs() { job cat "$TMP_DATA"; }'
     run 0 machines
 }
 machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f0,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
 drawn() { # TITLE
-    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$tmp/results/drawn/machines.svg" |
+    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$dir/results/drawn/machines.svg" |
         grep -Fxq "$1" || fail "machines: not drawn: $1"
 }
 drawn '3 kernel sets give the same answers'
@@ -296,18 +285,18 @@ says 'expected 100 answers, found 0'
 # Risk: that nothing can be promised is a row; any other failure is none.
 real risk 'mizzle() { echo "mizzle router calibrate: $(cat "$TMP_DATA")" >&2; return 1; }' \
     'jobs() { job risk_seed 7; }'
-echo 'weights/milli/x: cannot be read' >"$tmp/data"
+echo 'weights/milli/x: cannot be read' >"$dir/data"
 run 1 risk
 says 'cannot be read'
 echo '--risk 0.02: with 2.00 % of the tokens routed, 9 of 99 answers are lost, which proves at most' \
-    '3.00 % with confidence 0.95; that takes at least 171 questions, found 99' >"$tmp/data"
+    '3.00 % with confidence 0.95; that takes at least 171 questions, found 99' >"$dir/data"
 run 0 risk
-[ "$(tail -n 1 "$tmp/results/risk.csv")" = 7,,,,,,0 ] || fail "$(cat "$tmp/results/risk.csv")"
+[ "$(tail -n 1 "$dir/results/risk.csv")" = 7,,,,,,0 ] || fail "$(cat "$dir/results/risk.csv")"
 
 # Real: every row is computed from the answers that are kept, and one that is changed is noticed.
 real real
-mkdir -p "$tmp/results/real"
-sed -n 's/^HEADER=//p' tools/results/real.sh >"$tmp/results/real/figures.csv"
+mkdir -p "$dir/results/real"
+sed -n 's/^HEADER=//p' tools/results/real.sh >"$dir/results/real/figures.csv"
 run 1 real # nothing is done, but nothing fails
 says 'SKIP: no answers'
 run 1 --check real
@@ -318,23 +307,23 @@ says '0 jobs done, 0 failed, 1 skipped'
         echo "csqa,chat,edge+cloud,a,00000000000000aa,$row,1,7,00000000000000ff,0000000000000001"
         echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,7,00000000000000ff,0000000000000001"
     done
-} >"$tmp/results/real/items-a.csv"
+} >"$dir/results/real/items-a.csv"
 run 0 real
 grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
-    "$tmp/results/real/figures.csv" || fail "$(cat "$tmp/results/real/figures.csv")"
-grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$tmp/results/real/figures.csv" ||
-    fail "no difference: $(cat "$tmp/results/real/figures.csv")"
-grep -q '<title>mlp: 16.6667, 100</title>' "$tmp/results/drawn/real-csqa-chat.svg" &&
-    grep -q '>always</text>' "$tmp/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
+    "$dir/results/real/figures.csv" || fail "$(cat "$dir/results/real/figures.csv")"
+grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/results/real/figures.csv" ||
+    fail "no difference: $(cat "$dir/results/real/figures.csv")"
+grep -q '<title>mlp: 16.6667, 100</title>' "$dir/results/drawn/real-csqa-chat.svg" &&
+    grep -q '>always</text>' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
 run 0 --check real
-sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$tmp/results/real/items-a.csv" >"$tmp/new"
-mv "$tmp/new" "$tmp/results/real/items-a.csv"
+sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/items-a.csv" >"$dir/new"
+mv "$dir/new" "$dir/results/real/items-a.csv"
 run 1 --check real
 says 'not in '
-rm -r "$tmp/results/real"
+rm -r "$dir/results/real"
 
 # Goals: a figure is rounded after it was held against the goal; the other tables must be there.
-cat >"$tmp/data" <<'END'
+cat >"$dir/data" <<'END'
 never,,1,1000,0.0,0.400000,0.4,0.4,,,,,,,,,,,
 mlp,0.060000,1,1000,0.06,0.900000,0.9,0.9,0.4,0.6,0.899600,0.85,0.95,,,,,,
 random,0.060000,1,1000,0.06,0.410000,0.4,0.4,0.0,0.02,0.02,0.0,0.04,,,,,,
@@ -343,15 +332,15 @@ END
 real reach 'jobs() { job cat "$TMP_DATA"; }'
 run 1 reach
 says 'labels.csv, too'
-[ ! -e "$tmp/results/drawn/goals.csv" ] || fail "goals without labels.csv"
+[ ! -e "$dir/results/drawn/goals.csv" ] || fail "goals without labels.csv"
 {
     echo job,router,difference,difference_low,difference_high
     for row in labels,divergent labels,citer rounds,second heads,citer control,shuffled; do
         echo "$row,0.010000,0.000400,0.020000"
     done
-} >"$tmp/results/labels.csv"
+} >"$dir/results/labels.csv"
 run 0 reach
-cat >"$tmp/want.csv" <<'END'
+cat >"$dir/want.csv" <<'END'
 goal,figure,low,high,wanted,reached
 relative gain over the edge alone at 6 % routed,1.250,1.000,1.500,at least 0.6,yes
 gap closed at 6 % routed,0.900,0.850,0.950,at least 0.9,no
@@ -364,34 +353,33 @@ head citer over head mlp,0.010,0.000,0.020,reported,yes
 shuffled labels over random,0.010,0.000,0.020,interval not above 0,no
 risk bound 2 % at 95 %: broken in 1 seeds,0,,,at most 3 of the 0 promised,no
 END
-cmp "$tmp/want.csv" "$tmp/results/drawn/goals.csv" || fail "$(cat "$tmp/results/drawn/goals.csv")"
+cmp "$dir/want.csv" "$dir/results/drawn/goals.csv" || fail "$(cat "$dir/results/drawn/goals.csv")"
 
 # A span against its base: right 1 of 4 and 2 of 4, in 8 calls and 6.
 (
     . tools/results/span.sh
     for row in true,5,3 false,2,0 false,1,0 false,6,3; do
         echo "$row"
-    done | awk -F, '{ printf "{\"item\":%d,\"right\":%s,\"cloud\":%d,\"memo\":%d}\n", NR, $1, $2, $3 }' >"$tmp/rows"
-    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && cat "$tmp/rows"; } >"$tmp/base"
-    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && sed '2s/false/true/; 4s/6/4/' "$tmp/rows"; } >"$tmp/changed"
-    [ "$(span_calls "$tmp/base") $(span_calls "$tmp/changed")" = '8 6' ] || fail "span: calls"
+    done | awk -F, '{ printf "{\"item\":%d,\"right\":%s,\"cloud\":%d,\"memo\":%d}\n", NR, $1, $2, $3 }' >"$dir/rows"
+    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && cat "$dir/rows"; } >"$dir/base"
+    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && sed '2s/false/true/; 4s/6/4/' "$dir/rows"; } >"$dir/changed"
+    [ "$(span_calls "$dir/base") $(span_calls "$dir/changed")" = '8 6' ] || fail "span: calls"
     # Differences 0 1 0 0; residuals 2 - 1.5, 2 - 1.5, 1 - 0.75, 1 - 2.25.
     want='0.250000,-0.174352,0.674352 0.250000,-0.107146,0.607146'
-    [ "$(span_pair "$tmp/base" "$tmp/changed")" = "$want" ] || fail "$(span_pair "$tmp/base" "$tmp/changed")"
+    [ "$(span_pair "$dir/base" "$dir/changed")" = "$want" ] || fail "$(span_pair "$dir/base" "$dir/changed")"
 ) || exit 1
 
 # Columns by name, means, constants, and figures.
 (
-    results=$tmp/results dir=$tmp
+    results=$dir/results
     . tools/results/lib.sh
-    printf 'a,b,c\n1,2,3\n' | columns c,kind=x,a >"$tmp/out" && says 3,x,1
-    ! printf 'a,b\n1,2\n' | columns a,d 2>"$tmp/out" || fail "no column d"
+    printf 'a,b,c\n1,2,3\n' | columns c,kind=x,a >"$dir/out" && says 3,x,1
+    ! printf 'a,b\n1,2\n' | columns a,d 2>"$dir/out" || fail "no column d"
     says 'no column d'
-    printf 'way,case,x,y\na,1,2,5\na,2,3,6\na,1,4,8\n' | means >"$tmp/out"
+    printf 'way,case,x,y\na,1,2,5\na,2,3,6\na,1,4,8\n' | means >"$dir/out"
     says a,3,6.5,5,8
     says a,3,6,6,6
     printf 'name,value,unit,source\nrate,2.5,1/s,somewhere\n' >"$results/constants.csv"
     [ "$(constant rate)" = 2.5 ] || fail "constant"
     [ "$(figure %.1f "100 * 0.25")" = 25.0 ] || fail figure
 ) || exit 1
-exit 0
