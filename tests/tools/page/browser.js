@@ -40,14 +40,24 @@ class Bench {
             executablePath: process.env.CHROMIUM,
             args: ['--no-sandbox'],
         });
-        b.passed = 0;
+        b.passed = [];
         b.failed = [];
         return b;
     }
 
+    /* Do a part of the checks, and close the pages that it opened. */
+    async part(f) {
+        const own = Object.assign(Object.create(this), { contexts: [] });
+        await f(own).catch((e) => this.check(e.message.split('\n')[0], false, e.stack));
+        for (const context of own.contexts) await context.close();
+    }
+
+    /* Say how it went, and end the program. */
     async close() {
         await this.browser.close();
         this.mock.close();
+        console.log(`${this.passed.length} checks passed, ${this.failed.length} failed`);
+        process.exit(this.failed.length || !this.passed.length ? 1 : 0);
     }
 
     /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
@@ -57,6 +67,7 @@ class Bench {
             viewport: SMALL,
             ...rest,
         });
+        this.contexts.push(context);
         const page = await context.newPage();
         /* Ask seldom, because asking before each frame would make the browser draw them all. */
         const wait = page.waitForFunction.bind(page);
@@ -94,8 +105,7 @@ class Bench {
     }
 
     check(what, ok, found = '') {
-        if (ok) this.passed++;
-        else this.failed.push(what);
+        (ok ? this.passed : this.failed).push(what);
         console.log(
             (ok ? 'ok   ' : 'FAIL ') +
                 what +
@@ -105,6 +115,11 @@ class Bench {
 
     same(what, found, expected) {
         this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
+    }
+
+    async says(page, selector, what, pattern) {
+        const said = await page.innerText(selector);
+        this.check(what, pattern.test(said), said);
     }
 
     /* Ask axe-core, with other options than all rules if some are given. Its script needs a page with

@@ -29,7 +29,6 @@ async function look(bench, name, options) {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     bench.check(`${name}: nothing is wider than the window`, wide <= 0, wide);
     await bench.shot(page, name);
-    await page.context().close();
 }
 
 /* Marks have 3:1 against the paper, texts 4.5:1, also on top of the darkest shade. */
@@ -89,7 +88,6 @@ async function contrast(bench, colorScheme) {
             ratio[name] >= least,
             ratio[name]
         );
-    await page.context().close();
 }
 
 async function sentences(bench) {
@@ -126,7 +124,6 @@ async function sentences(bench) {
         await page.locator('.turn:nth-child(2) [aria-live]').count(),
         1
     );
-    await page.context().close();
 }
 
 module.exports = [

@@ -34,7 +34,6 @@ async function failure(bench) {
     await write(page, '@plain');
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
     bench.check('it goes when the next text is well', true);
-    await page.context().close();
 }
 
 async function state(bench, name, words) {
@@ -52,7 +51,6 @@ async function state(bench, name, words) {
         await page.getAttribute('#cloud', 'data-state'),
         'open'
     );
-    await page.context().close();
 }
 
 async function none(bench) {
@@ -64,7 +62,6 @@ async function none(bench) {
     await page.check('#side');
     await write(page, '@plain');
     bench.same('and there are two columns', await page.locator('.answer').count(), 2);
-    await page.context().close();
 }
 
 async function loading(bench) {
@@ -72,14 +69,10 @@ async function loading(bench) {
     const page = await bench.page({
         info: (i) => (reading ? { status: 503, json: { error: { message: 'loading' } } } : i),
     });
-    bench.check(
-        'while the model is loaded the page says so',
-        /being loaded/.test(await page.textContent('#model'))
-    );
+    await bench.says(page, '#model', 'while the model is loaded the page says so', /being loaded/);
     reading = false;
     await page.waitForFunction(() => !/loaded/.test(document.querySelector('#model').textContent));
     bench.check('and goes on by itself', (await page.locator('#policy option').count()) > 0);
-    await page.context().close();
 }
 
 module.exports = [

@@ -32,7 +32,6 @@ async function recording(bench) {
         /^60 steps/.test(document.querySelector('.words').textContent)
     );
     const words = await page.textContent('.words');
-    await page.context().close();
     const source = fs.readFileSync(file, 'utf8');
     bench.check(
         'the file is one page with a policy of its own',

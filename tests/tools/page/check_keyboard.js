@@ -43,10 +43,7 @@ async function keyboard(bench) {
     await key('PageDown');
     const cls = await page.$eval('.turn .at', (e) => e.className);
     bench.check('Page Down leads to one of the cloud', /cloud|memo/.test(cls), cls);
-    bench.check(
-        'the details follow the keys',
-        /written by the cloud/.test(await page.innerText('#details'))
-    );
+    await bench.says(page, '#details', 'the details follow the keys', /written by the cloud/);
     const outline = await page.$eval('.turn .at', (e) => getComputedStyle(e).outlineStyle);
     bench.same('the token has a visible frame', outline, 'solid');
     await key('Enter');
@@ -55,7 +52,7 @@ async function keyboard(bench) {
     bench.same('Esc leads back', await on(), 'text');
     await key('ArrowRight');
     await key('Escape');
-    bench.check('Esc ends the details', /Point at/.test(await page.innerText('#details')));
+    await bench.says(page, '#details', 'Esc ends the details', /Point at/);
     await key('Enter');
     await key('Tab');
     await key('Enter');
@@ -99,7 +96,6 @@ async function keyboard(bench) {
         []
     );
     bench.same('no error', page.errors, []);
-    await page.context().close();
 }
 
 module.exports = [keyboard];

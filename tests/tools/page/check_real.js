@@ -33,7 +33,7 @@ async function walk(bench) {
         'the page says where the large model is',
         /Large model ready \(in this process\)/.test(await page.innerText('#cloud'))
     );
-    bench.check('and that no bytes move', /no bytes/.test(await page.innerText('#numbers')));
+    await bench.says(page, '#numbers', 'and that no bytes move', /no bytes/);
     bench.check('the answer is in sight', await visible(page));
     bench.check('the cloud wrote some of it', (await page.locator('.turn .cloud').count()) > 0);
     await page.click('.turn .cloud >> nth=0');
@@ -96,7 +96,6 @@ async function walk(bench) {
         ],
         [0, true, true, true, '']
     );
-    await page.context().close();
 }
 
 /* What the headers promise, and that the browser keeps it. */
@@ -163,7 +162,6 @@ async function headers(bench) {
         frame.frames().map((f) => f.evaluate(() => document.querySelectorAll('#form').length))
     );
     bench.same('no other page can frame it', shown, [0, 0]);
-    await page.context().close();
 }
 
 module.exports = [walk, headers];

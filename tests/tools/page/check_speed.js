@@ -50,7 +50,6 @@ async function long(bench, script) {
         []
     );
     bench.same(`${script}: no error`, page.errors, []);
-    await page.context().close();
 }
 
 module.exports = ['@long', '@line', '@burst'].map((script) => (bench) => long(bench, script));

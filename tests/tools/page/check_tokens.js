@@ -59,11 +59,10 @@ async function marks(bench) {
     );
     bench.check('scores have shades of several heights', heat >= 3, heat);
     await page.check('#colour [value=probability]');
-    bench.check('shades are explained', /less probable/.test(await page.textContent('#shade')));
+    await bench.says(page, '#shade', 'shades are explained', /less probable/);
     await page.check('#colour [value=""]');
     await page.waitForFunction(() => !document.querySelector('.turn .t[data-h]'));
     bench.same('shades go away', await page.locator('.turn .t[data-h]').count(), 0);
-    await page.context().close();
 }
 
 async function details(bench) {
@@ -85,10 +84,10 @@ async function details(bench) {
         /Written after/.test(said) && /Sent/.test(said) && /Retries/.test(said)
     );
     await page.mouse.move(5, 5);
-    bench.check('leaving ends it', /Point at a token/.test(await page.innerText('#details')));
+    await bench.says(page, '#details', 'leaving ends it', /Point at a token/);
     await page.click('.turn .cloud >> nth=1');
     await page.mouse.move(5, 5);
-    bench.check('a click keeps it', /written by the cloud/.test(await page.innerText('#details')));
+    await bench.says(page, '#details', 'a click keeps it', /written by the cloud/);
     await bench.shot(page, 'details');
     const at = await page.$eval('.turn .at', (e) => e.index),
         chosen = page.locator('.choice').nth(2);
@@ -115,7 +114,6 @@ async function details(bench) {
         body.prompt
     );
     bench.check('the model goes on from there', now.length > at + 1);
-    await page.context().close();
 }
 
 async function sideBySide(bench) {
@@ -160,7 +158,6 @@ async function sideBySide(bench) {
     }
     await page.setViewportSize(SMALL);
     await bench.shot(page, 'side');
-    await page.context().close();
 }
 
 async function threshold(bench) {
@@ -201,7 +198,6 @@ async function threshold(bench) {
         'and the cloud writes more',
         (await page.locator('.turn:nth-child(2) :is(.cloud, .memo)').count()) > few
     );
-    await page.context().close();
 }
 
 async function timeline(bench) {
@@ -241,7 +237,6 @@ async function timeline(bench) {
     });
     await page.waitForFunction(() => document.querySelectorAll('.turn .t').length === 60);
     bench.check('a text can be played again', true);
-    await page.context().close();
 }
 
 module.exports = [marks, details, sideBySide, threshold, timeline];

@@ -12,7 +12,6 @@ async function size(bench) {
     for (const name of wanted) sum += gzipSync(await (await fetch(bench.url + name)).text()).length;
     console.log(`     ${wanted.join(' ')}: ${sum} bytes, packed`);
     bench.check('the page has at most 30 kB', wanted.length >= 3 && sum <= 30000, sum);
-    await page.context().close();
 }
 
 async function firstLook(bench) {
@@ -52,7 +51,6 @@ async function firstLook(bench) {
         csp
     );
     await bench.shot(page, 'first');
-    await page.context().close();
 }
 
 /* Only what any server can do. */
@@ -99,17 +97,13 @@ async function plain(bench) {
         '',
         ['ahead', 'colour', 'max', 'mode', 'most', 'side', 'temperature'],
     ]);
-    await page.context().close();
 }
 
 async function chat(bench) {
     const page = await bench.page({ info: (i) => ({ ...i, chat: true }) });
     bench.check('raw text goes without a word', await page.isHidden('#suits'));
     await mode(page, 'chat');
-    bench.check(
-        'the demo pair was not taught to chat',
-        /not taught/.test(await page.innerText('#suits'))
-    );
+    await bench.says(page, '#suits', 'the demo pair was not taught to chat', /not taught/);
     await write(page, '@chat first');
     await write(page, '@chat second');
     const body = page.bodies[1],
@@ -122,19 +116,16 @@ async function chat(bench) {
     );
     bench.same('the answer is sent back as it was written', body.messages[1].content, said);
     bench.same('the prompt is empty again', await page.inputValue('#prompt'), '');
-    await page.context().close();
     const able = await bench.page({ info: (i) => ({ ...i, chat: true, questions: [] }) });
     bench.check(
         'another pair may have been',
         (await able.isChecked('#mode [value=chat]')) && (await able.textContent('#suits')) === ''
     );
-    await able.context().close();
     const other = await bench.page({ info: (i) => ({ ...i, chat: false }) });
     bench.check(
         'without a chat format there is raw text',
         (await other.isHidden('#mode')) && (await other.isChecked('#mode [value=text]'))
     );
-    await other.context().close();
 }
 
 async function questions(bench) {
@@ -148,7 +139,6 @@ async function questions(bench) {
     await page.locator('.turn .t').first().waitFor();
     bench.same('a click on one of the others asks it', page.bodies[0].prompt, all[6]);
     await page.keyboard.press('Escape');
-    await page.context().close();
 }
 
 async function stopping(bench) {
@@ -173,7 +163,6 @@ async function stopping(bench) {
     await page.click('#stop');
     await ended(page);
     bench.check('the button stops', (await page.locator('.turn >> nth=1 >> .t').count()) < 60);
-    await page.context().close();
 }
 
 async function faults(bench) {
@@ -208,7 +197,6 @@ async function faults(bench) {
         page.errors.filter((e) => !/ERR_FAILED/.test(e)),
         []
     );
-    await page.context().close();
 }
 
 module.exports = [size, firstLook, plain, chat, questions, stopping, faults];

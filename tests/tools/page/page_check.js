@@ -8,8 +8,7 @@ const FILES = 'access real writing tokens cloud key keyboard hostile export'.spl
 const ALONE = ['speed'];
 
 async function lane(bench, parts) {
-    for (let part = parts.shift(); part; part = parts.shift())
-        await part(bench).catch((e) => bench.check(e.message.split('\n')[0], false, e.stack));
+    for (let part = parts.shift(); part; part = parts.shift()) await bench.part(part);
 }
 
 (async () => {
@@ -20,6 +19,4 @@ async function lane(bench, parts) {
     await Promise.all(Array.from({ length: LANES }, () => lane(bench, parts)));
     await lane(bench, of(names.filter((name) => ALONE.includes(name))));
     await bench.close();
-    console.log(`${bench.passed} checks passed, ${bench.failed.length} failed`);
-    process.exit(bench.failed.length || !bench.passed ? 1 : 0);
 })();
