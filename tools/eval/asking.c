@@ -74,10 +74,10 @@ int asking_close(struct asking *a, struct err *err)
 {
     int rc = OK;
     asking_many_close(a);
-    free(a->trace);
-    free(a->times);
-    free(a->scores);
-    free(a->text);
+    buf_free(&a->trace);
+    buf_free(&a->times);
+    buf_free(&a->scores);
+    buf_free(&a->text);
     sampler_close(a->sampler);
     session_close(a->session);
     if (a->engine.model)
@@ -165,22 +165,6 @@ void asking_begin(struct asking *a, bool timed)
         stand_in_forget(a->server);
 }
 
-/* Make room for `need` elements of this size in *at, which has room for *room. */
-static bool asking_grow(void **at, size_t *room, size_t need, size_t size)
-{
-    size_t bytes, more = *room ? *room : 256;
-    if (need <= *room)
-        return true;
-    while (more < need)
-        more *= 2;
-    void *grown = size_mul(&bytes, more, size) ? realloc(*at, bytes) : NULL;
-    if (!grown)
-        return false;
-    *at = grown;
-    *room = more;
-    return true;
-}
-
 /* Count what the cloud computes for one of its tokens, which follows a prefix of `at` ids. */
 static void asking_count_work(struct asking_sent *w, size_t at)
 {
@@ -196,18 +180,15 @@ static void asking_count_work(struct asking_sent *w, size_t at)
     w->work.decoded += w->asks;
 }
 
-/* Keep what the virtual clock must know about a token. */
-static void asking_take_time(struct asking_sent *w, const struct decode_token *t,
-                             struct asked_token *k)
+/* Return what the virtual clock must know about a token. */
+static struct virtual_token asking_time(const struct asking *a, const struct decode_token *t,
+                                        bool agrees)
 {
-    struct asking *a = w->a;
-    struct virtual_token *v = &a->times[w->tokens];
     bool late = t->reason == GATE_FAULT && a->cloud.late;
-    *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD || late };
-    if (!v->routed)
-        return;
-    v->agrees = k->agrees;
-    v->call_ms = a->cloud.ms;
+    bool routed = t->source == SOURCE_CLOUD || late;
+    return (struct virtual_token){ .routed = routed,
+                                   .agrees = routed && agrees,
+                                   .call_ms = routed ? a->cloud.ms : 0 };
 }
 
 bool asking_take_token(void *arg, const struct decode_token *t)
@@ -216,32 +197,21 @@ bool asking_take_token(void *arg, const struct decode_token *t)
     struct asking *a = w->a;
     size_t n = 0;
     const char *slot = w->how.slot && !w->tokens ? w->how.slot : ""; /* the answer begins with it */
-    size_t before = strlen(slot);
     const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
-    n = bytes ? n : 0;
-    w->full = !asking_grow((void **)&a->text, &a->text_room, w->bytes + before + n + 1, 1) ||
-              !asking_grow((void **)&a->trace, &a->trace_room, w->tokens + 1, sizeof(*a->trace)) ||
-              !asking_grow((void **)&a->times, &a->times_room, w->tokens + 1, sizeof(*a->times)) ||
-              !asking_grow((void **)&a->scores, &a->scores_room, w->tokens + 1, sizeof(*a->scores));
+    const struct asked_token k = { .ms = t->ms,
+                                   .source = t->source,
+                                   .has_edge = t->has_edge,
+                                   .agrees = t->has_edge && t->edge_id == t->id };
+    const struct virtual_token time = asking_time(a, t, k.agrees);
+    w->full = !buf_str(&a->text, slot) || !buf_add(&a->text, bytes, bytes ? n : 0) ||
+              !buf_add(&a->trace, &k, sizeof(k)) || !buf_add(&a->times, &time, sizeof(time)) ||
+              !buf_add(&a->scores, &t->score, sizeof(t->score));
     if (w->full)
         return false;
-    memcpy(a->text + w->bytes, slot, before);
-    w->bytes += before;
-    if (n)
-        memcpy(a->text + w->bytes, bytes, n);
-    w->bytes += n;
-    struct asked_token *k = &a->trace[w->tokens];
-    a->scores[w->tokens] = t->score;
-    *k = (struct asked_token){ .ms = t->ms,
-                               .source = t->source,
-                               .has_edge = t->has_edge,
-                               .agrees = t->has_edge && t->edge_id == t->id };
     w->hash = rand_u64(rand_u64(w->hash, t->id), t->source);
     w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
     if (t->source == SOURCE_CLOUD)
         asking_count_work(w, w->prompt + t->pos);
-    if (a->is_virtual)
-        asking_take_time(w, t, k);
     w->tokens++;
     return true;
 }
@@ -267,15 +237,17 @@ static int asking_share(struct asking_sent *s, struct err *err)
 /* Replace the measured times by those of the virtual clock. */
 static int asking_set_times(struct decode_stats *stats, struct asking *a, struct err *err)
 {
-    int rc = virtual_clock_answer(a->times, &stats->wasted, &a->clock, stats->prompt_tokens,
+    struct virtual_token *times = (void *)a->times.p;
+    struct asked_token *trace = (void *)a->trace.p;
+    int rc = virtual_clock_answer(times, &stats->wasted, &a->clock, stats->prompt_tokens,
                                   stats->tokens, err);
     if (rc != OK)
         return rc;
-    stats->ttft_ms = a->times[0].ms;
+    stats->ttft_ms = times[0].ms;
     stats->edge_ms = virtual_clock_edge(&a->clock, stats->prompt_tokens, stats->tokens);
     stats->total_ms = 0;
     for (size_t i = 0; i < stats->tokens; i++)
-        stats->total_ms += a->trace[i].ms = a->times[i].ms;
+        stats->total_ms += trace[i].ms = times[i].ms;
     return OK;
 }
 
@@ -346,17 +318,16 @@ static int asking_fill(struct asked *out, const struct asking_sent *s, struct er
 {
     struct asking *a = s->a;
     struct decode_stats *stats = &out->stats;
-    if (s->full || !asking_grow((void **)&a->text, &a->text_room, 1, 1))
+    if (s->full || !buf_add(&a->text, "", 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    a->text[s->bytes] = 0;
     out->missing = asking_missing(a, stats);
     out->work = s->work;
     stats->prompt_tokens = s->prompt;
     stats->edge_ms += stats->router_ms;
     out->hash = s->hash;
-    out->trace = a->trace;
-    out->scores = a->scores;
-    out->text = a->text;
+    out->trace = (const void *)a->trace.p;
+    out->scores = (const void *)a->scores.p;
+    out->text = a->text.p;
     return a->is_virtual && stats->tokens ? asking_set_times(stats, a, err) : OK;
 }
 
@@ -429,7 +400,7 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
     out->id = item.id;
     if (s->left_out)
         return OK;
-    task_cut(s->task, s->a->text);
+    task_cut(s->task, s->a->text.p);
     task_extract(out->answer, s->task, &item, out->text);
     text_line(out->answer);
     out->right = task_right(s->task, &item, out->text);
@@ -443,6 +414,7 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
     struct asking_sent *s = &a->sent[a->oldest];
     const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
     *out = (struct asked){ .left_out = s->left_out, .caps = caps };
+    a->text.n = a->trace.n = a->times.n = a->scores.n = 0;
     int rc = s->left_out ? OK
              : s->text   ? asking_many_take(&out->stats, s, err)
                          : asking_write(&out->stats, s, err);

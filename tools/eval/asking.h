@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/sys/buf.h"
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/policy_kind.h"
@@ -45,12 +46,9 @@ struct asking { /* must not move */
     bool is_virtual;            /* times are those of clock */
     struct virtual_clock clock;
     struct virtual_cloud cloud; /* in front of the cloud of routing */
-    struct asked_token *trace;
-    struct virtual_token *times;
-    float *scores;
-    size_t trace_room, times_room, scores_room;
-    char *text;
-    size_t text_room;
+    /* Of the answer that is taken: its text, and of each token an asked_token, a virtual_token and
+     * a float. */
+    struct buf text, trace, times, scores;
 };
 
 struct asking_options {

@@ -17,9 +17,9 @@ struct asking_sent {
     bool left_out;     /* longer than the context */
     struct text *text; /* NULL: written when it is taken */
     /* Set while its tokens are read. */
-    size_t tokens, bytes; /* of the answer so far */
-    size_t warm;          /* ids at the beginning that the cloud's prefix cache holds */
-    size_t call;          /* prefix of the latest call, 0: none; `asks` tokens were asked for */
+    size_t tokens; /* of the answer so far */
+    size_t warm;   /* ids at the beginning that the cloud's prefix cache holds */
+    size_t call;   /* prefix of the latest call, 0: none; `asks` tokens were asked for */
     size_t asks;
     bool unbroken; /* all tokens since that call are the cloud's */
     uint64_t hash;

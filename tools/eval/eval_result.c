@@ -19,55 +19,29 @@ void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double
 
 void eval_result_close(struct eval_result *r)
 {
-    free(r->rights);
-    free(r->tokens_of);
-    free(r->cloud_of);
-    free(r->subjects);
+    buf_free(&r->rights);
+    buf_free(&r->tokens_of);
+    buf_free(&r->cloud_of);
+    buf_free(&r->subjects);
     statistics_groups_close(&r->groups);
     free(r->apgr7_draws);
-    free(r->ttft.at);
-    free(r->tbt.at);
+    buf_free(&r->ttft);
+    buf_free(&r->tbt);
     *r = (struct eval_result){ 0 };
-}
-
-/* Make room in *at for one more than n elements of this size. */
-static bool result_grow(void **at, size_t *room, size_t n, size_t size)
-{
-    size_t bytes, more = *room ? 2 * *room : 256;
-    if (n < *room)
-        return true;
-    void *grown = size_mul(&bytes, more, size) ? realloc(*at, bytes) : NULL;
-    if (grown) {
-        *at = grown;
-        *room = more;
-    }
-    return grown;
-}
-
-static bool result_add_time(struct eval_times *t, double ms)
-{
-    if (!result_grow((void **)&t->at, &t->room, t->n, sizeof(*t->at)))
-        return false;
-    t->at[t->n++] = ms;
-    return true;
 }
 
 /* Keep what an answer has for the intervals. */
 static bool result_add_answer(struct eval_result *r, const struct asked *one, uint64_t subject)
 {
+    const uint32_t tokens = (uint32_t)one->stats.tokens, cloud = (uint32_t)one->stats.cloud;
+    const unsigned char right = one->right;
     bool first = !r->trainings; /* the others answer the same questions */
-    if (!result_grow((void **)&r->rights, &r->rights_room, r->answers, 1) ||
-        !result_grow((void **)&r->tokens_of, &r->tokens_room, r->answers, sizeof(*r->tokens_of)) ||
-        !result_grow((void **)&r->cloud_of, &r->cloud_room, r->answers, sizeof(*r->cloud_of)) ||
-        (first && !result_grow((void **)&r->subjects, &r->subjects_room, r->questions,
-                               sizeof(*r->subjects))))
-        return false;
-    r->tokens_of[r->answers] = (uint32_t)one->stats.tokens;
-    r->cloud_of[r->answers] = (uint32_t)one->stats.cloud;
-    r->rights[r->answers++] = one->right;
-    if (first)
-        r->subjects[r->questions++] = subject;
-    return true;
+    r->answers++;
+    r->questions += first;
+    return buf_add(&r->rights, &right, sizeof(right)) &&
+           buf_add(&r->tokens_of, &tokens, sizeof(tokens)) &&
+           buf_add(&r->cloud_of, &cloud, sizeof(cloud)) &&
+           (!first || buf_add(&r->subjects, &subject, sizeof(subject)));
 }
 
 int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t subject,
@@ -77,10 +51,11 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
         r->left_out += !r->trainings;
         return OK;
     }
-    bool fits = result_add_answer(r, one, subject) && result_add_time(&r->ttft, one->stats.ttft_ms);
+    bool fits = result_add_answer(r, one, subject) &&
+                buf_add(&r->ttft, &one->stats.ttft_ms, sizeof(one->stats.ttft_ms));
     size_t traced = one->trace ? one->stats.tokens : 0;
     for (size_t i = 1; fits && i < traced; i++)
-        fits = result_add_time(&r->tbt, one->trace[i].ms);
+        fits = buf_add(&r->tbt, &one->trace[i].ms, sizeof(one->trace[i].ms));
     if (!fits)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     r->right += one->right;
@@ -105,20 +80,21 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
 
 int eval_result_finish(struct eval_result *r, struct err *err)
 {
-    statistics_sort(r->ttft.at, r->ttft.n);
-    statistics_sort(r->tbt.at, r->tbt.n);
+    statistics_sort((void *)r->ttft.p, r->ttft.n / sizeof(double));
+    statistics_sort((void *)r->tbt.p, r->tbt.n / sizeof(double));
     if (r->answers != (r->trainings + 1) * r->questions)
         return err_set(err, ERR_FORMAT,
                        "--jsonl: expected answers of each training to %zu questions, found %zu",
                        r->questions, r->answers - r->trainings * r->questions);
     if (r->trainings++)
         return OK;
-    return statistics_groups_open(&r->groups, r->subjects, r->questions, err);
+    return statistics_groups_open(&r->groups, (const void *)r->subjects.p, r->questions, err);
 }
 
 static struct statistics_answers result_answers(const struct eval_result *r)
 {
-    return (struct statistics_answers){ r->rights, r->tokens_of, r->cloud_of, r->trainings };
+    return (struct statistics_answers){ (const void *)r->rights.p, (const void *)r->tokens_of.p,
+                                        (const void *)r->cloud_of.p, r->trainings };
 }
 
 void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
@@ -274,7 +250,7 @@ double eval_result_work(const struct eval_result *r)
     return result_ratio(ids, r->sum.prompt_tokens + r->sum.tokens);
 }
 
-double eval_times_quantile(const struct eval_times *t, double q)
+double eval_times_quantile(const struct buf *times, double q)
 {
-    return t->n ? statistics_quantile(t->at, t->n, q) : 0;
+    return times->n ? statistics_quantile((const void *)times->p, times->n / sizeof(double), q) : 0;
 }

@@ -6,17 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/sys/buf.h"
 #include "tools/eval/asking.h"
 #include "tools/eval/eval_list.h"
 #include "tools/run/signs.h"
 #include "tools/eval/statistics.h"
 
 struct err;
-
-struct eval_times { /* milliseconds */
-    double *at;     /* [n], sorted by eval_result_finish */
-    size_t n, room;
-};
 
 struct eval_result {
     const struct eval_entry *entry;
@@ -36,13 +32,14 @@ struct eval_result {
     struct asked_work work;
     struct signs signs;
     /* Of each answer, one training after the other: right or not, tokens, those from the cloud. */
-    unsigned char *rights;          /* [answers], 1: right */
-    uint32_t *tokens_of, *cloud_of; /* [answers] */
-    uint64_t *subjects;             /* [questions] hash of what each is about */
-    size_t rights_room, tokens_room, cloud_room, subjects_room;
+    struct buf rights;               /* unsigned char [answers], 1: right */
+    struct buf tokens_of, cloud_of;  /* uint32_t [answers] */
+    struct buf subjects;             /* uint64_t [questions], hash of what each is about */
     struct statistics_groups groups; /* of the questions, by subject */
     bool closed;                     /* other questions would have the same subjects */
-    struct eval_times ttft, tbt;     /* to the first token of an answer; between tokens */
+    /* In ms, double, sorted by eval_result_finish: to the first token of an answer; between
+     * tokens. */
+    struct buf ttft, tbt;
 
     /* Set by eval_result_compare; without both baselines, NaN and 0. */
     double pgr;
@@ -113,6 +110,6 @@ struct statistics_interval eval_result_interval(const struct eval_result *r);
  * about 1 if it writes everything, less if prompts share a beginning. */
 double eval_result_work(const struct eval_result *r);
 /* Return quantile q of the times, or 0 if there is none. */
-double eval_times_quantile(const struct eval_times *t, double q);
+double eval_times_quantile(const struct buf *times, double q);
 
 #endif
