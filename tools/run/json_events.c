@@ -91,33 +91,17 @@ double json_events_speed(const struct mizzle_stats *s)
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
-bool json_events_held(struct json_events_held *out, const struct mizzle_stats *s, size_t i)
-{
-    const struct json_events_held all[] = {
-        { "no-cloud", "without a cloud", s->held.no_cloud },
-        { "refused", "refused by the server", s->held.refused },
-        { "unfit", "with a text that the server refuses", s->held.unfit },
-        { "private", "with private text", s->held.private_text },
-        { "capped", "beyond a limit", s->held.capped },
-        { "breaker", "not asked for after repeated failures", s->held.breaker },
-        { "fault", "without an answer", s->held.fault },
-    };
-    bool is = i < sizeof(all) / sizeof(all[0]);
-    if (is)
-        *out = all[i];
-    return is;
-}
-
 /* Print the members of "held", without those that are 0. */
-static void json_events_put_reasons(const struct mizzle_stats *s)
+static void json_events_put_reasons(const struct mizzle_held *held)
 {
     const char *comma = "";
-    struct json_events_held held;
-    for (size_t i = 0; json_events_held(&held, s, i); i++)
-        if (held.count) {
-            printf("%s\"%s\":%zu", comma, held.name, held.count);
-            comma = ",";
-        }
+#define X(member, name, words)                             \
+    if (held->member) {                                    \
+        printf("%s\"%s\":%zu", comma, name, held->member); \
+        comma = ",";                                       \
+    }
+    JSON_EVENTS_HELD(X)
+#undef X
 }
 
 static void json_events_put_count(const char *name, uint64_t n)
@@ -169,7 +153,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
     json_events_put_real("tok_s", json_events_speed(s), 3);
     json_events_put_cost(s->cost);
     fputs(",\"held\":{", stdout);
-    json_events_put_reasons(s);
+    json_events_put_reasons(&s->held);
     putchar('}');
     if (audited)
         json_events_put_audit(&s->audit);

@@ -24,15 +24,16 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t);
  * and 95 % intervals of missed/kept and flipped/again, in the words of eval. */
 void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited);
 
-/* A reason for fallback tokens. */
-struct json_events_held {
-    const char *name;  /* in JSON */
-    const char *words; /* in a sentence about the tokens */
-    size_t count;      /* tokens that had it */
-};
-
-/* Set *out to the i-th reason; false after the last one. */
-bool json_events_held(struct json_events_held *out, const struct mizzle_stats *s, size_t i);
+/* The reasons for fallback tokens: X(member of struct mizzle_held, name in JSON, words of a
+ * sentence about the tokens). */
+#define JSON_EVENTS_HELD(X)                                        \
+    X(no_cloud, "no-cloud", "without a cloud")                     \
+    X(refused, "refused", "refused by the server")                 \
+    X(unfit, "unfit", "with a text that the server refuses")       \
+    X(private_text, "private", "with private text")                \
+    X(capped, "capped", "beyond a limit")                          \
+    X(breaker, "breaker", "not asked for after repeated failures") \
+    X(fault, "fault", "without an answer")
 
 /* Return tokens per second, counted from the first token on; 0 if there are fewer than two. */
 double json_events_speed(const struct mizzle_stats *s);

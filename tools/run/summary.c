@@ -20,7 +20,6 @@ static void summary_part(const char **sep, uint64_t count, const char *what)
 static void summary_ledger(const struct mizzle_stats *s, bool replays)
 {
     char cost[CAPS_AMOUNT];
-    struct json_events_held held;
     const char *sep = ": ";
     caps_amount(cost, s->cost);
     fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
@@ -43,8 +42,9 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
     summary_part(&sep, s->memo, "memo");
     summary_part(&sep, s->store, "store");
     sep = "; fallback: ";
-    for (size_t i = 0; json_events_held(&held, s, i); i++)
-        summary_part(&sep, held.count, held.words);
+#define X(member, name, words) summary_part(&sep, s->held.member, words);
+    JSON_EVENTS_HELD(X)
+#undef X
     fprintf(stderr, "\n");
 }
 
