@@ -20,7 +20,7 @@ enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
 static const char *out_path;
 static size_t questions, max_tokens; /* 0: not given */
-static float target_routed = NAN, target_accuracy = NAN, risk = NAN, confidence = NAN;
+static float target_routed = NAN, risk = NAN, confidence = NAN;
 static bool quiet;
 
 static const struct option_group calibrate_opts = {
@@ -32,8 +32,6 @@ static const struct option_group calibrate_opts = {
           "Write the router to this file (default: replace that of --router)" },
         { "--target-routed", NULL, OPTION_FLOAT, &target_routed, "X",
           "Route this share of the tokens, 0 to 1" },
-        { "--target-accuracy", NULL, OPTION_FLOAT, &target_accuracy, "A",
-          "Route the least share with which this share of the answers is right" },
         { "--risk", NULL, OPTION_FLOAT, &risk, "E",
           "Route the least share with which at most this share of the answers that the cloud "
           "alone gets right is lost" },
@@ -74,19 +72,15 @@ struct calibrating {
 /* Refuse what contradicts itself or is out of range; read the form of prompts. */
 static int cmd_router_calibrate_check(struct err *err)
 {
-    int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
+    int targets = !isnan(target_routed) + !isnan(risk);
     if (!shared_options.router)
         return err_set(err, ERR_ARG, "expected --router FILE");
     if (targets != 1)
-        return err_set(err, ERR_ARG,
-                       "expected one of --target-routed, --target-accuracy and --risk, found %s",
-                       targets ? "several" : "none");
+        return err_set(err, ERR_ARG, "expected one of --target-routed and --risk, found %s",
+                       targets ? "both" : "none");
     if (!isnan(target_routed) && !(target_routed >= 0 && target_routed <= 1))
         return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
                        (double)target_routed);
-    if (!isnan(target_accuracy) && !(target_accuracy > 0 && target_accuracy <= 1))
-        return err_set(err, ERR_ARG, "--target-accuracy: expected more than 0, at most 1, found %g",
-                       (double)target_accuracy);
     if (!isnan(confidence) && isnan(risk))
         return err_set(err, ERR_ARG, "--confidence: expected with --risk only");
     confidence = isnan(confidence) ? 0.95f : confidence;
@@ -193,9 +187,6 @@ static int find_threshold(struct calibrating *c, struct err *err)
         rc = calibrate_open(&c->run.calibration, &source, err);
     if (rc == OK && !isnan(target_routed))
         rc = calibrate_find(r, c->run.calibration, CALIBRATE_SHARE, (double)target_routed, err);
-    else if (rc == OK && !isnan(target_accuracy))
-        rc =
-            calibrate_find(r, c->run.calibration, CALIBRATE_ACCURACY, (double)target_accuracy, err);
     else if (rc == OK)
         rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, (double)confidence,
                             err);
@@ -223,11 +214,6 @@ static void explain_failure(struct err *why, const struct calibrating *c)
                 "--target-routed %g: the scores do not tell the tokens apart: any threshold routes "
                 "none of them or far more",
                 (double)target_routed);
-    } else if (!isnan(target_accuracy)) {
-        err_set(why, OK,
-                "--target-accuracy %g: of %zu answers at most %.2f %% are right, with %.2f %% of "
-                "the tokens routed",
-                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share);
     } else if (!c->cloud_hits) {
         err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
                 c->cloud_answers);

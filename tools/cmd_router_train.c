@@ -39,8 +39,6 @@ static const struct option_group train_opts = {
           "first token (query) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &options.fit.most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
-        { "--cover", NULL, OPTION_FLOAT, &options.fit.cover, "X",
-          "Route no more than needed to catch this share of the errors (default: 0.995)" },
         { "--width", NULL, OPTION_COUNT, &options.fit.width, "N",
           "Give the hidden layer of mlp, citer, combined, mix or query N units (default: "
           "twice the number of its inputs)" },
@@ -78,8 +76,8 @@ static const char *cmd_router_train_check(void)
         return "expected -o FILE";
     if (options.tap && !router_tap_parse(&options.demo.collect.tap, options.tap))
         return "--tap: expected final or post_attn";
-    if (!(fit->most >= 0 && fit->most <= 1 && fit->cover >= 0 && fit->cover <= 1))
-        return "--share, --cover: expected 0 to 1";
+    if (!(fit->most >= 0 && fit->most <= 1))
+        return "--share: expected 0 to 1";
     if (recipe_name && strcmp(recipe_name, "citer") != 0)
         return "--recipe: expected citer";
     if (recipe_name)

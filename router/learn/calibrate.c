@@ -255,16 +255,14 @@ static float calibrate_step(float from, float to, uint32_t part)
 struct calibrate_search {
     enum calibrate_aim aim;
     double target;
-    struct calibrate_state lo, hi, best; /* best is the most accurate one so far */
+    struct calibrate_state lo, hi;
     bool has_lo, has_hi;
 };
 
 /* Return the figure that is aimed at. */
 static double calibrate_figure(const struct calibrate_search *s, const struct calibrate_state *at)
 {
-    return s->aim == CALIBRATE_SHARE  ? at->r.share
-           : s->aim == CALIBRATE_COST ? at->r.cost
-                                      : at->r.accuracy;
+    return s->aim == CALIBRATE_COST ? at->r.cost : at->r.share;
 }
 
 static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_state *at)
@@ -285,8 +283,6 @@ static bool calibrate_done(const struct calibrate_search *s)
 {
     if (!s->has_lo || (s->has_hi ? s->hi.low : 1) <= s->lo.high)
         return true; /* no threshold is left between them */
-    if (s->aim == CALIBRATE_ACCURACY)
-        return s->has_hi && s->hi.r.share - s->lo.r.share <= CALIBRATE_TOLERANCE;
     return calibrate_near(s, &s->lo) || (s->has_hi && calibrate_near(s, &s->hi));
 }
 
@@ -297,11 +293,8 @@ static double calibrate_next_share(const struct calibrate_search *s)
         return s->target;
     const struct calibrate_result *lo = &s->lo.r, *hi = &s->hi.r;
     double low = lo->share;
-    if (s->has_hi &&
-        s->aim == CALIBRATE_COST) /* between them the cost rises about as the share does */
+    if (s->has_hi) /* between them the cost rises about as the share does */
         return low + (hi->share - low) * (s->target - lo->cost) / (hi->cost - lo->cost);
-    if (s->has_hi)
-        return (low + hi->share) / 2;
     return low > 1.0 / 128 ? 2 * low : 1.0 / 64;
 }
 
@@ -331,8 +324,6 @@ static int calibrate_search_run(struct calibrate_search *s, struct calibration *
     int rc = calibrate_measure(&at, c, 0, PART_ALL, err);
     for (size_t step = 0; rc == OK; step++) {
         float t = 0;
-        if (!step || at.r.accuracy > s->best.r.accuracy)
-            s->best = at;
         if (calibrate_misses(s, &at)) {
             s->lo = at;
             s->has_lo = true;
@@ -410,10 +401,6 @@ int calibrate_find(struct calibrate_result *out, struct calibration *c, enum cal
     int rc = calibrate_search_run(&s, c, err);
     if (rc != OK)
         return rc;
-    if (aim == CALIBRATE_ACCURACY) {
-        *out = calibrate_settle(s.has_hi ? &s.hi : &s.best, s.has_hi);
-        return OK;
-    }
     bool lo = s.has_lo && calibrate_near(&s, &s.lo), hi = s.has_hi && calibrate_near(&s, &s.hi);
     if (lo && hi) /* take the nearer one */
         hi = calibrate_figure(&s, &s.hi) - target < target - calibrate_figure(&s, &s.lo);

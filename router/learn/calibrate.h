@@ -98,13 +98,8 @@ int calibrate_at(struct calibrate_result *out, struct calibration *c, float thre
  * without scores, few tokens) reached is false and the result is the nearest share below the
  * target; if even threshold 0 routes more, it is that one.
  *
- * A cost: likewise the mean cost of an answer, up to CALIBRATE_COST_TOLERANCE times the target.
- *
- * An accuracy: the least share, up to CALIBRATE_TOLERANCE, with at least this accuracy on the
- * answers. The search doubles the share until the accuracy is reached, then bisects. reached is
- * false if even threshold 1 stays below it; the result is then the most accurate threshold that was
- * tried. */
-enum calibrate_aim { CALIBRATE_SHARE, CALIBRATE_COST, CALIBRATE_ACCURACY };
+ * A cost: likewise the mean cost of an answer, up to CALIBRATE_COST_TOLERANCE times the target. */
+enum calibrate_aim { CALIBRATE_SHARE, CALIBRATE_COST };
 int calibrate_find(struct calibrate_result *out, struct calibration *c, enum calibrate_aim aim,
                    double target, struct err *err);
 

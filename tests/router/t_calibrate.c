@@ -207,8 +207,6 @@ static void check_constant(void)
             l.calls = 0;
             CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, target, NULL) == OK && l.calls == 20);
             CHECK(r.share == only && r.reached == (target == only) && r.threshold == 0);
-            CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, target, NULL) == OK && l.calls == 20);
-            CHECK(r.share == only && r.reached == (r.accuracy >= target));
             calibrate_close(c);
         }
     }
@@ -222,24 +220,6 @@ static void check_constant(void)
             CHECK(r.share == (target == 1 && k < 2) && r.reached == (r.share == target));
             calibrate_close(c);
         }
-}
-
-static void check_accuracy(struct loop l, size_t n)
-{
-    struct calibration *c = loop_open(&l, n);
-    double alone = slowly(l, n, 0).accuracy;
-    struct calibrate_result r;
-    CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, alone, NULL) == OK && r.reached &&
-          r.share == 0);
-    for (double a = alone + 0.01; a < 1; a += 0.02) {
-        CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, a, NULL) == OK && r.reached &&
-              r.accuracy > a - 1e-6);
-        check_figures(&r, &l, n);
-    }
-    CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, 1, NULL) == OK && r.reached && r.accuracy == 1);
-    CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, 1.01, NULL) == OK && !r.reached &&
-          r.accuracy == 1);
-    calibrate_close(c);
 }
 
 static void check_source(void)
@@ -263,7 +243,6 @@ static void check_source(void)
     c = loop_open(&l, 30);
     CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, NULL) == OK && !r.reached && r.share == 0 &&
           !r.answers);
-    CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, 0.1, NULL) == OK && r.accuracy == 0);
     calibrate_close(c);
 
     l = plain;
@@ -367,25 +346,6 @@ static int coin_risk(struct calibrate_result *r, struct coin *l, size_t n, doubl
     return rc;
 }
 
-/* The accuracy of coins never falls with the threshold, so the least share can be checked. */
-static void check_least_share(void)
-{
-    struct coin l = { .seed = 3, .bad = 0.5 };
-    struct calibration *c;
-    struct calibrate_result r, less;
-    const struct calibrate_source source = { .answer = coin_answer, .arg = &l, .n = 500 };
-    CHECK(calibrate_open(&c, &source, NULL) == OK);
-    for (double a = 0.55; a < 1; a += 0.05) {
-        CHECK(calibrate_find(&r, c, CALIBRATE_ACCURACY, a, NULL) == OK && r.reached &&
-              r.accuracy > a - 1e-6);
-        CHECK(r.accuracy < a + 0.01);
-        CHECK(calibrate_find(&less, c, CALIBRATE_SHARE, r.share - 2 * CALIBRATE_TOLERANCE, NULL) ==
-              OK);
-        CHECK(less.reached && less.accuracy < a - 1e-6);
-    }
-    calibrate_close(c);
-}
-
 static void check_risk(void)
 {
     struct coin l = { .seed = 1, .bad = 0 };
@@ -432,10 +392,8 @@ int main(void)
     check_ties();
     check_broken_ties();
     check_constant();
-    check_accuracy(plain, 200);
     check_source();
     check_bound();
-    check_least_share();
     check_risk();
     check_coverage();
     return 0;
