@@ -24,11 +24,10 @@ skip() {
 # status; its output is kept in $dir.
 before= subcommand=
 expect() {
-    want=$1
+    want=$1 status=0
     shift
     # shellcheck disable=SC2086
-    $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    status=$?
+    $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
     [ $status -eq "$want" ] || fail "$subcommand $*: status $status, not $want"
 }
 

@@ -2,76 +2,68 @@
 # mizzle bench: rows like llama-bench's with every sample, without a file; kernels, limits,
 # pictures.
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-data=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-old=$tmp/old.json
-"$MIZZLE" bench kernels --only add_f32 -r 4 -o json --plot "$tmp/roof.svg" >"$old" 2>"$tmp/err"
+. tests/support/shell.sh
+data=$data/weights/stories260K_qwen2
+old=$dir/old.json
+"$MIZZLE" bench kernels --only add_f32 -r 4 -o json --plot "$dir/roof.svg" >"$old" 2>"$dir/err"
 [ "$(grep -c '"op": "add_f32".*"times_scalar"' "$old")" -ge 1 ]
 # Counters have columns if the machine has them; otherwise one line on stderr says so.
-"$MIZZLE" bench kernels --only add_f32 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
-if [ -s "$tmp/err" ]; then
-    grep -q 'no hardware counters: ' "$tmp/err" && [ "$(wc -l <"$tmp/err")" -eq 1 ]
-    if grep -q cycles "$tmp/out"; then exit 1; fi
+"$MIZZLE" bench kernels --only add_f32 -r 1 -o csv >"$dir/out" 2>"$dir/err"
+if [ -s "$dir/err" ]; then
+    grep -q 'no hardware counters: ' "$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ]
+    if grep -q cycles "$dir/out"; then exit 1; fi
 else
-    grep -q ',cycles,' "$tmp/out"
+    grep -q ',cycles,' "$dir/out"
 fi
-[ "$(awk -F, '{ print NF }' "$tmp/out" | sort -u | wc -l)" -eq 1 ]
-cut -d, -f1-3 "$tmp/out" >"$tmp/sets"
-grep -q '^<svg' "$tmp/roof.svg" && grep -q '</svg>' "$tmp/roof.svg"
-"$MIZZLE" bench kernels --only attn_f16 -r 1 2>/dev/null >"$tmp/out"
-sed -n 1p "$tmp/out" | grep -q '^| attn_f16 | shape | us |' && sed -n 3p "$tmp/out" | grep -q '^| scalar | 7 rows'
-"$MIZZLE" bench kernels --only add_f32 --isa scalar -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
-[ "$(wc -l <"$tmp/out")" -eq 2 ]
+[ "$(awk -F, '{ print NF }' "$dir/out" | sort -u | wc -l)" -eq 1 ]
+cut -d, -f1-3 "$dir/out" >"$dir/sets"
+grep -q '^<svg' "$dir/roof.svg" && grep -q '</svg>' "$dir/roof.svg"
+"$MIZZLE" bench kernels --only attn_f16 -r 1 2>/dev/null >"$dir/out"
+sed -n 1p "$dir/out" | grep -q '^| attn_f16 | shape | us |' && sed -n 3p "$dir/out" | grep -q '^| scalar | 7 rows'
+"$MIZZLE" bench kernels --only add_f32 --isa scalar -r 1 -o csv 2>"$dir/err" >"$dir/out"
+[ "$(wc -l <"$dir/out")" -eq 2 ]
 # Without a name, --isa fixes how products walk, and all sets are timed.
-"$MIZZLE" bench kernels --only add_f32 --isa ,ahead=0 -r 1 -o csv 2>"$tmp/err" | cut -d, -f1-3 | cmp - "$tmp/sets"
-MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl 2>"$tmp/err" >"$tmp/out"
-[ "$(grep -c '^{.*"times_scalar".*}$' "$tmp/out")" -eq 1 ] && [ "$(wc -l <"$tmp/out")" -eq 1 ]
+"$MIZZLE" bench kernels --only add_f32 --isa ,ahead=0 -r 1 -o csv 2>"$dir/err" | cut -d, -f1-3 | cmp - "$dir/sets"
+MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl 2>"$dir/err" >"$dir/out"
+[ "$(grep -c '^{.*"times_scalar".*}$' "$dir/out")" -eq 1 ] && [ "$(wc -l <"$dir/out")" -eq 1 ]
 # Two measurements compared: the same file, then what is none.
-cat "$old" "$old" "$old" "$old" "$old" "$old" >"$tmp/six"
-"$MIZZLE" bench kernels --compare "$tmp/six" "$tmp/six" >"$tmp/out"
-grep -q ', one thread, us a call: ' "$tmp/out" && grep -q 'no difference seen (' "$tmp/out"
-compare_refused() { # STATUS FILES AND OPTIONS: one line says why
-    want=$1 status=0
-    shift
-    "$MIZZLE" bench kernels --compare "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq "$want" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "compare $*"; exit 1; }
-}
-compare_refused 2 "$old"
-compare_refused 2 "$old" "$old:scalar"
-compare_refused 3 "$old" "$tmp/roof.svg"
-compare_refused 3 "$old" "$tmp/none"
-for option in -o=csv --only=add_f32 --isa=scalar --repeat=3 "--plot=$tmp/x.svg"; do
-    compare_refused 2 "$old" "$old" "${option%%=*}" "${option#*=}"
-    grep -q ': --compare: expected no other option, found -' "$tmp/err"
+cat "$old" "$old" "$old" "$old" "$old" "$old" >"$dir/six"
+"$MIZZLE" bench kernels --compare "$dir/six" "$dir/six" >"$dir/out"
+grep -q ', one thread, us a call: ' "$dir/out" && grep -q 'no difference seen (' "$dir/out"
+refused 2 bench kernels --compare "$old"
+refused 2 bench kernels --compare "$old" "$old:scalar"
+refused 3 bench kernels --compare "$old" "$dir/roof.svg"
+refused 3 bench kernels --compare "$old" "$dir/none"
+for option in -o=csv --only=add_f32 --isa=scalar --repeat=3 "--plot=$dir/x.svg"; do
+    refused 2 bench kernels --compare "$old" "$old" "${option%%=*}" "${option#*=}"
+    says ': --compare: expected no other option, found -'
 done
-"$MIZZLE" bench kernels --compare "$old:scalar" "$old:scalar" >"$tmp/out"
-grep -q '^add_f32  *scalar  *scalar$' "$tmp/out"
+"$MIZZLE" bench kernels --compare "$old:scalar" "$old:scalar" >"$dir/out"
+grep -q '^add_f32  *scalar  *scalar$' "$dir/out"
 # A product has rows for one token, for few and for many; each names the level that its data are in.
-"$MIZZLE" bench kernels --only matmul_q4 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
-grep -q '^op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful' "$tmp/out"
+"$MIZZLE" bench kernels --only matmul_q4 -r 1 -o csv >"$dir/out" 2>"$dir/err"
+grep -q '^op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful' "$dir/out"
 for n in '1 token' '2 tokens' '4 tokens' '8 tokens' '12 tokens' '192 tokens'; do
-    [ "$n" != '1 token' ] && [ "$(wc -l <"$tmp/out")" -eq 5 ] && continue # scalar alone
-    grep -q "^matmul_q4,.*,\"gate 4864x896, $n\"," "$tmp/out" || { echo "no row for $n"; exit 1; }
+    [ "$n" != '1 token' ] && [ "$(wc -l <"$dir/out")" -eq 5 ] && continue # scalar alone
+    grep -q "^matmul_q4,.*,\"gate 4864x896, $n\"," "$dir/out" || { echo "no row for $n"; exit 1; }
 done
 # A share so near to 1 that the printed digits do not tell is left out.
 awk -F'"' 'NR > 1 { split($3, v, ","); read = v[3] / v[4]; peak = v[6] > 0 ? v[5] / v[6] : 0
     share = read > peak ? read : peak; near = share > 0.99 && share < 1.01
     if (v[8] !~ /^(L[123]|memory)$/ || v[4] <= 0 || v[7] <= 0 ||
         !near && (v[9] ~ /over 100/) != (share > 1)) { print; bad = 1 } }
-END { exit bad }' "$tmp/out"
+END { exit bad }' "$dir/out"
 # limits: memory first, then the levels of cache with their sizes.
-"$MIZZLE" bench limits -t 1 -o csv >"$tmp/out"
-[ "$(head -n 1 "$tmp/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful,cpu ]
-grep -q '^read from memory,GB/s,1,[0-9.]*,[0-9.]*,,,.' "$tmp/out"
-[ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,,.' "$tmp/out")" -eq 3 ]
-"$MIZZLE" bench limits -t 1 >"$tmp/out"
-[ "$(head -n 1 "$tmp/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$tmp/out" | sort -u)" -eq 6 ]
+"$MIZZLE" bench limits -t 1 -o csv >"$dir/out"
+[ "$(head -n 1 "$dir/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful,cpu ]
+grep -q '^read from memory,GB/s,1,[0-9.]*,[0-9.]*,,,.' "$dir/out"
+[ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,,.' "$dir/out")" -eq 3 ]
+"$MIZZLE" bench limits -t 1 >"$dir/out"
+[ "$(head -n 1 "$dir/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$dir/out" | sort -u)" -eq 6 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" bench $wrong >"$tmp/out" 2>&1 || status=$?
+    "$MIZZLE" bench $wrong >"$dir/out" 2>&1 || status=$?
     [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
 done
 # An option of another subject is refused, not ignored.
@@ -79,115 +71,114 @@ for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-
     'limits --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
     'kernels -p 8'; do
-    status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" bench $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && grep -q 'unknown option -' "$tmp/err" && [ ! -s "$tmp/out" ] || { echo "bench $wrong"; exit 1; }
+    expect 2 bench $wrong
+    says 'unknown option -'
+    [ ! -s "$dir/out" ] || fail "bench $wrong"
 done
 for subject in limits route; do
-    status=0
-    "$MIZZLE" bench $subject -t 1,2 >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && grep -q "^mizzle bench $subject: -t: expected one number, found 1,2$" "$tmp/err"
+    expect 2 bench $subject -t 1,2
+    says "^mizzle bench $subject: -t: expected one number, found 1,2$"
 done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
-"$MIZZLE" bench model --help >"$tmp/out"
+"$MIZZLE" bench model --help >"$dir/out"
 for option in -p -n -d -r -t -o --texts --shape --type --by-op; do
-    grep -q -e "$option" "$tmp/out"
+    grep -q -e "$option" "$dir/out"
 done
 # Each subject shows its own options alone.
-if grep -q -e '--plot' -e '--clients' -e '--routed' -e '--only' "$tmp/out"; then exit 1; fi
-"$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$tmp/jsonl"
+if grep -q -e '--plot' -e '--clients' -e '--routed' -e '--only' "$dir/out"; then exit 1; fi
+"$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$dir/jsonl"
 for form in json csv md; do
-    "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$tmp/$form"
+    "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$dir/$form"
 done
 for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
     type_v n_prompt n_gen n_depth n_texts test_time avg_ns stddev_ns avg_ts stddev_ts text_ts \
     samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu doubtful peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
     samples_score_ns samples_edge_ns samples_routed_ns; do
-    [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
-    [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]
-    head -n 1 "$tmp/csv" | tr , '\n' | grep -qx "$key"
+    [ "$(grep -c "\"$key\": " "$dir/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
+    [ "$(grep -c "\"$key\": " "$dir/json")" -eq 4 ]
+    head -n 1 "$dir/csv" | tr , '\n' | grep -qx "$key"
 done
-[ "$(grep -c '"samples_ts": \[[0-9.]*, [0-9.]*, [0-9.]*\], ' "$tmp/jsonl")" -eq 8 ]
-[ "$(grep -c '"n_gen": 3, .*"router_score_ns": [0-9]' "$tmp/jsonl")" -eq 2 ]
-[ "$(grep -c '"n_prompt": 16, .*"n_depth": 70, .*"router_share": null' "$tmp/jsonl")" -eq 1 ]
-[ "$(head -n 1 "$tmp/json")" = '[' ] && [ "$(tail -n 1 "$tmp/json")" = ']' ]
-[ "$(wc -l <"$tmp/jsonl")" -eq 8 ] && [ "$(wc -l <"$tmp/csv")" -eq 5 ]
-[ "$(sed 's/"[^"]*"//g' "$tmp/csv" | awk -F, '{ print NF }' | sort -u | wc -l)" -eq 1 ]
-[ "$(grep -c '^| [12] | [pt][pg][0-9]* @ d70 | [0-9.]* +- .*|$' "$tmp/md")" -eq 4 ]
-sed -n 1p "$tmp/md" | grep -q '^demo .*: [0-9.]* MiB, [0-9.]* M parameters; kernels: [a-z0-9]*; keys and values: f16$'
-[ "$(grep -c '^| [12] | 70 | [0-9.]* | [0-9.]* | [0-9.]* % | [0-9.]* | [-0-9.]* % |$' "$tmp/md")" -eq 2 ]
-grep -q '^A router [0-9]* -> [0-9]* -> 1; ' "$tmp/md"
+[ "$(grep -c '"samples_ts": \[[0-9.]*, [0-9.]*, [0-9.]*\], ' "$dir/jsonl")" -eq 8 ]
+[ "$(grep -c '"n_gen": 3, .*"router_score_ns": [0-9]' "$dir/jsonl")" -eq 2 ]
+[ "$(grep -c '"n_prompt": 16, .*"n_depth": 70, .*"router_share": null' "$dir/jsonl")" -eq 1 ]
+[ "$(head -n 1 "$dir/json")" = '[' ] && [ "$(tail -n 1 "$dir/json")" = ']' ]
+[ "$(wc -l <"$dir/jsonl")" -eq 8 ] && [ "$(wc -l <"$dir/csv")" -eq 5 ]
+[ "$(sed 's/"[^"]*"//g' "$dir/csv" | awk -F, '{ print NF }' | sort -u | wc -l)" -eq 1 ]
+[ "$(grep -c '^| [12] | [pt][pg][0-9]* @ d70 | [0-9.]* +- .*|$' "$dir/md")" -eq 4 ]
+sed -n 1p "$dir/md" | grep -q '^demo .*: [0-9.]* MiB, [0-9.]* M parameters; kernels: [a-z0-9]*; keys and values: f16$'
+[ "$(grep -c '^| [12] | 70 | [0-9.]* | [0-9.]* | [0-9.]* % | [0-9.]* | [-0-9.]* % |$' "$dir/md")" -eq 2 ]
+grep -q '^A router [0-9]* -> [0-9]* -> 1; ' "$dir/md"
 # avg_ts is the median; a prompt has one probe, tokens have one before and one after.
-grep -o '"avg_ts": [0-9.e+]*\|"samples_ts": [^]]*' "$tmp/jsonl" | tr -d '[],"' | awk '
+grep -o '"avg_ts": [0-9.e+]*\|"samples_ts": [^]]*' "$dir/jsonl" | tr -d '[],"' | awk '
 /avg_ts/ { avg = $2 }
 /samples_ts/ { low = $2 < $3 ? $2 : $3; high = $2 < $3 ? $3 : $2; mid = $4 < low ? low : $4 > high ? high : $4
     if (avg != mid) { print avg, $0; bad = 1 } n++ }
 END { exit bad || n != 8 }'
-[ "$(grep -c '"n_gen": 0, .*"read_gb_s": null, "probe_gb_s": [0-9.]*, .*"probe_after_gb_s": null, "of_probe": null' "$tmp/jsonl")" -eq 4 ]
-[ "$(grep -c '"n_prompt": 0, .*"probe_before_gb_s": [0-9.]*, "probe_after_gb_s": [0-9.]*, "of_probe": [0-9]' "$tmp/jsonl")" -eq 4 ]
+[ "$(grep -c '"n_gen": 0, .*"read_gb_s": null, "probe_gb_s": [0-9.]*, .*"probe_after_gb_s": null, "of_probe": null' "$dir/jsonl")" -eq 4 ]
+[ "$(grep -c '"n_prompt": 0, .*"probe_before_gb_s": [0-9.]*, "probe_after_gb_s": [0-9.]*, "of_probe": [0-9]' "$dir/jsonl")" -eq 4 ]
 # Several texts at once: one row for each number; the total is as many times that of each.
-"$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$tmp/texts"
+"$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$dir/texts"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 { prompt = $at["n_prompt"]; n = $at["n_texts"]; rows[prompt " " $at["n_gen"] " " n]++
   apart = $at["avg_ts"] / n - $at["text_ts"]
   spent = $at["avg_ts"] * $at["avg_ns"] / 1e9 - (prompt + $at["n_gen"] * n)
   if (apart > 0.01 || apart < -0.01 || spent > 0.01 || spent < -0.01 || prompt && n != 1) { print; bad = 1 } }
-END { for (i in rows) if (rows[i] != 2) bad = 1; exit bad || NR != 15 || !rows["0 4 5"] || !rows["8 0 1"] }' "$tmp/texts"
-"$MIZZLE" bench model -p 0 -n 2 --texts 3 -t 1 -r 1 >"$tmp/out"
-grep -q '^| 1 | tg2 x 3 | [0-9.]* +- 0.00 | [0-9.]* | ' "$tmp/out"
-[ "$(grep -c '^| 1 | ' "$tmp/out")" -eq 1 ] && [ "$(grep -c '^| threads | test | t/s | each | read' "$tmp/out")" -eq 1 ]
+END { for (i in rows) if (rows[i] != 2) bad = 1; exit bad || NR != 15 || !rows["0 4 5"] || !rows["8 0 1"] }' "$dir/texts"
+"$MIZZLE" bench model -p 0 -n 2 --texts 3 -t 1 -r 1 >"$dir/out"
+grep -q '^| 1 | tg2 x 3 | [0-9.]* +- 0.00 | [0-9.]* | ' "$dir/out"
+[ "$(grep -c '^| 1 | ' "$dir/out")" -eq 1 ] && [ "$(grep -c '^| threads | test | t/s | each | read' "$dir/out")" -eq 1 ]
 # --by-op: all kinds of operation, each once a layer or once; the sum is that of the rows.
-"$MIZZLE" bench model -p 8 -n 6 -r 5 -t 1 --by-op -o jsonl >"$tmp/out"
-[ "$(grep -c '"by_op_sum_ns": ' "$tmp/out")" -eq 2 ]
+"$MIZZLE" bench model -p 8 -n 6 -r 5 -t 1 --by-op -o jsonl >"$dir/out"
+[ "$(grep -c '"by_op_sum_ns": ' "$dir/out")" -eq 2 ]
 for op in embed norm qkv attention o ffn down head; do
-    [ "$(grep -c "{\"op\": \"$op\", \"calls\": [0-9]" "$tmp/out")" -eq 2 ] || { echo "no $op"; exit 1; }
+    [ "$(grep -c "{\"op\": \"$op\", \"calls\": [0-9]" "$dir/out")" -eq 2 ] || { echo "no $op"; exit 1; }
 done
-grep -o '"by_op": .*' "$tmp/out" | sed 's/"calls": /\n/g' | awk '
+grep -o '"by_op": .*' "$dir/out" | sed 's/"calls": /\n/g' | awk '
 /^"by_op"/ { rows = sum = 0; next }
 { split($0, v, /[ ,]+/); rows++; sum += v[3]; calls[rows] = v[1] }
 /by_op_sum_ns/ { match($0, /sum_ns": [0-9.e+]*/); said = 0 + substr($0, RSTART + 9, RLENGTH - 9)
     if (rows != 8 || sum / said > 1.0001 || sum / said < 0.9999 || !/plain_ns": [1-9]/ ||
         calls[1] != 1 || calls[8] != 1 || calls[3] != calls[6] || calls[3] != calls[7]) { print; bad = 1 } n++ }
 END { exit bad || n != 2 }'
-"$MIZZLE" bench model -p 8 -n 2 -r 1 -t 1 --by-op >"$tmp/out"
-grep -q '^pp8, the prompt by operation; ' "$tmp/out" && grep -q '^tg2, a token by operation; ' "$tmp/out"
-[ "$(grep -c '^| sum | [0-9]* | [0-9.]* | 100.0 % | ' "$tmp/out")" -eq 2 ]
-[ "$(grep -c '^Not watched, .* takes [0-9.]* ms; watched, [0-9.]*\.$' "$tmp/out")" -eq 2 ]
-grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
+"$MIZZLE" bench model -p 8 -n 2 -r 1 -t 1 --by-op >"$dir/out"
+grep -q '^pp8, the prompt by operation; ' "$dir/out" && grep -q '^tg2, a token by operation; ' "$dir/out"
+[ "$(grep -c '^| sum | [0-9]* | [0-9.]* | 100.0 % | ' "$dir/out")" -eq 2 ]
+[ "$(grep -c '^Not watched, .* takes [0-9.]* ms; watched, [0-9.]*\.$' "$dir/out")" -eq 2 ]
+grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$dir/md"
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q ',0,3,5,'
-"$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
-grep -q '; keys and values: f32$' "$tmp/out" && grep -q '| pp8 |' "$tmp/out"
+"$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$dir/out"
+grep -q '; keys and values: f32$' "$dir/out" && grep -q '| pp8 |' "$dir/out"
 for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
     '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --texts 2' '--by-op -o csv' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
     status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" bench model $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ]
+    "$MIZZLE" bench model $wrong >"$dir/out" 2>"$dir/err" || status=$?
+    [ "$status" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ]
 done
 # memory: weights as in the file's type, keys and values of 24 layers and 2 heads of 64, linear in
 # the context; the shape of 7B although it may not fit.
-"$MIZZLE" bench memory --type q4_0 -c 64,4096 -o csv >"$tmp/out"
+"$MIZZLE" bench memory --type q4_0 -c 64,4096 -o csv >"$dir/out"
 awk -F, 'NR == 1 { bad = $0 != "shape,type,kv,context,weights,kv_cache,work,router,sum" }
 NR > 1 && ($5 != '"$("$MIZZLE" bench model --shape qwen2.5-0.5b --type q4_0 -p 0 -n 1 -r 1 -o jsonl |
-    tee "$tmp/q4" | grep -o '"model_size": [0-9]*' | grep -o '[0-9]*')"') { bad = 1 }
+    tee "$dir/q4" | grep -o '"model_size": [0-9]*' | grep -o '[0-9]*')"') { bad = 1 }
 NR > 1 && ($6 != 24 * 2 * 64 * 2 * 2 * $4 || $8 < 4 * 2 * 896 * 896 || $9 != $5 + $6 + $7 + $8) { print; bad = 1 }
-END { exit bad || NR != 3 }' "$tmp/out"
+END { exit bad || NR != 3 }' "$dir/out"
 "$MIZZLE" bench memory --shape qwen3-0.6b -c 1000,40960 -o csv | awk -F, 'NR > 1 { # 28 layers, 8 heads of 128
     if ($6 != 28 * 8 * 128 * 2 * 2 * ($4 + (16 - $4 % 16) % 16)) { print; bad = 1 } }
 END { exit bad || NR != 3 }'
-"$MIZZLE" bench memory --shape qwen2.5-7b --type f32 --kv q8 -o jsonl >"$tmp/out"
-[ "$(grep -c '"shape": "qwen2.5-7b", "type": "f32", "kv": "q8", "context": [0-9]*, "weights": 3046[0-9]*, ' "$tmp/out")" -eq 3 ]
+"$MIZZLE" bench memory --shape qwen2.5-7b --type f32 --kv q8 -o jsonl >"$dir/out"
+[ "$(grep -c '"shape": "qwen2.5-7b", "type": "f32", "kv": "q8", "context": [0-9]*, "weights": 3046[0-9]*, ' "$dir/out")" -eq 3 ]
 [ "$("$MIZZLE" bench memory -c 1,2 -o json | tr -d '\n' | sed 's/[^][{},]//g' | sed 's/{,*}/x/g')" = '[x,x]' ]
 "$MIZZLE" bench memory -c 4096 | grep -q '^| qwen2.5-0.5b | q8_0 | f16 | 4096 | 500.8 | 48.0 | [0-9.]* | 6.2 | [0-9.]* |$'
 for wrong in '--shape x' '--type q9' '--kv q3' '-c x' '-c 0' '-p 8' '-t 1' '-m x'; do
     status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" bench memory $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "memory $wrong"; exit 1; }
+    "$MIZZLE" bench memory $wrong >"$dir/out" 2>"$dir/err" || status=$?
+    [ "$status" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || { echo "memory $wrong"; exit 1; }
 done
 # Without a file: all matrices in 4 bits, the head included, take 18 bytes for 32 weights.
-grep -q '"model_type": "q4_0", "model_size": 278[0-9]*, "model_n_params": 494032768, ' "$tmp/q4"
+grep -q '"model_type": "q4_0", "model_size": 278[0-9]*, "model_n_params": 494032768, ' "$dir/q4"
 [ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
 "$MIZZLE" bench model -m "$data" -p 8 -n 4 -r 2 -t 1 -o json | grep -q '"n_prompt": 8'

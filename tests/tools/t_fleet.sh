@@ -2,55 +2,47 @@
 # mizzle fleet: the same bytes everywhere, what cache and whole answers change, real clients on the
 # stand-in server, an interrupt, and what is refused. t_fleet_model.c tests the model.
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-fail() {
-    echo "t_fleet: $*" >&2
-    exit 1
-}
+. tests/support/shell.sh
 fleet() { "$MIZZLE" fleet --step-ms 20 --kv 3000 -p 50 -n 20 --idle 5 -R 0.2 "$@"; }
 
 # One row to the last digit, whatever the processor and the compiler.
-fleet -N 7 --p95-ms 100 -o csv >"$tmp/csv"
-[ "$(cat "$tmp/csv")" = "devices,routed,cache,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,carries
-7,0.200,1,0.0069,0.0946,4.74,1.00,16.1,70.0,77.3,0.923,1.186,376" ] || fail "$(cat "$tmp/csv")"
+fleet -N 7 --p95-ms 100 -o csv >"$dir/csv"
+[ "$(cat "$dir/csv")" = "devices,routed,cache,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,carries
+7,0.200,1,0.0069,0.0946,4.74,1.00,16.1,70.0,77.3,0.923,1.186,376" ] || fail "$(cat "$dir/csv")"
 
 # Each size has a row, in both forms; load grows with the devices; the cache saves reading.
-fleet -N 1,10,100 -o csv >"$tmp/with"
-fleet -N 1,10,100 --no-cache -o csv >"$tmp/without"
-fleet -N 1,10,100 -R 1 -o csv >"$tmp/whole"
+fleet -N 1,10,100 -o csv >"$dir/with"
+fleet -N 1,10,100 --no-cache -o csv >"$dir/without"
+fleet -N 1,10,100 -R 1 -o csv >"$dir/whole"
 awk -F, 'FNR == 1 { next }
     FILENAME ~ /with$/ { with[$1] = $8; if ($3 != 1 || $4 <= load) exit bad = 1; load = $4 }
     FILENAME ~ /without$/ { if ($3 != 0 || $8 < 1.5 * with[$1]) exit bad = 1; n++ }
     FILENAME ~ /whole$/ { if ($2 != 1 || $8 < 50) exit bad = 1; n++ }
-    END { exit bad || n != 6 }' "$tmp/with" "$tmp/without" "$tmp/whole" ||
-    fail "$(cat "$tmp/with" "$tmp/without" "$tmp/whole")"
-fleet -N 1,10,100 >"$tmp/md"
-[ "$(grep -c '^| ' "$tmp/md")" -eq 4 ] || fail "$(cat "$tmp/md")"
+    END { exit bad || n != 6 }' "$dir/with" "$dir/without" "$dir/whole" ||
+    fail "$(cat "$dir/with" "$dir/without" "$dir/whole")"
+fleet -N 1,10,100 >"$dir/md"
+[ "$(grep -c '^| ' "$dir/md")" -eq 4 ] || fail "$(cat "$dir/md")"
 
 # An interrupt ends a fleet that would take half a minute.
-"$MIZZLE" fleet -N 1000000 --p95-ms 0 >"$tmp/out" 2>"$tmp/err" &
+"$MIZZLE" fleet -N 1000000 --p95-ms 0 >"$dir/out" 2>"$dir/err" &
 pid=$!
 . tests/support/interrupt.sh
 interrupt $pid
 status=0
 wait $pid || status=$?
-[ "$status" -eq 130 ] && [ ! -s "$tmp/out" ] || fail "interrupted: status $status, $(cat "$tmp/out" "$tmp/err")"
+[ "$status" -eq 130 ] && [ ! -s "$dir/out" ] || fail "interrupted: status $status, $(cat "$dir/out" "$dir/err")"
 
 # Real clients: they make calls, and each takes at least network and pass. Answers are so short that
 # some end within the second even if each call takes a tenth of it; there is no upper bound.
-"$MIZZLE" fleet -N 4 --real 1 --idle 0 --edge-ms 1 -L 10 -p 10 -n 4 -R 0.3 --batch 2 --step-ms 5 -o csv >"$tmp/real"
+"$MIZZLE" fleet -N 4 --real 1 --idle 0 --edge-ms 1 -L 10 -p 10 -n 4 -R 0.3 --batch 2 --step-ms 5 -o csv >"$dir/real"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { good = $at["real_calls_per_s"] > 0 && $at["real_p50_ms"] >= 15 && $at["real_p95_ms"] >= $at["real_p50_ms"] &&
           $at["real_answer_s"] >= 0.004 && $at["p50_ms"] >= 15 }
-    END { exit !good || NR != 2 }' "$tmp/real" || fail "$(cat "$tmp/real")"
+    END { exit !good || NR != 2 }' "$dir/real" || fail "$(cat "$dir/real")"
 
 for wrong in '-N 0' '-N 1,' '-N x' '-N 2000000' '-R 0' '-R 1.5' '--agree 2' '-p 0' '-n 0' '--prefill 0' \
     '--edge-ms -1' '--kv 10' '-o json' 'x' '--p95-ms 1e7' '--idle inf' '--real 1 --batch 9' '--real 1 -N 65 --batch 1' '--real 1' \
     '-L 1.5' '--real 1 -N 1 --batch 1 -R 1'; do
-    status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" fleet $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "$wrong: status $status, $(cat "$tmp/err")"
+    refused 2 fleet $wrong
 done

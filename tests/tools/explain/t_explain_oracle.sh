@@ -1,14 +1,8 @@
 #!/bin/sh
 # What mizzle explain shows of random models is what a float64 reference in numpy computes.
 set -eu
-MIZZLE=${MIZZLE:-build/mizzle}
-ORACLE=${MIZZLE_ORACLE:-../shared/oracle}
-PYTHON=${PYTHON:-/usr/bin/python3}
-[ -e "$ORACLE/qwen2_np.py" ] || { echo "SKIP: no oracle at $ORACLE"; exit 77; }
-"$PYTHON" -c 'import numpy' 2>/dev/null || { echo "SKIP: no numpy for $PYTHON"; exit 77; }
-export PYTHONDONTWRITEBYTECODE=1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+. tests/support/shell.sh
+. tests/support/oracle.sh
 text='Seventy bytes and a few more, so that keys lie in more than one block of 64: 0123'
 
 check() { # name, layers, options of the generator: explain the text with this model
@@ -32,7 +26,5 @@ check three 0 --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --f
 
 # A text of which too much would be kept is refused before anything is written.
 long=$(awk 'BEGIN { for (i = 0; i < 6000; i++) printf "a" }')
-status=0
-"$MIZZLE" explain -m "$dir/plain" -p "$long" --layers 0:2 >"$dir/json" 2>"$dir/err" || status=$?
-[ $status -eq 2 ] && [ ! -s "$dir/json" ] && grep -q 'at most 256 MiB' "$dir/err" ||
-    { echo "a long text: status $status, $(cat "$dir/err")"; exit 1; }
+refused 2 explain -m "$dir/plain" -p "$long" --layers 0:2 --json
+says 'at most 256 MiB'
