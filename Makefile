@@ -80,12 +80,12 @@ flags.router/learn/fit_citer := -O3
 endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
-flags.tools/bench/counts := -DPORTABLE
-flags.tools/bench/limits := -DPORTABLE
+flags.tools/lab/bench/counts := -DPORTABLE
+flags.tools/lab/bench/limits := -DPORTABLE
 endif
 
-# The sources of a layer: those of its folder and of its sub-folders.
-sources  = $(wildcard $(1)/*.c $(1)/*/*.c)
+# The sources of a layer: those of its folder and of the folders in it.
+sources  = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 LIB_SRC := $(filter-out kernels/blas.c,$(wildcard kernels/*.c kernels/sys/*.c)) \
            $(if $(isa.$(ARCH)),$(wildcard $(isa.$(ARCH))/*.c)) \
            $(foreach layer,weights model net router,$(call sources,$(layer)))
@@ -277,7 +277,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # of their names; explain's begin with those that it shares with serve's.
 PAGE    := tools/serve/page
 SCRIPTS := $(sort $(wildcard $(PAGE)/*.js))
-LOOK    := tools/explain/page
+LOOK    := tools/lab/explain/page
 LOOKERS := $(PAGE)/inert.js $(sort $(wildcard $(LOOK)/*.js))
 $(BUILD)/page_assets.c: $(PAGE)/page.html $(PAGE)/page.css $(SCRIPTS) $(LOOK)/page.html \
                         $(LOOK)/page.css $(LOOKERS) tools/cli/assets.sh

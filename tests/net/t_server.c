@@ -7,7 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tools/stand_in/gzip.h"
+#include "tools/lab/stand_in/gzip.h"
 #include "net/http/http.h"
 #include "net/server/server.h"
 #include "tests/support/certificate.h"

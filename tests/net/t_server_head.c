@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tools/stand_in/gzip.h"
+#include "tools/lab/stand_in/gzip.h"
 #include "net/server/server_internal.h"
 #include "tests/support/test.h"
 

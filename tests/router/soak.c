@@ -19,7 +19,7 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { TOKENS = 100000, LENGTH = 200, AHEAD = 4, SLACK_KB = 2048 };
 

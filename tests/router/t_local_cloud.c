@@ -22,7 +22,7 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 #define EDGE  "weights/milli/edge-0.5.gguf"
 #define LARGE "weights/milli/cloud.gguf"

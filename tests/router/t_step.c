@@ -21,7 +21,7 @@
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { TEXTS = 4, LENGTH = 30, PROMPT = 4 };
 

@@ -6,7 +6,7 @@
 #include "net/cloud.h"
 #include "tests/router/texts_help.h"
 #include "tests/support/rude.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { TEXTS = 8, LENGTH = 40, PROMPT = 6 };
 

@@ -9,7 +9,7 @@
 #include "router/mizzle.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
 const char *const serving_prompts[PROMPTS] = {

@@ -4,7 +4,7 @@
 #define TESTS_TOOLS_LONG_TEXT_H
 
 #include "kernels/math.h"
-#include "tools/clock/ahead_model.h"
+#include "tools/lab/clock/ahead_model.h"
 
 static inline double long_text(double t, double routed, double agree, double latency, size_t ahead)
 {

@@ -2,7 +2,7 @@
  * call 25. */
 #include "tests/tools/long_text.h"
 #include "tests/support/test.h"
-#include "tools/clock/ahead_model.h"
+#include "tools/lab/clock/ahead_model.h"
 
 enum { E = 0, R = AHEAD_MODEL_ROUTED, A = AHEAD_MODEL_ROUTED | AHEAD_MODEL_AGREES };
 

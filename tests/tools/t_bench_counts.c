@@ -15,8 +15,8 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/bench/bench_model.h"
-#include "tools/bench/bench_ops.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/bench/bench_ops.h"
 #include "tools/cli/setup.h"
 
 static bool near(double a, double b)

@@ -13,10 +13,10 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/bench/bench_model.h"
-#include "tools/bench/route_report.h"
-#include "tools/bench/doubt.h"
-#include "tools/bench/read_probe.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/bench/route_report.h"
+#include "tools/lab/bench/doubt.h"
+#include "tools/lab/bench/read_probe.h"
 #include "tools/cli/setup.h"
 
 static bool near(double a, double b)

@@ -5,7 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tools/plot/chart_internal.h"
+#include "tools/lab/plot/chart_internal.h"
 
 enum { ROOM = 1 << 16, POINTS = 6 };
 

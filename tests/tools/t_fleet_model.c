@@ -5,7 +5,7 @@
 #include "tests/tools/long_text.h"
 #include "tests/support/test.h"
 #include "tools/cli/setup.h"
-#include "tools/clock/fleet.h"
+#include "tools/lab/clock/fleet.h"
 
 /* Prints both values where they differ by more than this share. */
 static void near(const char *what, double have, double want, double share)

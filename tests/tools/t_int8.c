@@ -34,7 +34,7 @@
 #include "model/text/tokenizer.h"
 #include "tests/support/test.h"
 #include "tools/command.h"
-#include "tools/demo/world.h"
+#include "tools/lab/demo/world.h"
 #include "weights/weights.h"
 
 enum { POSITIONS = 600, HIDDEN = 256, VOCAB = 1008, INPUTS = 32, GROUPS = HIDDEN / INPUTS };

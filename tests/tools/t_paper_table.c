@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "tests/support/test.h"
-#include "tools/eval/paper_table.h"
+#include "tools/lab/eval/paper_table.h"
 
 static bool within(double a, double b, double most)
 {

@@ -2,7 +2,7 @@
  * added up by hand. */
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/clock/virtual_clock.h"
+#include "tools/lab/clock/virtual_clock.h"
 
 enum { MOST = 8 };
 

@@ -4,7 +4,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/clock/virtual_cloud.h"
+#include "tools/lab/clock/virtual_cloud.h"
 
 enum { HEADER = 100, UP = 200, DOWN = 300, ANSWER = 7 };
 

@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 #include "tools/cli/demo_questions.h"
-#include "tools/demo/world_internal.h"
+#include "tools/lab/demo/world_internal.h"
 
 static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
 static const struct world_reader edge = { .known = 0.4, .notes = true };

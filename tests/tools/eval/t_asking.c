@@ -11,8 +11,8 @@
 #include "router/texts/texts.h"
 #include "tests/support/test.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/world.h"
-#include "tools/eval/asking.h"
+#include "tools/lab/demo/world.h"
+#include "tools/lab/eval/asking.h"
 
 enum { ITEMS = 24, TOKENS = 96 };
 

@@ -47,7 +47,7 @@ cmp "$dir/figures" "$dir/out" || fail "in another order: $(diff "$dir/figures" "
 
 # The lines of the README.
 cp weights/milli/edge-0.5.router.safetensors "$dir/a.safetensors"
-sed -n '/^    .* --items ends/,/^    .* --merge --against/p' tools/eval/README.md |
+sed -n '/^    .* --items ends/,/^    .* --merge --against/p' tools/lab/eval/README.md |
     sed 's,^ *build/mizzle,"$MIZZLE",; s/ --data dev.jsonl//; s/ 400 / 4 /; s/--calibration .*jsonl //' >"$dir/lines"
 (
     ln -s "$PWD/weights" "$dir/weights"

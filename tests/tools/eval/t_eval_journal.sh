@@ -136,7 +136,7 @@ P="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f3
 run 0 $P $A --json
 plain "$dir/out" >"$dir/whole"
 command -v parallel >/dev/null 2>&1 || parallel() { xargs -P 2 -I {} "$@"; }
-sed -n '/^    .* parallel /p; /^    .* --merge .*part-/p; /^    .*SLURM/p' tools/eval/README.md |
+sed -n '/^    .* parallel /p; /^    .* --merge .*part-/p; /^    .*SLURM/p' tools/lab/eval/README.md |
     sed 's/^ *//; s,build/mizzle,"$MIZZLE",; s/ 199 / 10 /; s/50/4/g' >"$dir/lines"
 [ "$(wc -l <"$dir/lines")" -eq 3 ] || fail "the lines of the README: $(cat "$dir/lines")"
 (

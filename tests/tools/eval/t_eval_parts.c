@@ -8,10 +8,10 @@
 #include "tests/support/test.h"
 #include "tools/cli/setup.h"
 #include "tools/cli/shared_options.h"
-#include "tools/eval/eval_list.h"
-#include "tools/eval/eval_plan.h"
-#include "tools/eval/eval_print.h"
-#include "tools/eval/eval_result.h"
+#include "tools/lab/eval/eval_list.h"
+#include "tools/lab/eval/eval_plan.h"
+#include "tools/lab/eval/eval_print.h"
+#include "tools/lab/eval/eval_result.h"
 
 static struct err err;
 
@@ -68,7 +68,9 @@ static void test_list(void)
 
 static void test_shares(void)
 {
-    struct eval_options o = { .task.name = "milli", .target = NAN, .target_cost = NAN, .share = NAN };
+    struct eval_options o = {
+        .task.name = "milli", .target = NAN, .target_cost = NAN, .share = NAN
+    };
     struct eval_plan p = { 0 };
     o.sweep = "0:0.07:8";
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 8 && p.sweeps);

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "tests/support/test.h"
-#include "tools/tasks/extract.h"
+#include "tools/lab/tasks/extract.h"
 
 static const char *const letters[] = { "A", "B", "C", "D", "E" };
 static const char *const texts[] = { "bank", "library", "department store", "mall", "new york" };

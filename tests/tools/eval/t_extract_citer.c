@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/support/test.h"
-#include "tools/tasks/extract.h"
+#include "tools/lab/tasks/extract.h"
 
 static const char *const letters[] = { "A", "B", "C", "D", "E" };
 static const char *const texts[] = { "bank", "library", "department store", "mall", "caf\xc3\xa9" };

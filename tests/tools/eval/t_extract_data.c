@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/support/test.h"
-#include "tools/tasks/extract.h"
+#include "tools/lab/tasks/extract.h"
 
 enum { MOST = 26 };
 

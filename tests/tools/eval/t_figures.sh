@@ -141,7 +141,7 @@ says results "closes $closed % of the gap ($low to $high)"
 #
 # SECTION|NUMBER|WHAT: what is computed by t_figures.sh, or from two numbers, or is no result.
 cat >"$dir/others" <<'LIST'
-results|160|things in the demo world, of all seeds (tools/demo/world.h)
+results|160|things in the demo world, of all seeds (tools/lab/demo/world.h)
 A real pair|8,398|samples of the run of its commands
 Span|0.99|a bound that was read off scores
 Audit|190|the least of column drawn, rounded

@@ -5,10 +5,10 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tools/eval/eval.h"
-#include "tools/eval/eval_list.h"
-#include "tools/eval/eval_origin.h"
-#include "tools/eval/items.h"
+#include "tools/lab/eval/eval.h"
+#include "tools/lab/eval/eval_list.h"
+#include "tools/lab/eval/eval_origin.h"
+#include "tools/lab/eval/items.h"
 
 static struct err err;
 static char one[64], two[64], csv[64];

@@ -6,7 +6,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/eval/statistics.h"
+#include "tools/lab/eval/statistics.h"
 
 static bool close_to(double a, double b)
 {

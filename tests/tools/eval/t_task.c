@@ -12,7 +12,7 @@
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 #include "tests/tools/eval/task_help.h"
-#include "tools/demo/world.h"
+#include "tools/lab/demo/world.h"
 
 static const char path[] = "build/t_task.jsonl";
 

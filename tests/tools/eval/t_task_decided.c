@@ -9,7 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/tools/eval/task_help.h"
-#include "tools/tasks/extract.h"
+#include "tools/lab/tasks/extract.h"
 
 enum { MOST = 16 };
 

@@ -15,7 +15,7 @@
 #include "tests/support/files.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
-#include "tools/demo/world.h"
+#include "tools/lab/demo/world.h"
 
 enum { QUESTIONS = 1000, FEW = 200, CONTEXT = 512, MARKS = WORLD_FREE + 1, FACTS = 8000 };
 

@@ -9,7 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/tasks/task.h"
+#include "tools/lab/tasks/task.h"
 
 static inline void write_file(const char *name, const char *text)
 {

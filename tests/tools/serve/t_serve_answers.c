@@ -9,7 +9,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 static struct serving server;
 

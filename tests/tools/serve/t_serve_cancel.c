@@ -12,7 +12,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 

@@ -11,10 +11,10 @@
 #include "tests/support/http_client.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
-#include "tools/stand_in/question.h"
-#include "tools/stand_in/source.h"
-#include "tools/stand_in/known_texts.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/question.h"
+#include "tools/lab/stand_in/source.h"
+#include "tools/lab/stand_in/known_texts.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 static const char vocabulary[] = "weights/milli/vocabulary.gguf",
                   model[] = "weights/milli/cloud.gguf";

@@ -12,9 +12,9 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/http_client.h"
-#include "tools/stand_in/stand_in.h"
-#include "tools/stand_in/question.h"
-#include "tools/stand_in/source.h"
+#include "tools/lab/stand_in/stand_in.h"
+#include "tools/lab/stand_in/question.h"
+#include "tools/lab/stand_in/source.h"
 
 enum { CLIENTS = 12, STEPS = 12 };
 

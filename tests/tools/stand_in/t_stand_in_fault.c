@@ -12,8 +12,8 @@
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/stand_in/stand_in.h"
-#include "tools/stand_in/chance.h"
+#include "tools/lab/stand_in/stand_in.h"
+#include "tools/lab/stand_in/chance.h"
 
 enum {
     QUIET_MS = 80,

@@ -11,13 +11,13 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "tools/stand_in/gzip.h"
+#include "tools/lab/stand_in/gzip.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/bench/limits.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/bench/limits.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { CLIENTS = 32 };
 

@@ -9,7 +9,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "tools/stand_in/stand_in.h"
+#include "tools/lab/stand_in/stand_in.h"
 
 enum { TOKENS = 24 };
 

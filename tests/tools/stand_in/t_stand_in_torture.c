@@ -10,11 +10,11 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/stand_in/stand_in.h"
-#include "tools/stand_in/paths.h"
-#include "tools/stand_in/fault.h"
-#include "tools/stand_in/reply.h"
-#include "tools/stand_in/source.h"
+#include "tools/lab/stand_in/stand_in.h"
+#include "tools/lab/stand_in/paths.h"
+#include "tools/lab/stand_in/fault.h"
+#include "tools/lab/stand_in/reply.h"
+#include "tools/lab/stand_in/source.h"
 
 static struct stand_in_source *source;
 static const uint32_t answer[] = { 72, 0xe4, TINY_IM_END };

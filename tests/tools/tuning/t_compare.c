@@ -8,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
-#include "tools/tuning/compare.h"
+#include "tools/lab/tuning/compare.h"
 
 static bool near(double a, double b)
 {

@@ -5,7 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
-#include "tools/tuning/roofline.h"
+#include "tools/lab/tuning/roofline.h"
 
 enum { ROOM = 1 << 18, TEXTS = 512, POINTS = 256, SETS = 3, WIDTH = 860 };
 

@@ -1,0 +1,71 @@
+/* bench.h - declarations that the subjects of `mizzle bench` share. */
+#ifndef TOOLS_LAB_BENCH_BENCH_H
+#define TOOLS_LAB_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/session.h"
+#include "tools/lab/bench/counts.h"
+#include "tools/lab/bench/row.h"
+
+struct err;
+struct pool;
+struct read_level;
+
+/* Options from the command line. format is "md", "csv", "json" or "jsonl"; repeat is -r. */
+enum { BENCH_REPEAT = 1000 };
+struct bench_options {
+    const char *format;
+    size_t repeat;
+    const char *only; /* kernels: one operation; NULL: all */
+    const char *plot; /* path of the picture, or NULL */
+};
+
+/* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
+ * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
+ * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
+ * be counted; on_cpu: share of the time that the thread ran, or -1. Names are borrowed. */
+struct bench_point {
+    const char *op, *isa, *shape;
+    const struct read_level *level;
+    double bytes, ops, ns, peak, count[COUNT_EVENTS], on_cpu;
+};
+
+/* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
+ * columns for the events that can be counted on this machine. `times` is the speed relative to
+ * scalar. A row is doubtful (doubt.h) if it reads faster than its level can be read, computes
+ * faster than the peak, or did not run all the time. */
+struct kernels_report {
+    struct row row;
+    bool counts[COUNT_EVENTS]; /* events that have columns */
+    const char *op;            /* operation whose table is being printed; NULL: none yet */
+    bool closed;               /* stdout was closed by its reader */
+};
+/* ERR_NOMEM: a row of JSON cannot be made. */
+int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
+                       struct err *err);
+
+/* Parse the numbers of an option such as "128,512". ERR_ARG names the option. */
+enum { BENCH_LIST = 16 };
+struct bench_list {
+    size_t at[BENCH_LIST], n;
+};
+int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
+size_t bench_list_most(const struct bench_list *l);
+
+/* Sort the n samples and return their median. */
+double bench_median(double *samples, size_t n);
+
+/* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
+ * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once by
+ * number of threads. */
+double bench_peak(const char *what, unsigned cpu, struct pool *pool);
+
+/* Run `mizzle bench kernels`. */
+int bench_kernels(const struct bench_options *o, struct err *err);
+
+/* Run `mizzle bench limits`; threads 0: all processors. */
+int bench_limits(const struct bench_options *o, size_t threads, struct err *err);
+
+#endif

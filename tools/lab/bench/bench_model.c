@@ -1,0 +1,441 @@
+/* bench_model.c - measures tokens per second of a file or of a shape with random weights, and what
+ * a router's score costs and saves. */
+#include "tools/lab/bench/bench_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "router/engine.h"
+#include "router/router.h"
+#include "tools/lab/bench/bench_ops.h"
+#include "tools/lab/bench/limits.h"
+#include "tools/lab/bench/read_probe.h"
+#include "tools/command.h"
+#include "tools/cli/setup.h"
+
+enum { WARM = 16 };
+
+/* Return the token that stands at the end of this text; the same place always has the same. As in a
+ * text, the frequency of an id falls with its rank (Zipf's law). */
+static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
+{
+    size_t vocab = model_config(session_model(s))->vocab;
+    double draw = rand_unit(3 + text, session_length(s) + ahead);
+    uint32_t id = (uint32_t)exp_f64(draw * log_f64((double)vocab + 1)) - 1;
+    return id < vocab ? id : (uint32_t)vocab - 1;
+}
+
+/* Evaluate n random tokens as a prompt, with the logits of the last one. */
+static int bench_model_read(struct session *s, size_t n, struct err *err)
+{
+    uint32_t ids[BATCH_ROWS];
+    while (n) {
+        size_t some = n < BATCH_ROWS ? n : BATCH_ROWS;
+        for (size_t i = 0; i < some; i++)
+            ids[i] = bench_model_token(s, 0, i);
+        int rc = session_eval(s, ids, some, &interrupted, err);
+        if (rc)
+            return rc;
+        n -= some;
+    }
+    session_logits(s, 0);
+    return OK;
+}
+
+/* Append n random tokens to each of these texts: a pass evaluates one of each, with its logits. */
+static int bench_model_write(struct batch *b, struct session *const *s, size_t texts, size_t n,
+                             struct err *err)
+{
+    struct batch_part parts[BENCH_TEXTS];
+    uint32_t ids[BENCH_TEXTS];
+    size_t rows[BENCH_TEXTS];
+    for (; n; n--) {
+        for (size_t i = 0; i < texts; i++) {
+            ids[i] = bench_model_token(s[i], i, 0);
+            parts[i] = (struct batch_part){ .session = s[i], .ids = &ids[i], .n = 1 };
+        }
+        int rc = batch_eval(b, parts, texts, &interrupted, err);
+        for (size_t i = 0; !rc && i < texts; i++) {
+            rows[i] = parts[i].row;
+            if (parts[i].rc)
+                rc = err_set(err, parts[i].rc, "%s", parts[i].err.msg);
+        }
+        if (!rc)
+            rc = batch_logits(b, rows, texts, err);
+        if (rc)
+            return rc;
+    }
+    return OK;
+}
+
+enum { BENCH_TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
+
+/* All lists of the command line, and the context that the largest test needs. */
+struct bench_plan {
+    struct bench_list prompt, gen, depth, threads, texts;
+    enum kvcache kv;
+    size_t context;
+};
+
+/* Parse the lists of the command line and compute the context. ERR_ARG. */
+static int plan_make(struct bench_plan *p, const struct bench_model_options *m, struct err *err)
+{
+    int rc = bench_list(&p->prompt, "-p", m->prompt, err);
+    if (!rc)
+        rc = bench_list(&p->depth, "-d", m->depth, err);
+    if (!rc)
+        rc = bench_list(&p->gen, "-n", m->gen, err);
+    if (!rc)
+        rc = bench_list(&p->texts, "--texts", m->texts, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < p->texts.n; i++)
+        if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
+            return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
+                           p->texts.at[i]);
+    size_t prompt = bench_list_most(&p->prompt), gen = bench_list_most(&p->gen);
+    p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
+    gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
+    p->context = bench_list_most(&p->depth) + (prompt > gen ? prompt : gen);
+    if (!prompt && !gen)
+        return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
+    return setup_kv(&p->kv, KVCACHE_F16, err);
+}
+
+/* Return test j at a depth, which is an index: the prompts come first, then those of each number of
+ * tokens to generate, one for each number of texts. */
+static struct bench_test plan_test(const struct bench_plan *p, size_t depth, size_t j,
+                                   size_t threads)
+{
+    struct bench_test t = { .depth = p->depth.at[depth], .threads = threads, .texts = 1 };
+    if (j < p->prompt.n) {
+        t.prompt = p->prompt.at[j];
+    } else {
+        t.gen = p->gen.at[(j - p->prompt.n) / p->texts.n];
+        t.texts = p->texts.at[(j - p->prompt.n) % p->texts.n];
+    }
+    return t;
+}
+
+/* State of the tests with one number of threads. */
+struct bench_run {
+    const struct bench_options *o;
+    struct engine *engine;
+    struct batch *batch;
+    struct session *s[BENCH_TEXTS];
+    struct pool *pool;
+    struct router *router;
+    float *scratch;
+    size_t peak; /* as in struct bench_test */
+    struct read_probe *probe;
+    struct bench_ops *ops;   /* NULL without --by-op */
+    struct op_limits limits; /* for ops, once measured */
+    double one[BENCH_LIST *
+               BENCH_TESTS]; /* tokens per second of each test on one thread, once measured */
+};
+
+/* Set all texts of the test back to its depth. */
+static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t depth)
+{
+    for (size_t i = 0; i < t->texts; i++)
+        session_rewind(b->s[i], depth);
+}
+
+/* Evaluate the prompt of the test, or generate n tokens of each text. */
+static int run_once(struct bench_run *b, const struct bench_test *t, size_t n, struct err *err)
+{
+    return t->prompt ? bench_model_read(b->s[0], t->prompt, err)
+                     : bench_model_write(b->batch, b->s, t->texts, n, err);
+}
+
+/* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
+ * tokens that are to be generated. */
+static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    run_rewind(b, t, 0);
+    int rc = t->depth ? bench_model_read(b->s[0], t->depth, err) : OK;
+    for (size_t i = 1; !rc && i < t->texts; i++)
+        rc = session_copy(b->s[i], b->s[0], t->depth, err);
+    return rc ? rc : run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+}
+
+/* Return what the probe reads now; it takes its memory when it is first used, after the peak of the
+ * model's own has been noted. */
+static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
+{
+    b->peak = b->peak ? b->peak : limits_peak_memory();
+    int rc = b->probe ? OK : read_probe_open(&b->probe, b->pool, err);
+    *gb_s = rc ? 0 : read_probe_memory(b->probe, b->pool);
+    return rc;
+}
+
+/* Return the seconds that the threads of this process have run so far. */
+static double seconds_run(void)
+{
+    struct timespec t = { 0 };
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Take the samples of one test. */
+static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    int rc = warm_up(b, t, err);
+    if (!rc)
+        rc = run_probe(b, &t->before, err);
+    t->peak = b->peak;
+    double ran = seconds_run(), all = 0;
+    for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
+        run_rewind(b, t, t->depth);
+        uint64_t begin = os_now_ns();
+        rc = run_once(b, t, t->gen, err);
+        t->ns[t->samples] = (double)(os_now_ns() - begin);
+        all += t->ns[t->samples] / 1e9;
+    }
+    t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
+    return rc || !t->gen ? rc : run_probe(b, &t->after, err);
+}
+
+/* Take as many samples again, watched and not in turn, so that both see the same conditions. */
+static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, struct err *err)
+{
+    struct bench_ops *o = b->ops;
+    struct engine limited = *b->engine;
+    limited.pool = b->pool;
+    bench_ops_open(o, b->engine->model, kv);
+    o->tokens = t->gen;
+    int rc = b->limits.level ? OK : op_limits_measure(&b->limits, &limited, err);
+    o->limits = &b->limits;
+    for (; !rc && o->samples < b->o->repeat; o->samples++)
+        for (size_t i = 0; !rc && i < 2; i++) {
+            run_rewind(b, t, t->depth);
+            o->times.at = t->depth;
+            batch_watch(b->batch, i ? &o->timing : NULL);
+            uint64_t begin = os_now_ns();
+            rc = run_once(b, t, t->gen, err);
+            double ns = (double)(os_now_ns() - begin);
+            if (i == 0)
+                o->plain[o->samples] = ns;
+            else
+                bench_ops_timed(o, ns);
+        }
+    batch_watch(b->batch, NULL);
+    return rc;
+}
+
+/* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
+ * *score that of the score. */
+static int bench_model_step(struct bench_run *b, bool head, double *ns, double *score,
+                            struct err *err)
+{
+    struct session *s = b->s[0];
+    uint32_t id = bench_model_token(s, 0, 0);
+    uint64_t begin = os_now_ns();
+    int rc = session_eval(s, &id, 1, &interrupted, err);
+    if (rc)
+        return rc;
+    uint64_t scoring = os_now_ns();
+    static const float features[FEATURES]; /* which cost the same, whatever they are */
+    const float *hidden = session_hidden(s, router_tap(b->router), 0);
+    float p =
+        router_score(b->router, router_inputs(b->router, hidden, features, b->scratch), b->scratch);
+    *score = (double)(os_now_ns() - scoring);
+    if (head && p >= 0)
+        session_logits(s, 0);
+    *ns = (double)(os_now_ns() - begin);
+    return OK;
+}
+
+/* Alternate tokens with and without the output head, so that both see the same conditions. */
+static int run_router(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    int rc = OK;
+    size_t n = t->gen < BENCH_PAIRS ? t->gen : BENCH_PAIRS;
+    session_rewind(b->s[0], t->depth);
+    for (t->pairs = 0; !rc && t->pairs < n; t->pairs++) {
+        size_t i = t->pairs;
+        rc = bench_model_step(b, true, &t->edge[i], &t->score[2 * i], err);
+        if (!rc)
+            rc = bench_model_step(b, false, &t->routed[i], &t->score[2 * i + 1], err);
+    }
+    return rc;
+}
+
+/* Make a router of CITER's form, h -> 2h -> 1, with random weights. */
+static int bench_model_open_router(struct bench_run *b, struct err *err)
+{
+    struct router_form f;
+    size_t h = model_config(b->engine->model)->hidden;
+    int rc = router_form_open(&f, h, 2 * h, err);
+    for (size_t i = 0; !rc && i < 2 * h * h; i++)
+        f.w1[i] = (float)(rand_unit(5, i) - 0.5) * 0.1f;
+    for (size_t i = 0; !rc && i < 2 * h; i++)
+        f.w2[i] = (float)(rand_unit(6, i) - 0.5) * 0.1f;
+    if (!rc)
+        rc = router_make(&b->router, &f, "router of random weights", &b->engine->kernels, err);
+    router_form_close(&f);
+    if (rc)
+        return rc;
+    b->scratch = calloc(router_scratch(b->router), sizeof(*b->scratch));
+    return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+}
+
+static bool parse_type(unsigned *out, const char *name)
+{
+    for (unsigned p = 0; p < MODEL_TYPES; p++)
+        if (!strcasecmp(name, model_random_type(p))) {
+            *out = p;
+            return true;
+        }
+    return false;
+}
+
+int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
+                      struct err *err)
+{
+    if (!model_shape(out, shape))
+        return err_set(err, ERR_ARG,
+                       "--shape: expected qwen2.5-0.5b, -1.5b, -3b, -7b, qwen3-0.6b, -1.7b, "
+                       "-4b or -8b, found %s",
+                       shape);
+    if (!parse_type(type, name))
+        return err_set(err, ERR_ARG,
+                       "--type: expected f32, bf16, a type of GGUF or q4_k_m, found %s", name);
+    return OK;
+}
+
+/* Open a model of a known shape with random weights instead of a file. */
+static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
+{
+    struct model_config c;
+    unsigned type;
+    int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
+    if (!rc)
+        rc = setup_kernels(&e->kernels, err);
+    if (!rc)
+        rc = pool_open(&e->pool, shared_options.threads, err);
+    if (!rc)
+        rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
+    if (!rc)
+        rc = batch_open(&e->batch, e->model, e->pool, err);
+    return rc;
+}
+
+int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
+{
+    return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
+}
+
+/* Run all tests with one number of threads. */
+static int run_tests(struct bench_run *b, const struct bench_plan *p, struct model_report *report,
+                     struct err *err)
+{
+    static struct bench_test t;
+    struct model_figures f;
+    size_t n = p->prompt.n + p->gen.n * p->texts.n;
+    for (size_t i = 0; i < p->depth.n; i++)
+        for (size_t j = 0; j < n && !report->closed; j++) {
+            double *one = &b->one[i * BENCH_TESTS + j];
+            t = plan_test(p, i, j, pool_threads(b->pool));
+            if (!t.prompt && !t.gen)
+                continue;
+            int rc = run_test(b, &t, err);
+            if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1)
+                rc = run_router(b, &t, err);
+            if (!rc && b->ops)
+                rc = run_ops(b, &t, p->kv, err);
+            if (rc)
+                return rc;
+            t.one = *one;
+            model_figures(&f, &t, model_pass_bytes(b->engine->model));
+            rc = model_report_row(report, &t, &f, b->ops, err);
+            if (rc)
+                return rc;
+            *one = t.threads == 1 ? f.ts : *one;
+        }
+    return OK;
+}
+
+/* Open the batch, and as many sessions as the texts of the largest test. */
+static int bench_model_open_texts(struct bench_run *b, const struct bench_plan *p, struct err *err)
+{
+    int rc = batch_open(&b->batch, b->engine->model, b->pool, err);
+    for (size_t i = 0; !rc && i < bench_list_most(&p->texts); i++)
+        rc = session_open(&b->s[i], b->batch, p->context, p->kv, err);
+    return rc;
+}
+
+static void bench_model_close_texts(struct bench_run *b)
+{
+    for (size_t i = 0; i < BENCH_TEXTS; i++) {
+        session_close(b->s[i]);
+        b->s[i] = NULL;
+    }
+    batch_close(b->batch);
+    b->batch = NULL;
+}
+
+/* Run the tests with each number of threads; each gets a pool, a batch and sessions of its own. */
+static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
+                               struct model_report *report, struct err *err)
+{
+    int rc = bench_model_open_router(b, err);
+    for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
+        rc = pool_open(&b->pool, p->threads.at[i], err);
+        if (!rc)
+            rc = bench_model_open_texts(b, p, err);
+        router_threads(b->router, b->pool);
+        if (!rc)
+            rc = run_tests(b, p, report, err);
+        bench_model_close_texts(b);
+        pool_close(b->pool);
+        b->pool = NULL;
+        b->limits.level = NULL; /* other threads have others */
+    }
+    model_report_end(report);
+    read_probe_close(b->probe);
+    router_close(b->router);
+    free(b->scratch);
+    return rc;
+}
+
+int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
+{
+    struct bench_plan p = { .context = 0 };
+    struct engine e = { .model = NULL };
+    struct err line;
+    int rc = plan_make(&p, m, err);
+    if (!rc && m->by_op && (bench_list_most(&p.texts) > 1 || *o->format == 'c'))
+        rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
+    if (rc)
+        return rc;
+    shared_options.threads = bench_list_most(&p.threads);
+    rc = bench_model_open(&e, m, err);
+    if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
+        err_set(err, rc, "-d with -p or -n: %s", line.msg);
+    if (!rc) {
+        const char *model = m->shape               ? m->shape
+                            : shared_options.model ? shared_options.model
+                                                   : "demo";
+        static struct bench_run b;
+        static struct bench_ops ops;
+        b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
+        struct model_report report = { .row.format = o->format,
+                                       .model = model,
+                                       .kv = kvcache_name(p.kv),
+                                       .engine = &e,
+                                       .texts = bench_list_most(&p.texts) > 1 };
+        rc = bench_model_run_all(&b, &p, &report, err);
+    }
+    if (e.model || e.pool)
+        engine_close(&e);
+    return rc;
+}

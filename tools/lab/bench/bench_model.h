@@ -1,0 +1,88 @@
+/* bench_model.h - declarations of `mizzle bench model`. */
+#ifndef TOOLS_LAB_BENCH_BENCH_MODEL_H
+#define TOOLS_LAB_BENCH_BENCH_MODEL_H
+
+#include "kernels/panels.h"
+#include "tools/lab/bench/bench.h"
+#include "tools/lab/bench/doubt.h"
+
+struct bench_ops;
+struct engine;
+struct model;
+struct model_config;
+
+struct bench_model_options {
+    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
+    const char *shape, *type;                           /* shape NULL: measure a file */
+    struct bench_list threads;                          /* empty: all processors */
+    bool by_op;                                         /* show where the time goes */
+};
+
+/* One test and its measurements. Either prompt or gen is 0. */
+enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
+struct bench_test {
+    size_t prompt, gen, depth, threads;
+    size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
+    double ns[BENCH_REPEAT]; /* of each sample */
+    size_t samples;
+    double before, after; /* GB/s read right before the samples and right after; 0: not measured */
+    double on_cpu;        /* share of the samples' time in which its threads ran */
+    double one;           /* tokens per second of this test on one thread; 0: not measured */
+    size_t peak; /* memory of the process before the first probe, which takes much itself */
+    /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
+     * score alone, `pairs` of each, alternating. */
+    double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
+    size_t pairs;
+};
+
+/* What the samples of a test say. The median counts, because a disturbance only ever slows down.
+ * `read` is the GB/s at which the weights were read, once for all texts; probe is the better of
+ * before and after, because the row had no less than it; share is read / probe. All three are 0 for
+ * prompts, where memory is not the limit. */
+struct model_figures {
+    double ts, ns, deviation_ts, deviation_ns; /* medians, sample standard deviations */
+    double each;                               /* tokens per second of each text */
+    double read, probe, share;
+    char doubtful[DOUBT_TEXT]; /* why, or "" */
+};
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes);
+/* Return the bytes of weights that a pass reads, which pass_bytes is above: all, but of an
+ * embedding that is not the output head, too, only a row for each token. */
+size_t model_pass_bytes(const struct model *m);
+
+/* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
+ * ... */
+struct model_report {
+    struct row row;
+    const char *model, *kv;
+    const struct engine *engine;
+    bool texts;  /* a row has several */
+    size_t peak; /* as in the tests */
+    bool closed; /* stdout was closed by its reader */
+};
+/* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table.
+ * ERR_NOMEM: a row of CSV or JSON cannot be made. */
+int model_report_row(struct model_report *b, const struct bench_test *t,
+                     const struct model_figures *f, const struct bench_ops *ops, struct err *err);
+void model_report_end(const struct model_report *b);
+
+/* Open the file or shape with kernels and threads. After an error, too, the caller calls
+ * engine_close if e->model or e->pool is not NULL. */
+int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
+
+/* Find the shape and the type of these names. ERR_ARG. */
+int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
+                      struct err *err);
+
+/* Run `mizzle bench memory`: compute all rows, then print them. Nothing large is allocated.
+ * ERR_ARG: a context, shape, type or --kv that does not exist; ERR_FORMAT: type and shape do not
+ * fit together; ERR_NOMEM: more bytes than a size_t holds; on these errors nothing is printed.
+ * ERR_NOMEM, too: a row of JSON cannot be made. */
+int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
+                 struct err *err);
+
+/* Run `mizzle bench model`. */
+int bench_model(const struct bench_options *o, const struct bench_model_options *m,
+                struct err *err);
+
+#endif

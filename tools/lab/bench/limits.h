@@ -1,0 +1,33 @@
+/* limits.h - what this machine can do at most: loops that do one thing only, as a yardstick for the
+ * speed of kernels, which use none of them; and what its caches hold. */
+#ifndef TOOLS_LAB_BENCH_LIMITS_H
+#define TOOLS_LAB_BENCH_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The peak rate of one instruction: many independent copies of it run on registers alone. */
+struct limit {
+    const char *name; /* "f32 zmm", "int8 zmm (vpdpbusd)", ... */
+    const char *what; /* "f32", "int8" or "bf16" */
+    unsigned needs;   /* CPU_* bits, all required */
+    double ops;       /* multiplications plus additions per turn */
+    void (*run)(size_t turns);
+};
+
+extern const struct limit limits[];
+extern const size_t limits_count;
+
+/* Read the n words at p, which is 64-byte aligned, `turns` times over: as 1, 2 or 4 streams, each a
+ * part of the words, with the widest vectors that these CPU_* bits allow. Nothing is prefetched but
+ * by the processor. Return the exclusive or of all that was read, which keeps the reading alive. */
+uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, unsigned cpu);
+
+/* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
+ * shares it. Where the system does not tell, this is a usual size; it is never 0. */
+size_t limits_cache(unsigned level);
+
+/* Return the peak resident memory of this process so far in bytes, or 0 if unknown. */
+size_t limits_peak_memory(void);
+
+#endif

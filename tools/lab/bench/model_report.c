@@ -1,0 +1,305 @@
+/* model_report.c - prints the rows of `bench model`: a table for the terminal, or llama-bench's
+ * keys, then Mizzle's own. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "model/model.h"
+#include "router/engine.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/bench/bench_ops.h"
+#include "tools/lab/bench/limits.h"
+#include "tools/cli/json_report.h"
+#include "tools/cli/setup.h"
+
+/* Return the sample standard deviation of v[n]. */
+static double model_report_deviation(const double *v, size_t n)
+{
+    double mean = 0, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += v[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        sum += (v[i] - mean) * (v[i] - mean);
+    return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
+}
+
+/* Set ts to the tokens per second of each sample, those of all texts together. */
+static void model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
+{
+    for (size_t i = 0; i < t->samples; i++)
+        ts[i] = (double)((t->prompt + t->gen) * t->texts) * 1e9 / t->ns[i];
+}
+
+size_t model_pass_bytes(const struct model *m)
+{
+    const struct panels *rows = model_embedding(m);
+    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
+    return model_bytes(m) - unread;
+}
+
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes)
+{
+    static double ts[BENCH_REPEAT], ns[BENCH_REPEAT];
+    *out = (struct model_figures){ .ts = 0 };
+    model_report_speeds(ts, t);
+    memcpy(ns, t->ns, t->samples * sizeof(*ns));
+    out->deviation_ts = model_report_deviation(ts, t->samples);
+    out->deviation_ns = model_report_deviation(ns, t->samples);
+    out->ts = bench_median(ts, t->samples);
+    out->ns = bench_median(ns, t->samples);
+    out->each = out->ts / (double)t->texts;
+    if (t->gen) {
+        out->read = out->each * (double)pass_bytes / 1e9;
+        out->probe = t->before > t->after ? t->before : t->after;
+        out->share = out->read / out->probe;
+    }
+    bool cached = pass_bytes <= limits_cache(3); /* then memory is no limit */
+    doubt_text(out->doubtful, cached ? 0 : out->share, t->threads, t->one, out->ts);
+    if (t->gen)
+        doubt_changed(out->doubtful, t->before, t->after);
+    doubt_busy(out->doubtful, t->on_cpu);
+}
+
+/* Return the type of the weights: the file's, or that of a random model. */
+static const char *model_report_type(const struct engine *e)
+{
+    return e->weights && *e->weights ? e->weights : model_type_name(e->model);
+}
+
+/* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
+static double model_report_median(const double *v, size_t n)
+{
+    static double copy[2 * BENCH_PAIRS];
+    memcpy(copy, v, n * sizeof(*v));
+    return bench_median(copy, n);
+}
+
+static void model_report_real(struct row *r, const char *key, double v)
+{
+    row_named(r, key, NULL, v, 6);
+}
+
+static void model_report_size(struct row *r, const char *key, size_t v)
+{
+    row_named(r, key, NULL, (double)v, 0);
+}
+
+/* Return a figure of a generated token, which a prompt has not. */
+static double model_report_gen(const struct bench_test *t, double v)
+{
+    return t->gen ? v : (double)NAN;
+}
+
+/* Add the measurements of the router; nothing if they were not taken, but every row has the same
+ * keys. */
+static void model_report_router(struct row *r, const struct bench_test *t)
+{
+    double score = (double)NAN, edge = score, routed = score;
+    if (t->pairs) {
+        score = model_report_median(t->score, 2 * t->pairs);
+        edge = model_report_median(t->edge, t->pairs);
+        routed = model_report_median(t->routed, t->pairs);
+    }
+    model_report_real(r, "router_score_ns", score);
+    model_report_real(r, "router_share", score / edge);
+    model_report_real(r, "edge_token_ns", edge);
+    model_report_real(r, "routed_token_ns", routed);
+    model_report_real(r, "routed_saves", 1 - routed / edge);
+    row_list(r, "samples_score_ns", t->score, 2 * t->pairs);
+    row_list(r, "samples_edge_ns", t->edge, t->pairs);
+    row_list(r, "samples_routed_ns", t->routed, t->pairs);
+}
+
+/* Add where the time goes: for each kind of operation, by token or by prompt. */
+static void model_report_ops(struct row *r, const struct bench_ops *ops)
+{
+    struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, ops);
+    json_t *list = json_array();
+    for (size_t i = 0; i < BATCH_OPS; i++) {
+        const struct bench_ops_row *o = &rows[i];
+        json_t *row = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:s}", "op", o->op, "calls",
+                                json_report_real(o->calls), "ns", json_report_real(o->ns), "bytes",
+                                json_report_real(o->bytes), "ops", json_report_real(o->ops),
+                                "least_ns", json_report_real(o->least), "limit", o->limit);
+        json_report_add(&list, row);
+    }
+    row_json(r, "by_op", list);
+    model_report_real(r, "by_op_sum_ns", sum.ns);
+    model_report_real(r, "by_op_watched_ns", bench_ops_ns(ops, false));
+    model_report_real(r, "by_op_plain_ns", bench_ops_ns(ops, true));
+}
+
+/* Add what was tested, with llama-bench's keys. when: the time. */
+static void model_report_about(struct row *r, const struct model_report *b,
+                               const struct bench_test *t, const char *when)
+{
+    const struct engine *e = b->engine;
+    row_text(r, "cpu_info", NULL, cpu_name());
+    row_text(r, "model_filename", NULL, b->model);
+    row_text(r, "model_type", NULL, model_report_type(e));
+    model_report_size(r, "model_size", model_bytes(e->model));
+    model_report_size(r, "model_n_params", model_params(e->model));
+    row_text(r, "backends", NULL, "CPU");
+    row_text(r, "isa", NULL, e->kernels.isa);
+    model_report_size(r, "n_threads", t->threads);
+    row_text(r, "type_k", NULL, b->kv);
+    row_text(r, "type_v", NULL, b->kv);
+    model_report_size(r, "n_prompt", t->prompt);
+    model_report_size(r, "n_gen", t->gen);
+    model_report_size(r, "n_depth", t->depth);
+    model_report_size(r, "n_texts", t->texts);
+    row_text(r, "test_time", NULL, when);
+}
+
+/* Add the figures. ts: tokens per second of each sample. */
+static void model_report_figures(struct row *r, const struct bench_test *t,
+                                 const struct model_figures *f, const double *ts)
+{
+    model_report_real(r, "avg_ns", f->ns);
+    model_report_real(r, "stddev_ns", f->deviation_ns);
+    model_report_real(r, "avg_ts", f->ts);
+    model_report_real(r, "stddev_ts", f->deviation_ts);
+    model_report_real(r, "text_ts", f->each);
+    row_list(r, "samples_ns", t->ns, t->samples);
+    row_list(r, "samples_ts", ts, t->samples);
+    model_report_real(r, "read_gb_s", model_report_gen(t, f->read));
+    model_report_real(r, "probe_gb_s", t->gen ? f->probe : t->before);
+    model_report_real(r, "probe_before_gb_s", t->before);
+    model_report_real(r, "probe_after_gb_s", model_report_gen(t, t->after));
+    model_report_real(r, "of_probe", model_report_gen(t, f->share));
+    model_report_real(r, "on_cpu", t->on_cpu);
+    row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
+    model_report_size(r, "peak_bytes", t->peak);
+    model_report_router(r, t);
+}
+
+/* Print a row of CSV or JSON. */
+static int model_report_data(struct model_report *b, const struct bench_test *t,
+                             const struct model_figures *f, const struct bench_ops *ops,
+                             struct err *err)
+{
+    static double ts[BENCH_REPEAT];
+    char when[32] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+    model_report_speeds(ts, t);
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    model_report_about(&b->row, b, t, when);
+    model_report_figures(&b->row, t, f, ts);
+    if (ops)
+        model_report_ops(&b->row, ops);
+    return row_print(&b->row, err);
+}
+
+/* Print what is the same for all rows of the table. */
+static void model_report_head(const struct model_report *b)
+{
+    const struct model *m = b->engine->model;
+    printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
+           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
+           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
+}
+
+/* Write the name of a test. */
+static void model_report_name(char *out, size_t size, const struct bench_test *t)
+{
+    char texts[32] = "", depth[32] = "";
+    if (t->texts > 1)
+        snprintf(texts, sizeof(texts), " x %zu", t->texts);
+    if (t->depth)
+        snprintf(depth, sizeof(depth), " @ d%zu", t->depth);
+    snprintf(out, size, "%s%zu%s%s", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt, texts,
+             depth);
+}
+
+/* Print a row of the table. */
+static int model_report_md(struct model_report *b, const struct bench_test *t,
+                           const struct model_figures *f, const char *name, struct err *err)
+{
+    struct row *r = &b->row;
+    char speed[64], probe[64];
+    snprintf(speed, sizeof(speed), "%.2f +- %.2f", f->ts, f->deviation_ts);
+    snprintf(probe, sizeof(probe), t->gen ? "%.1f, %.1f" : "%.1f", t->before, t->after);
+    row_named(r, NULL, "threads", (double)t->threads, 0);
+    row_text(r, NULL, "test", name);
+    row_text(r, NULL, "t/s", speed);
+    if (b->texts)
+        row_named(r, NULL, "each", model_report_gen(t, f->each), 2);
+    row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
+    row_text(r, NULL, "probe GB/s", probe);
+    row_percent(r, "of probe", model_report_gen(t, f->share));
+    row_text(r, NULL, "doubtful", f->doubtful);
+    if (!r->headed)
+        puts("");
+    return row_print(r, err);
+}
+
+/* One line below the table: what a score costs and what it saves. */
+struct line {
+    size_t depth, threads;
+    double score, edge, routed;
+};
+enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
+static struct line lines[MOST_LINES];
+static size_t nlines;
+
+/* Remember the router's measurements until the table is complete. */
+static void keep_line(const struct bench_test *t)
+{
+    if (t->pairs && nlines < MOST_LINES)
+        lines[nlines++] =
+            (struct line){ t->depth, t->threads, model_report_median(t->score, 2 * t->pairs),
+                           model_report_median(t->edge, t->pairs),
+                           model_report_median(t->routed, t->pairs) };
+}
+
+int model_report_row(struct model_report *b, const struct bench_test *t,
+                     const struct model_figures *f, const struct bench_ops *ops, struct err *err)
+{
+    bool md = !strcmp(b->row.format, "md");
+    char name[128];
+    model_report_name(name, sizeof(name), t);
+    if (md && !b->row.printed)
+        model_report_head(b);
+    int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
+    if (md)
+        keep_line(t);
+    if (md && ops) {
+        bench_ops_print(ops, name);
+        b->row.headed = false;
+    }
+    b->peak = t->peak;
+    b->closed = fflush(stdout) != 0;
+    return rc;
+}
+
+/* Print what a router's score costs and what it saves. */
+static void model_report_lines(const struct model_report *b)
+{
+    size_t hidden = model_config(b->engine->model)->hidden;
+    printf("\nA router %zu -> %zu -> 1; a routed token skips the output head:\n\n"
+           "| threads | depth | score ms | step ms | score, of a step | routed ms | saves |\n"
+           "|---|---|---|---|---|---|---|\n",
+           hidden, 2 * hidden);
+    for (size_t i = 0; i < nlines; i++) {
+        const struct line *l = &lines[i];
+        printf("| %zu | %zu | %.3f | %.2f | %.2f %% | %.2f | %.1f %% |\n", l->threads, l->depth,
+               l->score / 1e6, l->edge / 1e6, 100 * l->score / l->edge, l->routed / 1e6,
+               100 * (1 - l->routed / l->edge));
+    }
+}
+
+void model_report_end(const struct model_report *b)
+{
+    row_end(&b->row);
+    if (strcmp(b->row.format, "md") != 0 || !b->row.printed)
+        return;
+    if (nlines)
+        model_report_lines(b);
+    printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
+}

@@ -1,0 +1,301 @@
+/* cmd_cloud.c - `mizzle cloud`: run the stand-in server, or inspect a real one. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/wipe.h"
+#include "model/text/tokenizer.h"
+#include "net/cloud.h"
+#include "net/http/json_input.h"
+#include "router/routing.h"
+#include "tools/command.h"
+#include "tools/cli/shared_options.h"
+#include "tools/cli/setup.h"
+#include "tools/serve/listen.h"
+#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/stand_in/stand_in.h"
+#include "weights/find.h"
+#include "weights/weights.h"
+
+enum { ROUNDS = 5, NAME = 128 };
+
+static const char *check_url, *say;
+static size_t context, slots, queue;
+static uint64_t seed;
+static struct option_list fault_list;
+
+static const struct option_group server_opts = {
+    "Server",
+    (const struct option[]){
+        { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
+          "Imitate openai (vLLM), sglang or llamacpp; with auto the path of a request decides. "
+          "With "
+          "--check, speak that API; auto asks the server (default: auto)" },
+        { "--say", NULL, OPTION_STR, &say, "FILE",
+          "Continue the prompts in FILE with the texts there: each line is a JSON object with "
+          "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
+          "weights, they are refused, so use --cloud-api sglang or llamacpp, whose clients ask for "
+          "no "
+          "trial token (default: none)" },
+        { "--context", "-c", OPTION_COUNT, &context, "N",
+          "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
+        { "--parallel", NULL, OPTION_COUNT, &slots, "N",
+          "Keep N texts, in progress or cached, at most 64 (default: as many as an eighth of the "
+          "memory holds)" },
+        { "--max-queue", NULL, OPTION_COUNT, &queue, "N",
+          "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
+        { "--check", NULL, OPTION_STR, &check_url, "URL",
+          "Do not serve: ask the server at URL for one token and report what it supports; with "
+          "-m, also whether its tokenizer is the same as the model's" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group fault_opts = {
+    "Faults",
+    (const struct option[]){
+        { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
+          "Apply this fault to completions, or to the given share of them; may be given 16 "
+          "times, and the first fault drawn applies; `--fault help` lists the names (default: "
+          "none)" },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for loss and faults (default: 0)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = {
+    &listen_option_rows,      &server_opts, &network_option_rows, &fault_opts, &engine_option_rows,
+    &cloud_check_option_rows, NULL
+};
+
+/* Serve until a signal arrives; return the exit status. */
+static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
+{
+    struct stand_in *s;
+    setup_catch_interrupts();
+    int rc = stand_in_open(&s, o, err);
+    if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
+        command_fail("cloud", rc, err);
+        return EXIT_FAILED;
+    }
+    if (rc)
+        return rc;
+    listen_wait(stand_in_url(s), &interrupted);
+    stand_in_close(s);
+    return interrupted == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
+}
+
+/* The cost of one warm call. */
+struct trip {
+    uint64_t best_ns;
+    size_t body, up, down; /* bytes: request body alone; whole call up, down */
+};
+
+/* Ask for the same prefix several times; the fastest call is the round trip with everything
+ * warm. */
+static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
+{
+    static const uint32_t ids[] = { 1, 2, 3 };
+    int rc = OK;
+    t->best_ns = UINT64_MAX;
+    t->body = cloud_bytes(c, ids, 3, CLOUD_MAX_TOKENS);
+    for (int i = 0; i < ROUNDS && rc == OK; i++) {
+        uint32_t id;
+        struct traffic before = cloud_ledger(c)->traffic;
+        uint64_t start = os_now_ns();
+        rc = cloud_next(c, ids, 3, &id, err);
+        uint64_t ns = os_now_ns() - start;
+        t->best_ns = ns < t->best_ns ? ns : t->best_ns;
+        struct traffic trip = traffic_since(&cloud_ledger(c)->traffic, &before);
+        t->up = (size_t)trip.bytes_up;
+        t->down = (size_t)trip.bytes_down;
+    }
+    return rc;
+}
+
+/* Print the report. Strings that the server sent are shown without control characters. */
+static void cloud_check_show(const char *url, const struct cloud_info *info, const struct trip *t)
+{
+    const char *name = info->model ? info->model : "not named";
+    char model[NAME]; /* printable: the server may have chosen the name */
+    json_input_line(model, sizeof(model), name, strlen(name));
+    printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
+           cloud_api_name(info->api), model, info->ids ? "yes" : "no (text, cut into tokens here)",
+           (double)t->best_ns / 1e6);
+    printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
+           *info->version ? info->version : "not reported", info->healthy ? "ok" : "not ok");
+    if (info->context)
+        printf("  context    %zu tokens\n", info->context);
+    else
+        printf("  context    not reported\n");
+    if (info->tokenizer)
+        printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
+    else
+        printf("  tokenizer  not compared%s\n", shared_options.model
+                                                    ? ": the server does not show its own"
+                                                    : " (name the small model with -m)");
+    printf("  connection HTTP/%s\n", info->http2 ? "2" : "1.1");
+    printf("  a call     %zu bytes up (body %zu), %zu down, for a prefix of 3\n", t->up, t->body,
+           t->down);
+}
+
+/* Open the client, ask once to settle the dialect, measure, inspect and print. */
+static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
+{
+    char *key = NULL;
+    struct cloud_options o;
+    struct cloud *c = NULL;
+    struct cloud_info info;
+    struct trip t = { 0 };
+    struct mizzle_options all;
+    struct err note = { "" };
+    int rc = setup_options(&all, err);
+    all.cloud_url = url;
+    if (rc == OK)
+        rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
+    if (note.msg[0])
+        fprintf(stderr, "mizzle: %s\n", note.msg);
+    if (rc == OK)
+        rc = cloud_open(&c, &o, err);
+    if (rc == OK)
+        rc = cloud_ready(c, err);
+    if (rc == OK)
+        rc = cloud_check_measure(&t, c, err);
+    if (rc == OK)
+        rc = cloud_inspect(c, &info, err);
+    while (c && cloud_note(c, &note))
+        fprintf(stderr, "mizzle: %s\n", note.msg);
+    if (rc == OK)
+        cloud_check_show(url, &info, &t);
+    cloud_close(c);
+    wipe_text(key);
+    return rc;
+}
+
+/* Ask the server at url, and print the report to stdout. */
+static int cloud_check(const char *url, struct err *err)
+{
+    struct weights *w = NULL;
+    struct tokenizer *t = NULL;
+    setup_catch_interrupts();
+    char path[FIND_PATH] = "";
+    int rc = shared_options.model ? find_model(path, shared_options.model, err) : OK;
+    if (rc == OK && *path)
+        rc = weights_open(&w, path, err);
+    if (rc == OK && w && (rc = tokenizer_open(&t, w, err)) != OK)
+        t = NULL;
+    if (rc == OK)
+        rc = cloud_check_look(url, t, err);
+    if (t)
+        tokenizer_close(t);
+    weights_close(w);
+    return rc;
+}
+
+/* Return the first client option that was given, or NULL. The server would ignore it, and someone
+ * who confuses --cloud-key-file with --api-key-file would run a server without a key. */
+static const char *cloud_client_option(void)
+{
+    const struct mizzle_options *c = &shared_options;
+    return c->cloud_key_file      ? "--cloud-key-file"
+           : c->cloud_ca          ? "--cloud-ca"
+           : c->cloud_model       ? "--cloud-model"
+           : c->cloud_timeout     ? "--cloud-timeout"
+           : c->cloud_tokens != 1 ? "--cloud-tokens"
+                                  : NULL;
+}
+
+/* Check ranges and combinations of the options, and parse those that have a form of their own. */
+static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
+{
+    const char *client = check_url ? NULL : cloud_client_option();
+    if (client)
+        return err_set(err, ERR_ARG, "%s goes with --check%s", client,
+                       shared_options.cloud_key_file ? "; a server's key is in --api-key-file"
+                                                     : "");
+    if (check_url && say)
+        return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
+    if (!cloud_api_parse(&o->server, shared_options.cloud_api))
+        return err_set(err, ERR_ARG,
+                       "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
+                       shared_options.cloud_api);
+    int rc = routed_network(&o->net, err);
+    for (size_t i = 0; i < fault_list.n && rc == OK; i++)
+        rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
+    return rc;
+}
+
+/* True when `--fault help` was given. */
+static bool asks_for_faults(void)
+{
+    for (size_t i = 0; i < fault_list.n; i++)
+        if (strcmp(fault_list.at[i], "help") == 0)
+            return true;
+    return false;
+}
+
+static int cmd_cloud_main(int n, char **args, struct err *err)
+{
+    (void)n, (void)args;
+    if (asks_for_faults()) {
+        for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
+            printf("%-16s %s\n", f->name, f->help);
+        return EXIT_FINE;
+    }
+    struct stand_in_options o = { .model = shared_options.model,
+                                  .say = say,
+                                  .isa = shared_options.isa,
+                                  .kv = shared_options.kv,
+                                  .threads = shared_options.threads,
+                                  .slots = slots,
+                                  .queue = queue,
+                                  .seed = seed,
+                                  .context = context };
+    int rc = cmd_cloud_read_options(&o, err);
+    if (rc)
+        return rc;
+    if (check_url)
+        return cloud_check(check_url, err);
+    char *key;
+    rc = listen_read(&o.listen, &key, "MIZZLE_SERVER_KEY", err);
+    if (rc)
+        return rc;
+    rc = cmd_cloud_serve(&o, err);
+    wipe_text(key);
+    return rc;
+}
+
+const struct command cmd_cloud = {
+    .name = "cloud",
+    .summary = "serve a local model as the cloud, or inspect a real server",
+    .description =
+        "Stands in for the server of the large model. It serves any local model through the "
+        "APIs of vLLM (POST /v1/completions with return_token_ids), SGLang (POST /generate) and "
+        "llama.cpp (POST /completion), whole or streamed, with their error replies, /health, "
+        "model lists and tokenizer endpoints. It always decodes greedily: sampling settings "
+        "that ask for anything else are refused, and missing ones mean greedy. Many clients may "
+        "ask at once. A prefix that grows costs only its new tokens, long answers take turns, "
+        "and every answer is the same whatever else is in progress.\n\n"
+        "The network options simulate a network on the loopback. What happens to a request "
+        "depends on the seed, on its prefix and on how often that prefix was requested, not on "
+        "the order in which requests arrive.\n\n"
+        "The API key comes from a file or from the environment. There is no option for the key "
+        "itself, because every user of the machine can read the arguments of a running program.\n\n"
+        "Request bodies may be compressed (Content-Encoding: gzip or deflate) and may hold up "
+        "to 4 MB when unpacked; replies announce this in Accept-Encoding.\n\n"
+        "--say makes a cloud that knows the answers. A prefix whose text begins with a prompt of "
+        "the file (the longest, if there are several) is continued with a blank, the cot and "
+        "end-of-text, whatever part of it is there already.\n\n"
+        "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
+        "(status 130) and gives requests in progress two seconds to finish.\n\n"
+        "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
+        "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
+        "  mizzle cloud --cloud-api sglang --tls-cert server.pem --tls-key server.key\n"
+        "  mizzle cloud -m edge.gguf --say answers.jsonl\n"
+        "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
+    .groups = groups,
+    .run = cmd_cloud_main,
+};

@@ -1,0 +1,254 @@
+/* cmd_eval.c - `mizzle eval`: measure how good the answers are and what they cost. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tools/command.h"
+#include "tools/lab/eval/eval.h"
+#include "tools/lab/eval/eval_clock.h"
+#include "tools/lab/eval/items.h"
+#include "tools/lab/tasks/extract.h"
+#include "tools/lab/tasks/task_options.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/stand_in/routed.h"
+
+static const char *extract;
+static bool merges;
+static struct eval_options options = {
+    .repeats = 1, .share = NAN, .target = NAN, .target_cost = NAN
+};
+
+static const struct option_group question_opts = {
+    "Questions",
+    (const struct option[]){
+        { "--questions", NULL, OPTION_COUNT, &options.questions, "N",
+          "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
+        { "--first", NULL, OPTION_SIZE, &options.first, "N",
+          "Leave out the first N of these questions, as other processes ask them: a part of a run, "
+          "with the answers, thresholds and shares of the whole (default: 0)" },
+        { "--count", NULL, OPTION_COUNT, &options.count, "M",
+          "Ask M of them at most (default: all that are left)" },
+        OPTION_ROW_PARALLEL,
+        { "--n-predict", "-n", OPTION_COUNT, &options.max_tokens, "N",
+          "Limit each answer to N tokens (default: 512; milli: 96)" },
+        { "--file", "-f", OPTION_STR, &options.file, "FILE",
+          "ppl: measure on this text (default: answers of the demo world)" },
+        { "--context", "-c", OPTION_COUNT, &options.context, "N",
+          "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
+        { "--extract", NULL, OPTION_STR, &extract, "FILE",
+          "Ask nothing, but find the final answers in lines of JSON with a text and, unless the "
+          "answer is a number, labels and choices: by CITER's own rule, and as a reader takes it. "
+          "Needs no model (default: none)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group share_opts = {
+    "Share of routed tokens",
+    (const struct option[]){
+        { "--target-routed", NULL, OPTION_FLOAT, &options.target, "X",
+          "Route this share of the tokens, 0 to 1, under every policy. The threshold is found on "
+          "other questions, with edge and cloud running together (default: routers use their "
+          "own thresholds)" },
+        { "--target-cost", NULL, OPTION_FLOAT, &options.target_cost, "AMOUNT",
+          "Spend this on the calls of an answer, on average, under every policy, in the currency "
+          "of --cloud-price; found in the same way (default: none)" },
+        { "--sweep", NULL, OPTION_STR, &options.sweep, "LOW:HIGH:N",
+          "Measure every policy at N such shares from LOW to HIGH (default: no sweep)" },
+        { "--share", NULL, OPTION_FLOAT, &options.share, "X",
+          "Route this share under policies that have no threshold (default: the share that the "
+          "first policy with a threshold routed)" },
+        { "--against", NULL, OPTION_STR, &options.against, "POLICY",
+          "Compare all others with this one of the policies, question by question: accuracy at the "
+          "same target or threshold of the paper; the same at the share that the other has in "
+          "fact routed, on the line between the nearest shares of this one (never and always are "
+          "its ends); and the mean PGR of sweeps from 0 to 7 %. all, for --merge of items: compare "
+          "those with a router with each other one (default: none)" },
+        { "--repeats", NULL, OPTION_SIZE, &options.repeats, "N",
+          "Read N trainings of each router that --policy names, FILE.1 to FILE.N, as router train "
+          "--repeats writes them; each answers all questions. A row has the mean, and its "
+          "intervals "
+          "say what other questions and other trainings would have changed (default: 1, FILE)" },
+        { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
+          "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
+          "which is then not asked)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group output_opts = {
+    "Output",
+    (const struct option[]){
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
+          "Print one JSON object per line instead of a table" },
+        { "--table", NULL, OPTION_STR, &options.table, "NAME",
+          "paper: print the columns of the paper's Table 1, a row for each of its thresholds, "
+          "unless a share or a threshold is given (default: a table with accuracies)" },
+        { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
+          "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
+          "with the same settings, these are not asked again (default: none)" },
+        { "--items", NULL, OPTION_STR, &options.items, "FILE",
+          "Write each answer, without its text, to FILE as comma-separated values; the models are "
+          "then asked alone only if --policy names never and always, and keep what they have read "
+          "for the next policy, so that times say nothing (default: none)" },
+        { "--merge", NULL, OPTION_FLAG, &merges, NULL,
+          "Ask nothing: put the parts of a run together, finished journals of all its questions, "
+          "which are named after the options, and print the results of the whole. Of files of "
+          "--items, print the figures of each policy on its questions" },
+        { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
+          "Write the results as comma-separated values, for plot (default: none)" },
+        OPTION_ROW_QUIET(&options.quiet),
+        OPTION_END,
+    },
+};
+
+static const struct option_brief brief[] = {
+    { "--task", "milli (the demo's), csqa, arc, gsm8k or ppl" },
+    { "--data", "The task's items, JSON lines" },
+    { "--questions", "Ask N of them" },
+    { "--prompt", "Form of the prompts: chat, citer, lm-eval, @FILE" },
+    { "--n-predict", "Write at most N tokens per answer" },
+    { "--policy", "Policies to compare: never,mlp,entropy,always" },
+    { "--threshold", "Route tokens that score below T (the router's)" },
+    { "--target-routed", "Find thresholds that route this share of tokens" },
+    { "--repeats", "Repeat policies with N trainings of their router" },
+    { "--against", "Give intervals of the difference to this policy" },
+    OPTION_BRIEF_MODELS,
+    { "--jsonl", "Keep each answer here; the same line continues" },
+    { "--csv", "Write the table to this file" },
+    { NULL, NULL },
+};
+
+static const struct option_group *const groups[] = { &task_option_rows,  &question_opts,
+                                                     &share_opts,        &output_opts,
+                                                     &eval_clock_rows,   &network_option_rows,
+                                                     &chat_option_rows,  &engine_option_rows,
+                                                     &route_option_rows, &ahead_option_rows,
+                                                     &cloud_option_rows, &cloud_limit_option_rows,
+                                                     &audit_option_rows, NULL };
+
+/* What runs. */
+enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
+
+/* Return the first option that was given and that what runs does not read, or NULL: a result that
+ * looks as if an option had counted would mislead. */
+static const char *eval_unread(unsigned runs)
+{
+    static const struct {
+        unsigned reads;
+        const char *names[40]; /* the last one is NULL */
+    } rows[] = {
+        { ANSWERS | PPL, { "--model", "--task", "--questions", "--world" } },
+        { PPL, { "--file", "--context" } },
+        { ANSWERS | MERGE, { "--against", "--repeats", "--table", "--items", "--csv" } },
+        { ANSWERS,
+          { "--data",        "--prompt",        "--shots",       "--n-predict",   "--kind",
+            "--wording",     "--target-routed", "--target-cost", "--sweep",       "--share",
+            "--calibration", "--jsonl",         "--first",       "--count",       "--clock",
+            "--edge-ms",     "--prefill-ms",    "--cloud-ms",    "--latency",     "--bandwidth",
+            "--loss",        "--router",        "--policy",      "--threshold",   "--span",
+            "--place",       "--max-routed",    "--worth",       "--parallel",    "--ahead",
+            "--audit",       "--draft",         "--cloud-url",   "--cloud-model", "--cloud-store",
+            "--record",      "--replay" } },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *const *name = rows[i].names; *name; name++)
+            if (!(rows[i].reads & runs) && options_given(*name))
+                return *name;
+    return NULL;
+}
+
+/* Run the task that is named. */
+static int eval_task(struct err *err)
+{
+    static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
+    unsigned runs = strcmp(options.task.name, "ppl") ? 0 : PPL;
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+        if (!strcmp(options.task.name, asked[i]))
+            runs = ANSWERS;
+    if (extract)
+        runs = EXTRACT;
+    if (merges)
+        runs = MERGE;
+    if (!runs)
+        return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
+                       options.task.name);
+    const char *unread = eval_unread(runs);
+    const char *what = runs == MERGE ? "--merge" : runs == EXTRACT ? "--extract" : NULL;
+    if (unread)
+        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
+                       what ? "" : options.task.name);
+    return runs == PPL       ? eval_ppl(&options, err)
+           : runs == EXTRACT ? extract_file(extract, options.json, err)
+           : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)
+                                                             : eval_answers(&options, err);
+}
+
+static int cmd_eval_main(int n, char **args, struct err *err)
+{
+    int rc;
+    options.required = !options_given("--cloud");
+    setup_catch_interrupts();
+    options.policies = shared_options.policy;
+    options.task = shared_task;
+    options.parts = (const char *const *)args;
+    options.nparts = merges ? (size_t)n : 0;
+    if (n && !merges)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s", args[0]);
+    else if (merges && !n)
+        rc = err_set(err, ERR_ARG,
+                     "--merge: expected journals or items after the options, found none");
+    else
+        rc = eval_task(err);
+    if (rc == ERR_STOP && options.jsonl)
+        fprintf(stderr, "mizzle eval: interrupted; the same command continues\n");
+    return rc;
+}
+
+const struct command cmd_eval = {
+    .name = "eval",
+    .summary = "measure accuracy and share of routed tokens, or perplexity",
+    .args = "[PART...]",
+    .description =
+        "A task is asked end to end: the small model writes, the policy decides, and the cloud "
+        "is asked. Without -m and a URL, eval asks the demo world's test questions of the demo "
+        "pair, whose large model answers in this process. It prints the accuracy with its 95 % "
+        "interval "
+        "(Wilson's; questions of a file that have one subject, or the same \"group\", count as "
+        "fewer), the share of generated tokens that came from the cloud, the ids that the cloud "
+        "computed per id of prompt and answer (work), and times. --policy never measures the small "
+        "model alone, always the "
+        "cloud alone; several policies, separated by commas, run one after the other on the same "
+        "questions. mlp=FILE and context=FILE name a router. oracle routes where the cloud "
+        "differs from the small model, which it learns by asking for every token. query scores the "
+        "first token, for the whole answer. position routes a place that --place names beforehand, "
+        "and has no threshold. slot leaves the small model out: the text of --place and one token "
+        "of the cloud after it are the answer.\n\n"
+        "Accuracy goes by the answer that a reader would take from the text. For csqa, arc and "
+        "gsm8k "
+        "lines below the table give the accuracy by CITER's own rule, which its published scores "
+        "use, and how many answers have none (no_answer) or were cut at -n (truncated).\n\n"
+        "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
+        "It needs never and always; for a large model of this process, eval runs them "
+        "itself.\n\n"
+        "A last line, one for each policy with its own threshold, tells a sign of failure: the "
+        "small model had guessed most tokens of the cloud (threshold too high; with --ahead 0 "
+        "this is not known), an audit found over twice as much to change as was changed (too "
+        "low), the cloud wrote over 30 % of the tokens (small model too weak), or most of the time "
+        "went by waiting, at less than 10 tokens a second (network slow).\n\n"
+        "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
+        "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
+        "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
+        "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
+        "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"
+        "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
+        "  mizzle eval --task ppl -m model.gguf -f text.txt --json\n"
+        "  mizzle eval --extract answers.jsonl --json\n"
+        "  mizzle eval --questions 200 --first 100 --count 100 --jsonl part-100\n"
+        "  mizzle eval --merge --csv whole.csv part-0 part-100",
+    .brief = brief,
+    .groups = groups,
+    .run = cmd_eval_main,
+    .most = COMMAND_ANY,
+};

@@ -1,0 +1,207 @@
+/* cmd_explain.c - `mizzle explain`: one text, seen from inside. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/demo_questions.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/explain/explain.h"
+
+static struct {
+    const char *prompt, *layers, *heads, *html;
+    size_t question, max_tokens, at;
+    uint64_t seed;
+    bool json;
+} options = { .question = SIZE_MAX, .max_tokens = SIZE_MAX, .at = SIZE_MAX, .seed = 1 };
+
+static const struct option_group text_rows = {
+    "Text",
+    (const struct option[]){
+        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "Continue this text" },
+        { "--question", NULL, OPTION_SIZE, &options.question, "N",
+          "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them; "
+          "default: "
+          "none)" },
+        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+          "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
+        { "--seed", "-s", OPTION_U64, &options.seed, "N",
+          "Seed for policy random and for --question (default: 1)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group show_rows = {
+    "What is shown",
+    (const struct option[]){
+        { "--at", NULL, OPTION_SIZE, &options.at, "POS",
+          "Show the page of this position, counted from 0 (default: where the cloud was asked with "
+          "the lowest score; if it was not, where the score was lowest)" },
+        { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
+          "Keep the whole attention of layers A to B, counted from 0 (default: the last one; "
+          "--layers 0:2 keeps all of the demo pair)" },
+        { "--heads", NULL, OPTION_STR, &options.heads, "A:B",
+          "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
+          "Print everything about all positions as one JSON object (default: a page)" },
+        { "--html", NULL, OPTION_STR, &options.html, "FILE",
+          "Write all of it as one HTML file for a browser, which needs no network, and print no "
+          "page; - writes it to stdout (default: none)" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = { &text_rows,
+                                                     &show_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     NULL };
+
+/* Parse a number of 1 to 9 digits at *text, and go on behind it. */
+static bool parse_index(size_t *out, const char **text)
+{
+    size_t digits = strspn(*text, "0123456789");
+    *out = digits && digits < 10 ? strtoul(*text, NULL, 10) : 0;
+    *text += digits;
+    return digits && digits < 10;
+}
+
+/* Parse "A:B", or "A" for one. */
+static int parse_range(struct explain_range *out, const char *option, const char *text,
+                       struct err *err)
+{
+    const char *p = text;
+    bool fine = parse_index(&out->from, &p);
+    out->to = out->from;
+    if (fine && *p == ':')
+        fine = p++ && parse_index(&out->to, &p);
+    if (!fine || *p)
+        return err_set(err, ERR_ARG, "%s: expected A:B or A, found %s", option, text);
+    return OK;
+}
+
+/* Return why writing failed; errno has the reason of the system, or 0. */
+static int cmd_explain_failed(const char *what, int why, struct err *err)
+{
+    if (interrupted)
+        return err_set(err, ERR_STOP, "interrupted");
+    if (!why || why == ENOMEM)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    return err_set(err, ERR_IO, "%s cannot be written: %s", what, strerror(why));
+}
+
+/* Write the file of --html. */
+static int cmd_explain_html(const struct explain *x, struct err *err)
+{
+    struct output_file html;
+    int rc = output_file_open(&html, options.html, err);
+    if (rc != OK)
+        return rc;
+    errno = 0;
+    bool written = explain_html(html.f, x);
+    int why = errno;
+    rc = output_file_close(&html, written, err);
+    return rc != OK || written ? rc : cmd_explain_failed(options.html, why, err);
+}
+
+/* Show what was asked for. */
+static int cmd_explain_show(const struct explain *x, struct err *err)
+{
+    int rc = options.html ? cmd_explain_html(x, err) : OK;
+    if (rc != OK || (options.html && !options.json))
+        return rc;
+    errno = 0;
+    if (options.json)
+        return explain_json(stdout, x) ? OK : cmd_explain_failed("the output", errno, err);
+    explain_page(x);
+    explain_table(x);
+    return fflush(stdout) == 0 ? OK : cmd_explain_failed("the output", errno, err);
+}
+
+/* Write the text, look at it, and show it. */
+static int cmd_explain_text(struct explain_options *o, struct err *err)
+{
+    static struct explain x;
+    struct err end;
+    size_t most = options.question == SIZE_MAX ? 16 : 256;
+    o->max_tokens = options.max_tokens == SIZE_MAX ? most : options.max_tokens;
+    o->at = options.at;
+    o->seed = options.seed;
+    int rc = explain_open(&x, o, err);
+    if (rc == OK)
+        rc = cmd_explain_show(&x, err);
+    int closed = explain_close(&x, &end);
+    return rc != OK || closed == OK ? rc : err_set(err, closed, "%s", end.msg);
+}
+
+/* Ask a question of the demo world. */
+static int cmd_explain_question(struct explain_options *o, struct err *err)
+{
+    json_t *question;
+    int rc = demo_question(&question, options.question, options.seed, err);
+    if (rc != OK)
+        return rc;
+    o->prompt = demo_question_text(question, "prompt");
+    o->prompt_size = strlen(o->prompt);
+    o->reference = demo_question_text(question, "answer");
+    rc = cmd_explain_text(o, err);
+    json_decref(question);
+    return rc;
+}
+
+static int cmd_explain_main(int n, char **args, struct err *err)
+{
+    struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX }, .heads = { 0, SIZE_MAX } };
+    int rc = OK;
+    setup_catch_interrupts();
+    if (n)
+        rc = err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
+    else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
+        rc = err_set(err, ERR_ARG, "expected either -p or --question");
+    else if ((options.html || options.json) && options.at != SIZE_MAX)
+        rc = err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
+                     options.html ? "html" : "json");
+    else if (options.html && options.json && !strcmp(options.html, "-"))
+        rc = err_set(err, ERR_ARG, "--html: expected a file beside --json, found -");
+    if (rc == OK)
+        rc = output_file_check(options.html, err);
+    if (rc == OK && options.layers)
+        rc = parse_range(&o.layers, "--layers", options.layers, err);
+    if (rc == OK && options.heads)
+        rc = parse_range(&o.heads, "--heads", options.heads, err);
+    if (rc == OK && options.prompt) {
+        o.prompt = options.prompt;
+        o.prompt_size = strlen(options.prompt);
+        rc = cmd_explain_text(&o, err);
+    } else if (rc == OK) {
+        rc = cmd_explain_question(&o, err);
+    }
+    return rc;
+}
+
+const struct command cmd_explain = {
+    .name = "explain",
+    .summary = "show a text from inside: layers, attention, router, time",
+    .description =
+        "Writes a text as mizzle run would, in step and without drafts, and shows what happened: "
+        "for one position the residual stream and what attention and MLP add to it, what each "
+        "layer would write if it were the last (the logit lens), where the heads look, what the "
+        "router says and why, and what the head would write; then, for each kind of operation, "
+        "calls, time, bytes, operations, and how much of what this machine can do that is.\n\n"
+        "With --json, all that is known of all positions is printed as one object, which "
+        "tools/lab/explain/README.md describes. What is kept takes at most 256 MiB: whole rows of "
+        "attention grow with the square of the text, and --layers and --heads say for which "
+        "layers and heads they are kept. With --html, the same becomes a page for a browser, where "
+        "each token can be chosen; --json and --html may be given together.\n\n"
+        "  mizzle explain --question 1\n"
+        "  mizzle explain --question 1 --html explain.html\n"
+        "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
+        "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
+    .groups = groups,
+    .run = cmd_explain_main,
+    .most = COMMAND_ANY,
+};

@@ -1,0 +1,235 @@
+/* cmd_pretrain.c - `mizzle pretrain`: train the demo models from nothing but a seed. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
+#include "model/train/bpe_train.h"
+#include "model/text/tokenizer.h"
+#include "router/learn/sample_files.h"
+#include "tools/command.h"
+#include "tools/lab/demo/pretrain_run.h"
+#include "tools/cli/demo_questions.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/demo/world.h"
+#include "tools/lab/learn/training.h"
+
+static struct pretrain_job job = { .seed = WORLD_SEED };
+static const char *size;
+static size_t steps;
+
+static const struct option_group pretrain_opts = {
+    "Pretraining",
+    (const struct option[]){
+        { "--output", "-o", OPTION_STR, &job.out, "DIR",
+          "Write the files into this folder, which is created if necessary (required)" },
+        { "--size", NULL, OPTION_STR, &size, "NAME",
+          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four, "
+          "and routers for each edge model)" },
+        { "--steps", NULL, OPTION_COUNT, &steps, "N",
+          "Train N steps instead of the number that belongs to the size; the result is a "
+          "different model" },
+        { "--seed", "-s", OPTION_U64, &job.seed, "N",
+          "Seed for the world, the weights and the texts (default: 1)" },
+        { "--resume", NULL, OPTION_FLAG, &job.resume, NULL,
+          "Keep the finished models of DIR, and train those that are missing" },
+        OPTION_ROW_QUIET(&job.quiet),
+        OPTION_ROW_THREADS,
+        OPTION_ROW_ISA("the best"),
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = { &pretrain_opts, NULL };
+
+/* Print the table row of one trained model. */
+static void print_result(const char *name, const struct pretrain_result *r)
+{
+    if (r->skipped)
+        printf("%-9s finished before\n", name);
+    else
+        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
+               r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.form,
+               100 * r->score.fact, 100 * r->score.idle, 100 * r->score.free);
+    fflush(stdout);
+}
+
+/* Train all models, or the one that --size names, and print a row for each. */
+static int train_models(struct err *err)
+{
+    printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
+           "tokens", "loss", "minutes", "form%", "fact%", "idle%", "free%");
+    for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
+        struct pretrain_plan plan = pretrain_plans[i];
+        struct pretrain_result r;
+        if (size && strcmp(size, plan.size) != 0 && strcmp(size, plan.name) != 0)
+            continue;
+        if (steps)
+            plan.steps = steps;
+        int rc = pretrain_run(&r, &job, &plan, i, err);
+        if (rc)
+            return rc;
+        print_result(plan.name, &r);
+    }
+    return OK;
+}
+
+/* Train a router on the samples of one edge model and write it beside the model, as
+ * NAME.WHAT.safetensors. */
+static int train_router(const struct samples *s, const struct sample_meta *m, const char *name,
+                        enum fit_head head, const char *what, struct err *err)
+{
+    char ending[32], router[PRETRAIN_PATH];
+    struct fit_report report;
+    struct training_options o = { .out = router, .quiet = job.quiet };
+    fit_defaults(&o.fit);
+    o.fit.head = head;
+    o.fit.seed = job.seed;
+    snprintf(ending, sizeof(ending), ".%s.safetensors", what);
+    int rc = pretrain_path(router, job.out, name, ending, err);
+    if (rc == OK)
+        rc = training_fit(&report, &o, s, m, job.kernels, job.pool, err);
+    if (rc == OK)
+        printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
+               what, (double)report.cut.threshold, 100 * report.cut.routed,
+               100 * report.cut.caught);
+    return rc;
+}
+
+/* Collect the samples of one edge model and the cloud, and train both routers on them. */
+static int train_routers(const char *name, struct err *err)
+{
+    char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
+    struct samples s = { .dim = 0 };
+    struct sample_meta m;
+    struct collecting_options o;
+    collecting_defaults(&o);
+    o.task.world = job.seed;
+    o.quiet = job.quiet;
+    int rc = pretrain_path(edge, job.out, name, ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(cloud, job.out, "cloud", ".gguf", err);
+    shared_options.model = edge;
+    shared_options.cloud_model = cloud;
+    if (rc == OK)
+        rc = collecting_demo(&s, &m, &o, err);
+    if (rc == OK)
+        rc = train_router(&s, &m, name, FIT_MLP, "router", err);
+    if (rc == OK)
+        rc = train_router(&s, &m, name, FIT_CONTEXT, "context", err);
+    shared_options.model = shared_options.cloud_model = NULL; /* they were the arrays above */
+    samples_close(&s);
+    return rc;
+}
+
+/* Write the questions of seed 1, which no text asks that trains. */
+static int write_questions(const struct world *w, struct err *err)
+{
+    char path[PRETRAIN_PATH];
+    struct output_file o;
+    int rc = pretrain_path(path, job.out, DEMO_QUESTIONS, "", err);
+    if (rc == OK)
+        rc = output_file_open(&o, path, err);
+    if (rc != OK)
+        return rc;
+    for (uint64_t i = 0; rc == OK && i < DEMO_QUESTIONS_COUNT; i++) {
+        struct world_question q;
+        world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                       world_test_stream(1), i);
+        json_t *one = json_pack("{s:s, s:s}", "prompt", q.prompt, "answer", q.answer);
+        if (!one || json_dumpf(one, o.f, JSON_COMPACT) != 0)
+            rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+        putc('\n', o.f);
+        json_decref(one);
+    }
+    int end = output_file_close(&o, rc == OK, err);
+    return rc == OK ? end : rc;
+}
+
+/* Build the world, its questions and the vocabulary, then train models and routers. */
+static int train_all(struct err *err)
+{
+    struct bpe_vocab *vocab = NULL;
+    struct tokenizer *tokenizer = NULL;
+    struct world *world = NULL;
+    int rc = world_open(&world, job.seed, err);
+    if (rc == OK)
+        rc = write_questions(world, err);
+    if (rc == OK)
+        rc = pretrain_vocab(&vocab, &tokenizer, world, job.out, err);
+    job.world = world;
+    job.vocab = vocab;
+    job.tokenizer = tokenizer;
+    if (rc == OK)
+        rc = train_models(err);
+    for (size_t i = 0; !size && rc == OK && i < PRETRAIN_SIZES; i++) {
+        const char *name = pretrain_plans[i].name;
+        if (strncmp(name, "edge", 4) != 0)
+            continue;
+        rc = train_routers(name, err);
+    }
+    tokenizer_close(tokenizer);
+    bpe_vocab_free(vocab);
+    world_close(world);
+    return rc;
+}
+
+/* Check the options. */
+static int cmd_pretrain_check(struct err *err)
+{
+    if (!job.out)
+        return err_set(err, ERR_ARG, "--output: expected a folder");
+    if (size && !pretrain_plan_find(size))
+        return err_set(err, ERR_ARG, "--size: expected 0.1, 0.5, 1 or cloud, found %s", size);
+    if (steps > 1000000)
+        return err_set(err, ERR_ARG, "--steps: expected 1 to 1000000, found %zu", steps);
+    return OK;
+}
+
+static int cmd_pretrain_main(int n, char **args, struct err *err)
+{
+    struct kernels kernels;
+    (void)n, (void)args;
+    setup_catch_interrupts();
+    int rc = cmd_pretrain_check(err);
+    if (rc == OK)
+        rc = setup_kernels(&kernels, err);
+    if (rc == OK)
+        rc = pool_open(&job.pool, shared_options.threads, err);
+    if (rc == OK && mkdir(job.out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
+        rc = err_set(err, ERR_IO, "%s: %s", job.out, strerror(errno));
+    job.kernels = &kernels;
+    if (rc == OK)
+        rc = train_all(err);
+    pool_close(job.pool);
+    if (rc == ERR_STOP)
+        fprintf(stderr,
+                "mizzle pretrain: interrupted; --resume keeps the models that are finished\n");
+    return rc;
+}
+
+const struct command cmd_pretrain = {
+    .name = "pretrain",
+    .summary = "train the small demo models from scratch",
+    .description =
+        "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
+        "about an invented world: facts about things, and questions with answers. The small "
+        "models (edge) read about some of the things only; the large one (cloud) reads about "
+        "all. All of them first practise finding a place in a list of choices.\n\n"
+        "The same seed gives the same bits on every machine, with every kernel set and any "
+        "number of threads.\n\n"
+        "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
+        "also shows how often the model predicts tokens of an answer on test questions, given "
+        "the reference answer up to there: form, facts, facts that do not matter, free choices. "
+        "`mizzle eval` scores "
+        "whole answers instead.\n\n"
+        "  mizzle pretrain -o demo\n"
+        "  mizzle pretrain --size 0.1 --steps 200 -o demo",
+    .groups = groups,
+    .run = cmd_pretrain_main,
+};

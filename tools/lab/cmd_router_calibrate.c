@@ -1,0 +1,347 @@
+/* cmd_router_calibrate.c - `mizzle router calibrate`: set a router's threshold. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kv.h"
+#include "kernels/sys/base.h"
+#include "router/router.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/command.h"
+#include "tools/lab/eval/eval_run.h"
+#include "tools/lab/eval/statistics.h"
+#include "tools/lab/tasks/task_options.h"
+#include "weights/pth.h"
+
+enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
+
+static const char *out_path;
+static size_t questions, max_tokens; /* 0: not given */
+static float target_routed = NAN, risk = NAN, confidence = NAN;
+static bool quiet;
+
+static const struct option_group calibrate_opts = {
+    "Calibration",
+    (const struct option[]){
+        { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
+          "Set the threshold of this router; required" },
+        { "--output", "-o", OPTION_STR, &out_path, "FILE",
+          "Write the router to this file (default: replace that of --router)" },
+        { "--target-routed", NULL, OPTION_FLOAT, &target_routed, "X",
+          "Route this share of the tokens, 0 to 1" },
+        { "--risk", NULL, OPTION_FLOAT, &risk, "E",
+          "Route the least share with which at most this share of the answers that the cloud "
+          "alone gets right is lost" },
+        { "--confidence", NULL, OPTION_FLOAT, &confidence, "C",
+          "Be this sure that the risk is not larger (default: 0.95)" },
+        { "--questions", NULL, OPTION_COUNT, &questions, "N",
+          "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
+        { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
+          "Limit each answer to N tokens (default: 512; milli: 96)" },
+        { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
+          "Have up to W requests in flight, which changes no result (default: 1)" },
+        OPTION_ROW_PARALLEL,
+        OPTION_ROW_QUIET(&quiet),
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = { &calibrate_opts,
+                                                     &task_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_store_option_rows,
+                                                     NULL };
+
+/* Everything that one calibration needs and finds. */
+struct calibrating {
+    struct asking asking;
+    struct eval_plan plan; /* of items for calibration alone */
+    struct eval_run run;
+    struct eval_entry router, always; /* the router's policy, and the cloud alone */
+    unsigned char *cloud_right;       /* [n], or NULL if the cloud alone was not asked */
+    size_t cloud_hits, cloud_answers;
+    struct calibrate_result edge, found; /* found: at the threshold, over all answers */
+    struct calibrate_result tested;      /* --risk: over the tested ones */
+};
+
+/* Refuse what contradicts itself or is out of range; read the form of prompts. */
+static int cmd_router_calibrate_check(struct err *err)
+{
+    int targets = !isnan(target_routed) + !isnan(risk);
+    if (!shared_options.router)
+        return err_set(err, ERR_ARG, "expected --router FILE");
+    if (targets != 1)
+        return err_set(err, ERR_ARG, "expected one of --target-routed and --risk, found %s",
+                       targets ? "both" : "none");
+    if (!isnan(target_routed) && !(target_routed >= 0 && target_routed <= 1))
+        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
+                       (double)target_routed);
+    if (!isnan(confidence) && isnan(risk))
+        return err_set(err, ERR_ARG, "--confidence: expected with --risk only");
+    confidence = isnan(confidence) ? 0.95f : confidence;
+    if (!isnan(risk) && !(risk > 0 && risk < 1 && confidence > 0 && confidence < 1))
+        return err_set(err, ERR_ARG,
+                       "--risk, --confidence: expected values between 0 and 1, found %g and %g",
+                       (double)risk, (double)confidence);
+    if (strcmp(shared_options.cloud, "required") != 0)
+        return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
+    if (!out_path && pth_is(shared_options.router))
+        return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
+                       shared_options.router);
+    shared_task.stream = TASK_CALIBRATE;
+    return task_form_parse(&shared_task, shared_task.prompt, err);
+}
+
+/* Choose n items of the task, spread evenly. */
+static int choose_items(struct eval_items *items, struct err *err)
+{
+    size_t size = task_size(items->task), n = items->n;
+    if (n > size)
+        return err_set(err, ERR_ARG, "--questions: expected at most %zu, as %s has, found %zu",
+                       size, shared_task.data, n);
+    items->at = calloc(n, sizeof(*items->at));
+    if (!items->at)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    /* This is i * size / n, written so that the product cannot overflow. */
+    for (size_t i = 0; i < n; i++)
+        items->at[i] = size == SIZE_MAX ? i : i * (size / n) + i * (size % n) / n;
+    return OK;
+}
+
+/* Open task, models and calibration. A failing cloud ends the calibration. */
+static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
+{
+    struct eval_items *items = &c->plan.calibration;
+    int rc = task_open(&items->task, &shared_task, err);
+    if (rc != OK)
+        return rc;
+    bool endless = task_size(items->task) == SIZE_MAX;
+    const struct asking_options o = { .max_tokens = max_tokens ? max_tokens
+                                                    : endless  ? MILLI_TOKENS
+                                                               : FILE_TOKENS,
+                                      .seed = shared_task.seed };
+    items->n = questions ? questions : endless ? QUESTIONS : task_size(items->task);
+    rc = choose_items(items, err);
+    if (rc == OK)
+        rc = asking_open(&c->asking, &o, err);
+    if (rc != OK)
+        return rc;
+    if (!c->asking.routing.cloud)
+        return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
+    c->run.progress = quiet ? NULL : progress_begin("reading", "the questions");
+    c->run.plan = &c->plan;
+    c->run.asking = &c->asking;
+    c->run.all = 1;
+    c->router = (struct eval_entry){ .policy = c->asking.routing.how.policy, .label = "router" };
+    c->always = (struct eval_entry){ .policy = POLICY_ALWAYS, .label = "cloud alone" };
+    return asking_prepare(&c->asking, items->task, items->at, items->n, err);
+}
+
+static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
+{
+    free(c->cloud_right);
+    eval_run_end(&c->run);
+    progress_end(c->run.progress);
+    int rc = asking_close(&c->asking, err);
+    eval_plan_close(&c->plan);
+    return rc;
+}
+
+/* Let the cloud alone answer. */
+static int ask_cloud_alone(struct calibrating *c, struct err *err)
+{
+    const size_t n = c->plan.calibration.n;
+    const struct calibrate_source all = eval_run_source(&c->run, &c->always);
+    c->cloud_right = calloc(n, 1);
+    if (!c->cloud_right)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0, next = 0; i < n; i++) {
+        struct calibrate_answer one;
+        int rc = OK;
+        while (next < n && all.begin(all.arg, next, NAN, &rc, err))
+            next++;
+        if (rc == OK)
+            rc = all.answer(all.arg, i, NAN, &one, err);
+        if (rc != OK)
+            return rc;
+        c->cloud_right[i] = one.right;
+        c->cloud_hits += one.right;
+        c->cloud_answers += !one.left_out;
+    }
+    return OK;
+}
+
+/* Find the threshold. The cloud alone is asked only for a risk, as on a real network it takes
+ * twenty times as long as the calibration. */
+static int find_threshold(struct calibrating *c, struct err *err)
+{
+    struct calibrate_result *r = &c->tested;
+    int rc = isnan(risk) ? OK : ask_cloud_alone(c, err);
+    const struct calibrate_source source = eval_run_source(&c->run, &c->router);
+    if (rc == OK)
+        rc = calibrate_open(&c->run.calibration, &source, err);
+    if (rc == OK && !isnan(target_routed))
+        rc = calibrate_find(r, c->run.calibration, CALIBRATE_SHARE, (double)target_routed, err);
+    else if (rc == OK)
+        rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, (double)confidence,
+                            err);
+    if (rc == OK)
+        rc = calibrate_at(&c->edge, c->run.calibration, 0, err);
+    if (rc == OK)
+        rc = calibrate_at(&c->found, c->run.calibration, r->threshold, err);
+    progress_end(c->run.progress);
+    c->run.progress = NULL;
+    if (rc != ERR_NET && rc != ERR_REMOTE)
+        return rc;
+    const struct err why = *err;
+    return err_set(err, rc,
+                   "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
+                   "command begins again, and with --cloud-store FILE asks for nothing twice",
+                   why.msg, c->run.answered, c->plan.calibration.n);
+}
+
+/* Say why the target cannot be met, and what can. */
+static void explain_failure(struct err *why, const struct calibrating *c)
+{
+    const struct calibrate_result *r = &c->tested;
+    if (!isnan(target_routed)) {
+        err_set(why, OK,
+                "--target-routed %g: the scores do not tell the tokens apart: any threshold routes "
+                "none of them or far more",
+                (double)target_routed);
+    } else if (!c->cloud_hits) {
+        err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
+                c->cloud_answers);
+    } else {
+        double needed = (double)calibrate_needed((double)risk, (double)confidence);
+        err_set(why, OK,
+                "--risk %g: with %.2f %% of the tokens routed, %zu of %zu answers are lost, which "
+                "proves at most %.2f %% with confidence %g; that takes at least %.0f questions, "
+                "found %zu",
+                (double)risk, 100 * r->share, r->lost, r->cloud_right, 100 * r->bound,
+                (double)confidence, ceil(needed * (double)c->cloud_answers / (double)c->cloud_hits),
+                c->cloud_answers);
+    }
+}
+
+/* Write the router with its threshold and what it was calibrated for. */
+static int save_router(const struct calibrating *c, struct err *err)
+{
+    const struct engine *e = &c->asking.engine;
+    struct router_form form;
+    int rc = router_form_read(&form, shared_options.router, err);
+    if (rc != OK)
+        return rc;
+    form.has_threshold = form.about.has_share = true;
+    form.threshold = c->found.threshold;
+    form.about.share = (float)c->found.share;
+    engine_sign(&form.about, e);
+    if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
+        snprintf(form.about.task, sizeof(form.about.task), "%s",
+                 task_name(c->plan.calibration.task));
+    rc = router_form_save(out_path ? out_path : shared_options.router, &form, err);
+    router_form_close(&form);
+    return rc;
+}
+
+/* Print "NAME  X %   (95 %: LOW - HIGH)". */
+static void print_accuracy(const char *name, size_t right, size_t answers)
+{
+    if (!answers)
+        return;
+    struct statistics_interval i = statistics_wilson(right, answers);
+    printf("%-15s %.2f %% (95 %% interval: %.2f - %.2f %%)\n", name,
+           100 * (double)right / (double)answers, 100 * i.low, 100 * i.high);
+}
+
+static void print_found(const struct calibrating *c)
+{
+    const struct calibrate_result *r = &c->found, *t = &c->tested;
+    printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on",
+           task_name(c->plan.calibration.task), r->answers, c->plan.calibration.n - r->answers,
+           r->tokens);
+    printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name,
+           kvcache_name(c->asking.kv));
+    printf("%-15s %.6f\n", "threshold", (double)r->threshold);
+    printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
+           t->reached ? "" : ", the nearest share below the target");
+    print_accuracy("accuracy", r->right, r->answers);
+    print_accuracy("edge alone", c->edge.right, c->edge.answers);
+    print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
+    if (!isnan(risk))
+        printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
+               t->cloud_right, 100 * t->bound, (double)confidence);
+    printf("%-15s %s\n", "written to", out_path ? out_path : shared_options.router);
+}
+
+/* Calibrate with checked options; *status is what the command ends with if the result is OK. */
+static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct err *err)
+{
+    struct err why;
+    int rc = output_file_check(out_path ? out_path : shared_options.router, err);
+    if (rc == OK)
+        rc = cmd_router_calibrate_open(c, err);
+    if (rc == OK)
+        rc = find_threshold(c, err);
+    if (rc != OK)
+        return rc;
+    const struct calibrate_result *r = &c->tested;
+    if (!r->reached &&
+        (isnan(target_routed) || r->share <= 0 || r->share > (double)target_routed)) {
+        explain_failure(&why, c);
+        fprintf(stderr, "mizzle router calibrate: %s\n", why.msg);
+        *status = EXIT_FAILED;
+        return OK;
+    }
+    rc = save_router(c, err);
+    if (rc == OK)
+        print_found(c);
+    return rc;
+}
+
+static void cmd_router_calibrate_begin(void)
+{
+    shared_options.cloud = "required";
+}
+
+static int cmd_router_calibrate_main(int n, char **args, struct err *err)
+{
+    struct calibrating c = { .tested = { 0 } };
+    (void)n, (void)args;
+    int rc = cmd_router_calibrate_check(err);
+    if (rc != OK)
+        return rc;
+    setup_catch_interrupts();
+    int status = EXIT_FINE;
+    rc = cmd_router_calibrate_run(&c, &status, err);
+    int end = cmd_router_calibrate_close(&c, rc == OK ? err : NULL);
+    rc = rc == OK ? end : rc;
+    return rc == OK ? status : rc;
+}
+
+const struct command cmd_router_calibrate = {
+    .name = "router calibrate",
+    .summary = "set a router's threshold for a share, an accuracy or a risk",
+    .description =
+        "Runs edge, router and cloud on the calibration questions and finds the threshold for one "
+        "target. Every figure is measured on answers that were written at the threshold, because "
+        "tokens from the cloud change the text and with it the scores. The router file gets "
+        "threshold, share, task and the fingerprint of the model that it was calibrated for; with "
+        "another model it is refused (status 3).\n\n"
+        "--risk E --confidence C promises that, with confidence C, of the answers that the cloud "
+        "alone gets right at most the share E is lost. The bound is exact (Clopper-Pearson) for "
+        "questions like those of the calibration; thresholds are tested from the safest down, and "
+        "the first that fails ends the test. E = 0.02 at C = 0.95 takes at least 171 answers that "
+        "the cloud gets right. If a target cannot be met, one line says what can, the status is 1, "
+        "and no file is written.\n\n"
+        "  mizzle router calibrate --router r.safetensors --target-routed 0.05\n"
+        "  mizzle router calibrate --router r.safetensors -o r2.safetensors --risk 0.02",
+    .groups = groups,
+    .begin = cmd_router_calibrate_begin,
+    .run = cmd_router_calibrate_main,
+};

@@ -1,0 +1,137 @@
+/* cmd_router_collect.c - `mizzle router collect`: make samples that a router is trained on. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/learn/sample_files.h"
+#include "router/router.h"
+#include "tools/command.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/learn/collecting.h"
+#include "tools/lab/tasks/task_options.h"
+
+static struct collecting_options options;
+static const char *labels_name = "citer", *tap_name = "final";
+static size_t round_number = 1;
+
+static const struct option_group collect_opts = {
+    "Samples",
+    (const struct option[]){
+        { "--output", "-o", OPTION_STR, &options.out, "DIR",
+          "Write the samples to this folder; a collection that was interrupted continues" },
+        { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
+          "Use the first N questions (default: all; milli: 3000)" },
+        { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
+          "Set what makes a token of the small model acceptable: match, citer or divergent "
+          "(default: citer)" },
+        { "--rollouts", NULL, OPTION_U64, &options.collect.rollouts, "N",
+          "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
+          "other tokens that would need it are left out (default: no limit)" },
+        { "--calls", NULL, OPTION_SIZE, &options.collect.calls, "N",
+          "Have up to N calls of the cloud in flight (default: 32)" },
+        { "--n-predict", "-n", OPTION_SIZE, &options.collect.max_tokens, "N",
+          "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
+        { "--round", NULL, OPTION_SIZE, &round_number, "N",
+          "Let answers be written by the small model alone (1) or with --router and the cloud "
+          "(2); for labels citer (default: 1)" },
+        { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
+          "Write answers of round 2 with this router (default: none)" },
+        { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
+          "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
+          "Keep this hidden state: final or post_attn (default: final)" },
+        OPTION_ROW_QUIET(&options.quiet),
+        OPTION_END,
+    },
+};
+
+static const struct option_group *const groups[] = { &collect_opts,
+                                                     &task_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_store_option_rows,
+                                                     NULL };
+
+/* Return what is wrong with the options, or NULL. */
+static const char *cmd_router_collect_check(void)
+{
+    options.task = shared_task;
+    options.task.stream = TASK_TRAIN;
+    if (!options.out)
+        return "expected -o DIR";
+    if (!collect_labels_parse(&options.collect.labels, labels_name))
+        return "--labels: expected match, citer or divergent";
+    if (!router_tap_parse(&options.collect.tap, tap_name))
+        return "--tap: expected final or post_attn";
+    if (!options.questions || !options.collect.max_tokens || !options.collect.calls)
+        return "--questions, --n-predict, --calls: expected at least 1";
+    if (round_number < 1 || round_number > 2)
+        return "--round: expected 1 or 2";
+    if ((round_number == 2) != (shared_options.router != NULL))
+        return "expected --router with --round 2, and only then";
+    if (round_number == 2 && options.collect.labels != COLLECT_CITER)
+        return "--round 2: expected --labels citer";
+    if (round_number == 1 && !isnan(shared_options.threshold))
+        return "--threshold: expected only with --round 2";
+    if (options.collect.labels == COLLECT_MATCH &&
+        options.collect.rollouts != SAMPLE_FILES_NO_LIMIT)
+        return "--rollouts: expected --labels citer or divergent, as match writes no answers";
+    if (strcmp(shared_options.cloud, "required") != 0 &&
+        (strcmp(shared_options.cloud, "off") != 0 || options.collect.labels != COLLECT_MATCH))
+        return "--cloud: expected required, or off with --labels match";
+    return NULL;
+}
+
+static void cmd_router_collect_begin(void)
+{
+    collecting_defaults(&options);
+    shared_options.cloud = "required";
+    shared_options.cloud_tokens = 0; /* not given */
+}
+
+static int cmd_router_collect_main(int n, char **args, struct err *err)
+{
+    bool unwritten = false;
+    const char *bad = cmd_router_collect_check();
+    (void)n, (void)args;
+    if (bad)
+        return err_set(err, ERR_ARG, "%s; see mizzle router collect --help", bad);
+    int rc = task_form_parse(&options.task, options.task.prompt, err);
+    if (rc != OK)
+        return rc;
+    setup_catch_interrupts();
+    rc = collecting_run(&options, &unwritten, err);
+    if (rc == ERR_STOP)
+        fprintf(stderr, "mizzle router collect: interrupted; the same command continues\n");
+    if (unwritten)
+        command_fail("router collect", rc, err);
+    return unwritten ? EXIT_FAILED : rc;
+}
+
+const struct command cmd_router_collect = {
+    .name = "router collect",
+    .summary = "collect samples that a router is trained on, from any pair and task",
+    .description =
+        "Runs the small model over reference answers. Each token gives a sample: the hidden "
+        "state before it, and a label, 1 if the small model's own token may stand there.\n\n"
+        "Labels match: it may if it is the reference's. Labels citer: if both it and the cloud's "
+        "token are wrong, the small model continues alone from it, and it may stand if the final "
+        "answer is right. Labels divergent: where the two models differ, the cloud continues from "
+        "the small model's token, and it may stand unless that spoils the final answer.\n\n"
+        "The cloud is asked only where the small model is wrong, with --calls in flight; where it "
+        "writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. An answer "
+        "that is only judged ends with the sentence that states it (\"Therefore, the answer is "
+        "(B).\"). The samples are the same for any number of calls. "
+        "An item without a reference answer gets the one that the cloud writes. Texts of more "
+        "tokens than the model has positions, or 4096, are left out and counted.\n\n"
+        "The folder holds one safetensors file for every 16 texts. An interrupted collection "
+        "continues when the same command is run again, and ends with the same bytes.\n\n"
+        "  mizzle router collect -o samples\n"
+        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json \\\n"
+        "      --cloud-url http://server:30000 -o samples",
+    .groups = groups,
+    .begin = cmd_router_collect_begin,
+    .run = cmd_router_collect_main,
+};

@@ -1,0 +1,155 @@
+/* asking.h - asks the items of a task end to end: the small model writes, the policy decides, the
+ * cloud is asked, and the answer is judged. Several answers are written at once (router/texts);
+ * they are the same one after the other, and are taken in the order in which they were sent. Used
+ * by one thread. */
+#ifndef TOOLS_LAB_EVAL_ASKING_H
+#define TOOLS_LAB_EVAL_ASKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/sys/buf.h"
+#include "router/decode/decode.h"
+#include "router/engine.h"
+#include "router/policy_kind.h"
+#include "router/routing.h"
+#include "tools/lab/tasks/task.h"
+#include "tools/lab/clock/virtual_cloud.h"
+
+struct err;
+struct router;
+struct sampler;
+struct session;
+struct stand_in;
+struct asking_sent;
+struct texts;
+
+/* Models, routing and texts. The caller opens and closes the routers that it names in
+ * asking_how; routing.router, the one of --router or beside the model, is here. */
+struct asking { /* must not move */
+    struct engine engine;
+    struct routing routing;
+    struct stand_in *server;  /* the one this process started, or NULL */
+    size_t parallel, window;  /* answers written at once; in flight; set by asking_prepare */
+    size_t context;           /* of each text; 0 before asking_prepare */
+    struct session *session;  /* of one text after the other; else NULL */
+    struct texts *texts;      /* of several at once; else NULL */
+    struct asking_sent *sent; /* [window], a ring: `flying` from `oldest` on */
+    size_t oldest, flying;
+    uint64_t taken_ns, busy_ns; /* when the latest answer was taken; busy_ns of texts then */
+    struct sampler *sampler;    /* greedy */
+    enum kvcache kv;            /* type of its keys and values, once it is there */
+    size_t max_tokens;          /* limit of one answer */
+    uint64_t seed;              /* for policy random: item i draws from rand_u64(seed, i) */
+    uint64_t step_ns;           /* least time of a step, as in decode.h */
+    bool is_virtual;            /* times are those of clock */
+    struct virtual_clock clock;
+    struct virtual_cloud cloud; /* in front of the cloud of routing */
+    /* Of the answer that is taken: its text, and of each token an asked_token, a virtual_token and
+     * a float. */
+    struct buf text, trace, times, scores;
+};
+
+struct asking_options {
+    const char *policy; /* the most demanding policy that will run: it decides whether a router and
+                           a cloud are opened, as --policy does; NULL: that of the options */
+    bool required; /* whatever --cloud says: a fault ends the run, where a cloud is needed at all */
+    size_t max_tokens;
+    uint64_t seed;
+    uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
+    /* NULL: times are measured. Else they are those of this clock, with the requests in flight of
+     * --ahead, and answers are written in step, which gives the same text. A call fails at the
+     * clock's deadline. Each answer begins with a closed breaker, so that it does not depend on
+     * those before it. */
+    const struct virtual_clock *clock;
+};
+
+/* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
+ * Returns the errors of setup_engine and routed_open; ERR_ARG: --parallel with an option that
+ * takes one answer after the other. */
+int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
+/* Close all parts, after the notes for the user; all zero is fine. ERR_IO: --record is incomplete.
+ */
+int asking_close(struct asking *a, struct err *err);
+
+/* Settle the form of the task's prompts for e, and print once what is to be said of it. */
+void asking_form(struct task *t, const struct engine *e);
+/* Make room in the texts for the longest of items[n] and its answer, or for the model's context
+ * if that is smaller. Call it for every list of items that will be asked, while none is in flight;
+ * the room only grows. An item whose prompt is longer than the context will be left out. ERR_ARG,
+ * ERR_NOMEM, or an error of the task. */
+int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
+                   struct err *err);
+
+/* Begin another series of answers; none is in flight. What it costs must not depend on what was
+ * asked before: the memo is emptied, and the stand-in server of this process draws losses anew.
+ * Unless times mean nothing, the models also forget what they have read. */
+void asking_begin(struct asking *a, bool timed);
+
+struct asking_how { /* what decides about one token */
+    enum policy policy;
+    const struct router *router; /* borrowed; NULL: routing.router */
+    float threshold, tie;        /* as in decode_options; NaN for policies that have none */
+    double audit;                /* as in decode_options */
+    /* With policy always: this text stands behind the prompt as if the small model had written it,
+     * and the answer is the text and one more token. NULL: none. Borrowed. */
+    const char *slot;
+};
+
+struct asked_token { /* one token of an answer */
+    double ms;       /* since the previous one; the first: since the start */
+    enum source source;
+    bool has_edge; /* the small model's own token is known: decode.h */
+    bool agrees;   /* it is the token of the text */
+};
+
+/* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache
+ * remembers anything: counted from the decided tokens alone, so memo, store and calls made ahead do
+ * not matter. The cache is that of caps.h. Before an answer it holds the part of the prompt that
+ * the previous item's prompt shares. */
+struct asked_work {
+    size_t calls, prefilled, cached, decoded;
+};
+
+struct asked {         /* one answer */
+    bool left_out;     /* longer than the context; but for id, nothing else is set */
+    bool right, citer; /* by the task's rule, and by CITER's */
+    bool truncated;    /* at the limit of tokens */
+    /* The prompt has those of slot, too, and edge_ms is also that of the router. If others are
+     * written at the same time, total_ms is since the answer before it was taken, so that a sum is
+     * the time of all. */
+    struct decode_stats stats;
+    size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span
+                       and no deadline of the virtual clock kept them from it */
+    struct asked_work work;
+    uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
+    const char *id;           /* of the item, as in struct task_item; as long as that */
+    char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
+    /* What the limits have counted so far, this answer included, and the prefix of the last call;
+     * borrowed until the next asking_take. NULL: there are no limits. */
+    const struct caps *caps;
+    /* The tokens in order and the text, borrowed until the next asking_take. */
+    const struct asked_token *trace; /* [tokens] */
+    const float *scores;             /* [tokens]; NaN: the policy has none */
+    const char *text;
+};
+
+/* Return what that costs at these prices; if they are all zero, a call costs 1. */
+double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
+
+/* True when another answer can be sent. */
+bool asking_has_room(const struct asking *a);
+/* Begin to ask item i of t in this way; t is borrowed until the answer has been taken. Returns the
+ * errors of task and texts_ask. */
+int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_how *how,
+                struct err *err);
+/* Wait for the answer that was sent first of those in flight, and take it. Returns the errors of
+ * task and decode_run; ERR_STOP after an interrupt. */
+int asking_take(struct asked *out, struct asking *a, struct err *err);
+/* End what is in flight: from now on, asking_take fails for answers that are not complete. */
+void asking_stop(struct asking *a);
+/* Let the limits be as after this answer, which was asked before. False: they are not known. */
+bool asking_resume(struct asking *a, const struct asked *one);
+
+#endif

@@ -1,0 +1,270 @@
+#include "tools/lab/eval/eval_journal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "tools/cli/json_report.h"
+#include "tools/lab/eval/eval_journal_internal.h"
+
+/* How a token of the trace is written: by its source, and whether the small model would have
+ * written the same. */
+enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
+
+/* What of an answer has which name in a line: X(name, member). */
+#define JOURNAL_FLAGS(X) \
+    X(right, right) X(citer, citer) X(truncated, truncated) X(left_out, left_out)
+#define JOURNAL_TIMES(X) X(ms, stats.total_ms) X(ttft_ms, stats.ttft_ms) X(edge_ms, stats.edge_ms)
+#define JOURNAL_COUNTS(X)                   \
+    X(tokens, stats.tokens)                 \
+    X(cloud, stats.cloud)                   \
+    X(fallback, stats.fallback)             \
+    X(prompt, stats.prompt_tokens)          \
+    X(memo, stats.memo)                     \
+    X(store, stats.store)                   \
+    X(calls, work.calls)                    \
+    X(prefilled, work.prefilled)            \
+    X(cached, work.cached)                  \
+    X(decoded, work.decoded)                \
+    X(bytes_up, stats.traffic.bytes_up)     \
+    X(bytes_down, stats.traffic.bytes_down) \
+    X(wasted, stats.wasted)
+
+static const char *journal_where(const struct eval_journal *j)
+{
+    return json_string_value(json_object_get(j->read, "where"));
+}
+
+/* Take what an audit found from the line, if there is anything. */
+static bool journal_read_audit(const json_t *line, struct mizzle_audit *a)
+{
+    const json_t *list = json_object_get(line, "audit");
+    size_t i = 0, whole = 0;
+#define X(name)                                             \
+    whole += json_is_integer(json_array_get(list, i)) != 0; \
+    a->name = (size_t)json_integer_value(json_array_get(list, i++));
+    FIGURES_AUDIT(X)
+    X(cost)
+#undef X
+    return !list || (json_array_size(list) == i && whole == i);
+}
+
+/* Return what it found. */
+static json_t *journal_audit(const struct mizzle_audit *a)
+{
+    json_t *list = json_array();
+#define X(name) json_report_add(&list, json_integer((json_int_t)a->name));
+    FIGURES_AUDIT(X)
+    X(cost)
+#undef X
+    return list;
+}
+
+/* Take the trace of n tokens from the line: `trace` and `us`. */
+static bool journal_read_trace(struct eval_journal *j, struct asked *a)
+{
+    const char *t = json_string_value(json_object_get(j->read, "trace"));
+    const json_t *us = json_object_get(j->read, "us");
+    if (!t || strlen(t) != a->stats.tokens || json_array_size(us) != a->stats.tokens)
+        return false;
+    if (a->stats.tokens > j->trace_room) {
+        struct asked_token *more = realloc(j->trace, a->stats.tokens * sizeof(*more));
+        if (!more)
+            return false;
+        j->trace = more;
+        j->trace_room = a->stats.tokens;
+    }
+    for (size_t i = 0; i < a->stats.tokens; i++) {
+        j->trace[i] = (struct asked_token){
+            .ms = json_number_value(json_array_get(us, i)) / 1000,
+            .source = strchr("=#?", t[i]) ? SOURCE_CLOUD
+                      : t[i] == FELL_BACK ? SOURCE_FALLBACK
+                                          : SOURCE_EDGE,
+            .has_edge = t[i] != UNKNOWN,
+            .agrees = t[i] != UNKNOWN && t[i] != CORRECTED,
+        };
+    }
+    a->trace = j->trace;
+    return true;
+}
+
+/* Take what the limits had counted from the line: `counts` and `last`. False: there is something
+ * else, or no memory. */
+static bool journal_read_caps(struct eval_journal *j, struct asked *a)
+{
+    json_int_t n[3];
+    const json_t *counts = json_object_get(j->read, "counts");
+    const json_t *last = json_object_get(j->read, "last");
+    size_t ids = json_array_size(last), bytes;
+    if (!counts)
+        return true;
+    if (json_unpack((json_t *)(size_t)counts, "[I, I, I!]", &n[0], &n[1], &n[2]) != 0 ||
+        !json_is_array(last) || !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
+        return false;
+    caps_end(&j->caps);
+    j->caps.last = malloc(bytes);
+    for (size_t i = 0; j->caps.last && i < ids; i++)
+        j->caps.last[i] = (uint32_t)json_integer_value(json_array_get(last, i));
+    j->caps.count = (struct caps_count){ (uint64_t)n[0], (uint64_t)n[1], (uint64_t)n[2], 0 };
+    j->caps.last_n = ids;
+    a->caps = &j->caps;
+    return j->caps.last != NULL;
+}
+
+bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
+{
+    return eval_journal_find(j, key, false);
+}
+
+/* Take the figures from a line. False: one is missing. */
+static bool journal_read_figures(struct asked *out, const json_t *line)
+{
+    bool fine = true;
+    const json_t *value;
+#define X(name, member)                    \
+    value = json_object_get(line, #name);  \
+    fine = fine && json_is_boolean(value); \
+    out->member = json_is_true(value);
+    JOURNAL_FLAGS(X)
+#undef X
+#define X(name, member)                   \
+    value = json_object_get(line, #name); \
+    fine = fine && json_is_number(value); \
+    out->member = json_number_value(value);
+    JOURNAL_TIMES(X)
+#undef X
+#define X(name, member)                    \
+    value = json_object_get(line, #name);  \
+    fine = fine && json_is_integer(value); \
+    out->member = (size_t)json_integer_value(value);
+    JOURNAL_COUNTS(X)
+#undef X
+    return fine && journal_read_audit(line, &out->stats.audit);
+}
+
+int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
+                      bool *found, struct err *err)
+{
+    const char *answer = "", *hash = "";
+    *out = (struct asked){ 0 };
+    *found = eval_journal_find(j, key, false);
+    if (!*found)
+        return OK;
+    bool fine = json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id",
+                            &out->id, "hash", &hash) == 0 &&
+                strlen(answer) < sizeof(out->answer) && journal_read_figures(out, j->read) &&
+                journal_read_trace(j, out) && journal_read_caps(j, out);
+    if (!fine)
+        return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
+    out->hash = strtoull(hash, NULL, 16);
+    memcpy(out->answer, answer, strlen(answer) + 1);
+    return OK;
+}
+
+/* Add the trace to a line. */
+static void journal_add_trace(json_t **line, const struct asked *one)
+{
+    char *t = calloc(1, one->stats.tokens + 1);
+    json_t *us = json_array();
+    for (size_t i = 0; t && i < one->stats.tokens; i++) {
+        const struct asked_token *k = &one->trace[i];
+        t[i] = k->source == SOURCE_EDGE       ? EDGE
+               : k->source == SOURCE_FALLBACK ? FELL_BACK
+               : !k->has_edge                 ? UNKNOWN
+               : k->agrees                    ? CONFIRMED
+                                              : CORRECTED;
+        json_report_add(&us, json_integer((json_int_t)(k->ms * 1000 + 0.5)));
+    }
+    json_report_set(line, "trace", t ? json_string(t) : NULL);
+    json_report_set(line, "us", us);
+    free(t);
+}
+
+/* Add what the limits have counted to a line. */
+static void journal_add_caps(json_t **line, const struct caps *c)
+{
+    json_t *last = json_array();
+    for (size_t i = 0; i < c->last_n; i++)
+        json_report_add(&last, json_integer(c->last[i]));
+    json_report_set(line, "counts",
+                    json_pack("[I, I, I]", (json_int_t)c->count.tokens, (json_int_t)c->count.upload,
+                              (json_int_t)c->count.cost));
+    json_report_set(line, "last", last);
+}
+
+/* Return the text as a string; one that is not UTF-8 as a harmless line. */
+static json_t *journal_text(const char *text)
+{
+    if (text_valid(text, strlen(text)))
+        return json_string(text);
+    char *line = strdup(text);
+    if (!line)
+        return NULL;
+    text_line(line);
+    json_t *out = json_string(line);
+    free(line);
+    return out;
+}
+
+/* Add the figures to a line. */
+static void journal_add_figures(json_t **line, const struct asked *one)
+{
+#define X(name, member) json_report_set(line, #name, json_boolean(one->member));
+    JOURNAL_FLAGS(X)
+#undef X
+#define X(name, member) json_report_set(line, #name, json_real(one->member));
+    JOURNAL_TIMES(X)
+#undef X
+#define X(name, member) json_report_set(line, #name, json_integer((json_int_t)one->member));
+    JOURNAL_COUNTS(X)
+#undef X
+    if (one->missing) /* it is asked again */
+        json_report_set(line, "missing", json_integer((json_int_t)one->missing));
+    if (one->stats.audit.drawn)
+        json_report_set(line, "audit", journal_audit(&one->stats.audit));
+}
+
+int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
+                       const struct asked *one, struct err *err)
+{
+    json_t *line =
+        json_pack("{s:s, s:o, s:I, s:I, s:s, s:I, s:s, s:o}", "policy", key->policy, "share",
+                  json_report_real(key->share), "point", (json_int_t)key->point, "item",
+                  (json_int_t)key->item, "id", one->id, "subject", (json_int_t)subject, "answer",
+                  one->answer, "text", journal_text(one->left_out ? "" : one->text));
+    journal_add_figures(&line, one);
+    if (one->hash)
+        json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
+    journal_add_trace(&line, one);
+    if (one->caps)
+        journal_add_caps(&line, one->caps);
+    return eval_journal_append(j, line, err);
+}
+
+int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                float *threshold, float *tie, bool *found, struct err *err)
+{
+    *found = eval_journal_find(j, key, true);
+    if (!*found)
+        return OK;
+    const json_t *t = json_object_get(j->read, "threshold");
+    if (!json_is_number(t))
+        return err_set(err, ERR_FORMAT, "%s: field threshold: expected a number", journal_where(j));
+    *threshold = (float)json_number_value(t);
+    *tie = (float)json_number_value(json_object_get(j->read, "tie"));
+    return OK;
+}
+
+int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                 float threshold, float tie, struct err *err)
+{
+    return eval_journal_append(j,
+                               json_pack("{s:s, s:o, s:I, s:f, s:f}", "calibrated", key->policy,
+                                         "share", json_report_real(key->share), "point",
+                                         (json_int_t)key->point, "threshold", (double)threshold,
+                                         "tie", (double)tie),
+                               err);
+}

@@ -1,0 +1,66 @@
+/* eval_journal.h - the answers of `mizzle eval` in a file of JSON lines, one for each answer, from
+ * which an interrupted run continues.
+ *
+ * The first line has the settings of the run. A line for each threshold and for each answer
+ * follows, in the order in which the run makes them. A run that is repeated reads what is there and
+ * appends the rest, after a line about its machine if that is another. An answer with a token that
+ * the cloud failed to give is no answer of its policy: it is asked again, and its new line counts
+ * instead. */
+#ifndef TOOLS_LAB_EVAL_EVAL_JOURNAL_H
+#define TOOLS_LAB_EVAL_EVAL_JOURNAL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/lab/eval/asking.h"
+#include "tools/lab/eval/eval_plan.h"
+
+struct err;
+struct eval_journal;
+
+struct eval_journal_key { /* which answer it is */
+    const char *policy;   /* label of the entry */
+    double share;         /* the target; NaN: none; for people */
+    size_t point;         /* number of that share or threshold among those of its policy */
+    size_t item;          /* number of the item in the task; for a threshold, 0 */
+};
+
+/* Open or create a journal. settings is an object, which is borrowed. A last line that was not
+ * finished is cut off; if answers depend on those before them (ordered), so is all from the first
+ * answer on that lacks tokens. ERR_ARG if the file was written with other settings, which it names;
+ * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
+int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
+                      bool ordered, struct err *err);
+/* Open the parts of one run as one journal, to read. ERR_ARG names the field, threshold or item in
+ * which one differs: their settings must be the same but for first and count, and so must
+ * thresholds, and answers that several parts hold, which count once. ERR_FORMAT, ERR_IO, ERR_NOMEM.
+ */
+int eval_journal_merge(struct eval_journal **out, const char *const *paths, size_t n,
+                       struct err *err);
+/* Return the settings, which are the journal's; of parts, those of the first. Their `on` is what
+ * made all answers: the date of the first, and "several" (of a number null) where others differ. */
+const json_t *eval_journal_settings(const struct eval_journal *j);
+/* Set at, subject and n of *out to the items that were asked, in their order. ERR_FORMAT: there are
+ * none. */
+int eval_journal_items(struct eval_items *out, const struct eval_journal *j, struct err *err);
+void eval_journal_close(struct eval_journal *j); /* NULL is fine */
+
+/* Read the answer, if the file has it: *found. Its trace is valid
+ * until the next call, and so are the counts of the limits and the id; scores and text are not
+ * kept, and older files have no hash. ERR_FORMAT. */
+int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
+                      bool *found, struct err *err);
+/* Append an answer. subject is as in struct eval_items. ERR_IO. */
+int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,
+                       const struct asked *one, struct err *err);
+/* True if the file has this answer. */
+bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key);
+
+/* The same for a threshold. */
+int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                float *threshold, float *tie, bool *found, struct err *err);
+int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                 float threshold, float tie, struct err *err);
+
+#endif

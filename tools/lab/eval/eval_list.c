@@ -1,0 +1,314 @@
+#include "tools/lab/eval/eval_list.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "router/routing.h"
+#include "tools/cli/shared_options.h"
+
+size_t eval_entry_trainings(const struct eval_entry *e)
+{
+    return e->trainings ? e->trainings : 1;
+}
+
+void eval_entry_train(struct eval_entry *e, size_t t)
+{
+    if (e->each)
+        e->router = e->each[t];
+}
+
+const char *eval_entry_policy(const struct eval_entry *e)
+{
+    return e->slot ? "slot" : policy_name(e->policy);
+}
+
+bool eval_entry_alone(const struct eval_entry *e)
+{
+    return !policy_scores(e->policy) && !e->slot;
+}
+
+bool eval_entry_scores(const struct eval_entry *e)
+{
+    return policy_scores(e->policy) && e->policy != POLICY_POSITION;
+}
+
+/* Return the name of a file without its folders. */
+static const char *list_base(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+/* Parse one entry, text[n]: NAME or NAME=FILE. */
+static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, struct err *err)
+{
+    char name[16];
+    const char *equals = memchr(text, '=', n);
+    size_t len = equals ? (size_t)(equals - text) : n;
+    bool fits = len < sizeof(name);
+    if (fits) {
+        memcpy(name, text, len);
+        name[len] = 0;
+    }
+    *e = (struct eval_entry){ 0 };
+    e->slot = fits && !strcmp(name, "slot");
+    if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
+        return err_set(
+            err, ERR_ARG,
+            "--policy: expected mlp, price, combined, context, entropy, max-prob, "
+            "margin, random, oracle, query, position, slot, always or never, found \"%.*s\"",
+            n < 64 ? (int)n : 64, text);
+    snprintf(e->label, sizeof(e->label), "%s", name);
+    if (!equals)
+        return OK;
+    if (!policy_reads_router(e->policy) || len + 1 == n)
+        return err_set(err, ERR_ARG, "--policy: expected %s%s, found \"%.*s\"", name,
+                       policy_reads_router(e->policy) ? "=FILE" : " without a file",
+                       n < 64 ? (int)n : 64, text);
+    e->file = calloc(1, n - len);
+    if (!e->file)
+        return err_set(err, ERR_NOMEM, "--policy: out of memory");
+    memcpy(e->file, equals + 1, n - len - 1);
+    snprintf(e->label, sizeof(e->label), "%s=%s", name, list_base(e->file));
+    text_line(e->label);
+    return OK;
+}
+
+/* Number the routers whose files have one name. */
+static void list_tell_apart(struct eval_list *l)
+{
+    size_t last = l->n - 1, same = 1;
+    const char *label = l->at[last].label;
+    for (size_t i = 0; i < last; i++)
+        same += l->at[last].file && l->at[i].file && l->at[i].policy == l->at[last].policy &&
+                !strcmp(list_base(l->at[i].file), list_base(l->at[last].file));
+    if (same > 1)
+        snprintf(l->at[last].label + strnlen(label, EVAL_LABEL - 5), 5, "#%zu", same % 100);
+}
+
+/* Add the entry text[n]; on error the list is empty. */
+static int list_add(struct eval_list *l, const char *text, size_t n, struct err *err)
+{
+    int rc = l->n < EVAL_POLICIES
+                 ? list_parse_entry(&l->at[l->n++], text, n, err)
+                 : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
+    if (rc != OK)
+        eval_list_close(l);
+    return rc;
+}
+
+int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
+{
+    *out = (struct eval_list){ 0 };
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ",");
+        int rc = list_add(out, p, len, err);
+        if (rc != OK)
+            return rc;
+        p += len;
+        list_tell_apart(out);
+        if (!*p)
+            return OK;
+    }
+}
+
+/* Open a router of one entry, from a file or, if path is NULL, from beside the model. */
+static int list_open_router(struct router **out, const struct eval_entry *e, const char *path,
+                            const struct engine *engine, const struct mizzle_options *o,
+                            struct err *err)
+{
+    char beside[ROUTING_PATH];
+    struct err note = { "" };
+    if (!path && routing_find_router(beside, o, engine, e->policy))
+        path = beside;
+    if (!path)
+        return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
+                       o->model);
+    int rc = routing_router(out, engine, path, &note, err);
+    if (note.msg[0])
+        fprintf(stderr, "mizzle: %s\n", note.msg);
+    if (rc == OK && strcmp(router_kind(*out), policy_router(e->policy)) != 0)
+        return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
+                       policy_router(e->policy), router_kind(*out));
+    return rc;
+}
+
+/* Write the path of training t of n. */
+static int list_training(char out[ROUTING_PATH], const char *file, size_t t, size_t n,
+                         struct err *err)
+{
+    char number[24] = "";
+    if (n > 1)
+        snprintf(number, sizeof(number), ".%zu", t + 1);
+    if ((size_t)snprintf(out, ROUTING_PATH, "%s%s", file, number) < ROUTING_PATH)
+        return OK;
+    return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
+}
+
+int eval_list_open(struct eval_list *l, const struct engine *engine, const struct mizzle_options *o,
+                   enum policy open, size_t repeats, struct err *err)
+{
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        bool same = policy_reads_router(open) && /* that of --router, or the one beside the model */
+                    !strcmp(policy_router(e->policy), policy_router(open));
+        size_t n = e->file ? repeats : 1;
+        if (!policy_reads_router(e->policy) || (!e->file && same))
+            continue;
+        e->each = calloc(n, sizeof(struct router *));
+        if (!e->each)
+            return err_set(err, ERR_NOMEM, "--policy: out of memory");
+        for (size_t t = 0; rc == OK && t < n; t++) {
+            char path[ROUTING_PATH];
+            rc = e->file ? list_training(path, e->file, t, n, err) : OK;
+            e->trainings = t + 1;
+            if (rc == OK)
+                rc = list_open_router(&e->each[t], e, e->file ? path : NULL, engine, o, err);
+        }
+        eval_entry_train(e, 0);
+    }
+    return rc;
+}
+
+int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err)
+{
+    bool named = repeats == 1;
+    for (size_t i = 0; i < l->n; i++)
+        named = named || l->at[i].file;
+    if (repeats < 1 || repeats > EVAL_TRAININGS)
+        return err_set(err, ERR_ARG, "--repeats: expected 1 to %d, found %zu", EVAL_TRAININGS,
+                       repeats);
+    if (!named)
+        return err_set(err, ERR_ARG,
+                       "--repeats: expected a policy with a router, such as mlp=FILE for FILE.1, "
+                       "FILE.2, ..., found none");
+    return OK;
+}
+
+/* Hash the router's file or, of several trainings, their hashes. False: one cannot be read. */
+static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *path)
+{
+    char all[EVAL_TRAININGS][SHA256_HEX], training[ROUTING_PATH];
+    if (e->trainings < 2)
+        return sha256_file(out, path);
+    for (size_t t = 0; t < e->trainings; t++)
+        if (list_training(training, path, t, e->trainings, NULL) != OK ||
+            !sha256_file(all[t], training))
+            return false;
+    sha256_hex(out, all, e->trainings * SHA256_HEX);
+    return true;
+}
+
+void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
+                    const struct mizzle_options *o)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        char beside[ROUTING_PATH];
+        const struct router *router = e->router ? e->router : own;
+        const char *path = e->file ? e->file : shared_options.router;
+        if (!policy_reads_router(e->policy) || !router)
+            continue;
+        if (!path && routing_find_router(beside, o, engine, e->policy))
+            path = beside;
+        if (!path)
+            continue;
+        snprintf(e->known.router, sizeof(e->known.router), "%.63s",
+                 e->file ? strchr(e->label, '=') + 1 : list_base(path));
+        text_line(e->known.router);
+        if (!list_digest(e->known.router_sha256, e, path))
+            e->known.router_sha256[0] = 0;
+        if (router_about(router)->has_model)
+            snprintf(e->known.router_fingerprint, sizeof(e->known.router_fingerprint),
+                     "%016" PRIx64, router_about(router)->model);
+    }
+}
+
+json_t *eval_list_json(const struct eval_list *l)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        json_t *one = json_pack("{s:s, s:I}", "policy", e->label, "trainings",
+                                (json_int_t)eval_entry_trainings(e));
+#define X(name, bytes) json_object_set_new(one, #name, json_string(e->known.name));
+        EVAL_ROUTER(X)
+#undef X
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+int eval_list_read(struct eval_list *l, const json_t *policies, struct err *err)
+{
+    *l = (struct eval_list){ 0 };
+    for (size_t i = 0; i < json_array_size(policies); i++) {
+        const json_t *one = json_array_get(policies, i);
+        const char *label = json_string_value(json_object_get(one, "policy")), *text;
+        json_int_t trainings = json_integer_value(json_object_get(one, "trainings"));
+        int rc = list_add(l, label ? label : "", strlen(label ? label : ""), err);
+        if (rc != OK)
+            return rc;
+        struct eval_entry *e = &l->at[i];
+        e->trainings = trainings > 0 && trainings <= EVAL_TRAININGS ? (size_t)trainings : 1;
+#define X(name, bytes)                                     \
+    text = json_string_value(json_object_get(one, #name)); \
+    snprintf(e->known.name, bytes, "%s", text ? text : "");
+        EVAL_ROUTER(X)
+#undef X
+    }
+    return OK;
+}
+
+void eval_list_close(struct eval_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        for (size_t t = 0; l->at[i].each && t < l->at[i].trainings; t++)
+            router_close(l->at[i].each[t]);
+        free(l->at[i].each);
+        free(l->at[i].file);
+    }
+    *l = (struct eval_list){ 0 };
+}
+
+const char *eval_list_demanding(const struct eval_list *l)
+{
+    enum policy most = POLICY_NEVER;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        if (policy_reads_network(e->policy) && !e->file)
+            return policy_name(e->policy); /* --router is its own, wherever it stands in the list */
+        if (most == POLICY_CONTEXT)
+            continue;
+        if (policy_reads_router(e->policy) && !e->file)
+            most = e->policy;
+        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE)
+            most = POLICY_ALWAYS; /* they are nothing without a cloud */
+        else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
+            most = POLICY_RANDOM; /* any that needs no router */
+    }
+    return policy_name(most);
+}
+
+const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i].policy == p && !l->at[i].slot)
+            return &l->at[i];
+    return NULL;
+}
+
+bool eval_list_has(const struct eval_list *l, const char *label)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!strcmp(l->at[i].label, label))
+            return true;
+    return false;
+}

@@ -1,0 +1,310 @@
+#include "tools/lab/eval/eval_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/sha256.h"
+#include "router/router.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/eval/eval_journal.h"
+
+enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
+
+/* Parse LOW:HIGH:N. */
+static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
+{
+    double low, high;
+    size_t n;
+    int end = 0;
+    if (sscanf(text, "%lf:%lf:%zu%n", &low, &high, &n, &end) != 3 || text[end] ||
+        !(low >= 0 && low <= high && high <= 1) || n < 2 || n > EVAL_TARGETS)
+        return err_set(
+            err, ERR_ARG,
+            "--sweep: expected LOW:HIGH:N with 0 <= LOW <= HIGH <= 1 and N from 2 to %d, "
+            "such as 0:0.07:8, found %s",
+            EVAL_TARGETS, text);
+    for (size_t i = 0; i < n; i++)
+        p->targets[i] = low + (high - low) * (double)i / (double)(n - 1);
+    p->ntargets = n;
+    p->sweeps = true;
+    return OK;
+}
+
+int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
+                     struct err *err)
+{
+    bool target = !isnan(o->target);
+    if (o->table && strcmp(o->table, "paper") != 0)
+        return err_set(err, ERR_ARG, "--table: expected paper, found %s", o->table);
+    p->paper = o->table && !target && !o->sweep && isnan(threshold);
+    p->by_cost = !isnan(o->target_cost);
+    if (target + p->by_cost + (o->sweep != NULL) + !isnan(threshold) > 1)
+        return err_set(err, ERR_ARG,
+                       "--target-routed, --target-cost, --sweep and --threshold: expected one of "
+                       "them");
+    if (p->by_cost && !(o->target_cost > 0 && shared_options.cloud_price))
+        return err_set(err, ERR_ARG,
+                       "--target-cost: expected an amount above 0, and "
+                       "--cloud-price");
+    if ((target || o->sweep) && !isnan(o->share))
+        return err_set(err, ERR_ARG, "--share: expected without %s",
+                       target ? "--target-routed" : "--sweep");
+    if (!isnan(o->share) && !(o->share >= 0 && o->share <= 1))
+        return err_set(err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)o->share);
+    if (target && !(o->target >= 0 && o->target <= 1))
+        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
+                       (double)o->target);
+    if (o->sweep)
+        return plan_sweep(p, o->sweep, err);
+    if (target || p->by_cost) {
+        /* The decimal that was typed, not the nearest float. */
+        char text[32];
+        snprintf(text, sizeof(text), "%.7g", (double)(target ? o->target : o->target_cost));
+        p->targets[p->ntargets++] = strtod(text, NULL);
+    }
+    return OK;
+}
+
+int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
+                   const struct eval_options *o, float threshold, struct err *err)
+{
+    bool known = p->ntargets || p->paper || !isnan(threshold) || !isnan(o->share);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        known = known || policy_reads_router(e->policy);
+        if (eval_entry_scores(e) && !known)
+            return err_set(err, ERR_ARG,
+                           "policy %s: give --threshold, --share, --target-routed or "
+                           "--target-cost, or a policy "
+                           "before it whose share it takes",
+                           e->label);
+    }
+    return OK;
+}
+
+bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        if (!eval_entry_scores(e) || (e->policy == POLICY_RANDOM && !p->by_cost))
+            continue;
+        if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t plan_hash(const char *subject)
+{
+    uint64_t h = 0;
+    for (; *subject; subject++)
+        h = rand_u64(h, (unsigned char)*subject);
+    return h;
+}
+
+/* Choose up to `most` items. split -1: of all; else those that are calibrated on (1) or not (0). */
+static int plan_choose(struct eval_items *out, size_t most, int split, struct err *err)
+{
+    size_t size = task_size(out->task), bytes;
+    most = most < size ? most : size;
+    if (size_mul(&bytes, most + 1, sizeof(*out->subject))) {
+        out->at = malloc(bytes);
+        out->subject = malloc(bytes);
+    }
+    if (!out->at || !out->subject)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    for (size_t i = 0; out->n < most && i < size; i++) {
+        struct task_item item;
+        int rc = task_item(&item, out->task, i, err);
+        if (rc != OK)
+            return rc;
+        uint64_t subject = plan_hash(item.subject);
+        out->at[out->n] = i;
+        out->subject[out->n] = subject;
+        out->n += split < 0 || (subject % SPLIT == 0) == split;
+    }
+    return OK;
+}
+
+int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
+                    const struct eval_options *o, struct err *err)
+{
+    const struct mizzle_options *l = &shared_options;
+    bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(shared_options.threshold);
+    if (!o->first && !o->count)
+        return OK;
+    if (l->max_cloud_tokens != UINT64_MAX || l->max_upload_bytes != UINT64_MAX || l->cloud_budget)
+        return err_set(err, ERR_ARG,
+                       "--first, --count: expected without limits of the cloud, with which an "
+                       "answer depends on those before it");
+    for (size_t i = 0; i < list->n && !shared; i++)
+        if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
+            return err_set(err, ERR_ARG,
+                           "--first, --count: policy %s: expected --share or --target-routed with "
+                           "it, as the share that another policy routes of all questions is not "
+                           "known in a part",
+                           list->at[i].label);
+    return OK;
+}
+
+/* Keep those items of the list that are asked here. */
+static int plan_part(struct eval_plan *p, const struct eval_options *o, struct err *err)
+{
+    struct eval_items *a = &p->asked;
+    p->whole = a->n;
+    p->first = o->first;
+    if (o->first >= a->n)
+        return err_set(err, ERR_ARG, "--first: expected less than the %zu questions, found %zu",
+                       a->n, o->first);
+    a->n -= o->first;
+    a->n = o->count && o->count < a->n ? o->count : a->n;
+    memmove(a->at, a->at + o->first, a->n * sizeof(*a->at));
+    memmove(a->subject, a->subject + o->first, a->n * sizeof(*a->subject));
+    return OK;
+}
+
+/* Open the task, and choose what is asked and calibrated on. */
+static int plan_choose_all(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                           struct err *err)
+{
+    struct task_options t = o->task;
+    bool milli = !strcmp(t.name, "milli");
+    bool splits = calibrates && !milli && !o->calibrate;
+    size_t most = o->questions ? o->questions : milli ? MILLI_QUESTIONS : SIZE_MAX;
+    if (milli && o->calibrate)
+        return err_set(err, ERR_ARG, "--calibration: milli makes its own questions");
+    t.stream = TASK_TEST;
+    int rc = task_form_parse(&t, t.prompt, err);
+    p->asked.closed = milli;
+    if (rc == OK)
+        rc = task_open(&p->asked.task, &t, err);
+    if (rc == OK)
+        rc = plan_choose(&p->asked, most, splits ? 0 : -1, err);
+    if (rc == OK && !p->asked.n)
+        rc = err_set(err, ERR_ARG, "--data %s: no item is left to ask: give --calibration FILE",
+                     o->task.data);
+    if (rc != OK || !calibrates)
+        return rc;
+    t.stream = TASK_CALIBRATE;
+    t.data = o->calibrate ? o->calibrate : t.data;
+    /* Four times the questions: the error in the share is then nearly that of the measurement, as
+     * sqrt(1 + 1/4) is 1.12. */
+    size_t n = p->asked.n < EVAL_CALIBRATION / 4 ? 4 * p->asked.n : EVAL_CALIBRATION;
+    n = n < LEAST_CALIBRATION ? LEAST_CALIBRATION : n;
+    rc = task_open(&p->calibration.task, &t, err);
+    if (rc == OK)
+        rc = plan_choose(&p->calibration, n, splits ? 1 : -1, err);
+    if (rc == OK && !p->calibration.n)
+        rc = err_set(err, ERR_ARG,
+                     "--data %s: no item is left to calibrate on: give "
+                     "--calibration FILE or --threshold",
+                     o->task.data);
+    return rc;
+}
+
+int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                   struct err *err)
+{
+    int rc = plan_choose_all(p, o, calibrates, err);
+    return rc == OK ? plan_part(p, o, err) : rc;
+}
+
+void eval_plan_close(struct eval_plan *p)
+{
+    task_close(p->asked.task);
+    task_close(p->calibration.task);
+    free(p->asked.at);
+    free(p->calibration.at);
+    free(p->asked.subject);
+    free(p->calibration.subject);
+    *p = (struct eval_plan){ 0 };
+}
+
+json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
+                           const struct eval_list *l, const struct asking *a,
+                           const struct eval_clock *clock, const struct eval_origin *origin)
+{
+    char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
+    snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
+    snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
+    snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
+    snprintf(share, sizeof(share), "%.9g", (double)o->share);
+    snprintf(span, sizeof(span), "%.9g", (double)a->routing.how.span.threshold);
+    const struct price *c = &a->routing.how.price;
+    /* The words of version 0.4: their hash stands in published answers (items.h). */
+    snprintf(price, sizeof(price), "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait 0",
+             c->worth, c->call, c->up, c->cached, c->down);
+    const struct caps_limits *most = &a->routing.caps.limits;
+    snprintf(limits, sizeof(limits), "none");
+    if (caps_limited(most))
+        snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64,
+                 most->tokens, most->upload, most->budget);
+    json_t *targets = json_array();
+    for (size_t i = 0; i < p->ntargets; i++)
+        json_array_append_new(targets, json_real(p->targets[i]));
+    const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
+    json_t *on = json_pack("{s:I}", "parallel", (json_int_t)a->parallel), *all = json_object();
+    eval_origin_json(all, on, origin);
+    json_t *rest = json_pack(
+        "{s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:s, "
+        "s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:[I, I, I], s:b}",
+        "on", on, "task", o->task.name, "data", task_digest(p->asked.task), "calibration", other,
+        "cloud_tokens", (json_int_t)shared_options.cloud_tokens, "questions", (json_int_t)p->whole,
+        "first", (json_int_t)p->first, "count", (json_int_t)p->asked.n, "max_tokens",
+        (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies", eval_list_json(l),
+        "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
+        eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
+        o->task.wording ? o->task.wording : "all", "place",
+        shared_options.place ? shared_options.place : "", "span", span, "price", price, "by_cost",
+        p->by_cost, "audit", shared_options.audit, "max_routed", shared_options.max_routed,
+        "limits", limits, "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
+        (json_int_t)most->price.down, "baselines",
+        p->baselines);                              /* last, as it follows from others */
+    bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
+    json_decref(rest);
+    if (fine)
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
+int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
+                   const struct eval_journal *j, struct err *err)
+{
+    const char *task, *threshold, *span;
+    const json_t *targets, *policies, *target;
+    json_int_t up, cached, down, whole;
+    int by_cost, baselines;
+    size_t i;
+    json_t *settings = (json_t *)(size_t)eval_journal_settings(j);
+    if (json_unpack(settings, "{s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:[I, I, I]}", "task",
+                    &task, "threshold", &threshold, "span", &span, "targets", &targets, "policies",
+                    &policies, "by_cost", &by_cost, "baselines", &baselines, "questions", &whole,
+                    "prices", &up, &cached, &down) != 0 ||
+        json_array_size(targets) > EVAL_TARGETS)
+        return err_set(err, ERR_FORMAT, "--merge: expected the settings of this version of eval");
+    json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
+    p->ntargets = i;
+    p->sweeps = i > 1;
+    p->paper = !strcmp(threshold, "paper");
+    p->by_cost = by_cost;
+    p->baselines = baselines;
+    p->asked.closed = !strcmp(task, "milli");
+    a->routing.how.span.threshold = strtof(span, NULL);
+    a->routing.caps.limits = caps_none;
+    a->routing.caps.limits.price =
+        (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
+    int rc = eval_journal_items(&p->asked, j, err);
+    if (rc == OK && p->asked.n != (size_t)whole)
+        rc =
+            err_set(err, ERR_ARG,
+                    "--merge: questions: expected answers to %zu, found %zu: a part is missing, or "
+                    "has not finished",
+                    (size_t)whole, p->asked.n);
+    return rc == OK ? eval_list_read(l, policies, err) : rc;
+}

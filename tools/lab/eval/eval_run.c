@@ -1,0 +1,255 @@
+#include "tools/lab/eval/eval_run.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/shared_options.h"
+
+/* Say how far the current result is; policies differ in speed, so the time left is its own. */
+static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
+{
+    struct err line;
+    char left[48];
+    size_t n = run->plan->asked.n;
+    progress_left(left, run->since, done - run->before, n - run->before);
+    err_set(&line, OK, "%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s", run->number,
+            run->all, r->entry->label, done, n, 100 * eval_result_accuracy(r),
+            100 * eval_result_share(r), left);
+    progress_say(run->progress, line.msg);
+}
+
+/* Return how tokens are decided under this result's policy. */
+static struct asking_how run_how(const struct eval_result *r)
+{
+    return (struct asking_how){ .policy = r->entry->policy,
+                                .router = r->entry->router,
+                                .threshold = r->threshold,
+                                .tie = r->tie,
+                                .audit = shared_options.audit,
+                                .slot = r->entry->slot ? shared_options.place : NULL };
+}
+
+/* Return which answer it is. */
+static struct eval_journal_key run_key(const struct eval_run *run, const struct eval_result *r,
+                                       size_t item)
+{
+    /* Each training has points of its own. */
+    return (struct eval_journal_key){ r->entry->label, r->target,
+                                      r->trainings * run->points + r->point, item };
+}
+
+/* Send items from *next on that are not in the journal, as many as there is room for. */
+static int run_send(struct eval_run *run, const struct eval_result *r, size_t *next,
+                    struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    const struct asking_how how = run_how(r);
+    int rc = OK;
+    for (; rc == OK && *next < items->n && asking_has_room(run->asking); ++*next) {
+        const struct eval_journal_key key = run_key(run, r, items->at[*next]);
+        if (!run->journal || !eval_journal_has(run->journal, &key))
+            rc = asking_send(run->asking, items->task, items->at[*next], &how, err);
+    }
+    return rc;
+}
+
+/* Take the answer to the item at place `at`, which has been sent, and note it in the journal. */
+static int run_take(struct eval_run *run, const struct eval_result *r, size_t at, struct asked *one,
+                    struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    const struct eval_journal_key key = run_key(run, r, items->at[at]);
+    int rc = asking_take(one, run->asking, err);
+    if (rc == OK && run->journal)
+        rc = eval_journal_write(run->journal, &key, items->subject[at], one, err);
+    return rc;
+}
+
+/* After an error: note what is complete of the answers to the items from `at` to `next`. */
+static void run_rescue(struct eval_run *run, const struct eval_result *r, size_t at, size_t next)
+{
+    struct asked one;
+    struct err err;
+    asking_stop(run->asking);
+    for (; at < next && run->asking->flying; at++) {
+        const struct eval_journal_key key = run_key(run, r, run->plan->asked.at[at]);
+        if (!eval_journal_has(run->journal, &key))
+            run_take(run, r, at, &one, &err);
+    }
+}
+
+/* Take the answer to the item at place `at`, which has been sent, or read it from the journal, and
+ * add it to *r. */
+static int run_item(struct eval_run *run, struct eval_result *r, size_t at, struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    size_t i = items->at[at];
+    struct asked one;
+    const struct eval_journal_key key = run_key(run, r, i);
+    bool found = false;
+    int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
+    if (rc == OK && !found && !items->task)
+        return err_set(err, ERR_ARG,
+                       "--merge: policy %s: item %zu: expected an answer, found none: let its part "
+                       "finish",
+                       r->entry->label, i);
+    if (rc == OK && !found)
+        rc = run_take(run, r, at, &one, err);
+    if (rc == OK && found && !asking_resume(run->asking, &one))
+        rc = err_set(err, ERR_FORMAT,
+                     "--jsonl: item %zu: expected counts of the limits, found none", i);
+    run->before += found;
+    if (rc == OK && run->items && !one.left_out)
+        items_write(run->items, r, i, items->subject[at], &one);
+    return rc == OK ? eval_result_add(r, &one, items->subject[at], err) : rc;
+}
+
+int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    int rc = OK;
+    run->number++;
+    run->since = os_now_ns();
+    run->before = run->done = 0;
+    r->closed = items->closed;
+    r->signs.spans = run->asking->routing.how.span.threshold > 0;
+    if (items->task)
+        asking_begin(run->asking, !run->items);
+    run_show(run, r, 0);
+    for (size_t i = 0, next = 0; rc == OK && i < items->n; i++) {
+        rc = run_send(run, r, &next, err);
+        size_t taken = i + (rc == OK);
+        if (rc == OK)
+            rc = run_item(run, r, i, err);
+        run->done += rc == OK;
+        if (rc == OK)
+            run_show(run, r, i + 1);
+        else if (run->journal && rc != ERR_IO && rc != ERR_FORMAT)
+            run_rescue(run, r, taken, next);
+    }
+    progress_keep(run->progress);
+    if (rc == OK)
+        rc = eval_result_finish(r, err);
+    if (rc == OK && !r->questions)
+        rc = err_set(err, ERR_ARG,
+                     "all %zu items are longer than the context of the model, %zu tokens", items->n,
+                     run->asking->context);
+    return rc;
+}
+
+/* Callback of calibration: send answer i at this threshold. */
+static bool run_calibrate_begin(void *arg, size_t i, float threshold, int *rc, struct err *err)
+{
+    struct eval_run *run = arg;
+    const struct eval_items *items = &run->plan->calibration;
+    run->how.threshold = threshold;
+    if (!asking_has_room(run->asking))
+        return false;
+    *rc = asking_send(run->asking, items->task, items->at[i], &run->how, err);
+    return *rc == OK;
+}
+
+/* Callback of calibration: take the oldest answer, which is i. */
+static int run_calibrate_answer(void *arg, size_t i, float threshold, struct calibrate_answer *out,
+                                struct err *err)
+{
+    struct eval_run *run = arg;
+    struct asked one;
+    struct err line;
+    char left[48];
+    (void)threshold;
+    if (!run->passes || i < run->answered) { /* a pass goes through the items in order */
+        run->passes++;
+        run->since = os_now_ns();
+    }
+    run->answered = i;
+    int rc = asking_take(&one, run->asking, err);
+    if (rc != OK)
+        return rc;
+    *out = (struct calibrate_answer){ .tokens = one.stats.tokens,
+                                      .cloud = one.stats.cloud,
+                                      .scores = one.scores,
+                                      .right = one.right,
+                                      .cost = asked_cost(&one.work,
+                                                         &run->asking->routing.caps.limits.price),
+                                      .left_out = one.left_out };
+    progress_left(left, run->since, ++run->answered, run->plan->calibration.n);
+    err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
+            run->all, run->calibrated->label, run->passes, run->answered, run->plan->calibration.n,
+            left);
+    progress_say(run->progress, line.msg);
+    return OK;
+}
+
+struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_entry *e)
+{
+    run->calibrated = e;
+    run->passes = 0;
+    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
+    return (struct calibrate_source){ .answer = run_calibrate_answer,
+                                      .arg = run,
+                                      .n = run->plan->calibration.n,
+                                      .begin = run_calibrate_begin };
+}
+
+/* Begin with another policy, unless it is the same again. */
+static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
+{
+    if (run->calibrated == e && run->how.router == e->router && run->calibration)
+        return OK;
+    eval_run_end(run);
+    struct calibrate_source source = eval_run_source(run, e);
+    source.tie = &run->how.tie;
+    return calibrate_open(&run->calibration, &source, err);
+}
+
+/* Find the threshold at which the policy routes this share. */
+static int run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err)
+{
+    struct calibrate_result found = { 0 };
+    r->threshold = (float)share;
+    if (r->entry->policy == POLICY_RANDOM && !run->plan->by_cost)
+        return OK;
+    run->passes = 0;
+    int rc = run_calibration(run, r->entry, err);
+    if (rc == OK)
+        rc = calibrate_find(&found, run->calibration,
+                            run->plan->by_cost ? CALIBRATE_COST : CALIBRATE_SHARE, share, err);
+    if (calibrate_written(run->calibration))
+        progress_keep(run->progress);
+    r->threshold = found.threshold;
+    r->tie = found.tie;
+    return rc;
+}
+
+int eval_run_threshold(struct eval_run *run, struct eval_result *r, float given, double share,
+                       struct err *err)
+{
+    const struct eval_journal_key key = run_key(run, r, 0);
+    bool known = false;
+    int rc = run->journal ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &r->tie,
+                                                        &known, err)
+                          : OK;
+    if (rc != OK || known)
+        return rc;
+    r->threshold = given;
+    if (!run->plan->asked.task)
+        return err_set(err, ERR_ARG,
+                       "--merge: policy %s: expected a threshold, found none: let its part finish",
+                       r->entry->label);
+    if (isnan(given))
+        rc = run_calibrate(run, r, share, err);
+    if (rc == OK && run->journal)
+        rc = eval_journal_write_threshold(run->journal, &key, r->threshold, r->tie, err);
+    return rc;
+}
+
+void eval_run_end(struct eval_run *run)
+{
+    calibrate_close(run->calibration);
+    run->calibration = NULL;
+    run->calibrated = NULL;
+}

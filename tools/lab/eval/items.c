@@ -1,0 +1,198 @@
+#include "tools/lab/eval/items.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tools/lab/eval/eval_origin.h"
+
+static const char HEADER[] = "task,form,pair,id,group,policy,share,run,right_citer,right_answer,"
+                             "tokens,cloud,calls,read,hash,settings\n";
+
+/* What of a journal's settings does not change an answer. */
+static const char *const NO_SETTINGS[] = { "on",          "first",     "count",   "questions",
+                                           "policies",    "baselines", "version", "edge_model",
+                                           "cloud_model", "cloud_url" };
+
+/* Copy a text into a field, which a comma would end. */
+static const char *items_field(char out[ITEMS_WORD], size_t most, const char *text)
+{
+    size_t n = 0;
+    for (; *text && n < most && n + 1 < ITEMS_WORD; text++)
+        out[n++] = strchr(",\"\r\n", *text) ? '_' : *text;
+    out[n] = 0;
+    return out;
+}
+
+/* Hash the settings. */
+static int items_settings(struct items_file *f, const json_t *settings, struct err *err)
+{
+    json_t *some = json_copy((json_t *)(size_t)settings);
+    for (size_t i = 0; i < sizeof(NO_SETTINGS) / sizeof(NO_SETTINGS[0]); i++)
+        json_object_del(some, NO_SETTINGS[i]);
+    char *text = json_dumps(some, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9));
+    if (text)
+        sha256_hex(f->settings, text, strlen(text));
+    free(text);
+    json_decref(some);
+    return text ? OK : err_set(err, ERR_NOMEM, "eval: out of memory");
+}
+
+int items_open(struct items_file *f, const char *path, const json_t *settings,
+               const struct eval_origin *origin, const struct eval_list *list, struct err *err)
+{
+    const char *task = json_string_value(json_object_get(settings, "task"));
+    char form[ITEMS_WORD], pair[ITEMS_WORD];
+    json_t *says = json_loads(origin->cloud_says, 0, NULL);
+    const char *large = json_string_value(json_object_get(says, "fingerprint"));
+    *f = (struct items_file){ .list = list };
+    snprintf(f->of, sizeof(f->of), "%.15s,%s,%s+%s", task ? task : "",
+             items_field(form, 24, origin->form), origin->edge_fingerprint,
+             items_field(pair, 40, large ? large : origin->cloud_model));
+    json_decref(says);
+    int rc = items_settings(f, settings, err);
+    if (rc == OK)
+        rc = output_file_open(&f->out, path, err);
+    if (rc == OK)
+        fputs(HEADER, f->out.f);
+    return rc;
+}
+
+/* Write which policy it is; if the list has one without a file, others keep theirs. */
+static const char *items_policy(char out[ITEMS_WORD], const struct eval_list *l, const char *label)
+{
+    const char *file = strchr(label, '='), *end = file ? strstr(file, ".safetensors") : NULL;
+    size_t own = file ? (size_t)(file - label) : 0, n = end ? (size_t)(end - label) : strlen(label);
+    snprintf(out, ITEMS_WORD, "%.*s", (int)own, label);
+    if (end && n == 2 * own + 1 && !memcmp(label, file + 1, own) && !eval_list_has(l, out))
+        n = own;
+    snprintf(out, ITEMS_WORD, "%.*s%s", (int)n, label, end ? end + 12 : "");
+    return items_field(out, ITEMS_WORD, out);
+}
+
+void items_write(struct items_file *f, const struct eval_result *r, size_t item, uint64_t subject,
+                 const struct asked *one)
+{
+    char policy[ITEMS_WORD], id[ITEMS_WORD], share[32] = "", hash[17] = "";
+    char both[2 * SHA256_HEX], settings[SHA256_HEX];
+    int n = snprintf(both, sizeof(both), "%s %s", f->settings, r->entry->known.router_sha256);
+    sha256_hex(settings, both, (size_t)n);
+    if (!*items_field(id, ITEMS_WORD, one->id))
+        snprintf(id, sizeof(id), "%zu", item);
+    if (!isnan(r->target))
+        snprintf(share, sizeof(share), "%.6g", r->target);
+    if (one->hash)
+        snprintf(hash, sizeof(hash), "%016" PRIx64, one->hash);
+    fprintf(f->out.f, "%s,%s,%016" PRIx64 ",%s,%s,%zu,%d,%d,%zu,%zu,%zu,%zu,%s,%.16s\n", f->of, id,
+            subject, items_policy(policy, f->list, r->entry->label), share, r->trainings + 1,
+            one->citer, one->right, one->stats.tokens, one->stats.cloud, one->work.calls,
+            one->work.prefilled, hash, settings);
+}
+
+bool items_begins(const char *path)
+{
+    char text[sizeof(HEADER)] = "";
+    FILE *f = fopen(path, "r");
+    bool is = f && fgets(text, sizeof(text), f) && !strcmp(text, HEADER);
+    if (f)
+        fclose(f);
+    return is;
+}
+
+/* Take a line apart. False: it has other fields than the header says. */
+static bool items_split(struct items_line *l, const char *text)
+{
+    struct items_answer *is = &l->is;
+    static const char hex[] = "0123456789abcdef";
+    int of = 0, share = 0, hash = 0;
+    char group[17] = "";
+    if (sscanf(text, "%*[^,],%*[^,],%*[^,]%n,%63[^,],%16[0-9a-f],%63[^,],%n%63[^,]", &of, l->id,
+               group, l->policy, &share, l->share) < 3 ||
+        of >= ITEMS_OF)
+        return false;
+    if (text[share] == ',')
+        l->share[0] = 0;
+    memcpy(l->of, text, (size_t)of);
+    snprintf(l->row, sizeof(l->row), "%s,%s,%s", l->of, l->policy, l->share);
+    text += (size_t)share + strlen(l->share);
+    if (sscanf(text,
+               ",%zu,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%n",
+               &l->run, &is->right_citer, &is->right_answer, &is->tokens, &is->cloud, &is->calls,
+               &is->read, &hash) != 7)
+        return false;
+    size_t digits = strspn(text + hash, hex);
+    const char *settings = text + hash + digits + 1;
+    is->group = strtoull(group, NULL, 16);
+    is->hash = strtoull(text + hash, NULL, 16);
+    is->settings = strtoull(settings, NULL, 16);
+    return hash && (!digits || digits == 16) && settings[-1] == ',' &&
+           strspn(settings, hex) == 16 && !strcmp(settings + 16, "\n") && l->run &&
+           l->run <= STATISTICS_TRAININGS && is->right_citer <= 1 && is->right_answer <= 1 &&
+           is->tokens <= UINT32_MAX && is->cloud <= is->tokens && is->calls <= is->tokens;
+}
+
+/* Read the lines of one file. */
+static int items_read_file(struct items *x, const char *path, struct err *err)
+{
+    char text[512];
+    int rc = OK;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    for (size_t number = 1; rc == OK && fgets(text, sizeof(text), f); number++) {
+        struct items_line l = { .path = path, .number = number };
+        if (number == 1 ? strcmp(text, HEADER) : !items_split(&l, text))
+            rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected %.*s, found \"%.*s\"", path,
+                         number, (int)strlen(HEADER) - 1, HEADER, (int)strcspn(text, "\n"), text);
+        if (rc == OK && x->n == x->room) {
+            x->room = x->room ? 2 * x->room : 1024;
+            struct items_line *more = realloc(x->at, x->room * sizeof(*more));
+            rc = more ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+            x->at = more ? more : x->at;
+        }
+        if (rc == OK && number > 1)
+            x->at[x->n++] = l;
+    }
+    if (rc == OK && ferror(f))
+        rc = err_set(err, ERR_IO, "%s: cannot be read", path);
+    fclose(f);
+    return rc;
+}
+
+/* Compare which answers two lines have. */
+static int items_compare(const void *x, const void *y)
+{
+    const struct items_line *a = x, *b = y;
+    int differs = strcmp(a->row, b->row);
+    differs = differs ? differs : (a->run > b->run) - (a->run < b->run);
+    return differs ? differs : strcmp(a->id, b->id);
+}
+
+int items_read(struct items *out, const char *const *paths, size_t n, struct err *err)
+{
+    int rc = OK;
+    *out = (struct items){ 0 };
+    for (size_t i = 0; rc == OK && i < n; i++)
+        rc = items_read_file(out, paths[i], err);
+    if (rc == OK && !out->n)
+        rc = err_set(err, ERR_FORMAT, "%s: expected answers, found none", paths[0]);
+    if (rc != OK)
+        return rc;
+    qsort(out->at, out->n, sizeof(*out->at), items_compare);
+    size_t kept = 1;
+    for (size_t i = 1; i < out->n; i++) {
+        const struct items_line *a = &out->at[kept - 1], *b = &out->at[i];
+        if (items_compare(a, b))
+            out->at[kept++] = *b;
+        else if (memcmp(&a->is, &b->is, sizeof(a->is)) != 0)
+            return err_set(err, ERR_ARG,
+                           "%s: line %zu: expected the answer of %s: line %zu, hash %016" PRIx64
+                           ", found another, hash %016" PRIx64,
+                           b->path, b->number, a->path, a->number, a->is.hash, b->is.hash);
+    }
+    out->n = kept;
+    return OK;
+}

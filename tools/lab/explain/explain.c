@@ -1,0 +1,267 @@
+#include "tools/lab/explain/explain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/stand_in/stand_in.h"
+
+const char *explain_source_name(enum explain_source s)
+{
+    static const char *const names[] = { "edge", "cloud", "fallback", "prompt" };
+    return names[s];
+}
+
+/* Return the number of a range's members. */
+static size_t range_count(struct explain_range r)
+{
+    return r.to - r.from + 1;
+}
+
+size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head)
+{
+    size_t rows = range_count(x->layers) * range_count(x->heads);
+    size_t row = (layer - x->layers.from) * range_count(x->heads) + head - x->heads.from;
+    return rows * (pos * (pos + 1) / 2) + row * (pos + 1);
+}
+
+const struct explain_layer *explain_layer(const struct explain *x, size_t pos, size_t layer)
+{
+    return &x->layer[pos * model_config(x->engine.model)->layers + layer];
+}
+
+const struct explain_head *explain_head(const struct explain *x, size_t pos, size_t layer,
+                                        size_t head)
+{
+    const struct model_config *c = model_config(x->engine.model);
+    return &x->head[(pos * c->layers + layer) * c->heads + head];
+}
+
+const float *explain_row(const struct explain *x, size_t pos, size_t layer, size_t head)
+{
+    bool chosen = layer >= x->layers.from && layer <= x->layers.to && head >= x->heads.from &&
+                  head <= x->heads.to;
+    return chosen ? x->rows + explain_row_at(x, pos, layer, head) : NULL;
+}
+
+/* Make a range definite. */
+static int explain_range(struct explain_range *out, struct explain_range r, const char *option,
+                         size_t n, struct err *err)
+{
+    out->from = r.from == SIZE_MAX ? n - 1 : r.from;
+    out->to = r.to == SIZE_MAX ? n - 1 : r.to;
+    if (out->from <= out->to && out->to < n)
+        return OK;
+    if (out->from == out->to)
+        return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu", option, n - 1, out->from);
+    return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu:%zu", option, n - 1, out->from,
+                   out->to);
+}
+
+/* Compute what is kept of so many positions; false if it does not fit into a size_t. The counts of
+ * a model are far below where their products overflow. */
+static bool explain_bytes(size_t *bytes, const struct explain *x, size_t positions)
+{
+    const struct model_config *c = model_config(x->engine.model);
+    size_t each =
+        sizeof(struct explain_position) + sizeof(struct explain_token) +
+        sizeof(struct explain_pass) + sizeof(uint32_t) +
+        c->layers * (sizeof(struct explain_layer) + c->heads * sizeof(struct explain_head));
+    size_t row = range_count(x->layers) * range_count(x->heads) * sizeof(float), rows;
+    return size_mul(&rows, positions + 1, positions) && size_mul(&rows, rows / 2, row) &&
+           size_mul(bytes, positions, each) && size_add(bytes, *bytes, rows);
+}
+
+/* Allocate all arrays, for the prompt and as many tokens as may be written. */
+static int explain_allocate(struct explain *x, const uint32_t *prompt, struct err *err)
+{
+    const struct model_config *c = model_config(x->engine.model);
+    size_t most, bytes, all;
+    if (!size_add(&all, x->prompt, x->o.max_tokens) || all > c->context)
+        all = c->context;
+    if (x->prompt > c->context)
+        return err_set(err, ERR_ARG,
+                       "the prompt: expected at most %zu tokens, the context that the model was "
+                       "made for, found %zu",
+                       c->context, x->prompt);
+    most = all > x->prompt ? all : x->prompt;
+    if (!explain_bytes(&bytes, x, most) || bytes >> 20 >= EXPLAIN_MOST_MB)
+        return err_set(err, ERR_ARG,
+                       "expected a text of which at most %d MiB are kept, found %zu tokens with "
+                       "%zu MiB; choose fewer --layers or --heads, or write less (-n)",
+                       EXPLAIN_MOST_MB, most, bytes >> 20);
+    x->ids = calloc(most + 1, sizeof(*x->ids));
+    x->tokens = calloc(most + 1, sizeof(*x->tokens));
+    x->passes = calloc(most, sizeof(*x->passes));
+    x->at = calloc(most, sizeof(*x->at));
+    x->layer = calloc(most * c->layers, sizeof(*x->layer));
+    x->head = calloc(most * c->layers * c->heads, sizeof(*x->head));
+    x->rows = calloc(explain_row_at(x, most, x->layers.from, x->heads.from), sizeof(*x->rows));
+    if (!x->ids || !x->tokens || !x->passes || !x->at || !x->layer || !x->head || !x->rows)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < x->prompt; i++) {
+        x->ids[i] = prompt[i];
+        x->tokens[i] = (struct explain_token){ .id = prompt[i], .source = EXPLAIN_PROMPT };
+    }
+    x->n = x->prompt;
+    return session_open(&x->session, x->engine.batch, most, x->kv, err);
+}
+
+/* Open everything that the text needs. */
+static int explain_prepare(struct explain *x, struct err *err)
+{
+    const struct model_config *c;
+    uint32_t *prompt = NULL;
+    int rc = setup_engine(&x->engine, NULL, true, err);
+    if (rc != OK)
+        return rc;
+    rc = setup_check_policy(err);
+    if (rc == OK)
+        rc = routed_open(&x->routing, &x->server, &x->engine, err);
+    if (rc == OK)
+        rc = routing_check_span(x->routing.how.policy, x->routing.how.span.threshold,
+                                x->routing.how.threshold, err);
+    if (rc == OK)
+        rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
+    c = model_config(x->engine.model);
+    if (rc == OK)
+        rc = explain_range(&x->layers, x->o.layers, "--layers", c->layers, err);
+    if (rc == OK)
+        rc = explain_range(&x->heads, x->o.heads, "--heads", c->heads, err);
+    if (rc == OK)
+        rc = tokenizer_encode(x->engine.tokenizer, &prompt, &x->prompt, x->o.prompt,
+                              x->o.prompt_size, true, err);
+    if (rc == OK && !x->prompt)
+        rc = err_set(err, ERR_ARG, "the prompt is empty");
+    if (rc == OK)
+        rc = explain_allocate(x, prompt, err);
+    free(prompt);
+    return rc;
+}
+
+/* Refuse a text of so many positions if it does not reach the one asked for. */
+static int explain_reach(const struct explain *x, size_t positions, struct err *err)
+{
+    if (x->o.at == SIZE_MAX || x->o.at < positions)
+        return OK;
+    return err_set(err, ERR_ARG, "--at: expected 0 to %zu, found %zu", positions - 1, x->o.at);
+}
+
+int explain_open(struct explain *x, const struct explain_options *o, struct err *err)
+{
+    *x = (struct explain){ .o = *o };
+    int rc = explain_prepare(x, err);
+    if (rc == OK)
+        rc = explain_reach(x, x->prompt + (o->max_tokens ? o->max_tokens - 1 : 0), err);
+    if (rc == OK)
+        rc = explain_write(x, err);
+    if (rc == OK)
+        rc = explain_reach(x, x->positions, err);
+    if (rc == OK)
+        rc = explain_look(x, err);
+    if (rc != OK)
+        return rc;
+    struct progress *progress = progress_begin("measuring", "the machine");
+    rc = op_limits_measure(&x->limits, &x->engine, err);
+    progress_end(progress);
+    return rc;
+}
+
+int explain_close(struct explain *x, struct err *err)
+{
+    int rc = OK;
+    for (size_t i = 0; i < x->n; i++)
+        free(x->tokens[i].fault);
+    free(x->ids);
+    free(x->tokens);
+    free(x->passes);
+    free(x->at);
+    free(x->layer);
+    free(x->head);
+    free(x->rows);
+    session_close(x->session);
+    if (x->engine.model)
+        rc = routed_close(&x->routing, x->server, err);
+    engine_close(&x->engine);
+    *x = (struct explain){ .n = 0 };
+    return rc;
+}
+
+void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
+{
+    const struct explain_token *t = &x->tokens[pos];
+    const char *policy = policy_name(x->routing.how.policy);
+    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
+    if (t->source == EXPLAIN_PROMPT)
+        snprintf(out, EXPLAIN_WHY, "it is part of the prompt");
+    else if (t->source == EXPLAIN_FALLBACK)
+        snprintf(out, EXPLAIN_WHY, "the cloud should have written it, but (%s) %s", t->reason,
+                 t->fault ? t->fault : "");
+    else if (isnan(score))
+        snprintf(out, EXPLAIN_WHY, "the policy is %s", policy);
+    else
+        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
+                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
+                 t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
+}
+
+size_t explain_telling(const struct explain *x, const char **why)
+{
+    size_t best = x->prompt - 1;
+    bool asked = false;
+    float least = 0;
+    if (x->n == x->prompt) {
+        *why = "the last one of the prompt";
+        return best;
+    }
+    for (size_t pos = x->prompt - 1; pos < x->positions; pos++) {
+        const struct explain_position *at = &x->at[pos];
+        float sure = isnan(at->score) ? at->top[0].p : at->score;
+        bool cloud = x->tokens[pos + 1].source != EXPLAIN_EDGE;
+        if (pos + 1 == x->prompt || cloud > asked || (cloud == asked && sure < least)) {
+            best = pos;
+            asked = cloud;
+            least = sure;
+        }
+    }
+    bool scored = !isnan(x->at[best].score);
+    *why = !asked   ? scored ? "where the score was lowest; the cloud was not asked"
+                             : "where the small model was least sure; the cloud was not asked"
+           : scored ? "where the cloud was asked with the lowest score"
+                    : "where the cloud was asked and the small model was least sure";
+    return best;
+}
+
+bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x)
+{
+    size_t written = x->n - x->prompt;
+    if (x->stats.finish != FINISH_LENGTH || !written)
+        return false;
+    snprintf(out, EXPLAIN_WHY, "Stopped after %zu token%s, before the text ended: %s", written,
+             written == 1 ? "" : "s",
+             written < x->o.max_tokens ? "the context is full" : "-n N writes more");
+    return true;
+}
+
+struct explain_times explain_times(const struct explain *x, bool reading)
+{
+    struct explain_times t = { .operations = reading ? &x->reading : &x->writing };
+    size_t first = reading ? x->prompt : x->prompt + 1, end = reading ? first + 1 : x->n;
+    for (size_t i = 0; i < x->npasses; i++)
+        if ((x->passes[i].at < x->prompt) == reading) {
+            t.passes++;
+            t.rows += x->passes[i].rows;
+        }
+    for (size_t i = first; i < end && i < x->n; i++, t.tokens++) {
+        t.ms += x->tokens[i].ms;
+        t.router_ms += x->tokens[i].router_ms;
+        t.cloud_ms += x->tokens[i].cloud_ms;
+    }
+    if (reading && !t.tokens)
+        t.ms = x->stats.total_ms;
+    return t;
+}

@@ -1,0 +1,103 @@
+/* explain_html.c - writes the page for a browser: page/page.html, whose marks <!--NAME--> are
+ * replaced by style, scripts and the document of --json, which the scripts draw. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/buf.h"
+#include "kernels/sys/sha256.h"
+#include "tools/lab/stand_in/gzip.h"
+#include "tools/cli/assets.h"
+#include "tools/lab/explain/explain.h"
+
+static void html_base64(FILE *to, const unsigned char *p, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0U) |
+                     (left > 2 ? p[i + 2] : 0U);
+        const char four[] = { digits[v >> 18], digits[v >> 12 & 63],
+                              left > 1 ? digits[v >> 6 & 63] : '=',
+                              left > 2 ? digits[v & 63] : '=' };
+        fwrite(four, 1, sizeof(four), to);
+    }
+}
+
+/* Write the source of a Content-Security-Policy that allows these bytes inline. */
+static void html_hash(FILE *to, const unsigned char *p, size_t n)
+{
+    unsigned char hash[SHA256_BYTES];
+    struct sha256 s;
+    sha256_begin(&s);
+    sha256_add(&s, p, n);
+    sha256_end(hash, &s);
+    fputs("'sha256-", to);
+    html_base64(to, hash, sizeof(hash));
+    fputc('\'', to);
+}
+
+static void html_policy(FILE *to)
+{
+    fputs("default-src 'none'; script-src ", to);
+    html_hash(to, asset_explain_js, asset_explain_js_size);
+    fputs("; style-src ", to);
+    html_hash(to, asset_explain_css, asset_explain_css_size);
+    fputs("; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+          "trusted-types 'none'",
+          to);
+}
+
+/* Write the document: JSON, compressed, in base64, so no text of it can end the script element. */
+static bool html_document(FILE *to, const struct explain *x)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct buf packed = { 0 };
+    FILE *f = open_memstream(&text, &n);
+    bool complete = f && explain_json(f, x);
+    if (f && fclose(f) != 0)
+        complete = false;
+    if (complete && gzip_add(&packed, text, n))
+        html_base64(to, (const unsigned char *)packed.p, packed.n);
+    else
+        complete = false;
+    free(text);
+    buf_free(&packed);
+    return complete;
+}
+
+enum mark { POLICY, STYLE, DATA, SCRIPT, MARKS };
+
+/* Write what stands in the place of a mark. */
+static bool html_part(FILE *to, const struct explain *x, enum mark mark)
+{
+    if (mark == POLICY)
+        html_policy(to);
+    else if (mark == STYLE)
+        fwrite(asset_explain_css, 1, asset_explain_css_size, to);
+    else if (mark == SCRIPT)
+        fwrite(asset_explain_js, 1, asset_explain_js_size, to);
+    else
+        return html_document(to, x);
+    return true;
+}
+
+bool explain_html(FILE *to, const struct explain *x)
+{
+    static const char *const marks[MARKS] = { "<!--policy-->", "<!--style-->", "<!--data-->",
+                                              "<!--script-->" };
+    const char *s = (const char *)asset_explain_html, *end = s + asset_explain_html_size;
+    bool complete = true;
+    while (s < end) {
+        size_t mark = 0, left = (size_t)(end - s);
+        while (mark < MARKS &&
+               (left < strlen(marks[mark]) || memcmp(s, marks[mark], strlen(marks[mark])) != 0))
+            mark++;
+        if (mark < MARKS)
+            complete = html_part(to, x, (enum mark)mark) && complete;
+        else
+            fputc(*s, to);
+        s += mark < MARKS ? strlen(marks[mark]) : 1;
+    }
+    return fflush(to) == 0 && !ferror(to) && complete;
+}

@@ -1,0 +1,310 @@
+/* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
+ * times the memory as a tree. The HTML page holds the same document. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/router.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/explain/explain.h"
+
+enum { DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8) };
+static const float LEAST = 0.001f; /* smaller weights are not written */
+static const double UNIT = 1e-5;   /* those that are written are multiples of this */
+
+/* The document that is written. */
+struct writer {
+    FILE *to;
+    const struct explain *x;
+    bool failed;
+    bool *shown; /* [vocabulary] ids that occur */
+};
+
+static json_t *json_count(size_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *json_text(const char *s)
+{
+    return s ? escaped_json(s, strlen(s)) : json_null();
+}
+
+/* Write `before`, then the value, which is consumed; NULL: there was no memory for it. */
+static void writer_put(struct writer *w, const char *before, json_t *value)
+{
+    fputs(before, w->to);
+    if (!value || json_dumpf(value, w->to, DUMP) != 0)
+        w->failed = true;
+    json_decref(value);
+}
+
+static json_t *json_guesses(struct writer *w, const struct likeliest *g, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        w->shown[g[i].id] = true;
+        json_report_add(&list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
+                                         json_report_real((double)g[i].p)));
+    }
+    return list;
+}
+
+/* Return a weight of a row whose weights so far add up to *sum. Sums are what is rounded, so the
+ * row adds up to 1 and no weight is off by more than UNIT. */
+static json_t *json_weight(double *sum, double weight)
+{
+    double before = rint(*sum / UNIT);
+    *sum += weight;
+    return json_report_real(UNIT * (rint(*sum / UNIT) - before));
+}
+
+/* Return the row of a head. A whole row is cut where its weights become invisible: the longer the
+ * text, the more of them there are. */
+static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size_t head)
+{
+    const struct explain_head *h = explain_head(x, pos, layer, head);
+    const float *row = explain_row(x, pos, layer, head), *weight = row ? row : h->weight;
+    json_t *o = json_object(), *weights = json_array(), *at = json_array();
+    double sum = 0, rest = row ? 0 : (double)h->rest;
+    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++) {
+        if (row && weight[i] < LEAST) {
+            rest += (double)weight[i];
+            continue;
+        }
+        json_report_add(&weights, json_weight(&sum, (double)weight[i]));
+        json_report_add(&at, json_count(row ? i : h->pos[i]));
+    }
+    json_report_set(&o, "at", at);
+    json_report_set(&o, "weights", weights);
+    json_report_set(&o, "rest", json_weight(&sum, rest));
+    return o;
+}
+
+static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
+{
+    const struct explain_layer *l = explain_layer(w->x, pos, layer);
+    json_t *heads = json_array();
+    for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
+        json_report_add(&heads, json_head(w->x, pos, layer, h));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_report_real((double)l->in),
+                     "attention", json_report_real((double)l->attention), "middle",
+                     json_report_real((double)l->middle), "mlp", json_report_real((double)l->mlp),
+                     "out", json_report_real((double)l->out), "lens",
+                     json_guesses(w, l->lens, EXPLAIN_LENS), "heads", heads);
+}
+
+/* Add hidden units to a list. */
+static void json_units(json_t **list, const struct explain_unit *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_report_add(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
+                                        json_report_real((double)u[i].adds)));
+}
+
+static json_t *json_router(const struct explain *x, const struct explain_position *at)
+{
+    bool network = policy_reads_network(x->routing.how.policy);
+    json_t *units = json_array();
+    json_units(&units, at->up, at->nup);
+    json_units(&units, at->down, at->ndown);
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o}", "score", json_report_real((double)at->score),
+                     "verdict", at->routed ? "cloud" : "edge", "threshold",
+                     json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold),
+                     "units", units, "others",
+                     network ? json_report_real((double)at->others) : json_null(), "bias",
+                     network ? json_report_real((double)x->bias) : json_null());
+}
+
+static json_t *json_position(struct writer *w, size_t pos)
+{
+    const struct explain_position *at = &w->x->at[pos];
+    json_t *layers = json_array();
+    for (size_t l = 0; l < model_config(w->x->engine.model)->layers; l++)
+        json_report_add(&layers, json_layer(w, pos, l));
+    return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
+                     json_guesses(w, at->top, EXPLAIN_TOP), "router", json_router(w->x, at));
+}
+
+static json_t *json_token(struct writer *w, size_t pos)
+{
+    const struct explain *x = w->x;
+    const struct explain_token *t = &x->tokens[pos];
+    char why[EXPLAIN_WHY];
+    size_t n;
+    const char *piece = tokenizer_bytes(x->engine.tokenizer, t->id, &n);
+    explain_why(why, x, pos);
+    json_t *o = json_pack("{s:I,s:I,s:o,s:s,s:o}", "pos", (json_int_t)pos, "id", (json_int_t)t->id,
+                          "piece", escaped_json(piece ? piece : "", n), "source",
+                          explain_source_name(t->source), "why", json_text(why));
+    if (!o || t->source == EXPLAIN_PROMPT)
+        return o;
+    json_report_set(&o, "reason", json_text(t->reason));
+    json_report_set(&o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
+    json_report_set(&o, "ms", json_report_real(t->ms));
+    json_report_set(&o, "router_ms", json_report_real(t->router_ms));
+    json_report_set(&o, "edge_ms", json_report_real(t->edge_ms));
+    json_report_set(&o, "cloud_ms", json_report_real(t->cloud_ms));
+    return o;
+}
+
+static json_t *json_model(const struct explain *x)
+{
+    const struct model *m = x->engine.model;
+    const struct model_config *c = model_config(m);
+    return json_pack("{s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "name",
+                     json_text(x->engine.name), "type", model_type_name(m), "layers",
+                     (json_int_t)c->layers, "hidden", (json_int_t)c->hidden, "heads",
+                     (json_int_t)c->heads, "kv_heads", (json_int_t)c->kv_heads, "head_dim",
+                     (json_int_t)c->head_dim, "ffn", (json_int_t)c->ffn, "vocab",
+                     (json_int_t)c->vocab, "bytes", (json_int_t)model_bytes(m), "pass_bytes",
+                     (json_int_t)model_pass_bytes(m), "tied", c->tied);
+}
+
+static json_t *json_machine(const struct explain *x)
+{
+    json_t *levels = json_array();
+    for (size_t i = 0; i < READ_LEVELS; i++) {
+        const struct read_level *l = &x->limits.levels[i];
+        json_report_add(&levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
+                                           l->bytes ? json_count(l->bytes) : json_null(), "gb_s",
+                                           json_report_real(l->gb_s)));
+    }
+    return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o}", "cpu", cpu_name(), "isa",
+                     x->engine.kernels.isa, "threads", (json_int_t)pool_threads(x->engine.pool),
+                     "kv", kvcache_name(x->kv), "levels", levels, "weights_in",
+                     x->limits.level->name, "int8_gop_s", json_report_real(x->limits.int8),
+                     "f32_gop_s", json_report_real(x->limits.f32));
+}
+
+static json_t *json_routing(const struct explain *x)
+{
+    const struct routing *r = &x->routing;
+    bool scores = policy_scores(r->how.policy);
+    bool network = policy_reads_network(r->how.policy);
+    return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->how.policy), "threshold",
+                     scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
+                     network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
+                     "units", network ? json_count(router_width(r->router)) : json_null(), "cloud",
+                     r->cloud != NULL || routing_port(r) != NULL);
+}
+
+static json_t *json_operation(const struct explain *x, const struct op_times *t, enum batch_op op)
+{
+    const struct op_sum *s = &t->of[op];
+    double ns = (double)s->ns;
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
+    return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:s,s:f,s:o}", "op", op_name(op), "calls",
+                     (json_int_t)s->calls, "rows", (json_int_t)s->rows, "ms", ns / 1e6, "bytes",
+                     s->bytes, "ops", s->ops, "gb_s", json_report_real(speed.gb_s), "gop_s",
+                     json_report_real(speed.gop_s), "limit", speed.limit, "limit_ms",
+                     speed.least / 1e6, "of_limit", json_report_real(speed.reached));
+}
+
+/* Return what some passes and their tokens took. */
+static json_t *json_times(const struct explain *x, bool reading)
+{
+    const struct explain_times t = explain_times(x, reading);
+    json_t *list = json_array();
+    for (size_t op = 0; op < BATCH_OPS; op++)
+        json_report_add(&list, json_operation(x, t.operations, (enum batch_op)op));
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)t.passes, "rows",
+                     (json_int_t)t.rows, "tokens", (json_int_t)t.tokens, "ms", t.ms, "router_ms",
+                     t.router_ms, "cloud_ms", t.cloud_ms, "operations", list);
+}
+
+static json_t *json_pass(const struct explain_pass *p)
+{
+    json_t *ns = json_object();
+    for (size_t op = 0; op < BATCH_OPS; op++)
+        json_report_set(&ns, op_name((enum batch_op)op), json_count(p->ns[op]));
+    return json_pack("{s:I,s:I,s:o}", "at", (json_int_t)p->at, "rows", (json_int_t)p->rows, "ns",
+                     ns);
+}
+
+/* Write the pieces of all ids that were shown. */
+static void write_pieces(struct writer *w)
+{
+    const struct tokenizer *t = w->x->engine.tokenizer;
+    json_t *pieces = json_object();
+    for (size_t id = 0; id < model_config(w->x->engine.model)->vocab; id++) {
+        char key[24];
+        size_t n;
+        const char *bytes = w->shown[id] ? tokenizer_bytes(t, (uint32_t)id, &n) : NULL;
+        snprintf(key, sizeof(key), "%zu", id);
+        if (bytes)
+            json_report_set(&pieces, key, escaped_json(bytes, n));
+    }
+    writer_put(w, ",\n\"pieces\":", pieces);
+}
+
+/* Return the position that is shown first. */
+static json_t *json_telling(const struct explain *x)
+{
+    const char *why;
+    size_t pos = explain_telling(x, &why);
+    return json_pack("{s:I,s:s}", "pos", (json_int_t)pos, "why", why);
+}
+
+/* Write the members of the document. */
+static void write_document(struct writer *w)
+{
+    const struct explain *x = w->x;
+    struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
+    char cut[EXPLAIN_WHY];
+    writer_put(w, "{\"format\":\"mizzle explain 2\",\n\"model\":", json_model(x));
+    writer_put(w, ",\n\"machine\":", json_machine(x));
+    writer_put(w, ",\n\"routing\":", json_routing(x));
+    writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
+    writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
+    writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
+    writer_put(w, ",\n\"cut\":", explain_cut(cut, x) ? json_text(cut) : json_null());
+    writer_put(w, ",\n\"telling\":", json_telling(x));
+    writer_put(w, ",\n\"whole\":",
+               json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
+                         (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,
+                         (json_int_t)x->heads.to));
+    fputs(",\n\"tokens\":[", w->to);
+    for (size_t i = 0; i < x->n; i++)
+        writer_put(w, i ? ",\n" : "\n", json_token(w, i));
+    fputs("],\n\"positions\":[", w->to);
+    for (size_t i = 0; i < x->positions && !interrupted; i++) {
+        writer_put(w, i ? ",\n" : "\n", json_position(w, i));
+        int why = errno; /* of a failed write, which isatty replaces */
+        if (w->to != stdout || !isatty(STDOUT_FILENO))
+            progress_counted(&progress, i + 1, x->positions);
+        errno = why;
+    }
+    progress_wipe(&progress);
+    fputs("]", w->to);
+    write_pieces(w);
+    writer_put(w, ",\n\"reading\":", json_times(x, true));
+    writer_put(w, ",\n\"writing\":", json_times(x, false));
+    fputs(",\n\"passes\":[", w->to);
+    for (size_t i = 0; i < x->npasses; i++)
+        writer_put(w, i ? ",\n" : "\n", json_pass(&x->passes[i]));
+    fputs("]}\n", w->to);
+}
+
+bool explain_json(FILE *to, const struct explain *x)
+{
+    struct writer w = { .to = to, .x = x };
+    w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
+    if (!w.shown)
+        return false;
+    write_document(&w);
+    free(w.shown);
+    return fflush(to) == 0 && !ferror(to) && !w.failed && !interrupted;
+}

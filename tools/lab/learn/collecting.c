@@ -1,0 +1,447 @@
+#include "tools/lab/learn/collecting.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/sha256.h"
+#include "model/fingerprint.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/chat.h"
+#include "model/text/tokenizer.h"
+#include "router/learn/sample_files.h"
+#include "router/learn/samples.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/lab/demo/world.h"
+#include "tools/lab/eval/asking.h"
+#include "tools/lab/stand_in/routed.h"
+
+/* A text and its answer have at most this many tokens, unless the model has fewer positions. */
+enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
+/* A busy machine must not end minutes of work on the demo, whose cloud is in this process and does
+ * not hang. */
+enum { DEMO_QUESTIONS = 1000, DEMO_TIMEOUT_MS = 600000 };
+
+/* What one run has open. */
+struct collecting {
+    const struct collecting_options *how;
+    struct engine engine;
+    struct routing routing;
+    struct stand_in *server;
+    struct task *task;
+    struct sample_meta meta;
+    struct sample_files files;
+    struct samples *into; /* in place of files; or NULL */
+    struct collect collect;
+    struct collect_options o;
+    struct sample_counts counts;
+    struct buf text; /* of the answer that is judged */
+    size_t texts, done, made;
+    uint64_t since;            /* os_now_ns */
+    struct progress *progress; /* or NULL */
+    bool unwritten;            /* the folder could not be written */
+    bool thinks;               /* prompts may begin with thoughts, where a run-on is none */
+};
+
+/* Say how far the collection is. */
+static void collecting_progress(void *arg, const struct collect_stats *stats)
+{
+    struct collecting *c = arg;
+    struct err line;
+    char left[48];
+    if (!c->progress)
+        return;
+    size_t done = c->done - c->made + stats->texts;
+    progress_left(left, c->since, stats->texts, stats->texts + c->texts - done);
+    err_set(&line, OK, "collect: %zu of %zu texts, %llu rollouts, %llu calls, %llu tokens%s", done,
+            c->texts, (unsigned long long)stats->rollouts, (unsigned long long)stats->calls,
+            (unsigned long long)(stats->tokens + stats->written), left);
+    progress_say(c->progress, line.msg);
+}
+
+/* Put the text of a generated answer together, and judge it. */
+static int collecting_judge(void *arg, enum collect_verdict *verdict, size_t text,
+                            const uint32_t *ids, size_t n, bool ended, struct err *err)
+{
+    struct collecting *c = arg;
+    const struct tokenizer *tok = c->engine.tokenizer;
+    struct task_item item;
+    bool fits = true;
+    c->text.n = 0;
+    for (size_t i = 0; fits && i < n; i++) {
+        size_t size;
+        const char *bytes =
+            tokenizer_is_eog(tok, ids[i]) ? NULL : tokenizer_bytes(tok, ids[i], &size);
+        fits = !bytes || buf_add(&c->text, bytes, size);
+    }
+    if (!fits || !buf_add(&c->text, "", 1))
+        return err_set(err, ERR_NOMEM, "collect: out of memory");
+    const char *answer = c->text.p;
+    task_cut(c->task, c->text.p);
+    int rc = task_item(&item, c->task, text, err);
+    *verdict = COLLECT_OPEN;
+    if (rc == OK && (ended || (!c->thinks && task_decided(c->task, answer))))
+        *verdict = task_right(c->task, &item, answer) ? COLLECT_RIGHT : COLLECT_WRONG;
+    return rc;
+}
+
+/* Encode an item: its prompt, then its reference answer and end-of-text if it has one. */
+static int collecting_encode(struct collect_text *out, struct collecting *c, size_t i,
+                             struct err *err)
+{
+    const struct tokenizer *tok = c->engine.tokenizer;
+    struct task_item item;
+    uint32_t *gold = NULL, eos;
+    size_t n = 0, all, bytes;
+    int rc = task_item(&item, c->task, i, err);
+    if (rc == OK)
+        rc = task_encode(&out->ids, &out->prompt, c->task, &item, tok, c->engine.chat, err);
+    if (rc != OK)
+        return rc;
+    out->n = out->prompt;
+    out->subject = (uint32_t)crc32_z(0, (const Bytef *)item.subject, strlen(item.subject));
+    const char *text = item.gold;
+    if (!text)
+        return OK;
+    text += task_form(c->task) == TASK_CHAT && *text == ' '; /* the template ends with a newline */
+    if (!tokenizer_eos(tok, &eos))
+        return err_set(err, ERR_ARG, "the model names no end-of-text token");
+    rc = tokenizer_encode(tok, &gold, &n, text, strlen(text), false, err);
+    if (rc != OK)
+        return rc;
+    uint32_t *ids = size_add(&all, out->n, n + 1) && size_mul(&bytes, all, sizeof(*ids))
+                        ? realloc(out->ids, bytes)
+                        : NULL;
+    if (ids) {
+        memcpy(ids + out->n, gold, n * sizeof(*ids));
+        ids[all - 1] = eos;
+        out->ids = ids;
+        out->n = all;
+    }
+    free(gold);
+    return ids ? OK : err_set(err, ERR_NOMEM, "collect: out of memory");
+}
+
+/* Make a shard and write it. */
+static int collecting_make(struct sample_shard *s, struct collecting *c, struct err *err)
+{
+    struct collect_text texts[SAMPLE_FILES_TEXTS] = { { 0 } };
+    int rc = OK;
+    for (size_t k = 0; rc == OK && k < s->ntexts; k++)
+        rc = collecting_encode(&texts[k], c, s->first + k, err);
+    if (rc == OK)
+        rc = collect_shard(s, &c->collect, texts, c->counts.rollouts, err);
+    for (size_t k = 0; k < s->ntexts; k++)
+        free(texts[k].ids);
+    if (rc != OK)
+        return rc;
+    c->made += s->ntexts;
+    if (c->into)
+        return OK;
+    rc = sample_files_write(s, err);
+    c->unwritten = rc == ERR_IO;
+    return rc;
+}
+
+/* Refuse a collection without a sample, and say where the texts have gone. */
+static int collecting_check(const struct collecting *c, struct err *err)
+{
+    const struct sample_counts *n = &c->counts;
+    const char *why = c->collect.refusal.msg;
+    if (n->samples)
+        return OK;
+    return err_set(err, n->refused ? ERR_REMOTE : ERR_ARG,
+                   "%s: expected samples, found none in %zu texts: %llu refused by the cloud"
+                   "%s%s, %llu too long, %llu tokens left out%s",
+                   c->into ? c->meta.task : c->how->out, c->texts, (unsigned long long)n->refused,
+                   *why ? ": " : "", why, (unsigned long long)n->too_long,
+                   (unsigned long long)n->left_out,
+                   c->into ? "" : "; delete the folder to begin again");
+}
+
+/* Read shard number i of the folder if it exists; else begin it. */
+static int collecting_shard(struct sample_shard *s, bool *exists, const struct collecting *c,
+                            size_t i, struct err *err)
+{
+    if (interrupted)
+        return err_set(err, ERR_STOP, "interrupted");
+    if (!c->into)
+        return sample_files_shard(s, exists, &c->files, i, err);
+    *exists = false;
+    sample_files_begin(s, &c->meta, i);
+    return OK;
+}
+
+/* Say how far a collection has come that a fault of the cloud has ended. */
+static int collecting_stopped(const struct collecting *c, int rc, struct err *err)
+{
+    const struct err why = *err;
+    return err_set(err, rc, "%.300s; a token was not given, after %zu of %zu texts%s", why.msg,
+                   c->done, c->texts, c->into ? "" : "; the same command continues");
+}
+
+/* Keep the shards that are there, make the others, and finish the collection. */
+static int collecting_all(struct collecting *c, struct err *err)
+{
+    int rc = OK;
+    c->since = os_now_ns();
+    c->progress = c->how->quiet ? NULL : progress_begin("collect:", "the first texts");
+    for (size_t i = 0; rc == OK && i < sample_files_shards(&c->meta); i++) {
+        struct sample_shard s;
+        bool exists;
+        rc = collecting_shard(&s, &exists, c, i, err);
+        if (rc != OK)
+            break;
+        if (!exists)
+            rc = collecting_make(&s, c, err);
+        if (rc == OK && c->into)
+            rc = samples_append(c->into, &s.samples, 0, err);
+        c->done += rc == OK ? s.ntexts : 0;
+        sample_counts_add(&c->counts, &s.counts);
+        samples_close(&s.samples);
+    }
+    progress_end(c->progress);
+    c->progress = NULL;
+    if (rc == OK)
+        rc = collecting_check(c, err);
+    else if (rc == ERR_NET || rc == ERR_REMOTE)
+        rc = collecting_stopped(c, rc, err);
+    return rc;
+}
+
+/* Print what was collected. */
+static void collecting_print(const struct collecting *c)
+{
+    const struct sample_counts *n = &c->counts;
+    const struct collect_stats *stats = &c->collect.stats;
+    double seconds = (double)(os_now_ns() - c->since) / 1e9;
+    printf("model         %s, keys and values in %s\n", c->meta.edge, c->meta.kv);
+    printf("texts         %llu of %zu; %llu too long, %llu refused by the cloud, %llu answered by "
+           "the cloud\n",
+           (unsigned long long)n->texts, c->texts, (unsigned long long)n->too_long,
+           (unsigned long long)n->refused, (unsigned long long)n->written);
+    printf("samples       %llu, %.2f %% of them with label 1\n", (unsigned long long)n->samples,
+           n->samples ? 100 * (double)n->right / (double)n->samples : 0);
+    printf("rollouts      %llu; %llu tokens left out\n", (unsigned long long)n->rollouts,
+           (unsigned long long)n->left_out);
+    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls for %llu tokens, %llu "
+           "answers known\n",
+           c->made, (unsigned long long)stats->tokens,
+           seconds > 0 ? (double)stats->tokens / seconds : 0, (unsigned long long)stats->calls,
+           (unsigned long long)stats->written, (unsigned long long)stats->known);
+}
+
+/* True when the options or the items need a cloud. */
+static int collecting_needs_cloud(bool *needs, struct collecting *c, struct err *err)
+{
+    *needs = c->o.labels != COLLECT_MATCH;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && !*needs && i < c->texts; i++) {
+        struct task_item item;
+        rc = task_item(&item, c->task, i, err);
+        *needs = rc == OK && !item.gold;
+    }
+    return rc;
+}
+
+/* Open the cloud if it is needed; it must answer. */
+static int collecting_open_cloud(struct collecting *c, struct err *err)
+{
+    bool needs;
+    int rc = collecting_needs_cloud(&needs, c, err);
+    if (rc != OK || !needs || !strcmp(shared_options.cloud, "off"))
+        return rc;
+    shared_options.policy = shared_options.router ? "mlp" : "always";
+    shared_options.cloud = "required";
+    if (!shared_options.cloud_tokens) /* whole answers are written where no router decides */
+        shared_options.cloud_tokens = shared_options.router ? 1 : CLOUD_MAX_TOKENS;
+    rc = routed_open(&c->routing, &c->server, &c->engine, err);
+    if (rc == OK)
+        c->collect.cloud = routing_port(&c->routing);
+    return rc;
+}
+
+/* Copy a string into a setting. */
+#define KEEP(field, text) snprintf(field, sizeof(field), "%s", text)
+
+/* Describe the collection. */
+static int collecting_describe(struct sample_meta *m, struct collecting *c, enum kvcache kv,
+                               struct err *err)
+{
+    const struct engine *e = &c->engine;
+    bool milli = task_size(c->task) == SIZE_MAX;
+    *m = (struct sample_meta){ .round = shared_options.router ? 2 : 1,
+                               .max_rollouts = c->o.rollouts,
+                               .max_tokens = c->o.max_tokens,
+                               .seed = milli ? c->how->task.seed : 0,
+                               .world = milli ? c->how->task.world : 0,
+                               .questions = c->texts,
+                               .model = model_fingerprint(e->model, e->tokenizer),
+                               .exact = model_exact_fingerprint(e->model, e->pool),
+                               .tokenizer = tokenizer_fingerprint(e->tokenizer),
+                               .context = session_context(c->collect.session),
+                               .dim = model_config(e->model)->hidden,
+                               .vocab = tokenizer_size(e->tokenizer) };
+    KEEP(m->task, task_name(c->task));
+    KEEP(m->data, task_digest(c->task));
+    KEEP(m->prompt, task_form_name(c->task));
+    KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
+    KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
+    KEEP(m->labels, collect_labels_name(c->o.labels));
+    KEEP(m->tap, router_tap_name(c->o.tap));
+    KEEP(m->kv, kvcache_name(kv));
+    KEEP(m->edge, e->name);
+    KEEP(m->weights, e->weights);
+    struct cloud_identity cloud;
+    routed_identity(&cloud, &c->routing, c->server, e);
+    KEEP(m->cloud, cloud.name);
+    KEEP(m->cloud_url, cloud.url);
+    KEEP(m->cloud_says, cloud.says);
+    KEEP(m->kernels, engine_exactness(e));
+    KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
+    c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
+    KEEP(m->think,
+         task_form(c->task) == TASK_CHAT && shared_options.think ? shared_options.think : "");
+    KEEP(m->mizzle, MIZZLE_VERSION);
+    if (!shared_options.router)
+        return OK;
+    snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.how.threshold);
+    return sha256_file(m->router, shared_options.router)
+               ? OK
+               : err_set(err, ERR_IO, "%s: cannot be read", shared_options.router);
+}
+
+/* Open everything but the folder. */
+static int collecting_open(struct collecting *c, struct err *err)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    enum kvcache kv;
+    int rc = task_open(&c->task, &c->how->task, err);
+    if (rc != OK)
+        return rc;
+    bool milli = task_size(c->task) == SIZE_MAX;
+    c->texts = c->how->questions < SIZE_MAX ? c->how->questions
+               : milli                      ? QUESTIONS
+                                            : task_size(c->task);
+    c->texts = c->texts < task_size(c->task) ? c->texts : task_size(c->task);
+    if (c->o.max_tokens == SIZE_MAX)
+        c->o.max_tokens = milli ? TOKENS_MILLI : TOKENS;
+    c->o.texts = c->texts;
+    rc = setup_engine(&c->engine, NULL, true, err);
+    if (rc == OK)
+        asking_form(c->task, &c->engine);
+    if (rc == OK && task_form(c->task) == TASK_CHAT)
+        rc = chat_check(c->engine.chat, err);
+    c->o.stops = task_stops(c->task);
+    if (rc == OK)
+        rc = collecting_open_cloud(c, err);
+    if (rc == OK)
+        rc = setup_kv(&kv, engine_best_kv(&c->engine), err);
+    if (rc != OK)
+        return rc;
+    size_t context = model_config(c->engine.model)->context;
+    rc = session_open(&c->collect.session, c->engine.batch, context < CONTEXT ? context : CONTEXT,
+                      kv, err);
+    if (rc == OK)
+        rc = sampler_open(&c->collect.sampler, &greedy, tokenizer_size(c->engine.tokenizer),
+                          &c->engine.kernels, err);
+    if (rc == OK)
+        rc = collecting_describe(&c->meta, c, kv, err);
+    if (rc == OK && c->into)
+        c->into->dim = (size_t)c->meta.dim;
+    if (rc != OK || c->into)
+        return rc;
+    rc = sample_files_open(&c->files, &c->meta, c->how->out, err);
+    c->unwritten = rc == ERR_IO;
+    return rc;
+}
+
+/* Close what is open; errors of a recording count if there was none before. */
+static int collecting_close(struct collecting *c, int rc, struct err *err)
+{
+    sample_files_close(&c->files);
+    sampler_close(c->collect.sampler);
+    session_close(c->collect.session);
+    if (c->engine.model) {
+        int end = routed_close(&c->routing, c->server, rc == OK ? err : NULL);
+        rc = rc == OK ? end : rc;
+    }
+    task_close(c->task);
+    engine_close(&c->engine);
+    buf_free(&c->text);
+    return rc;
+}
+
+/* Open everything, collect, and say in *c what was found. */
+static int collecting_do(struct collecting *c, const struct collecting_options *o, struct err *err)
+{
+    c->how = o;
+    c->files.lock = -1;
+    c->o = o->collect;
+    c->o.stop = &interrupted;
+    c->o.judge = collecting_judge;
+    c->o.progress = collecting_progress;
+    c->o.arg = c;
+    int rc = collecting_open(c, err);
+    if (rc != OK)
+        return rc;
+    if (shared_options.router &&
+        router_reads_features(c->routing.router)) /* position begins anew there */
+        return err_set(err, ERR_ARG,
+                       "--router: expected one that reads hidden states alone with --round 2");
+    c->collect.tok = c->engine.tokenizer;
+    c->collect.o = &c->o;
+    c->o.router = shared_options.router ? c->routing.router : NULL;
+    c->o.threshold = c->routing.how.threshold;
+    c->o.turn = c->routing.turn;
+    return collecting_all(c, err);
+}
+
+void collecting_defaults(struct collecting_options *o)
+{
+    *o = (struct collecting_options){
+        .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },
+        .collect = { .labels = COLLECT_CITER,
+                     .calls = COLLECT_CALLS,
+                     .max_tokens = SIZE_MAX,
+                     .rollouts = SAMPLE_FILES_NO_LIMIT },
+        .questions = SIZE_MAX
+    };
+}
+
+int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
+{
+    struct collecting c = { .into = NULL };
+    int rc = collecting_do(&c, o, err);
+    if (rc == OK)
+        collecting_print(&c);
+    *unwritten = c.unwritten;
+    return collecting_close(&c, rc, err);
+}
+
+int collecting_demo(struct samples *out, struct sample_meta *meta,
+                    const struct collecting_options *o, struct err *err)
+{
+    struct collecting c = { .into = out };
+    struct collecting_options how = *o;
+    how.questions = o->questions < SIZE_MAX ? o->questions : DEMO_QUESTIONS;
+    how.collect.labels = COLLECT_DIVERGENT;
+    if (!shared_options.kv) /* as the routers of the demo were made */
+        shared_options.kv = kvcache_name(KVCACHE_F32);
+    shared_options.cloud_url = "";   /* no server that the environment names is asked */
+    shared_options.cloud_tokens = 0; /* as many as collecting prefers */
+    shared_options.cloud_timeout = DEMO_TIMEOUT_MS;
+    int rc = collecting_do(&c, &how, err);
+    *meta = c.meta;
+    return collecting_close(&c, rc, err);
+}

@@ -1,0 +1,39 @@
+/* chance.h - random events of the simulated network. What happens to a question depends on the
+ * seed, its prefix and how often that prefix was asked before, never on the order in which
+ * questions arrive. */
+#ifndef TOOLS_LAB_STAND_IN_CHANCE_H
+#define TOOLS_LAB_STAND_IN_CHANCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct stand_in_chance; /* any thread may use it */
+
+struct stand_in_chance *stand_in_chance_open(uint64_t seed);
+void stand_in_chance_close(struct stand_in_chance *d);
+
+/* Count one more attempt for ids[n], and return the key of everything that is drawn for it.
+ * Attempts are counted for the latest quarter of a million prefixes. */
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n);
+/* Start counting attempts again. */
+void stand_in_chance_forget(struct stand_in_chance *d);
+/* Return the key of the first attempt for ids[n] at a server with this seed. */
+uint64_t stand_in_chance_first(uint64_t seed, const uint32_t *ids, size_t n);
+/* Return a number in [0, 1), uniform, a function of key and purpose. */
+double stand_in_chance_unit(uint64_t key, uint64_t purpose);
+
+/* The simulated network. */
+struct stand_in_net {
+    unsigned latency_ms; /* of a round trip */
+    uint64_t up, down;   /* bytes per second of one connection; 0: no limit */
+    double loss;         /* share of packets lost */
+    unsigned trips;      /* that a new connection costs before its first completion */
+};
+
+/* Return the nanoseconds that a question of `up` bytes and its answer of `down` bytes spend in
+ * transit, apart from the time that sending takes at the given bandwidth. That is the latency and,
+ * for each lost packet of 1,448 bytes, a retransmission timeout (RFC 6298: 200 ms, the usual
+ * minimum, and the round trip), doubled each time the same packet is lost again. */
+uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down);
+
+#endif

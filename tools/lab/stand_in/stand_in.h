@@ -1,0 +1,61 @@
+/* stand_in.h - the stand-in cloud: serves any local model through the APIs of real servers, from
+ * threads of this process. */
+#ifndef TOOLS_LAB_STAND_IN_STAND_IN_H
+#define TOOLS_LAB_STAND_IN_STAND_IN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/server/server.h"
+#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/stand_in/refusal.h"
+#include "tools/lab/stand_in/fault.h"
+
+struct err;
+struct stand_in;
+struct tokenizer;
+
+/* Answers in place of a model: next returns the token after a prefix, as a function of the prefix
+ * alone. Any thread may call it, and it may take its time. */
+struct stand_in_oracle {
+    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
+    void *arg;
+    const struct tokenizer *tokenizer; /* for text; defines the vocabulary; borrowed */
+};
+
+struct stand_in_options {
+    const char *model;                    /* path; NULL: the demo pair's cloud model; with say, a
+                                             vocabulary without weights will do */
+    const struct stand_in_oracle *oracle; /* or NULL; copied; model is then only a name */
+    const char *say;                      /* file of known texts (known_texts.h); NULL: none */
+    const char *isa;                      /* as --isa */
+    const char *kv;                       /* "f32" or "f16"; NULL: f32 */
+    /* Of it count host, port, key (required of every request but /health and the like), TLS, and
+     * the time for a client to send a request, head_ms and body_ms, both 60 s unless they are
+     * given. */
+    struct server_options listen;
+    enum cloud_api server; /* to imitate; CLOUD_AUTO: the path of a request decides */
+    size_t threads;        /* of the engine; 0: all, or 1 for models up to 64 MiB */
+    size_t slots;          /* texts kept; 0: as texts_fit (texts.h) says */
+    size_t queue;          /* requests that may wait for a slot; 0: 256 */
+    struct stand_in_net net;
+    struct stand_in_faults faults; /* applied to completions */
+    uint64_t seed;                 /* for everything that is drawn */
+    size_t context;                /* 0: the model's, at most 4,096 */
+};
+
+/* Start a server that answers from its own threads until it is closed. ERR_NET: the port is in use;
+ * ERR_FORMAT: the certificate is unusable or the model has no tokenizer; other errors of the
+ * model and of known_texts_open. */
+int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err);
+/* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
+ * NULL is fine. */
+void stand_in_close(struct stand_in *s);
+/* Draw losses and faults as if no prefix had been asked for before. */
+void stand_in_forget(struct stand_in *s);
+/* Set the simulated network for the requests that begin from now on. Any thread. */
+void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net);
+unsigned stand_in_port(const struct stand_in *s);
+const char *stand_in_url(const struct stand_in *s); /* "http://127.0.0.1:PORT", or https */
+
+#endif

@@ -1,0 +1,78 @@
+/* kernels_report.c - prints a row for each call of `bench kernels`, in the requested format. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "tools/lab/bench/bench.h"
+#include "tools/lab/bench/counts.h"
+#include "tools/lab/bench/doubt.h"
+#include "tools/lab/tuning/roofline.h"
+
+/* Return a figure, NaN if it is negative and so could not be counted. */
+static double counted(double v)
+{
+    return v >= 0 ? v : (double)NAN;
+}
+
+/* Add the events that can be counted on this machine. How long the thread ran has no column in a
+ * table, which tells it only where the row is doubtful for it. */
+static void kernels_report_events(struct kernels_report *b, const struct bench_point *p)
+{
+    for (size_t i = 0; i < COUNT_COLUMNS; i++) {
+        const struct count_column *c = &count_columns[i];
+        if (b->counts[c->event])
+            row_named(&b->row, c->key, c->title, counted(p->count[c->event]), 1);
+        if (c->event == COUNT_INSTRUCTIONS && b->counts[COUNT_CYCLES] &&
+            b->counts[COUNT_INSTRUCTIONS])
+            row_named(&b->row, "ipc", "IPC", counted(counts_ipc(p->count)), 2);
+    }
+    if (b->counts[COUNT_CPU_NS])
+        row_named(&b->row, "on_cpu", NULL, counted(p->on_cpu), 2);
+}
+
+/* Write why the point is doubtful; the larger of its two shares counts, and whether its thread ran
+ * all the time. */
+static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
+{
+    doubt_text(out, roofline_share(p), 1, 0, 0);
+    if (p->on_cpu >= 0)
+        doubt_busy(out, p->on_cpu);
+}
+
+int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
+                       struct err *err)
+{
+    double gb = p->bytes / p->ns, us = p->ns / 1e3;
+    double gop = p->ops > 0 ? p->ops / p->ns : (double)NAN;
+    double peak = p->peak > 0 ? p->peak : (double)NAN;
+    char doubtful[DOUBT_TEXT];
+    struct row *r = &b->row;
+    kernels_report_doubt(doubtful, p);
+    if (b->op && strcmp(b->op, p->op) != 0 && !strcmp(r->format, "md")) {
+        puts("");
+        r->headed = false;
+    }
+    b->op = p->op;
+    row_text(r, "op", NULL, p->op);
+    row_text(r, "isa", p->op, p->isa); /* the operation's name stands above its sets */
+    row_text(r, "shape", "shape", p->shape);
+    row_named(r, "ns", NULL, p->ns, 1);
+    row_named(r, NULL, "us", us, us < 1000 ? 2 : 0);
+    row_named(r, "gb_s", "GB/s", gb, 2);
+    row_text(r, NULL, "data in", p->level->name);
+    row_named(r, "read_gb_s", NULL, p->level->gb_s, 2);
+    row_percent(r, "of that", gb / p->level->gb_s);
+    row_named(r, "gop_s", "GOP/s", gop, 2);
+    row_named(r, "peak_gop_s", NULL, peak, 2);
+    row_percent(r, "of peak", gop / peak);
+    row_named(r, "times_scalar", "x scalar", times, 2);
+    row_text(r, "level", NULL, p->level->name);
+    row_text(r, "doubtful", "doubtful", *doubtful ? doubtful : NULL);
+    kernels_report_events(b, p);
+    row_text(r, "cpu_info", NULL, cpu_name());
+    int rc = row_print(r, err);
+    b->closed = fflush(stdout) != 0;
+    return rc;
+}
