@@ -9,12 +9,13 @@
  * with their answer) + failed (the local model's token stands) + wasted (made ahead and not
  * needed). Tokens of the prompt; evaluations after it; ids of drafts that were evaluated; of these,
  * those that were used, if only until a roll-back. */
-#define FIGURES_COUNTS(X)                                                                 \
-    X(tokens)                                                                             \
-    X(cloud)                                                                              \
-    X(fallback)                                                                           \
-    X(memo) X(store) X(calls) X(committed) X(failed) X(wasted) X(prompt_tokens) X(passes) \
-        X(drafted) X(accepted)
+#define FIGURES_COUNTS(X) \
+    X(tokens)             \
+    X(cloud)              \
+    X(fallback)           \
+    X(memo)               \
+    X(store)              \
+    X(calls) X(committed) X(failed) X(wasted) X(prompt_tokens) X(passes) X(drafted) X(accepted)
 
 /* Until the first token and the end; evaluating the model, scoring, waiting for the cloud. */
 #define FIGURES_TIMES(X) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
