@@ -22,5 +22,5 @@ calls net/http/http wipe 2
 calls net/wire wipe_text 1
 calls net/server/server wipe_text 1
 calls router/routing wipe_text 1
-calls tools/cmd_cloud wipe_text 2
+calls tools/lab/cmd_cloud wipe_text 2
 exit $bad
