@@ -12,7 +12,7 @@ patient=$patient_virtual
 HEADER=set,t_ms,t_from,prefill_ms,questions,answers,first,ms_alone,ms
 
 machines_hash() { # N: of the first N answers, which must be there
-    sed -n 's/^{"policy":"mlp","share".*"text":\(".*"\),"calls":.*"trace":\("[^"]*"\).*/\1 \2/p' \
+    sed -n 's/^{"policy":"mlp","share".*"text":\(".*"\),"right":.*"trace":\("[^"]*"\).*/\1 \2/p' \
         "$here/answers" | head -n "$1" >"$here/hashed"
     found=$(wc -l <"$here/hashed")
     [ "$found" -eq "$1" ] || { echo "expected $1 answers, found $found" >&2 && return 1; }
