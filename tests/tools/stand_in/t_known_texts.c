@@ -295,6 +295,7 @@ static char *post(unsigned port, const char *to, const char *body, int status)
     CHECK(r.status == status && r.whole);
     char *body_text = r.body;
     r.body = NULL;
+    http_client_free(&r);
     return body_text;
 }
 

@@ -167,6 +167,8 @@ int row_print(struct row *r, struct err *err)
         if (!r->headed)
             row_head(r, to, md);
         row_line(r, to, md, false);
+        for (size_t i = 0; i < r->n; i++)
+            json_decref(r->cells[i].json);
     }
     r->printed += rc == OK;
     r->n = 0;
