@@ -280,18 +280,22 @@ static void test_unfit(struct cloud *c)
 {
     struct gate gate;
     struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 6, .gate = &gate };
-    static const char *const unfit[] = { "400", "413", "422" };
+#define UNFIT(status)                                                 \
+    {                                                                 \
+        status, "HTTP/1.1 " status " no\r\nContent-Length: 0\r\n\r\n" \
+    }
+    static const struct {
+        const char *status, *reply;
+    } unfit[] = { UNFIT("400"), UNFIT("413"), UNFIT("422") };
     for (size_t i = 0; i < 3; i++) {
-        char reply[64];
-        snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
         for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
             gate = (struct gate){ 0 };
-            rude_play(rude, RUDE_CLOSE, reply);
+            rude_play(rude, RUDE_CLOSE, unfit[i].reply);
             /* More often than the breaker allows faults in a row. */
             for (size_t k = 0; k < 4; k++) {
                 CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
                 CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
-                CHECK(strstr(seen.fault, unfit[i]));
+                CHECK(strstr(seen.fault, unfit[i].status));
             }
             rude_play(rude, RUDE_CLOSE, REPLY(65));
             CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
