@@ -65,6 +65,11 @@ for first in $(echo "$longer" | cut -d' ' -f1 | sort -u); do
 done | sort >"$dir/named"
 [ "$(cat "$dir/named")" = "$(echo "$longer" | sort)" ] || fail "--help names $(cat "$dir/named")"
 printf '%s\n' "$commands" "$longer" >"$dir/commands"
+# few MOST: at most so many different options are on stdin.
+few() {
+    found=$(sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' | grep -vx -e --help | sort -u | wc -l)
+    [ "$found" -le "$1" ] || fail "$found options, at most $1"
+}
 while read -r c; do
     # shellcheck disable=SC2086 # a name of two words is two arguments
     set -- $c
@@ -86,11 +91,14 @@ while read -r c; do
         cmp -s "$dir/out" "$dir/help" || fail "help $c all differs from $c --help all"
         ;;
     esac
+    case $c in run) few 53 ;; eval) few 70 ;; serve) few 46 ;; esac <"$dir/help"
+    cat "$dir/help" >>"$dir/helps"
     grep -q -e '^  -h, --help' "$dir/help" || fail "$c: no help of all options"
     expect 2 "$@" --no-such-option
     one_line
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done <"$dir/commands"
+few 150 <"$dir/helps"
 if command -v groff >/dev/null; then
     groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"
