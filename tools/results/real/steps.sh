@@ -129,7 +129,7 @@ plan() {
             measure query 400 $target query
             measure oracle 400 $target oracle
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
-            [ $set != chat ] || step timed-paper 20 "split-$task train-$set" '' paper_table
+            [ $set != chat ] || step timed-paper 40 "split-$task train-$set" '' paper_table
             ;;
         arc) measure routers $whole $target combined primary ;;
         gsm8k)
@@ -285,10 +285,12 @@ answers() { # PART PARTS POLICY...
 # each call awaited as there, and decoding ahead.
 paper_table() {
     for ahead in 0 4; do
+        table=$work/table.$ahead
+        [ ! -s "$table" ] || continue
         # shellcheck disable=SC2086
         run eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
             --questions "${QUESTIONS:-100}" --parallel 1 --ahead $ahead --table paper \
-            --policy "$(policies second.1)" $form >"$work/table.$ahead" || return
+            --policy "$(policies second.1)" $form >"$table.new" && mv "$table.new" "$table" || return
     done
     awk -v date="$(today)" -v processor="$(processor)" -v OFS=, '
         BEGIN { print "date,processor,ahead,threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s" }
