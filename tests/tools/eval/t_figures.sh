@@ -111,6 +111,8 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had la
     results=$dir percent "$2" real "$3" form=this policy="$1" score=citer "against=${4:-}"
 }
 
+real chat never 0
+real chat always '100 %'
 real chat slot '1 token an answer'
 real reason never 0
 for policy in position context combined mlp=mix; do
