@@ -168,6 +168,9 @@ async function begin(page, prompt) {
     await page.fill('#prompt', prompt);
     await page.press('#prompt', 'Enter');
     await page.locator('.turn').nth(before).waitFor();
+    /* It is drawn for the first time, which says that it is being written; not if it has no token. */
+    const drawn = page.locator('.turn').nth(before).locator('.answer .t').first();
+    await drawn.waitFor({ state: 'attached', timeout: 2000 }).catch(() => {});
 }
 
 /* Wait until nothing is written and all of it is drawn. */
