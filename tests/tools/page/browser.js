@@ -118,7 +118,11 @@ class Bench {
     }
 
     async says(page, selector, what, pattern) {
-        const said = await page.innerText(selector);
+        let said = await page.innerText(selector);
+        for (let n = 0; n < 40 && !pattern.test(said); n++) { /* figures are drawn a little later */
+            await page.waitForTimeout(50);
+            said = await page.innerText(selector);
+        }
         this.check(what, pattern.test(said), said);
     }
 

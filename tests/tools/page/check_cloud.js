@@ -16,10 +16,8 @@ async function failure(bench) {
     );
     bench.same('it is an alert', await page.getAttribute('#banner', 'role'), 'alert');
     await page.click('.turn .fallback >> nth=0');
-    bench.check(
-        'the token tells it, too',
-        /could not help: connection refused/.test(await page.innerText('#details'))
-    );
+    const why = /could not help: connection refused/;
+    await bench.says(page, '#details', 'the token tells it, too', why);
     const at = await page.$eval('#banner', (e) => e.getBoundingClientRect().top);
     bench.check('it stays in sight', at >= 0 && at < 300 && (await page.evaluate(() => scrollY)) > 0);
     bench.check(
