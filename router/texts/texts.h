@@ -107,11 +107,9 @@ struct text_wish {
      * as every row is needed. */
     bool score;
     long slot; /* take this slot if there is one; -1: any */
-    /* Answers in place of the model: set *id to the token after ids[n] and return OK; ERR_TEXT: it
-     * does not know it, and from there on the model writes, or without one the text ends with this
-     * error; another error ends the text, too. Called from threads of their own, several at a time;
-     * it may take its time. NULL: the model writes. */
-    int (*next)(void *arg, uint32_t *id, const uint32_t *ids, size_t n);
+    /* Answers in place of the model: return the token after ids[n]. Called from threads of their
+     * own, several at a time; it may take its time. NULL: the model writes. */
+    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
     void *next_arg;
     /* Called when text_look has more to tell, by a thread of the texts; must not block. Once
      * text_drop has returned, it is not called again. May be NULL. */
@@ -154,7 +152,7 @@ struct text_view {
     bool waiting;    /* for a slot */
     bool finished;   /* nothing more will come */
     bool ended;      /* by end-of-text, a stop id or a stop string */
-    int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run; ERR_TEXT of next */
+    int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run */
     const char *why; /* the error in one line, or "" */
     size_t prompt_n; /* ids of the prompt */
     size_t read;     /* evaluated or copied so far, of these and of what `next` wrote */

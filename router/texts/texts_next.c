@@ -8,16 +8,13 @@
 #include "router/engine.h"
 #include "router/texts/texts_internal.h"
 
-/* Ask the function for one token. Returns its result, ERR_STOP for a cancelled text, or OK. */
+/* Ask the function for one token. ERR_STOP for a cancelled text. */
 static int texts_next_token(struct text *t, struct err *err)
 {
     struct texts *e = t->texts;
-    uint32_t id = 0;
     if (atomic_load(&t->stop))
         return err_set(err, ERR_STOP, "interrupted");
-    int rc = t->wish.next(t->wish.next_arg, &id, t->ids, t->n + t->view.n);
-    if (rc != OK)
-        return err_set(err, rc, "no answer is known to this text");
+    uint32_t id = t->wish.next(t->wish.next_arg, t->ids, t->n + t->view.n);
     const struct text_token token = {
         .t.id = id,
         .t.source = SOURCE_EDGE,
@@ -35,20 +32,6 @@ static bool texts_next_ended(const struct text *t)
 {
     const struct text_token *last = &t->tokens[t->view.n - 1];
     return last->t.eog || texts_is_stop_id(t, last->t.id);
-}
-
-/* Hand the text to the model. With the lock. */
-static void texts_next_hand_over(struct text *t)
-{
-    struct texts *e = t->texts;
-    e->nasking--;
-    t->state = TEXT_QUEUED;
-    t->asked_at = os_now_ns();
-    t->view.waiting = true;
-    texts_append(&e->queue, t);
-    e->count.waiting++;
-    e->woken = true;
-    pthread_cond_signal(&e->work);
 }
 
 /* End the text. With the lock; releases it for a while. */
@@ -77,10 +60,6 @@ static void texts_next_turn(struct text *t, size_t place)
     pthread_mutex_unlock(&e->lock);
     int rc = texts_next_token(t, &err);
     pthread_mutex_lock(&e->lock);
-    if (rc == ERR_TEXT && e->batch && !t->dropped) {
-        texts_next_hand_over(t);
-        return;
-    }
     if (rc != OK || t->dropped || texts_next_ended(t) || t->view.n == t->max) {
         texts_next_end(t, place, rc, err.msg);
         return;

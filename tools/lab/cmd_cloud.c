@@ -22,7 +22,7 @@
 
 enum { ROUNDS = 5, NAME = 128 };
 
-static const char *check_url, *say;
+static const char *check_url;
 static size_t context, slots, queue;
 static uint64_t seed;
 static struct option_list fault_list;
@@ -32,14 +32,7 @@ static const struct option_group server_opts = {
     (const struct option[]){
         { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
           "Imitate openai (vLLM), sglang or llamacpp; with auto the path of a request decides. "
-          "With "
-          "--check, speak that API; auto asks the server (default: auto)" },
-        { "--say", NULL, OPTION_STR, &say, "FILE",
-          "Continue the prompts in FILE with the texts there: each line is a JSON object with "
-          "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
-          "weights, they are refused, so use --cloud-api sglang or llamacpp, whose clients ask for "
-          "no "
-          "trial token (default: none)" },
+          "With --check, speak that API; auto asks the server (default: auto)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--parallel", NULL, OPTION_COUNT, &slots, "N",
@@ -216,8 +209,6 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
         return err_set(err, ERR_ARG, "%s goes with --check%s", client,
                        shared_options.cloud_key_file ? "; a server's key is in --api-key-file"
                                                      : "");
-    if (check_url && say)
-        return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
     if (!cloud_api_parse(&o->server, shared_options.cloud_api))
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected openai, sglang, llamacpp or auto, found %s",
@@ -246,7 +237,6 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
         return EXIT_FINE;
     }
     struct stand_in_options o = { .model = shared_options.model,
-                                  .say = say,
                                   .isa = shared_options.isa,
                                   .kv = shared_options.kv,
                                   .threads = shared_options.threads,
@@ -286,15 +276,11 @@ const struct command cmd_cloud = {
         "itself, because every user of the machine can read the arguments of a running program.\n\n"
         "Request bodies may be compressed (Content-Encoding: gzip or deflate) and may hold up "
         "to 4 MB when unpacked; replies announce this in Accept-Encoding.\n\n"
-        "--say makes a cloud that knows the answers. A prefix whose text begins with a prompt of "
-        "the file (the longest, if there are several) is continued with a blank, the cot and "
-        "end-of-text, whatever part of it is there already.\n\n"
         "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
         "(status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
         "  mizzle cloud --cloud-api sglang --tls-cert server.pem --tls-key server.key\n"
-        "  mizzle cloud -m edge.gguf --say answers.jsonl\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,
     .run = cmd_cloud_main,

@@ -48,9 +48,6 @@ void stand_in_refusal_of(struct stand_in_refusal *no, int code, const struct err
         stand_in_refusal_set(no, WRONG_BUSY, "%s", err->msg);
     if (code == ERR_STOP)
         stand_in_refusal_set(no, WRONG_STOPPING, "the server is stopping");
-    if (code == ERR_TEXT)
-        stand_in_refusal_set(no, WRONG_VALUE,
-                             "No known text begins with this prompt, and no model is served here.");
 }
 
 static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *json)

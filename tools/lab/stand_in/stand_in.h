@@ -24,10 +24,8 @@ struct stand_in_oracle {
 };
 
 struct stand_in_options {
-    const char *model;                    /* path; NULL: the demo pair's cloud model; with say, a
-                                             vocabulary without weights will do */
+    const char *model;                    /* path; NULL: the demo pair's cloud model */
     const struct stand_in_oracle *oracle; /* or NULL; copied; model is then only a name */
-    const char *say;                      /* file of known texts (known_texts.h); NULL: none */
     const char *isa;                      /* as --isa */
     const char *kv;                       /* "f32" or "f16"; NULL: f32 */
     /* Of it count host, port, key (required of every request but /health and the like), TLS, and
@@ -46,7 +44,7 @@ struct stand_in_options {
 
 /* Start a server that answers from its own threads until it is closed. ERR_NET: the port is in use;
  * ERR_FORMAT: the certificate is unusable or the model has no tokenizer; other errors of the
- * model and of known_texts_open. */
+ * model. */
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err);
 /* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
  * NULL is fine. */

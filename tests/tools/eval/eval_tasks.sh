@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle eval on small files of csqa, arc and gsm8k: a cloud that knows the answers, shares found on
-# a fifth of the items, a journal that survives any cut.
+# mizzle eval on small files of csqa, arc and gsm8k: a cloud at $KNOWN_URL that knows the texts of
+# $KNOWN (t_eval_tasks.c), shares found on a fifth of the items, a journal that survives any cut.
 . tests/tools/eval/eval.sh
 
 field() {
@@ -31,9 +31,8 @@ while [ $i -lt 6 ]; do
     echo
     i=$((i + 1))
 done >"$dir/gsm8k"
-cat "$dir/csqa" "$dir/gsm8k" >"$dir/known"
-start_cloud -m $edge --say "$dir/known"
-pair="-m $edge --cloud-url $url -q -n 24"
+cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
+pair="-m $edge --cloud-url $KNOWN_URL -q -n 24"
 
 # The cloud alone says what the file says, the edge alone does not; without a stand-in of its own,
 # eval asks neither on its own account.
@@ -57,11 +56,10 @@ grep -q "^mizzle: prompts are in CITER's plain form: .*chat" "$dir/err" || fail 
 [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than one line: $(cat "$dir/err")"
 head -n 4 "$dir/csqa" | sed 's/\(([AB])\) one\./\1, so.\\nQuestion: Where (B)?\\nAnd so on/' >"$dir/on"
 grep -q 'And so on' "$dir/on" || fail "no run-on to say"
-stop_cloud
-start_cloud -m $edge --say "$dir/on"
+cp "$dir/on" "$KNOWN"
 for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahead 4'; do
     rm -f "$dir/answers"
-    run 0 -m $edge --cloud-url "$url" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
+    run 0 -m $edge --cloud-url "$KNOWN_URL" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
         --jsonl "$dir/answers" $form
     is "$(field right) == 4 && $(field tokens) < 4 * 40"
     grep -q '"form":"citer"' "$dir/answers" || fail "$(head -n 1 "$dir/answers")"
@@ -71,12 +69,10 @@ for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahe
     grep -c '"text":" It is the ([AB]), so."' "$dir/text" | grep -qx 4 || fail "$(cat "$dir/text")"
 done
 rm "$dir/answers"
-stop_cloud
-start_cloud -m $edge --say "$dir/known"
-pair="-m $edge --cloud-url $url -q -n 24"
+cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
 
 # Every row says what it was measured with, and tables of two pairs have the same columns.
-run 0 -m $edge --cloud-url "$url" -q -n 24 --task csqa --data "$dir/on" --policy never,always \
+run 0 -m $edge --cloud-url "$KNOWN_URL" -q -n 24 --task csqa --data "$dir/on" --policy never,always \
     --csv "$dir/one.csv" --json
 for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud_says form version date processor; do
     printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"
@@ -210,6 +206,5 @@ run 0 $pair --task csqa --data "$dir/few" --policy max-prob --target-routed 0.1 
 grep -q 'thresholds are found on [0-9]* questions only' "$dir/err" || fail "says nothing of few questions"
 : >"$dir/empty"
 run 3 -m $edge --task csqa --data "$dir/empty" --policy never
-stop_cloud
-run 4 $pair $data --policy always --questions 2
+run 4 -m $edge --cloud-url http://127.0.0.1:9 -q $data --policy always --questions 2
 exit 0
