@@ -119,7 +119,9 @@ static const struct option_group *const groups[] = { &text_opts,
                                                      &route_option_rows,
                                                      &ahead_option_rows,
                                                      &cloud_option_rows,
+                                                     &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
+                                                     &cloud_store_option_rows,
                                                      &audit_option_rows,
                                                      NULL };
 

@@ -11,7 +11,8 @@ cp "$dir/out" "$dir/help"
 grep -q -e --latency "$dir/help" || fail "--help does not name --latency"
 # The options of a client are listed as such, and the server refuses them.
 if grep -q '^ *--cloud-url' "$dir/help"; then fail "--help has a client's --cloud-url"; fi
-sed -n '/^Cloud (only with --check):$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file ||
+sed -n '/^Calls of the cloud:$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file &&
+    grep -q 'options of calls below go' "$dir/help" ||
     fail "--help does not say that --cloud-key-file goes with --check"
 refused 2 cloud --cloud-url http://127.0.0.1:1
 refused 2 cloud --port 0 --cloud-key-file "$dir/help"

@@ -103,78 +103,89 @@ const struct option_group ahead_option_rows = {
     },
 };
 
-enum { WHICH_CLOUD = 3 }; /* rows that say which cloud is asked, when and in what API */
-
-static const struct option cloud_rows[] = {
-    { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",
-      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
-      "of --cloud-model or the demo pair's large model answers in this process)" },
-    { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
-      "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` then "
-      "ends with status 4), required ends the run with status 4, and a text of `mizzle serve` with "
-      "an error; off does not use the cloud (default: required for `mizzle eval`, `router collect` "
-      "and `router calibrate`, of which the last two refuse auto; else auto)" },
-    { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
-      "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
-    { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
-      "Request this model of the server at --cloud-url; without a URL, load this model, named as "
-      "for --model, into this process (default: the first one that the server "
-      "lists)" },
-    { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
-      "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
-      "only over https or to this machine)" },
-    { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
-      "Trust only the certificate authorities in this PEM file (default: the system's)" },
-    { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
-      "End a call that has no answer after MS milliseconds (default: 10000, and for a slow server "
-      "as much more as its first answers and the length of text and reply let expect, up to "
-      "600000; a model of this process has no deadline)" },
-    { "--cloud-tokens", NULL, OPTION_SIZE, &shared_options.cloud_tokens, "N",
-      "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
-      "kept until they are needed; limits count all of them (default: 1)" },
-    OPTION_END,
+const struct option_group cloud_option_rows = {
+    "Cloud",
+    (const struct option[]){
+        { "--cloud-url", NULL, OPTION_STR, &shared_options.cloud_url, "URL",
+          "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, the file "
+          "of --cloud-model or the demo pair's large model answers in this process)" },
+        { "--cloud", NULL, OPTION_STR, &shared_options.cloud, "MODE",
+          "Set what happens if the cloud fails: auto keeps the small model's token (`mizzle eval` "
+          "then "
+          "ends with status 4), required ends the run with status 4, and a text of `mizzle serve` "
+          "with "
+          "an error; off does not use the cloud (default: required for `mizzle eval`, `router "
+          "collect` "
+          "and `router calibrate`, of which the last two refuse auto; else auto)" },
+        { "--cloud-api", NULL, OPTION_STR, &shared_options.cloud_api, "NAME",
+          "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
+        OPTION_END,
+    },
 };
 
-const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
-const struct option_group cloud_check_option_rows = { "Cloud (only with --check)",
-                                                      cloud_rows + WHICH_CLOUD };
-
-enum { LIMITS = 5 }; /* rows that limit what is sent; the others say where answers are kept */
-
-static const struct option limit_rows[] = {
-    { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
-      "Request at most N tokens from the cloud over all answers; those that the store or the "
-      "memo knows do not count (default: no limit)" },
-    { "--max-upload-bytes", NULL, OPTION_U64, &shared_options.max_upload_bytes, "N",
-      "Send at most N bytes of requests; headers and retries do not count (default: no "
-      "limit)" },
-    { "--cloud-budget", NULL, OPTION_STR, &shared_options.cloud_budget, "AMOUNT",
-      "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
-    { "--cloud-price", NULL, OPTION_STR, &shared_options.cloud_price, "PRICES",
-      "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
-      "2.50,1.25,10 (default: costs are not counted)" },
-    { "--private-file", NULL, OPTION_STR, &shared_options.private_file, "FILE",
-      "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
-      "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
-      "comment (default: none)" },
-    { "--cloud-store", NULL, OPTION_STR, &shared_options.cloud_store, "FILE",
-      "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
-      "(default: none)" },
-    { "--store-limit", NULL, OPTION_COUNT, &shared_options.store_limit, "MB",
-      "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
-    { "--record", NULL, OPTION_STR, &shared_options.record, "FILE",
-      "Append the cloud's answers to FILE as JSON lines (default: none)" },
-    { "--replay", NULL, OPTION_STR, &shared_options.replay, "FILE",
-      "Take the cloud's answers from a recording, without a network; a call that is not in "
-      "it fails (default: none)" },
-    OPTION_END,
+const struct option_group cloud_call_option_rows = {
+    "Calls of the cloud",
+    (const struct option[]){
+        { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
+          "Request this model of the server at --cloud-url; without a URL, load this model, named "
+          "as "
+          "for --model, into this process (default: the first one that the server "
+          "lists)" },
+        { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
+          "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
+          "only over https or to this machine)" },
+        { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
+          "Trust only the certificate authorities in this PEM file (default: the system's)" },
+        { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
+          "End a call that has no answer after MS milliseconds (default: 10000, and for a slow "
+          "server "
+          "as much more as its first answers and the length of text and reply let expect, up to "
+          "600000; a model of this process has no deadline)" },
+        { "--cloud-tokens", NULL, OPTION_SIZE, &shared_options.cloud_tokens, "N",
+          "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
+          "kept until they are needed; limits count all of them (default: 1)" },
+        OPTION_END,
+    },
 };
 
 const struct option_group cloud_limit_option_rows = {
-    "Limits, privacy and stored answers of the cloud", limit_rows
+    "Limits and privacy of the cloud",
+    (const struct option[]){
+        { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
+          "Request at most N tokens from the cloud over all answers; those that the store or the "
+          "memo knows do not count (default: no limit)" },
+        { "--max-upload-bytes", NULL, OPTION_U64, &shared_options.max_upload_bytes, "N",
+          "Send at most N bytes of requests; headers and retries do not count (default: no "
+          "limit)" },
+        { "--cloud-budget", NULL, OPTION_STR, &shared_options.cloud_budget, "AMOUNT",
+          "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
+        { "--cloud-price", NULL, OPTION_STR, &shared_options.cloud_price, "PRICES",
+          "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
+          "2.50,1.25,10 (default: costs are not counted)" },
+        { "--private-file", NULL, OPTION_STR, &shared_options.private_file, "FILE",
+          "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
+          "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
+          "comment (default: none)" },
+        OPTION_END,
+    },
 };
-const struct option_group cloud_store_option_rows = { "Stored answers of the cloud",
-                                                      limit_rows + LIMITS };
+
+const struct option_group cloud_store_option_rows = {
+    "Stored answers of the cloud",
+    (const struct option[]){
+        { "--cloud-store", NULL, OPTION_STR, &shared_options.cloud_store, "FILE",
+          "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
+          "(default: none)" },
+        { "--store-limit", NULL, OPTION_COUNT, &shared_options.store_limit, "MB",
+          "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
+        { "--record", NULL, OPTION_STR, &shared_options.record, "FILE",
+          "Append the cloud's answers to FILE as JSON lines (default: none)" },
+        { "--replay", NULL, OPTION_STR, &shared_options.replay, "FILE",
+          "Take the cloud's answers from a recording, without a network; a call that is not in "
+          "it fails (default: none)" },
+        OPTION_END,
+    },
+};
 
 const struct option_group audit_option_rows = {
     "Audit",

@@ -16,11 +16,10 @@ extern const struct option_group engine_option_rows; /* --model --threads --isa 
 extern const struct option_group chat_option_rows;   /* --chat-template --think */
 extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
-extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
-extern const struct option_group
-    cloud_check_option_rows; /* without --cloud-url, --cloud and --cloud-api */
-extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
-extern const struct option_group cloud_store_option_rows; /* store and recording alone */
+extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api */
+extern const struct option_group cloud_call_option_rows;  /* --cloud-model --cloud-timeout ... */
+extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens ... */
+extern const struct option_group cloud_store_option_rows; /* --cloud-store --record ... */
 extern const struct option_group audit_option_rows;       /* --audit */
 
 /* What the shared rows set, in the library's own struct and with its defaults. */

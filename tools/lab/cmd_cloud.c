@@ -42,7 +42,9 @@ static const struct option_group server_opts = {
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
           "Do not serve: ask the server at URL for one token and report what it supports; with "
-          "-m, also whether its tokenizer is the same as the model's" },
+          "-m, also whether its tokenizer is the same as the model's. The options of calls below "
+          "go "
+          "with it alone" },
         OPTION_END,
     },
 };
@@ -60,8 +62,8 @@ static const struct option_group fault_opts = {
 };
 
 static const struct option_group *const groups[] = {
-    &listen_option_rows,      &server_opts, &network_option_rows, &fault_opts, &engine_option_rows,
-    &cloud_check_option_rows, NULL
+    &listen_option_rows,     &server_opts, &network_option_rows, &fault_opts, &engine_option_rows,
+    &cloud_call_option_rows, NULL
 };
 
 /* Serve until a signal arrives; return the exit status. */

@@ -58,7 +58,9 @@ static const struct option_group *const groups[] = { &text_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,
+                                                     &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
+                                                     &cloud_store_option_rows,
                                                      NULL };
 
 /* Parse a number of 1 to 9 digits at *text, and go on behind it. */

@@ -49,13 +49,10 @@ static const struct option_group calibrate_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &calibrate_opts,
-                                                     &task_option_rows,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_store_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = {
+    &calibrate_opts,    &task_option_rows,       &chat_option_rows,        &engine_option_rows,
+    &cloud_option_rows, &cloud_call_option_rows, &cloud_store_option_rows, NULL
+};
 
 /* Everything that one calibration needs and finds. */
 struct calibrating {

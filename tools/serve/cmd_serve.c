@@ -62,7 +62,9 @@ static const struct option_group *const groups[] = { &listen_option_rows,
                                                      &route_option_rows,
                                                      &ahead_option_rows,
                                                      &cloud_option_rows,
+                                                     &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
+                                                     &cloud_store_option_rows,
                                                      NULL };
 
 static _Atomic int ended;   /* the first signal's number */
