@@ -188,9 +188,8 @@ int main(void)
         CHECK(fgets(line, sizeof(line), node));
         json_t *text = json_loads(line, JSON_DECODE_ANY, NULL);
         CHECK(json_is_string(text));
-        if (strcmp(json_string_value(text), texts_here[i]) != 0)
-            printf("%zu: Jinja:\n%s\nhere:\n%s\n", i, json_string_value(text), texts_here[i]);
-        CHECK(strcmp(json_string_value(text), texts_here[i]) == 0);
+        CHECK_MSG(strcmp(json_string_value(text), texts_here[i]) == 0, "%zu: Jinja:\n%s\nhere:\n%s",
+                  i, json_string_value(text), texts_here[i]);
         json_decref(text);
         free(texts_here[i]);
     }

@@ -134,10 +134,7 @@ static uint64_t opened(const char *arch, const struct change *changes, size_t n,
 {
     struct model *m;
     write_file(arch, changes, n);
-    int rc = open_file(&m);
-    if (rc != OK)
-        printf("%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(open_file(&m) == OK, "%s", err.msg);
     *c = *model_config(m);
     uint64_t h = model_fingerprint(m, NULL);
     model_close(m);

@@ -160,9 +160,9 @@ int main(void)
         printf("SKIP: no tokenizer data\n");
         return 77;
     }
-    if (tokenizer_open_path(&t, test_data("tokenizer/qwen2.5-0.5b-instruct"), &err))
-        printf("%s\n", err.msg);
-    CHECK(t);
+    CHECK_MSG(tokenizer_open_path(&t, test_data("tokenizer/qwen2.5-0.5b-instruct"), &err) == OK &&
+                  t,
+              "%s", err.msg);
     uint32_t id;
     CHECK(tokenizer_size(t) == 151665 && tokenizer_nmerges(t) == 151387);
     CHECK(tokenizer_special(t, "<|im_end|>", &id) && id == 151645 && tokenizer_is_eog(t, id));

@@ -94,9 +94,8 @@ static void check_gradient(const struct kernels *k)
         }
         memcpy(x->value, keep, n * sizeof(float));
         double have = (at[0] - at[1]) / (2 * (double)e);
-        if (fabs(have - want) > 0.01 * fabs(want) + 2e-4)
-            fprintf(stderr, "%s: numeric %g, backward %g\n", x->name, have, want);
-        CHECK(fabs(have - want) <= 0.01 * fabs(want) + 2e-4);
+        CHECK_MSG(fabs(have - want) <= 0.01 * fabs(want) + 2e-4, "%s: numeric %g, backward %g",
+                  x->name, have, want);
     }
     train_close(t);
 }

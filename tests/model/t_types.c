@@ -168,9 +168,8 @@ static void check_file(const char *path, FILE *golden)
         if (!matrix)
             continue;
         matrix_hash(got, matrix);
-        if (strcmp(got, want) != 0)
-            fprintf(stderr, "%s: %s (%s): other values than llama.cpp's\n", path, name, type);
-        CHECK(!strcmp(got, want));
+        CHECK_MSG(!strcmp(got, want), "%s: %s (%s): other values than llama.cpp's", path, name,
+                  type);
         found++;
     }
     CHECK(found == 8);

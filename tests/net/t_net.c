@@ -19,10 +19,7 @@ static json_t *parsed(const char *p, size_t n)
 {
     json_t *root;
     struct err err = { "" };
-    int rc = json_input_parse(&root, p, n, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(json_input_parse(&root, p, n, &err) == OK, "%s", err.msg);
     return root;
 }
 
@@ -111,9 +108,7 @@ static void test_lines(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char out[33];
         json_input_line(out, sizeof(out), cases[i].in, strlen(cases[i].in));
-        if (strcmp(out, cases[i].out) != 0)
-            fprintf(stderr, "%zu: \"%s\"\n", i, out);
-        CHECK(strcmp(out, cases[i].out) == 0);
+        CHECK_MSG(strcmp(out, cases[i].out) == 0, "%zu: \"%s\"", i, out);
     }
 }
 
@@ -158,17 +153,15 @@ static void replay(const char *dir, const char *name, const struct dialect *d, i
     static const char *const common[] = { "prompt", "top_k", "cache_prompt" };
     for (size_t i = 0; i < 3; i++) {
         const json_t *theirs = json_object_get(in, common[i]);
-        if (theirs && !json_equal(json_object_get(ours, common[i]), theirs))
-            fprintf(stderr, "%s/%s: %s\n", dir, name, common[i]);
-        CHECK(!theirs || json_equal(json_object_get(ours, common[i]), theirs));
+        CHECK_MSG(!theirs || json_equal(json_object_get(ours, common[i]), theirs), "%s/%s: %s", dir,
+                  name, common[i]);
     }
     struct reply out = { .ids = { 77 } };
     struct err err = { "" };
     CHECK(status == 200);
     int rc = d->reply(&out, reply, &a, &err);
-    if (rc != code || (says && !strstr(err.msg, says)))
-        fprintf(stderr, "%s/%s: %d %s\n", dir, name, rc, err.msg);
-    CHECK(rc == code && (says ? out.n == 0 && strstr(err.msg, says) : out.n == 1));
+    CHECK_MSG(rc == code && (says ? out.n == 0 && strstr(err.msg, says) : out.n == 1),
+              "%s/%s: %d %s", dir, name, rc, err.msg);
     CHECK(out.ids[0] == (says ? 77 : id));
     json_decref(ours);
     json_decref(in);
@@ -252,9 +245,7 @@ static void test_json(void)
         json_t *v;
         CHECK(text);
         int rc = json_input_parse(&v, text, n, NULL);
-        if ((rc == OK) != (e->d_name[0] == 'y'))
-            fprintf(stderr, "%s: %d\n", e->d_name, rc);
-        CHECK((rc == OK) == (e->d_name[0] == 'y'));
+        CHECK_MSG((rc == OK) == (e->d_name[0] == 'y'), "%s: %d", e->d_name, rc);
         json_decref(v);
         free(text);
         seen++;

@@ -185,12 +185,11 @@ static void test_retry(void)
         uint64_t start = os_now_ns();
         int rc = next(c, cases[i].last, &id, &err);
         double s = seconds_since(start);
-        bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
-                    s <= cases[i].most && cloud_ledger(c)->traffic.retries == cases[i].retries &&
-                    rude_seen(server, cases[i].last) == cases[i].requests;
-        if (!fine)
-            fprintf(stderr, "retry %zu: %d, %.3f s: %s\n", i, rc, s, err.msg);
-        CHECK(fine && cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1);
+        CHECK_MSG(rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
+                      s <= cases[i].most && cloud_ledger(c)->traffic.retries == cases[i].retries &&
+                      rude_seen(server, cases[i].last) == cases[i].requests &&
+                      cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1,
+                  "retry %zu: %d, %.3f s: %s", i, rc, s, err.msg);
         cloud_close(c);
     }
 }
@@ -440,9 +439,9 @@ static void test_torture(void)
             rc = cloud_take(call, &id, &err);
         cloud_close(c);
         int hit = torture_end();
-        if (torture_live() || (rc && rc != ERR_NOMEM))
-            fprintf(stderr, "allocation %ld: %d %s, %ld live\n", n, rc, err.msg, torture_live());
-        CHECK(torture_live() == 0 && (rc == OK ? id == 201 : hit && rc == ERR_NOMEM && id == 77));
+        CHECK_MSG(torture_live() == 0 &&
+                      (rc == OK ? id == 201 : hit && rc == ERR_NOMEM && id == 77),
+                  "allocation %ld: %d %s, %ld live", n, rc, err.msg, torture_live());
         if (!hit)
             break;
     }

@@ -61,9 +61,8 @@ static struct cloud *client(void)
 /* The message is one line that contains `says` and not the key. */
 static void check_line(const char *name, const struct err *err, const char *says)
 {
-    if (!*err->msg || !strstr(err->msg, says) || strstr(err->msg, KEY))
-        fprintf(stderr, "%s: \"%s\"\n", name, err->msg);
-    CHECK(*err->msg && strstr(err->msg, says) && !strstr(err->msg, KEY));
+    CHECK_MSG(*err->msg && strstr(err->msg, says) && !strstr(err->msg, KEY), "%s: \"%s\"", name,
+              err->msg);
     for (const unsigned char *c = (const unsigned char *)err->msg; *c; c++)
         CHECK(*c >= 0x20 && *c != 0x7f);
 }
@@ -74,10 +73,7 @@ static void works(struct cloud *c)
     struct err err = { "" };
     uint32_t id = 0;
     rude_play(server, RUDE_KEEP, good);
-    int rc = cloud_next(c, prompt, 3, &id, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && id == 42);
+    CHECK_MSG(cloud_next(c, prompt, 3, &id, &err) == OK && id == 42, "%s", err.msg);
 }
 
 /* Each fault of the table gives its code and message. */
@@ -91,9 +87,7 @@ static void test_table(void)
         works(c);
         rude_play(server, RUDE_CLOSE, f->bytes);
         int rc = cloud_next(c, prompt, 3, &id, &err);
-        if (rc != f->code)
-            fprintf(stderr, "%s: %d %s\n", f->name, rc, err.msg);
-        CHECK(rc == f->code && id == 77);
+        CHECK_MSG(rc == f->code && id == 77, "%s: %d %s", f->name, rc, err.msg);
         check_line(f->name, &err, f->says);
     }
     works(c);
@@ -161,10 +155,9 @@ static void test_no_key(void)
                                          .vocab = 1000 };
         CHECK(cloud_open(&c, &o, &err) == OK);
         CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
-        if (!strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"))
-            fprintf(stderr, "%s\n", err.msg);
-        CHECK(strstr(err.msg, i ? "401: www" : "401: no (no API key was sent") &&
-              strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"));
+        CHECK_MSG(strstr(err.msg, i ? "401: www" : "401: no (no API key was sent") &&
+                      strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"),
+                  "%s", err.msg);
         cloud_close(c);
     }
 }
@@ -196,9 +189,8 @@ static void test_probe(void)
         struct cloud *c;
         rude_play(server, RUDE_CLOSE, cases[i].bytes);
         int rc = cloud_open(&c, &o, &err);
-        if (rc != cases[i].code)
-            fprintf(stderr, "probe %zu: %d %s\n", i, rc, err.msg);
-        CHECK(rc == cases[i].code && (rc == OK) == (c != NULL));
+        CHECK_MSG(rc == cases[i].code && (rc == OK) == (c != NULL), "probe %zu: %d %s", i, rc,
+                  err.msg);
         if (rc) {
             check_line("probe", &err, "cloud http://127.0.0.1:");
             continue;

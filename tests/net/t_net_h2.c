@@ -100,10 +100,7 @@ static uint32_t burst(struct cloud *c)
         uint32_t id = 0;
         if (i % 4 == 0)
             continue;
-        int rc = cloud_take(calls[i], &id, &err);
-        if (rc)
-            fprintf(stderr, "%zu: %s\n", i, err.msg);
-        CHECK(rc == OK);
+        CHECK_MSG(cloud_take(calls[i], &id, &err) == OK, "%zu: %s", i, err.msg);
         most = id > most ? id : most;
         cloud_commit(calls[i]);
     }

@@ -26,10 +26,8 @@ static void test_urls(void)
     struct err err;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         o.url = bad[i];
-        int rc = cloud_open(&c, &o, &err);
-        if (rc != ERR_ARG)
-            fprintf(stderr, "accepted: %s\n", bad[i]);
-        CHECK(rc == ERR_ARG && !c && *err.msg && !strstr(err.msg, "pw@"));
+        CHECK_MSG(cloud_open(&c, &o, &err) == ERR_ARG && !c && *err.msg && !strstr(err.msg, "pw@"),
+                  "accepted: %s", bad[i]);
     }
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         o.url = good[i];
@@ -72,9 +70,7 @@ static void test_bases(void)
     char *base;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK(cloud_url_check(&base, cases[i][0], &err) == OK);
-        if (strcmp(base, cases[i][1]) != 0)
-            fprintf(stderr, "%s: %s\n", cases[i][0], base);
-        CHECK(strcmp(base, cases[i][1]) == 0);
+        CHECK_MSG(strcmp(base, cases[i][1]) == 0, "%s: %s", cases[i][0], base);
         free(base);
     }
 }
@@ -108,9 +104,8 @@ static void from_variables(const char *mizzle, const char *openai, const char *u
     set("OPENAI_API_KEY", openai);
     CHECK(api_key_read(&key, NULL, url, &note, &err) == OK);
     bool right = want ? key && strcmp(key, want) == 0 : !key;
-    if (!right || !strstr(note.msg, says) || !*note.msg != !*says)
-        fprintf(stderr, "%s: %s, %s\n", url, key ? key : "no key", note.msg);
-    CHECK(right && strstr(note.msg, says) && !*note.msg == !*says);
+    CHECK_MSG(right && strstr(note.msg, says) && !*note.msg == !*says, "%s: %s, %s", url,
+              key ? key : "no key", note.msg);
     free(key);
     set("MIZZLE_API_KEY", NULL);
     set("OPENAI_API_KEY", NULL);

@@ -112,9 +112,8 @@ static void one(const struct matrix_row *r, enum cloud_api api, const struct tex
         struct matrix_server *s = matrix_open(r, api);
         struct cloud *c = client(r, s, api);
         write_text(&x, c, ahead, false, OK);
-        if (!as_expected(r, &x, edge))
-            fprintf(stderr, "%s, %s, ahead %zu\n", r->name, cloud_api_name(api), ahead);
-        CHECK(as_expected(r, &x, edge));
+        CHECK_MSG(as_expected(r, &x, edge), "%s, %s, ahead %zu", r->name, cloud_api_name(api),
+                  ahead);
         cloud_close(c);
         /* When the cloud is required, there is no text at all. */
         if (ahead && r->code && !r->late) {

@@ -74,9 +74,7 @@ static void test_descriptors(struct rude *server)
             CHECK(waitpid(pid, &status, 0) == pid);
             bool right = WIFEXITED(status) && WEXITSTATUS(status) < (n == MOST ? 1 : 2) &&
                          (n > 4 || WEXITSTATUS(status) == 1);
-            if (!right)
-                fprintf(stderr, "%s, %d descriptors: status %x\n", url, (int)n, (unsigned)status);
-            CHECK(right);
+            CHECK_MSG(right, "%s, %d descriptors: status %x", url, (int)n, (unsigned)status);
         }
 }
 
@@ -91,9 +89,7 @@ static void refused(const char *file, const char *says)
     alarm(HANGS);
     int rc = cloud_open(&c, &o, &err);
     alarm(0);
-    if (!strstr(err.msg, says))
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == ERR_ARG && !c && strstr(err.msg, file) && strstr(err.msg, says));
+    CHECK_MSG(rc == ERR_ARG && !c && strstr(err.msg, file) && strstr(err.msg, says), "%s", err.msg);
 }
 
 static void test_certificates(void)

@@ -126,9 +126,8 @@ static void expect(const char *name, struct cloud_options o, int code, const cha
     if (rc == OK)
         rc = cloud_inspect(c, &info, &err);
     bool told = rc == OK && cloud_note(c, &said);
-    if (rc != code || told != (note != NULL))
-        fprintf(stderr, "%s: %d %s; %s\n", name, rc, err.msg, said.msg);
-    CHECK(rc == code && (rc == OK || *err.msg) && told == (note != NULL));
+    CHECK_MSG(rc == code && (rc == OK || *err.msg) && told == (note != NULL), "%s: %d %s; %s", name,
+              rc, err.msg, said.msg);
     CHECK(!note || (strstr(said.msg, note) && !cloud_note(c, &said)));
     if (rc == OK) {
         uint32_t id = 0;

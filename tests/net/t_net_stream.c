@@ -62,11 +62,9 @@ static void everywhere(const char *name, const struct dialect *d, const char *p,
     for (size_t cut = 0; cut < n; cut++) {
         struct err err = { "" };
         int rc = read_stream(&r, p, n, cut, &err);
-        bool fine = rc == OK && r.reply.n == count && r.reply.ended &&
-                    memcmp(r.reply.ids, ids, count * sizeof(*ids)) == 0;
-        if (!fine)
-            fprintf(stderr, "%s, cut at %zu: %d %s, %zu ids\n", name, cut, rc, err.msg, r.reply.n);
-        CHECK(fine);
+        CHECK_MSG(rc == OK && r.reply.n == count && r.reply.ended &&
+                      memcmp(r.reply.ids, ids, count * sizeof(*ids)) == 0,
+                  "%s, cut at %zu: %d %s, %zu ids", name, cut, rc, err.msg, r.reply.n);
     }
 }
 
@@ -76,9 +74,8 @@ static void one(const struct dialect *d, const char *p, int code, const char *sa
     struct err err = { "" };
     struct reading r = { .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 1000, .want = 4 } };
     int rc = read_stream(&r, p, strlen(p), strlen(p), &err);
-    if (rc != code || r.reply.n != count || !strstr(err.msg, says))
-        fprintf(stderr, "%s: %d %s, %zu ids\n", p, rc, err.msg, r.reply.n);
-    CHECK(rc == code && r.reply.n == count && strstr(err.msg, says));
+    CHECK_MSG(rc == code && r.reply.n == count && strstr(err.msg, says), "%s: %d %s, %zu ids", p,
+              rc, err.msg, r.reply.n);
 }
 
 /* Return a recorded message without its head, which those from web pages do not have, and all of it
@@ -151,9 +148,8 @@ static void whole(const char *path, size_t n, uint32_t last, int code)
     const struct ask a = { .ids = prompt, .n = n ? 5 : 4, .vocab = 200000, .want = n ? n : 1 };
     CHECK(json_input_parse(&j, body, len, &err) == OK);
     int rc = dialect_sglang.reply(&r, j, &a, &err);
-    if (rc != code)
-        fprintf(stderr, "%s: %d %s\n", path, rc, err.msg);
-    CHECK(rc == code && (rc || (r.n == n && r.ids[n - 1] == last)));
+    CHECK_MSG(rc == code && (rc || (r.n == n && r.ids[n - 1] == last)), "%s: %d %s", path, rc,
+              err.msg);
     json_decref(j);
     free(text);
 }

@@ -208,9 +208,7 @@ static void one(const struct row *r, const struct server *s, enum cloud_api api)
     int rc = call(c, &id, &err);
     bool right = rc == r->code && !strstr(err.msg, "connect to") && id == (rc ? 77 : 42) &&
                  (!rc || strstr(err.msg, r->says)) && !strstr(err.msg, KEY);
-    if (!right)
-        fprintf(stderr, "%s, %s: %d %s\n", r->name, cloud_api_name(api), rc, err.msg);
-    CHECK(right);
+    CHECK_MSG(right, "%s, %s: %d %s", r->name, cloud_api_name(api), rc, err.msg);
     cloud_close(c);
 }
 

@@ -120,10 +120,7 @@ static void serve(struct server_options o)
 {
     struct err err = { "" };
     o.handle = at_handle;
-    int rc = server_open(&server, &o, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(server_open(&server, &o, &err) == OK, "%s", err.msg);
 }
 
 static void ask(struct http_client_reply *r, const char *method, const char *path,

@@ -317,9 +317,7 @@ static void test_endless(void)
         bool fine = !r.status; /* reset, with the reply on its way */
         for (int k = 0; k < 3; k++)
             fine |= r.status == endless[i].statuses[k];
-        if (!fine || !r.ended)
-            fprintf(stderr, "%s: %d, closed %d\n", endless[i].what, r.status, r.ended);
-        CHECK(fine && r.ended);
+        CHECK_MSG(fine && r.ended, "%s: %d, closed %d", endless[i].what, r.status, r.ended);
         free(bytes);
     }
 }
@@ -363,9 +361,8 @@ static void test_fuzz(void)
         bool known = false;
         for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
             known |= r.status == fine[i];
-        if (!known || !r.ended)
-            fprintf(stderr, "%s, round %d: %d\n", row->what, (int)round, r.status);
-        CHECK(known && r.ended && !strstr(r.bytes, "sesame"));
+        CHECK_MSG(known && r.ended && !strstr(r.bytes, "sesame"), "%s, round %d: %d", row->what,
+                  (int)round, r.status);
     }
 }
 

@@ -133,10 +133,7 @@ static void serve(struct server_options o)
 {
     struct err err = { "" };
     o.handle = at_handle;
-    int rc = server_open(&server, &o, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(server_open(&server, &o, &err) == OK, "%s", err.msg);
     waits = gone = called = ended = 0;
 }
 

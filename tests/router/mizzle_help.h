@@ -58,9 +58,7 @@ static inline struct mizzle *open_with(const struct mizzle_options *o)
     struct mizzle *m;
     struct mizzle_error e = { .size = sizeof(e), .code = 77 };
     int rc = mizzle_open(&m, o, &e);
-    if (rc)
-        fprintf(stderr, "%d: %s\n", rc, e.message);
-    CHECK(rc == MIZZLE_OK && m && e.code == MIZZLE_OK && !*e.message);
+    CHECK_MSG(rc == MIZZLE_OK && m && e.code == MIZZLE_OK && !*e.message, "%d: %s", rc, e.message);
     return m;
 }
 

@@ -137,11 +137,10 @@ static void one_text(struct tally *y, struct gate *gate, const struct cloud_port
                                       .arg = y };
     struct decode_stats stats;
     struct err err = { "" };
-    int rc =
-        decode_run(&stats, session, engine.tokenizer, sampler, NULL, cloud, prompt, 3, &o, &err);
-    if (rc)
-        fprintf(stderr, "text %llu: %s\n", (unsigned long long)n, err.msg);
-    CHECK(rc == OK && stats.calls == stats.committed + stats.failed + stats.wasted);
+    CHECK_MSG(decode_run(&stats, session, engine.tokenizer, sampler, NULL, cloud, prompt, 3, &o,
+                         &err) == OK &&
+                  stats.calls == stats.committed + stats.failed + stats.wasted,
+              "text %llu: %s", (unsigned long long)n, err.msg);
     y->tokens += stats.tokens;
     y->cloud += stats.cloud;
     y->fallback += stats.fallback;

@@ -50,10 +50,7 @@ static struct mizzle_options options_of(const char *policy)
 static void open_with(struct routing *r, const struct mizzle_options *o)
 {
     struct err err = { "" };
-    int rc = routing_open(r, &engine, o, &stop, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(routing_open(r, &engine, o, &stop, &err) == OK, "%s", err.msg);
 }
 
 /* What was written, and what it took. */

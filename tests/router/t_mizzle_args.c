@@ -18,9 +18,8 @@ static void refuses(const struct mizzle_options *o, int code, const char *part)
     struct mizzle *m = (struct mizzle *)&m;
     struct mizzle_error e = { .size = sizeof(e) };
     int rc = mizzle_open(&m, o, &e);
-    if (rc != code || !strstr(e.message, part))
-        fprintf(stderr, "expected %d, %s; found %d, %s\n", code, part, rc, e.message);
-    CHECK(rc == code && e.code == code && strstr(e.message, part) && !m);
+    CHECK_MSG(rc == code && e.code == code && strstr(e.message, part) && !m,
+              "expected %d, %s; found %d, %s", code, part, rc, e.message);
     CHECK(!strchr(e.message, '\n'));
 }
 

@@ -27,10 +27,9 @@ static struct private_filter *open_private(const char *patterns)
     bool file = patterns && turn++ % 2;
     if (file)
         spill(path, patterns, strlen(patterns));
-    int rc = private_open(&p, file ? path : NULL, file ? NULL : patterns, tok, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && (p || !patterns));
+    CHECK_MSG(private_open(&p, file ? path : NULL, file ? NULL : patterns, tok, &err) == OK &&
+                  (p || !patterns),
+              "%s", err.msg);
     if (file)
         CHECK(unlink(path) == 0);
     return p;
@@ -52,9 +51,7 @@ static void expect(struct private_filter *p, const char *text, const char *held)
     CHECK(n == strlen(held));
     for (size_t i = 1; i <= n; i++) {
         bool holds = private_holds(p, &state, ids, i);
-        if (holds != (held[i - 1] == '#'))
-            fprintf(stderr, "%s: after %zu bytes\n", text, i);
-        CHECK(holds == (held[i - 1] == '#'));
+        CHECK_MSG(holds == (held[i - 1] == '#'), "%s: after %zu bytes", text, i);
     }
     free(ids);
 }
@@ -102,9 +99,8 @@ static void refused(const char *patterns, size_t n, const char *what)
     struct private_filter *p;
     spill(path, patterns, n);
     CHECK(private_open(&p, path, NULL, tok, &err) == ERR_FORMAT && !p);
-    if (!strstr(err.msg, what))
-        fprintf(stderr, "expected %s, found %s\n", what, err.msg);
-    CHECK(strstr(err.msg, what) && !strchr(err.msg, '\n'));
+    CHECK_MSG(strstr(err.msg, what) && !strchr(err.msg, '\n'), "expected %s, found %s", what,
+              err.msg);
     unlink(path);
 }
 

@@ -128,9 +128,7 @@ static void refuse(struct tensor *tensors, size_t n, const char *const *meta, co
     struct router *r;
     CHECK(safetensors_write(path, tensors, n, meta, &err) == OK);
     CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
-    if (!strstr(err.msg, said) || !strstr(err.msg, path))
-        fprintf(stderr, "said: %s\n", err.msg);
-    CHECK(strstr(err.msg, said) && strstr(err.msg, path));
+    CHECK_MSG(strstr(err.msg, said) && strstr(err.msg, path), "said: %s", err.msg);
 }
 
 /* The tensors of a router that is fine. */

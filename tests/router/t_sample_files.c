@@ -140,9 +140,7 @@ static void refused(int code, const char *one, const char *two)
 {
     struct err err = { "" };
     int rc = reading(&err);
-    if (rc != code || !strstr(err.msg, one) || !strstr(err.msg, two))
-        fprintf(stderr, "%d: %s\n", rc, err.msg);
-    CHECK(rc == code && strstr(err.msg, one) && strstr(err.msg, two));
+    CHECK_MSG(rc == code && strstr(err.msg, one) && strstr(err.msg, two), "%d: %s", rc, err.msg);
 }
 
 static void check_read(void)

@@ -137,9 +137,7 @@ static char *clients_digest(const struct http_client_reply *r)
         *end = '\0';
         json_t *event = strncmp(body, "data: ", 6) ? NULL : json_loads(body + 6, 0, NULL);
         CHECK(event || strcmp(body, "data: [DONE]") == 0 || body[0] == ':');
-        if (event && json_object_get(event, "error"))
-            fprintf(stderr, "%s\n", body);
-        CHECK(!json_object_get(event, "error"));
+        CHECK_MSG(!json_object_get(event, "error"), "%s", body);
         clients_keep(known, event);
         json_decref(event);
     }
@@ -157,9 +155,7 @@ static char *clients_ask(int fd, size_t request)
     const char *path = clients_body(body, request);
     http_client_put(fd, "POST", path, NULL, body, strlen(body));
     http_client_get(fd, &r, ANSWER_MS);
-    if (r.status != 200 || !r.whole)
-        fprintf(stderr, "%s: %d %s\n", body, r.status, r.body);
-    CHECK(r.status == 200 && r.whole);
+    CHECK_MSG(r.status == 200 && r.whole, "%s: %d %s", body, r.status, r.body);
     char *text = clients_digest(&r);
     http_client_free(&r);
     return text;
@@ -173,9 +169,7 @@ static void clients_refused(int fd)
     for (ssize_t got; (got = recv(fd, bytes, sizeof(bytes), 0)) > 0; n += (size_t)got)
         if (n < 12)
             memcpy(first + n, bytes, (size_t)got < 12 - n ? (size_t)got : 12 - n);
-    if (n && strcmp(first, "HTTP/1.1 400") != 0)
-        fprintf(stderr, "%s, and %zu bytes in all\n", first, n);
-    CHECK(!n || strcmp(first, "HTTP/1.1 400") == 0);
+    CHECK_MSG(!n || strcmp(first, "HTTP/1.1 400") == 0, "%s, and %zu bytes in all", first, n);
 }
 
 /* Send random bytes, some of them the end of a line. */
@@ -269,10 +263,9 @@ static void *clients_work(void *arg)
                 fd = http_client_open(all.port);
             }
             char *got = clients_ask(fd, request);
-            if (strcmp(got, all.answers[request]) != 0)
-                fprintf(stderr, "request %zu: %s\nalone: %s\namong others: %s\n", request,
-                        kinds[request % KINDS].body, all.answers[request], got);
-            CHECK(strcmp(got, all.answers[request]) == 0);
+            CHECK_MSG(strcmp(got, all.answers[request]) == 0,
+                      "request %zu: %s\nalone: %s\namong others: %s", request,
+                      kinds[request % KINDS].body, all.answers[request], got);
             free(got);
         }
         atomic_fetch_add(&all.done, 1);

@@ -86,10 +86,8 @@ static int malformed_open(const char *path, enum malformed_part part, struct err
 void malformed_opens(const char *name, const char *path, enum malformed_part part)
 {
     struct err err;
-    int code = malformed_open(path, part, &err);
-    if (code != OK)
-        fprintf(stderr, "%s: expected to open, found \"%s\"\n", name, err.msg);
-    CHECK(code == OK);
+    CHECK_MSG(malformed_open(path, part, &err) == OK, "%s: expected to open, found \"%s\"", name,
+              err.msg);
 }
 
 void malformed_refused(const char *name, const char *path, enum malformed_part part,
@@ -97,12 +95,9 @@ void malformed_refused(const char *name, const char *path, enum malformed_part p
 {
     struct err err;
     int code = malformed_open(path, part, &err);
-    bool fine = (code == ERR_FORMAT || code == ERR_IO) && strstr(err.msg, says) &&
-                strncmp(err.msg, path, strlen(path)) == 0 && !strchr(err.msg, '\n');
-    if (!fine)
-        fprintf(stderr, "%s: expected \"%s\", found %d \"%s\"\n", name, says, code,
-                code == OK ? "" : err.msg);
-    CHECK(fine);
+    CHECK_MSG((code == ERR_FORMAT || code == ERR_IO) && strstr(err.msg, says) &&
+                  strncmp(err.msg, path, strlen(path)) == 0 && !strchr(err.msg, '\n'),
+              "%s: expected \"%s\", found %d \"%s\"", name, says, code, code == OK ? "" : err.msg);
     kinds++;
 }
 

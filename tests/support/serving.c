@@ -43,9 +43,7 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
         rc = serve_load(s->serve, &mo, NULL, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(rc == OK, "%s", err.msg);
     s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
 }
 

@@ -15,12 +15,22 @@
 #define SANITIZED 0
 #endif
 
+/* Unless the condition holds, say where and end the program. CHECK_MSG first says, as printf does,
+ * what was found. */
 #define CHECK(cond)                                                           \
     do {                                                                      \
         if (!(cond)) {                                                        \
             fprintf(stderr, "%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #cond); \
             exit(1);                                                          \
         }                                                                     \
+    } while (0)
+#define CHECK_MSG(cond, ...)                                                    \
+    do {                                                                        \
+        if (!(cond)) {                                                          \
+            fprintf(stderr, __VA_ARGS__);                                       \
+            fprintf(stderr, "\n%s:%d: CHECK(%s)\n", __FILE__, __LINE__, #cond); \
+            exit(1);                                                            \
+        }                                                                       \
     } while (0)
 
 /* Sleep for at least so long. */

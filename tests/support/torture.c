@@ -58,9 +58,8 @@ long torture_each(int (*f)(const void *arg), const void *arg)
         torture_begin(++n);
         int code = f(arg);
         failed = torture_end();
-        if (code != (failed ? ERR_NOMEM : OK) || live)
-            fprintf(stderr, "allocation %ld: code %d, %ld live\n", n, code, (long)live);
-        CHECK(code == (failed ? ERR_NOMEM : OK) && !live && n < 10000);
+        CHECK_MSG(code == (failed ? ERR_NOMEM : OK) && !live && n < 10000,
+                  "allocation %ld: code %d, %ld live", n, code, (long)live);
     }
     return n;
 }

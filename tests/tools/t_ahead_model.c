@@ -11,10 +11,9 @@ static void holds(const unsigned char *marks, size_t n, size_t ahead, double tot
 {
     size_t in_vain = 99;
     double ms = ahead_model_text(marks, n, 10, 25, ahead, &in_vain) * (double)(n - 1);
-    if (ms < total - 1e-9 || ms > total + 1e-9 || in_vain != wasted)
-        fprintf(stderr, "ahead %zu: %g ms and %zu in vain, not %g and %zu\n", ahead, ms, in_vain,
-                total, wasted);
-    CHECK(ms > total - 1e-9 && ms < total + 1e-9 && in_vain == wasted);
+    CHECK_MSG(ms > total - 1e-9 && ms < total + 1e-9 && in_vain == wasted,
+              "ahead %zu: %g ms and %zu in vain, not %g and %zu", ahead, ms, in_vain, total,
+              wasted);
 }
 
 static void test_by_hand(void)
@@ -46,9 +45,8 @@ static void decided(const unsigned char *marks, const double *calls, size_t n, s
     double at[8];
     CHECK(ahead_model_decisions(at, marks, calls, n, 10, ahead) == 0);
     for (size_t i = 0; i < n; i++) {
-        if (at[i] < want[i] - 1e-9 || at[i] > want[i] + 1e-9)
-            fprintf(stderr, "token %zu: decided at %g, expected %g\n", i, at[i], want[i]);
-        CHECK(at[i] > want[i] - 1e-9 && at[i] < want[i] + 1e-9);
+        CHECK_MSG(at[i] > want[i] - 1e-9 && at[i] < want[i] + 1e-9,
+                  "token %zu: decided at %g, expected %g", i, at[i], want[i]);
     }
 }
 

@@ -20,9 +20,7 @@ static void ticks_are(double low, double high, bool log, const char *want)
         strncat(text, i ? " " : "", sizeof(text) - strlen(text) - 1);
         strncat(text, number, sizeof(text) - strlen(text) - 1);
     }
-    if (strcmp(text, want) != 0)
-        fprintf(stderr, "%g to %g: %s, expected %s\n", low, high, text, want);
-    CHECK(strcmp(text, want) == 0);
+    CHECK_MSG(strcmp(text, want) == 0, "%g to %g: %s, expected %s", low, high, text, want);
     CHECK(s.low <= low && s.high >= high && s.low < s.high);
     s.start = 100;
     s.size = -50;

@@ -98,9 +98,8 @@ static void refused(const struct command *as, const char *what, char **argv)
 {
     int n;
     CHECK(parse_as(as, &n, argv) == EXIT_USAGE);
-    if (!strstr(said, what) || strchr(said, '\n') != said + strlen(said) - 1)
-        fprintf(stderr, "expected one line with \"%s\", found: %s", what, said);
-    CHECK(strstr(said, what) && strchr(said, '\n') == said + strlen(said) - 1);
+    CHECK_MSG(strstr(said, what) && strchr(said, '\n') == said + strlen(said) - 1,
+              "expected one line with \"%s\", found: %s", what, said);
 }
 
 #define REFUSED(what, ...)        refused(&cmd, what, (char *[]){ "test", __VA_ARGS__, NULL })
@@ -189,9 +188,7 @@ static void test_rows(void)
                 for (size_t i = 0; i < n; i++) {
                     bool same = !strcmp(seen[i]->name, o->name) ||
                                 (o->alt && seen[i]->alt && !strcmp(seen[i]->alt, o->alt));
-                    if (same)
-                        fprintf(stderr, "%s: %s twice\n", commands[c]->name, o->name);
-                    CHECK(!same);
+                    CHECK_MSG(!same, "%s: %s twice", commands[c]->name, o->name);
                 }
                 seen[n++] = o;
             }

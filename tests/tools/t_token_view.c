@@ -48,9 +48,7 @@ static const char *show(enum token_view_style style, const char *const *stops, c
 
 static void expect(const char *found, const char *wanted)
 {
-    if (strcmp(found, wanted) != 0)
-        fprintf(stderr, "wanted:\n%s\nfound:\n%s\n", wanted, found);
-    CHECK(strcmp(found, wanted) == 0);
+    CHECK_MSG(strcmp(found, wanted) == 0, "wanted:\n%s\nfound:\n%s", wanted, found);
 }
 
 static void test_marks(void)

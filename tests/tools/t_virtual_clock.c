@@ -26,10 +26,8 @@ static void answer_takes(const char *text, size_t ahead, const double *want, siz
     }
     CHECK(virtual_clock_answer(tokens, &got, &c, 7, n, &err) == OK);
     for (size_t i = 0; i < n; i++) {
-        if (!near(tokens[i].ms, want[i]))
-            fprintf(stderr, "%s, W %zu: token %zu: %g ms, expected %g\n", text, ahead, i,
-                    tokens[i].ms, want[i]);
-        CHECK(near(tokens[i].ms, want[i]));
+        CHECK_MSG(near(tokens[i].ms, want[i]), "%s, W %zu: token %zu: %g ms, expected %g", text,
+                  ahead, i, tokens[i].ms, want[i]);
     }
     CHECK(got == wasted);
 }

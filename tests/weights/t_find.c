@@ -61,9 +61,8 @@ static void found(const char *name, const char *path)
 {
     char out[FIND_PATH];
     int code = find_model(out, name, &err);
-    if (code != OK || strcmp(out, path) != 0)
-        fprintf(stderr, "%s: %d %s\n", name, code, code == OK ? out : err.msg);
-    CHECK(code == OK && strcmp(out, path) == 0);
+    CHECK_MSG(code == OK && strcmp(out, path) == 0, "%s: %d %s", name, code,
+              code == OK ? out : err.msg);
 }
 
 /* Require this code and a line with all of these texts, which are separated by "|". */
@@ -73,10 +72,8 @@ static void refused(const char *name, int want, const char *texts)
     int code = find_model(out, name, &err);
     CHECK(snprintf(each, sizeof(each), "%s", texts) < (int)sizeof(each));
     for (char *p = strtok(each, "|"); p; p = strtok(NULL, "|")) {
-        if (code != want || !strstr(err.msg, p))
-            fprintf(stderr, "%s: %d %s: expected %d %s\n", name, code, code ? err.msg : out, want,
-                    p);
-        CHECK(code == want && strstr(err.msg, p) && !strchr(err.msg, '\n'));
+        CHECK_MSG(code == want && strstr(err.msg, p) && !strchr(err.msg, '\n'),
+                  "%s: %d %s: expected %d %s", name, code, code ? err.msg : out, want, p);
     }
 }
 
@@ -223,10 +220,7 @@ static void test_environment(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char path[FIND_PATH], out[FIND_PATH];
         environment(rows[i].hub, rows[i].home, rows[i].xdg, rows[i].user);
-        int code = find_model(out, "Org/Name-1.5", &err);
-        if (code != OK)
-            fprintf(stderr, "row %zu: %s\n", i, err.msg);
-        CHECK(code == OK);
+        CHECK_MSG(find_model(out, "Org/Name-1.5", &err) == OK, "row %zu: %s", i, err.msg);
         snprintf(path, sizeof(path), "%s/" REPO "/snapshots/" A, at(hubs[rows[i].want]));
         struct stat a, b;
         CHECK(stat(path, &a) == 0 && stat(out, &b) == 0 && a.st_ino == b.st_ino);

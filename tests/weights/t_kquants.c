@@ -150,9 +150,7 @@ static void check_hash(const struct tensor *t, const char *type, const char *has
     float *x = malloc(n * sizeof(*x));
     CHECK(x && weights_floats(x, t, 0, n, "f.gguf", &err) == OK);
     sha256_hex(found, x, n * sizeof(*x));
-    if (strcmp(found, hash) != 0)
-        fprintf(stderr, "%s of type %s: %s\n", t->name, type, found);
-    CHECK(strcmp(found, hash) == 0);
+    CHECK_MSG(strcmp(found, hash) == 0, "%s of type %s: %s", t->name, type, found);
     free(x);
 }
 

@@ -29,9 +29,7 @@ static struct weights *open_data(const char *name, int want)
 {
     struct weights *p;
     int code = pth_open(&p, test_data("pth/%s", name), &err);
-    if (code != want)
-        fprintf(stderr, "%s: %d %s\n", name, code, err.msg);
-    CHECK(code == want);
+    CHECK_MSG(code == want, "%s: %d %s", name, code, err.msg);
     return p;
 }
 

@@ -101,10 +101,8 @@ static void write_good(void)
 static void check_same(const char *path)
 {
     struct weights *w, *all;
-    int code = weights_open(&w, path, &err);
-    if (code != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(code == OK && weights_open(&all, part_path(0, 0), &err) == OK);
+    CHECK_MSG(weights_open(&w, path, &err) == OK && weights_open(&all, part_path(0, 0), &err) == OK,
+              "%s", err.msg);
     CHECK(weights_nkv(w) == weights_nkv(all) && weights_ntensors(w) == TENSORS);
     CHECK(weights_shards(w) == PARTS && weights_shards(all) == 1);
     for (size_t i = 0; i < weights_nkv(w); i++)
@@ -137,9 +135,8 @@ static void refused(unsigned part, const char *text)
     struct weights *w;
     const char *name = strrchr(part_path(part, PARTS), '/') + 1;
     int code = weights_open(&w, part_path(2, PARTS), &err);
-    if (code == OK || !strstr(err.msg, text))
-        fprintf(stderr, "expected \"%s\", found \"%s\"\n", text, code == OK ? "" : err.msg);
-    CHECK((code == ERR_FORMAT || code == ERR_IO) && !w && strstr(err.msg, text));
+    CHECK_MSG((code == ERR_FORMAT || code == ERR_IO) && !w && strstr(err.msg, text),
+              "expected \"%s\", found \"%s\"", text, code == OK ? "" : err.msg);
     CHECK(!part || strstr(err.msg, name));
 }
 

@@ -91,9 +91,7 @@ static void refused(const char *says)
 {
     struct weights *w;
     CHECK(open_folder(&w) == ERR_FORMAT);
-    if (!strstr(err.msg, says))
-        fprintf(stderr, "expected \"%s\" in: %s\n", says, err.msg);
-    CHECK(strstr(err.msg, says));
+    CHECK_MSG(strstr(err.msg, says), "expected \"%s\" in: %s", says, err.msg);
 }
 
 static void test_plain(void)

@@ -47,10 +47,7 @@ static inline bool has(struct store *s, uint32_t i)
 static inline struct store *must_open(void)
 {
     struct store *s;
-    int rc = store_open(&s, path, STORE_LEAST, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && s);
+    CHECK_MSG(store_open(&s, path, STORE_LEAST, &err) == OK && s, "%s", err.msg);
     return s;
 }
 
@@ -59,9 +56,7 @@ static inline void silent(struct store *s)
 {
     struct err note;
     bool told = store_note(s, &note);
-    if (told)
-        fprintf(stderr, "%s\n", note.msg);
-    CHECK(!told);
+    CHECK_MSG(!told, "%s", note.msg);
 }
 
 /* Return the size of the file. */

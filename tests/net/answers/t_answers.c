@@ -21,10 +21,7 @@ static struct answers *open_answers(const char *with_store, const char *rec, con
     const struct answers_options o = {
         .store = with_store, .record = rec, .replay = replay, .tokenizer = 5, .vocab = 1000
     };
-    int rc = answers_open(&c, &o, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(answers_open(&c, &o, &err) == OK, "%s", err.msg);
     return c;
 }
 

@@ -264,9 +264,7 @@ static void test_fields(void)
             n += add_line(text + n, bad[i].rest);
         spill(path, text, n);
         CHECK(open_record(&r, true) == ERR_FORMAT && !r);
-        if (!strstr(err.msg, bad[i].names))
-            fprintf(stderr, "expected %s, found %s\n", bad[i].names, err.msg);
-        CHECK(strstr(err.msg, bad[i].names));
+        CHECK_MSG(strstr(err.msg, bad[i].names), "expected %s, found %s", bad[i].names, err.msg);
         CHECK(open_record(&r, false) == ERR_FORMAT && !r);
     }
     CHECK(unlink(path) == 0);

@@ -15,9 +15,8 @@ static void says(struct store *s, const char *what)
 {
     struct err note = { "" };
     CHECK(store_note(s, &note));
-    if (!strstr(note.msg, what))
-        fprintf(stderr, "expected %s, found %s\n", what, note.msg);
-    CHECK(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'));
+    CHECK_MSG(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'),
+              "expected %s, found %s", what, note.msg);
 }
 
 static void test_basics(void)

@@ -96,10 +96,9 @@ static void compare(size_t n, enum policy p)
     ask(many, n, p);
     sum_tokens = sum_prompt = sum_cloud = 0;
     for (size_t i = 0; i < ITEMS; i++) {
-        if (memcmp(&alone[i], &many[i], sizeof(alone[i])))
-            printf("%s, %zu at once, item %zu: \"%s\", found \"%s\"\n", policy_name(p), n, i,
-                   alone[i].text, many[i].text);
-        CHECK(!memcmp(&alone[i], &many[i], sizeof(alone[i])));
+        CHECK_MSG(!memcmp(&alone[i], &many[i], sizeof(alone[i])),
+                  "%s, %zu at once, item %zu: \"%s\", found \"%s\"", policy_name(p), n, i,
+                  alone[i].text, many[i].text);
         sum_tokens += many[i].tokens;
         sum_prompt += many[i].prompt;
         sum_cloud += many[i].cloud;

@@ -266,10 +266,8 @@ static const struct {
 static void check_label(const char *text, char want, const struct extract_choices *c)
 {
     char found = extract_label(text, c);
-    if (found != want)
-        fprintf(stderr, "%s: expected %c, found %c\n", text, want ? want : '-',
-                found ? found : '-');
-    CHECK(found == want);
+    CHECK_MSG(found == want, "%s: expected %c, found %c", text, want ? want : '-',
+              found ? found : '-');
 }
 
 static void check_number(const char *text, const char *want)
@@ -278,9 +276,8 @@ static void check_number(const char *text, const char *want)
     CHECK(copy);
     bool any = extract_number(found, copy);
     free(copy);
-    if (any != !!want || (any && strcmp(found, want) != 0))
-        fprintf(stderr, "%s: expected %s, found %s\n", text, want ? want : "-", any ? found : "-");
-    CHECK(any == !!want && (!any || !strcmp(found, want)));
+    CHECK_MSG(any == !!want && (!any || !strcmp(found, want)), "%s: expected %s, found %s", text,
+              want ? want : "-", any ? found : "-");
 }
 
 /* Choices that hide each other, are words of the form, or are sentences; digits for labels. */

@@ -157,10 +157,8 @@ static const struct {
 static void check_label(const char *text, char want, const struct extract_choices *c)
 {
     char found = extract_citer_label(text, c);
-    if (found != want)
-        fprintf(stderr, "%s: expected %c, found %c\n", text, want ? want : '-',
-                found ? found : '-');
-    CHECK(found == want);
+    CHECK_MSG(found == want, "%s: expected %c, found %c", text, want ? want : '-',
+              found ? found : '-');
 }
 
 /* Labels are those of the question, choices are compared in lower case, in order and as they are.

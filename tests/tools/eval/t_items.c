@@ -169,10 +169,8 @@ static void refused(const char *from, const char *to, const char *says)
     const char *const parts[] = { one, two };
     const struct eval_options o = { .parts = parts, .nparts = 2, .csv = csv };
     CHECK(eval_figures(&o, &err) != OK);
-    if ((!strstr(err.msg, two) && !strstr(err.msg, one)) || !strstr(err.msg, says)) {
-        fprintf(stderr, "expected %s: %s\n", says, err.msg);
-        exit(1);
-    }
+    CHECK_MSG((strstr(err.msg, two) || strstr(err.msg, one)) && strstr(err.msg, says),
+              "expected %s: %s", says, err.msg);
 }
 
 static void test_refused(void)

@@ -221,9 +221,8 @@ static void harness_filters(void)
         const char *want = harness[i].answer;
         char found[TASK_ANSWER] = "";
         bool any = task_extract(found, t, &item, harness[i].text);
-        if (any != !!want || (any && strcmp(found, want) != 0))
-            fprintf(stderr, "%s, %s: found %s\n", harness[i].text, harness[i].filter, found);
-        CHECK(any == !!want && (!any || !strcmp(found, want)));
+        CHECK_MSG(any == !!want && (!any || !strcmp(found, want)), "%s, %s: found %s",
+                  harness[i].text, harness[i].filter, found);
     }
     task_close(t);
 }
@@ -242,9 +241,8 @@ static void extraction(void)
         char found[TASK_ANSWER] = "";
         get(&item, t, 0);
         bool any = task_extract(found, t, &item, answers[i].text);
-        if (any != !!answers[i].answer || (any && strcmp(found, answers[i].answer) != 0))
-            fprintf(stderr, "%s, row %zu: found %s\n", name, i, any ? found : "nothing");
-        CHECK(any == !!answers[i].answer && (!any || !strcmp(found, answers[i].answer)));
+        CHECK_MSG(any == !!answers[i].answer && (!any || !strcmp(found, answers[i].answer)),
+                  "%s, row %zu: found %s", name, i, any ? found : "nothing");
         task_close(t);
     }
 }

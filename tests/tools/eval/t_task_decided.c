@@ -58,10 +58,7 @@ static void cases(struct task *const tasks[3])
     struct task *harness = open_form("csqa", TASK_LM_EVAL), *milli = open_form("milli", TASK_CITER);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (size_t k = 0; k < 3; k++)
-            if (task_decided(tasks[k], rows[i].text) != rows[i].decided)
-                fprintf(stderr, "%s\n", rows[i].text);
-        for (size_t k = 0; k < 3; k++)
-            CHECK(task_decided(tasks[k], rows[i].text) == rows[i].decided);
+            CHECK_MSG(task_decided(tasks[k], rows[i].text) == rows[i].decided, "%s", rows[i].text);
         CHECK(!task_decided(harness, rows[i].text) && !task_decided(milli, rows[i].text));
     }
     task_close(harness);
@@ -98,9 +95,7 @@ static bool check(struct task *const tasks[3], const char *text, const struct ex
             continue;
         decided = true;
         answer_of(here, all, c);
-        if (strcmp(here, whole) != 0)
-            fprintf(stderr, "%s here, %s at the end: %s\n", here, whole, all);
-        CHECK(strcmp(here, whole) == 0);
+        CHECK_MSG(strcmp(here, whole) == 0, "%s here, %s at the end: %s", here, whole, all);
     }
     return decided;
 }

@@ -101,9 +101,7 @@ static void prompts(struct task *t, size_t i, const char *want)
     struct task_item item;
     struct err err;
     CHECK(task_item(&item, t, i, &err) == OK);
-    if (strcmp(item.prompt, want) != 0)
-        fprintf(stderr, "%s\n", item.prompt);
-    CHECK(!strcmp(item.prompt, want));
+    CHECK_MSG(!strcmp(item.prompt, want), "%s", item.prompt);
 }
 
 /* As plain@FILE it is the whole prompt, whatever template the model has; it ends at an empty line

@@ -21,10 +21,9 @@ static inline struct task *open_with(const struct task_options *o)
 {
     struct task *t = NULL;
     struct err err = { "" };
-    int rc = task_open(&t, o, &err);
-    if (rc != OK)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && !strcmp(task_name(t), o->name) && task_form(t) == o->form);
+    CHECK_MSG(task_open(&t, o, &err) == OK && !strcmp(task_name(t), o->name) &&
+                  task_form(t) == o->form,
+              "%s", err.msg);
     return t;
 }
 
@@ -50,9 +49,7 @@ static inline void refused(const struct task_options *o, int code, const char *m
     struct task *t;
     struct err err = { "" };
     CHECK(task_open(&t, o, &err) == code && !t);
-    if (!strstr(err.msg, message))
-        fprintf(stderr, "expected \"%s\", found: %s\n", message, err.msg);
-    CHECK(strstr(err.msg, message));
+    CHECK_MSG(strstr(err.msg, message), "expected \"%s\", found: %s", message, err.msg);
 }
 
 #endif

@@ -184,11 +184,9 @@ static void prepare(struct pair *p, size_t number, const char *kv)
 static void check(const struct pair *p, struct result got, const char *form)
 {
     double room = 1e-5 * (double)(p->n - p->context);
-    bool fine = fabs(got.logprob - p->want.logprob) < room && got.greedy == p->want.greedy;
-    if (!fine)
-        fprintf(stderr, "%s: expected %.9f, %d, found %.9f, %d\n", form, p->want.logprob,
-                p->want.greedy, got.logprob, got.greedy);
-    CHECK(fine);
+    CHECK_MSG(fabs(got.logprob - p->want.logprob) < room && got.greedy == p->want.greedy,
+              "%s: expected %.9f, %d, found %.9f, %d", form, p->want.logprob, p->want.greedy,
+              got.logprob, got.greedy);
 }
 
 /* {"model":"any","prompt":[[ids],..],"temperature":0,"max_tokens":1,"logprobs":1,"seed":1234,

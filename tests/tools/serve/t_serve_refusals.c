@@ -239,10 +239,8 @@ static void expect(int status, const char *code, const char *method, const char 
 {
     json_t *reply = serving_ask(&server, method, path, headers, body);
     bool fine = server.status == status && (!code || says(serving_at(reply, "error.code"), code));
-    if (!fine)
-        fprintf(stderr, "%s %s: status %d, not %d\n%s\n", method, path, server.status, status,
-                server.head);
-    CHECK(fine);
+    CHECK_MSG(fine, "%s %s: status %d, not %d\n%s", method, path, server.status, status,
+              server.head);
     json_decref(reply);
 }
 

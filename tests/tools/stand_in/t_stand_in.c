@@ -32,9 +32,7 @@ static uint32_t truth(const uint32_t *ids, size_t n)
         .ids = (uint32_t *)(size_t)ids, .n = n, .max = 1, .slot = -1
     };
     int rc = stand_in_source_open(&source, model, &o, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && stand_in_source_ask(source, &t, &q, &err) == OK);
+    CHECK_MSG(rc == OK && stand_in_source_ask(source, &t, &q, &err) == OK, "%s", err.msg);
     struct text_view v = text_wait(t, SIZE_MAX);
     CHECK(v.finished && v.rc == OK && v.n == 1);
     uint32_t id = v.tokens[0].t.id;
@@ -265,10 +263,8 @@ static void test_errors(void)
         const struct bad *b = &bads[i];
         struct http_client_reply r;
         http_client_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
-        if (r.status != b->status || !strstr(r.body, b->says))
-            fprintf(stderr, "%d %s %s: %d %s\n", (int)b->server, b->path, b->body ? b->body : "",
-                    r.status, r.body);
-        CHECK(r.status == b->status && r.whole && strstr(r.body, b->says));
+        CHECK_MSG(r.status == b->status && r.whole && strstr(r.body, b->says), "%d %s %s: %d %s",
+                  (int)b->server, b->path, b->body ? b->body : "", r.status, r.body);
         CHECK(strstr(r.head, "Accept-Encoding: gzip, deflate"));
         CHECK(b->status != 405 || strstr(r.head, "Allow: POST"));
         http_client_free(&r);
@@ -368,10 +364,7 @@ int main(void)
     model = tiny_make();
     const struct stand_in_options o = { .model = model, .slots = 3 }; /* fewer than CLIENTS */
     struct err err = { "" };
-    int rc = stand_in_open(&server, &o, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(stand_in_open(&server, &o, &err) == OK, "%s", err.msg);
     test_prefixes();
     test_dialects();
     test_forms();

@@ -113,9 +113,7 @@ static void check_edit(const struct stand_in_fault *f, const struct http_client_
     json_t *got = understood(r);
     bool none = f->text && strcmp(f->name, "twice") != 0;
     bool right = (got == NULL) == none && (f->text || json_equal(got, clean) == (f->json == NULL));
-    if (!right)
-        fprintf(stderr, "%s: %s\n", f->name, r->body);
-    CHECK(right);
+    CHECK_MSG(right, "%s: %s", f->name, r->body);
     CHECK(!f->type || strstr(r->head, f->type));
     CHECK(!f->header || strstr(r->head, f->header));
     json_decref(got);
@@ -143,9 +141,8 @@ static void check_way(const struct stand_in_fault *f, const struct http_client_r
         CHECK(r->whole && r->chunks == r->n && r->n);
         return;
     case WAY_WHOLE:
-        if (!r->whole || r->status != (f->status ? (int)f->status : 200))
-            fprintf(stderr, "%s: %d %.400s\n", f->name, r->status, r->head);
-        CHECK(r->whole && r->status == (f->status ? (int)f->status : 200));
+        CHECK_MSG(r->whole && r->status == (f->status ? (int)f->status : 200), "%s: %d %.400s",
+                  f->name, r->status, r->head);
         CHECK(!f->no_length || r->chunks);
         return;
     }

@@ -29,10 +29,7 @@ static void serve(struct stand_in_options o)
     struct err err = { "" };
     o.model = model;
     o.threads = 1;
-    int rc = stand_in_open(&server, &o, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK);
+    CHECK_MSG(stand_in_open(&server, &o, &err) == OK, "%s", err.msg);
 }
 
 /* Return the status of a POST whose reply must contain `says`. */
@@ -43,9 +40,7 @@ static int post(const char *headers, const char *body, size_t n, const char *say
     http_client_put(fd, "POST", "/completion", headers, body, n);
     http_client_get(fd, &r, 30000);
     close(fd);
-    if (!strstr(r.body, says))
-        fprintf(stderr, "%d %s\n", r.status, r.body);
-    CHECK(r.whole && strstr(r.body, says));
+    CHECK_MSG(r.whole && strstr(r.body, says), "%d %s", r.status, r.body);
     http_client_free(&r);
     return r.status;
 }
@@ -152,10 +147,8 @@ static void test_tls(void)
                                           .key = "sesame",
                                           .vocab = TINY_VOCAB };
         CHECK(cloud_open(&c, &co, &err) == OK);
-        int rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err);
-        if (rc)
-            fprintf(stderr, "%s\n", err.msg);
-        CHECK(rc == OK && id < TINY_VOCAB);
+        CHECK_MSG(cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err) == OK && id < TINY_VOCAB,
+                  "%s", err.msg);
         cloud_close(c);
     }
     stand_in_close(server);

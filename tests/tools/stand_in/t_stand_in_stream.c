@@ -346,9 +346,8 @@ static bool replay(const struct recorded *rec)
     json_t *a = document(r.body), *b = document(theirs);
     bool same = rec->exact ? strncmp(theirs, r.body, r.n) == 0 && strlen(theirs) - r.n <= 2
                            : a && b && alike(a, b, rec->name);
-    if (r.status != status || !same)
-        fprintf(stderr, "%s: %d %s\nnot %d %s\n", rec->name, r.status, r.body, status, theirs);
-    CHECK(r.status == status && r.whole && same);
+    CHECK_MSG(r.status == status && r.whole && same, "%s: %d %s\nnot %d %s", rec->name, r.status,
+              r.body, status, theirs);
     CHECK(!strstr(response, "text/event-stream") || strstr(r.head, "text/event-stream"));
     CHECK(!strstr(response, "text/plain") || strstr(r.head, "text/plain"));
     json_decref(a);

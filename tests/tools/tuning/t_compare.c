@@ -90,9 +90,8 @@ static const char *printed_of(const char *before, const char *after, int want)
     compared[0] = before;
     compared[1] = after;
     const char *text = printed(compare_them);
-    if (compared_rc != want)
-        fprintf(stderr, "%d, expected %d: %s\n%s", compared_rc, want, err.msg, text);
-    CHECK(compared_rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))));
+    CHECK_MSG(compared_rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))),
+              "%d, expected %d: %s\n%s", compared_rc, want, err.msg, text);
     return text;
 }
 

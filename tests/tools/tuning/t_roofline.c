@@ -100,9 +100,8 @@ static void check_texts(void)
         for (size_t k = 0; k < n; k++)
             fits = fits && (boxes[k][0] >= box[1] || box[0] >= boxes[k][1] ||
                             boxes[k][2] >= box[3] || box[2] >= boxes[k][3]);
-        if (!fits)
-            fprintf(stderr, "\"%.*s\" is cut, or overlaps another text\n", (int)(to - from), from);
-        CHECK(fits && n < TEXTS);
+        CHECK_MSG(fits && n < TEXTS, "\"%.*s\" is cut, or overlaps another text", (int)(to - from),
+                  from);
         memcpy(boxes[n++], box, sizeof(box));
     }
     CHECK(n > 10);
