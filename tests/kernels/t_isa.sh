@@ -43,5 +43,4 @@ case $sets in *avx2*blas*)
 esac
 export MIZZLE_ISA=z80
 set +e
-expect 2 logits --ids 1 -o "$dir/part"
-says 'z80.*scalar'
+fails 2 'z80.*scalar' logits --ids 1 -o "$dir/part"

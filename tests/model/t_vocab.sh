@@ -48,8 +48,7 @@ done
 # What would take too much memory or time, as these lists of 2.4 MB take 110 MB; t_malformed_tokenizer
 # has what is wrong in small files.
 toolarge() { # WORDS: the folder is refused in one line that has them
-    refused 3 tokenize -m "$dir/large" -p x
-    says "$dir/large.*$1"
+    refuses 3 "$dir/large.*$1" tokenize -m "$dir/large" -p x
     [ "$(wc -c <"$dir/err")" -lt 600 ] || fail "a long line"
 }
 mkdir "$dir/large"

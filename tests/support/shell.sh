@@ -38,6 +38,19 @@ refused() {
     one_line
 }
 
+# fails STATUS PATTERN ARGS: expect this status, and stderr says the pattern. refuses: nothing else.
+fails() {
+    code=$1 pattern=$2
+    shift 2
+    expect "$code" "$@"
+    says "$pattern"
+}
+refuses() {
+    fails "$@"
+    [ ! -s "$dir/out" ] || fail "$*: wrote to stdout"
+    one_line
+}
+
 # ends STATUS ARGS: expect 0, else refused.
 ends() {
     if [ "$1" -eq 0 ]; then expect "$@"; else refused "$@"; fi

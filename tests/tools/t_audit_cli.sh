@@ -20,8 +20,7 @@ says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of 
 echo Question >"$dir/patterns"
 expect 0 $run --audit 0.5 --private-file "$dir/patterns"
 [ "$(field drawn)" -gt 5 ] && [ "$(field kept)" -eq 0 ] || fail "a private text is audited"
-expect 4 $run --audit 0.5 --cloud off
-says '^mizzle run: --audit: the cloud is off$'
+fails 4 '^mizzle run: --audit: the cloud is off$' $run --audit 0.5 --cloud off
 expect 2 $run --audit 1.5
 
 # eval --audit: an interrupted run goes on, and a replay finds the same; the clock may be virtual.

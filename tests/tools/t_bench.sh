@@ -72,13 +72,11 @@ for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-
     'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
     'kernels -p 8'; do
     # shellcheck disable=SC2086
-    expect 2 bench $wrong
-    says 'unknown option -'
+    fails 2 'unknown option -' bench $wrong
     [ ! -s "$dir/out" ] || fail "bench $wrong"
 done
 for subject in limits route; do
-    expect 2 bench $subject -t 1,2
-    says "^mizzle bench $subject: -t: expected one number, found 1,2$"
+    fails 2 "^mizzle bench $subject: -t: expected one number, found 1,2$" bench $subject -t 1,2
 done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.

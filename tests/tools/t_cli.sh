@@ -10,13 +10,11 @@ grep -q '^  run  ' "$dir/out" || fail "--help does not name run"
 commands=$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$dir/out")
 expect 0 --version
 grep -Eqx 'mizzle [0-9]+\.[0-9]+\.[0-9]+' "$dir/out" || fail "--version"
-expect 2 evla
-says 'did you mean eval'
+fails 2 'did you mean eval' evla
 expect 2 "$(printf 'a\033[31m')"
 LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
 expect 2 help evla
-expect 2 router colect -o x
-says 'did you mean router collect'
+fails 2 'did you mean router collect' router colect -o x
 expect 2 help router nope
 
 expect 0 --help
@@ -33,19 +31,16 @@ if [ -e "${info#* }" ]; then
     # 0 is not a context, and no command takes more than 64 threads.
     for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl'; do
         # shellcheck disable=SC2086
-        expect 2 $line -c 0
-        says '--context: expected .*1.*, found 0'
+        fails 2 '--context: expected .*1.*, found 0' $line -c 0
     done
     for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --output $dir/trained" \
         "convert ${info#* } $dir/x --type q8_0"; do
         # shellcheck disable=SC2086
-        expect 2 $line -t 65
-        says ' --threads: expected at most 64, found 65$'
+        fails 2 ' --threads: expected at most 64, found 65$' $line -t 65
     done
     [ ! -e "$dir/trained" ] || fail "pretrain -t 65: made its folder first"
     for policy in never always; do
-        expect 2 run -p x --policy $policy --cloud-url foo
-        says ': --cloud-url: expected http:// or https://, found foo$'
+        fails 2 ': --cloud-url: expected http:// or https://, found foo$' run -p x --policy $policy --cloud-url foo
     done
     expect 2 run -p x --cloud off --cloud-url foo
 fi
@@ -53,8 +48,7 @@ mkdir "$dir/folder"
 printf '\002\0\0\0\0\0\0\0{}' >"$dir/folder/part.safetensors"
 expect 3 run -p x -m "$dir/folder/part.safetensors"
 says "part.safetensors: one part of a folder; name the folder $dir/folder\$"
-expect 3 run -p x -m "$dir/folder"
-says "$dir/folder: no model here: expected config.json or a .gguf file\$"
+fails 3 "$dir/folder: no model here: expected config.json or a .gguf file\$" run -p x -m "$dir/folder"
 
 "$MIZZLE" man >"$dir/mizzle.1" || fail man
 # Commands of two words are named by the help of the first one.

@@ -15,14 +15,12 @@ sed -n '/^Calls of the cloud:$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file
     grep -q 'options of calls below go' "$dir/help" ||
     fail "--help does not say that --cloud-key-file goes with --check"
 refused 2 cloud --cloud-url http://127.0.0.1:1
-refused 2 cloud --port 0 --cloud-key-file "$dir/help"
-says "--cloud-key-file goes with --check"
+refuses 2 "--cloud-key-file goes with --check" cloud --port 0 --cloud-key-file "$dir/help"
 for bad in "--cloud-ca x" "--cloud-model x" "--cloud-timeout 5" "--cloud-tokens 2"; do
     # shellcheck disable=SC2086
     refused 2 cloud --port 0 $bad
 done
-refused 2 cloud --port 0 --host 0.0.0.0
-says "0.0.0.0.*--api-key-file"
+refuses 2 "0.0.0.0.*--api-key-file" cloud --port 0 --host 0.0.0.0
 refused 2 cloud --port 65536
 refused 2 cloud --latency 600001
 refused 2 cloud extra
@@ -74,19 +72,16 @@ stop_server TERM 0
 wait $asker || true
 
 start --fault 403 || fail "no start with a fault"
-refused 4 cloud --check "$url"
-says 403
+refuses 4 403 cloud --check "$url"
 stop_server TERM 0
 
 MIZZLE_SERVER_KEY=sesame-5678
 export MIZZLE_SERVER_KEY
 start || fail "no start with a key of the environment"
 MIZZLE_SERVER_KEY="sesame 5678"
-refused 2 cloud --port 0
-says 'MIZZLE_SERVER_KEY: the API key must be one word'
+refuses 2 'MIZZLE_SERVER_KEY: the API key must be one word' cloud --port 0
 unset MIZZLE_SERVER_KEY
-refused 4 cloud --check "$url"
-says "401.*no API key was sent.*--cloud-key-file"
+refuses 4 "401.*no API key was sent.*--cloud-key-file" cloud --check "$url"
 echo "sesame-5678" >"$dir/key"
 expect 0 cloud --check "$url" --cloud-key-file "$dir/key"
 stop_server TERM 0

@@ -81,8 +81,7 @@ converts 3 "$dir/none.gguf" "$dir/x.gguf" --type f16
 says 'general.architecture: expected .*, found none'
 expect 0 info "$dir/none.gguf"
 shows '^no model .*general.architecture: expected .*, found none'
-expect 3 run -m "$dir/none.gguf" -p x
-says 'general.architecture: expected .*, found none'
+fails 3 'general.architecture: expected .*, found none' run -m "$dir/none.gguf" -p x
 {
     printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
     printf '\014\000\000\000\000\000\000\000general.type\010\000\000\000'

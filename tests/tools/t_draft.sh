@@ -71,8 +71,7 @@ expect 0 run --question 1 --json --policy always --cloud-url "$url" --ahead 0
 expect 2 run --question 1 --draft most
 for wrong in '--draft off' '--ahead 0'; do
     # shellcheck disable=SC2086
-    expect 2 eval --task ppl $wrong --file "$edge"
-    grep -q "^mizzle eval: ${wrong% *}: expected without --task ppl$" "$dir/err" || fail "ppl $wrong"
+    fails 2 "^mizzle eval: ${wrong% *}: expected without --task ppl$" eval --task ppl $wrong --file "$edge"
 done
 stop_cloud
 

@@ -59,8 +59,7 @@ for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-clo
     # shellcheck disable=SC2086
     refused 2 $ask $args
 done
-expect 2 $ask --cloud-price 2,5
-says 'UP,CACHED,DOWN.*found 2,5'
+fails 2 'UP,CACHED,DOWN.*found 2,5' $ask --cloud-price 2,5
 
 # From a private span on, nothing is sent.
 echo Question >"$dir/patterns"

@@ -35,13 +35,11 @@ expect 0 run -m $edge -p x -n 2 --policy always --cloud required --cloud-model $
 expect 0 eval --questions 1 -m $edge --cloud-model $cloud --policy never
 
 # A router beside the repository suits every snapshot and type; one beside the file goes first.
-expect 2 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
-says "no router beside $edge"
+fails 2 "no router beside $edge" run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
 cp weights/milli/edge-0.1.router.safetensors "$repository/router.safetensors"
 expect 0 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
 cp Makefile "$repository/snapshots/$commit/demo-q4_k_m.router.safetensors"
-expect 3 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
-says demo-q4_k_m.router.safetensors
+fails 3 demo-q4_k_m.router.safetensors run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
 
 # One that comes with the program is found by the model's fingerprint, after both, and is named.
 mkdir -p "$dir/come/milli" "$dir/come/routers"
@@ -76,11 +74,7 @@ for command in "run -p x" "tokenize -p x" "info" "logits --ids 1 -o $dir/l" "ser
     expect 3 "$@"
     says "Org/None: no such file or folder, and not in $HOME/.cache/huggingface/hub; to fetch it: hf download Org/None"
 done
-expect 3 run -p x -m $edge --policy always --cloud-model Org/None
-says "hf download Org/None"
-expect 3 info Org/Demo-GGUF
-says "found F16, Q4_K_M, Q8_0"
-expect 3 info Org/Demo-GGUF:Q6_K
-says "hf download Org/Demo-GGUF --include '*[qQ]6_[kK]*'"
-expect 3 info Org/Demo-GGUF:F16
-says "hf download Org/Demo-GGUF demo-f16.gguf"
+fails 3 "hf download Org/None" run -p x -m $edge --policy always --cloud-model Org/None
+fails 3 "found F16, Q4_K_M, Q8_0" info Org/Demo-GGUF
+fails 3 "hf download Org/Demo-GGUF --include '*[qQ]6_[kK]*'" info Org/Demo-GGUF:Q6_K
+fails 3 "hf download Org/Demo-GGUF demo-f16.gguf" info Org/Demo-GGUF:F16

@@ -9,14 +9,7 @@ has() {
     [ "$n" -eq "$1" ] || fail "'$2' in $n lines, expected $1"
 }
 
-# refuses STATUS TEXT ARGS...: an error with TEXT, in one line, and no picture.
-refuses() {
-    code=$1 text=$2
-    shift 2
-    refused "$code" "$@"
-    grep -qF -e "$text" "$dir/err" || fail "plot $*: expected $text"
-}
-# bad STATUS TEXT BYTES: the same of columns a and b of a file that has these bytes.
+# bad STATUS TEXT BYTES: columns a and b of a file that has these bytes are refused with this text.
 bad() {
     # shellcheck disable=SC2059
     printf "$3" >"$dir/bad.csv"

@@ -56,8 +56,7 @@ for how in "0 --draft off" "1 --draft off" "4 --draft off" \
     "0 --draft both" "1 --draft both" "4 --draft both"; do
     alike tokens $span --span 1 --ahead $how --replay "$dir/spanned"
 done
-refused 2 run --question 8 --span 0.9
-says '--span: expected --cloud-tokens of 2 or more, found 1'
+refuses 2 '--span: expected --cloud-tokens of 2 or more, found 1' run --question 8 --span 0.9
 for command in run explain; do # the threshold is in the router's file
     refused 2 $command --question 8 --cloud-tokens 4 --span 0.1
     says "mizzle $command: --span: expected more than the threshold, which is 0.5.*, found 0.1"
@@ -72,8 +71,7 @@ head -c $(($(wc -c <"$dir/whole") - 5)) "$dir/whole" >"$dir/rec"
 expect 0 $ask --replay "$dir/rec"
 says 'torn line'
 sed 's/"id":[0-9]/"id":77/' "$dir/whole" >"$dir/rec"
-expect 3 $ask --replay "$dir/rec"
-says 'line 2: checksum'
+fails 3 'line 2: checksum' $ask --replay "$dir/rec"
 one_line
 expect 3 $ask --replay "$dir/none"
 expect 3 $ask --record $edge

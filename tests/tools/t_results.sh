@@ -5,13 +5,12 @@
 mkdir "$dir/experiments"
 export MIZZLE EXPERIMENTS="$dir/experiments" RESULTS="$dir/results" TMP_DATA="$dir/data"
 
-# run STATUS ARGS...: run the script, which must end with this status; $dir/out is what it prints.
-run() {
-    want=$1
+# expect STATUS ARGS...: run the script, which must end with this status; $dir/out is what it prints.
+expect() {
+    want=$1 status=0
     shift
-    sh tools/results.sh "$@" >"$dir/out" 2>&1
-    got=$?
-    [ "$got" -eq "$want" ] || fail "results $*: status $got, expected $want"
+    sh tools/results.sh "$@" >"$dir/out" 2>&1 || status=$?
+    [ "$status" -eq "$want" ] || fail "results $*: status $status, expected $want"
 }
 
 says() { grep -qF -e "$1" "$dir/out" || fail "not printed: $1"; }
@@ -53,7 +52,7 @@ END
 
 # Made: rows are in order, whatever the lanes do; the table is drawn, and the title has its figure.
 echo 5 >"$dir/data"
-run 0
+expect 0
 says '15 jobs done, 0 failed, 0 skipped'
 {
     echo kind,x,y
@@ -67,86 +66,77 @@ grep -q '^1,20[0-9-]*,[^,]' "$dir/results/timed.measured.csv" || fail "no measur
 
 # Checked: jobs 1 and 11 of the first, and nothing that was measured.
 echo changed >>"$dir/results/timed.measured.csv"
-run 0 --check
+expect 0 --check
 says '3 jobs done'
 says 'squares 11, squares_rows 10 two words'
 
 # What an experiment does not set, the environment does not set either.
 export CHECKED=7 MEASURED=kind
-run 0 --check squares
+expect 0 --check squares
 says '2 jobs done'
-run 0 squares
+expect 0 squares
 unset CHECKED MEASURED
 
 # Rows of absent data stay when the table is made, and are left out of the check; both aloud.
 rm "$dir/data"
-run 0 squares
+expect 0 squares
 says 'SKIP: no data'
 same "$dir/want.csv" "$dir/results/squares.csv"
 sed 's/,20[0-9-]*,/,2001-01-01,/' "$dir/results/timed.measured.csv" >"$dir/old"
 cp "$dir/old" "$dir/results/timed.measured.csv"
-run 0 timed
+expect 0 timed
 grep '^2,' "$dir/old" >"$dir/kept"
 tail -n 1 "$dir/results/timed.measured.csv" | cmp - "$dir/kept" || fail "a measured row is lost"
 sed 's/^a,date/b,date/' "$dir/old" >"$dir/results/timed.measured.csv"
-run 1 timed
-says 'other columns'
+fails 1 'other columns' timed
 sed '/^2,/s/$/,5/' "$dir/old" >"$dir/results/timed.measured.csv"
-run 1 timed
-says '4 fields, expected 3'
+fails 1 '4 fields, expected 3' timed
 sed 's/^HEADER=.*/& CHECKED="7 12"/' "$dir/experiments/squares.sh" >"$dir/experiments/chosen.sh"
 sed 's/squares/chosen/g' "$dir/experiments/chosen.sh" >"$dir/experiments/new" &&
     mv "$dir/experiments/new" "$dir/experiments/chosen.sh"
-run 0 chosen # a first table without the data has none of its rows
+expect 0 chosen # a first table without the data has none of its rows
 [ "$(wc -l <"$dir/results/chosen.csv")" -eq 12 ] || fail "$(cat "$dir/results/chosen.csv")"
-run 0 --check chosen
+expect 0 --check chosen
 says '1 jobs done, 0 failed, 1 skipped'
 sed 's/CHECKED="7 12"/CHECKED=13/' "$dir/experiments/chosen.sh" >"$dir/experiments/none.sh"
 sed 's/chosen/none/g' "$dir/results/chosen.csv" >"$dir/results/none.csv"
-run 1 --check chosen none
-says 'none: none of its 12 jobs is checked'
+fails 1 'none: none of its 12 jobs is checked' --check chosen none
 
 # The rows of a job stand together and in order, those of the first job at the beginning.
 echo 5 >"$dir/data"
-run 0 chosen
-run 0 --check chosen
+expect 0 chosen
+expect 0 --check chosen
 cp "$dir/results/chosen.csv" "$dir/chosen.csv"
 for edit in '/^data,1/{h;d;};/^data,2/G' 's/^data,1.*/&\
 data,1,6/' '/^data,2/d'; do
     sed "$edit" "$dir/chosen.csv" >"$dir/results/chosen.csv"
-    run 1 --check chosen
-    says "$dir/results/chosen.csv"
+    fails 1 "$dir/results/chosen.csv" --check chosen
 done
 rm "$dir/data" "$dir/experiments/chosen.sh" "$dir/experiments/none.sh"
 sed '1s/$/\
 old,1,1/' "$dir/want.csv" >"$dir/results/squares.csv"
-run 1 --check squares
-says 'others before'
+fails 1 'others before' --check squares
 cp "$dir/want.csv" "$dir/results/squares.csv"
 
 # One byte of a row, the header or a picture is enough.
 cp "$dir/results/squares.csv" "$dir/results/drawn/squares.svg" "$dir"
 sed 's/^plain,1,1$/plain,1,2/' "$dir/squares.csv" >"$dir/results/squares.csv"
-run 1 --check squares
-says "not in $dir/results/squares.csv: plain,1,1"
+fails 1 "not in $dir/results/squares.csv: plain,1,1" --check squares
 sed 's/kind,x,y/kind,x,z/' "$dir/squares.csv" >"$dir/results/squares.csv"
-run 1 --check squares
-says 'has not the header kind,x,y'
+fails 1 'has not the header kind,x,y' --check squares
 cp "$dir/squares.csv" "$dir/results"
 sed 's/121/122/' "$dir/squares.svg" >"$dir/results/drawn/squares.svg"
-run 1 --check squares
-says 'squares: compare FAILED'
+fails 1 'squares: compare FAILED' --check squares
 rm "$dir/results/drawn/squares.svg"
-run 1 --check squares
+expect 1 --check squares
 cp "$dir/squares.svg" "$dir/results/drawn"
-run 0 --check squares
+expect 0 --check squares
 
 # Each picture of the experiment must be drawn again, and each that is drawn be there.
 cp "$dir/squares.svg" "$dir/results/drawn/squaresome.svg"
-run 0 --check squares
+expect 0 --check squares
 cp "$dir/squares.svg" "$dir/results/drawn/squares-old.svg"
-run 1 --check squares
-says 'squares-old.svg: not drawn'
+fails 1 'squares-old.svg: not drawn' --check squares
 rm "$dir/results/drawn/squares-old.svg"
 cat >"$dir/experiments/drawn.sh" <<'END'
 HEADER=x,y
@@ -157,15 +147,14 @@ draws() {
     plot drawn-3.svg --x x --y y <"$results/drawn.csv"
 }
 END
-run 0 drawn
-run 0 --check drawn
+expect 0 drawn
+expect 0 --check drawn
 echo >"$dir/data"
-run 1 drawn
-run 1 --check drawn
+expect 1 drawn
+expect 1 --check drawn
 sed 's/plot drawn-2.* || :/false/' "$dir/experiments/drawn.sh" >"$dir/new"
 cp "$dir/new" "$dir/experiments/drawn.sh"
-run 1 --check drawn
-says 'drawn: compare FAILED'
+fails 1 'drawn: compare FAILED' --check drawn
 rm "$dir/data" "$dir/experiments/drawn.sh"
 
 # A job that fails, prints nothing or too little, or a figure that is not there: no new table.
@@ -174,21 +163,18 @@ for bad in 'false; echo 1,1,1' ':' 'echo 1,1' 'value squares y x=0; echo 1,1,1' 
     'mizzle info "$TMP_DATA/none"; echo 1,1,1' 'mizzle info --json | columns a,b,c'; do
     printf 'HEADER=a,b,c\nbad() { %s; }\njobs() { job bad; job echo 1,2,3; }\n' "$bad" \
         >"$dir/experiments/bad.sh"
-    run 1 bad
-    says '1 jobs done, 1 failed'
+    fails 1 '1 jobs done, 1 failed' bad
     [ ! -e "$dir/results/bad.csv" ] || fail "a table in spite of: $bad"
 done
-run 2 nothing
-says 'no '
+fails 2 'no ' nothing
 cat >"$dir/experiments/titled.sh" <<'END'
 HEADER=x,y
 jobs() { job echo 1,2; }
 draws() { plot titled.svg --x x --y y --title "none: $(value titled y x=5)" <"$results/titled.csv"; }
 END
-run 1 titled
-says '0 rows, or no column y: x=5'
+fails 1 '0 rows, or no column y: x=5' titled
 sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$dir/experiments/titled.sh"
-run 1 titled
+expect 1 titled
 
 # A column that a picture's table does not have.
 cat >"$dir/experiments/shaped.sh" <<'END'
@@ -196,10 +182,9 @@ HEADER=x,y
 jobs() { job echo 1,0.25; }
 draws() { shape shaped a,b '{ print of("x"), percent("'"${SHAPED:-z}"'") }' | plot shaped.svg --x a --y b; }
 END
-SHAPED=y run 0 shaped
+SHAPED=y expect 0 shaped
 grep -q '>b: 1, 25<' "$dir/results/drawn/shaped.svg" || fail "no share in percent"
-run 1 shaped
-says 'no column z'
+fails 1 'no column z' shaped
 
 # A job whose folder cannot be made is not one that another lane has taken; no table is half made.
 cat >"$dir/experiments/full.sh" <<'END'
@@ -207,22 +192,21 @@ HEADER=x CHECKED='1 2'
 jobs() { job full_row 1; job full_row 2; }
 full_row() { echo "$1"; }
 END
-run 0 full
+expect 0 full
 cp "$dir/results/full.csv" "$dir"
 echo 'full_row() { : >"$dir/full.2"; echo "$1"; }' >>"$dir/experiments/full.sh"
 for mode in '' --check; do
     # shellcheck disable=SC2086
-    JOBS=1 run 1 $mode full
+    JOBS=1 expect 1 $mode full
     says 'cannot make'
     same "$dir/full.csv" "$dir/results/full.csv"
 done
 printf 'HEADER=x\njobs() { job skip x=1 "no data"; }\n' >"$dir/experiments/full.sh"
 rm "$dir/results/full.csv"
-run 1 full squares
-says 'full: no rows'
+fails 1 'full: no rows' full squares
 [ -z "$(find "$dir/results" -name 'full*')" ] || fail "a table without rows"
 mkdir "$dir/with blank"
-TMPDIR="$dir/with blank" run 2 squares
+TMPDIR="$dir/with blank" expect 2 squares
 says 'expected neither blanks nor commas'
 
 # Interrupted: what the lanes have started ends, too, and the working folder goes.
@@ -257,15 +241,14 @@ real() {
 dies='mizzle() { "$MIZZLE" "$@"; return 137; }'
 for bad in "fleet fleet_sizes cache --devices 1" "memory memory_rows qwen2.5-0.5b"; do
     real "${bad%% *}" "$dies" "jobs() { job ${bad#* }; }"
-    run 1 "${bad%% *}"
-    says '(status 137)'
+    fails 1 '(status 137)' "${bad%% *}"
 done
 
 # Machines: the hash of all answers decides, too, and one of no answers is none.
 machines() { # ROW...
     printf '%s\n' "$@" >"$dir/data"
     real machines 'jobs() { job cat "$TMP_DATA"; }'
-    run 0 machines
+    expect 0 machines
 }
 machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f0,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
 drawn() { # TITLE
@@ -279,28 +262,24 @@ machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,24,e1,e1,1,1000
 drawn '2 kernel sets give different answers'
 real machines 'jobs() { job machines_row scalar 100 1; }' \
     'machines_ask() { : >"$here/answers"; echo 1; }'
-run 1 machines
-says 'expected 100 answers, found 0'
+fails 1 'expected 100 answers, found 0' machines
 
 # Risk: that nothing can be promised is a row; any other failure is none.
 real risk 'mizzle() { echo "mizzle router calibrate: $(cat "$TMP_DATA")" >&2; return 1; }' \
     'jobs() { job risk_seed 7; }'
 echo 'weights/milli/x: cannot be read' >"$dir/data"
-run 1 risk
-says 'cannot be read'
+fails 1 'cannot be read' risk
 echo '--risk 0.02: with 2.00 % of the tokens routed, 9 of 99 answers are lost, which proves at most' \
     '3.00 % with confidence 0.95; that takes at least 171 questions, found 99' >"$dir/data"
-run 0 risk
+expect 0 risk
 [ "$(tail -n 1 "$dir/results/risk.csv")" = 7,,,,,,0 ] || fail "$(cat "$dir/results/risk.csv")"
 
 # Real: every row is computed from the answers that are kept, and one that is changed is noticed.
 real real
 mkdir -p "$dir/results/real"
 sed -n 's/^HEADER=//p' tools/results/real.sh >"$dir/results/real/figures.csv"
-run 1 real # nothing is done, but nothing fails
-says 'SKIP: no answers'
-run 1 --check real
-says '0 jobs done, 0 failed, 1 skipped'
+fails 1 'SKIP: no answers' real # nothing is done, but nothing fails
+fails 1 '0 jobs done, 0 failed, 1 skipped' --check real
 {
     echo task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,read,hash,settings
     for row in never,,1,0,1,8,0 mlp,0.05,1,1,1,9,1 mlp,0.05,2,1,0,9,2 context,0.05,1,1,0,9,1 always,,1,1,1,10,10; do
@@ -308,18 +287,17 @@ says '0 jobs done, 0 failed, 1 skipped'
         echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,7,00000000000000ff,0000000000000001"
     done
 } >"$dir/results/real/items-a.csv"
-run 0 real
+expect 0 real
 grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
     "$dir/results/real/figures.csv" || fail "$(cat "$dir/results/real/figures.csv")"
 grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/results/real/figures.csv" ||
     fail "no difference: $(cat "$dir/results/real/figures.csv")"
 grep -q '<title>mlp: 16.6667, 100</title>' "$dir/results/drawn/real-csqa-chat.svg" &&
     grep -q '>always</text>' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
-run 0 --check real
+expect 0 --check real
 sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/items-a.csv" >"$dir/new"
 mv "$dir/new" "$dir/results/real/items-a.csv"
-run 1 --check real
-says 'not in '
+fails 1 'not in ' --check real
 rm -r "$dir/results/real"
 
 # Goals: a figure is rounded after it was held against the goal; the other tables must be there.
@@ -330,8 +308,7 @@ random,0.060000,1,1000,0.06,0.410000,0.4,0.4,0.0,0.02,0.02,0.0,0.04,,,,,,
 entropy,0.07,1,400,0.07,0.8,0.8,0.8,0.3,0.5,0.7,0.6,0.8,0.5,0.4,0.6,0.5,0.4,0.6
 END
 real reach 'jobs() { job cat "$TMP_DATA"; }'
-run 1 reach
-says 'labels.csv, too'
+fails 1 'labels.csv, too' reach
 [ ! -e "$dir/results/drawn/goals.csv" ] || fail "goals without labels.csv"
 {
     echo job,router,difference,difference_low,difference_high
@@ -339,7 +316,7 @@ says 'labels.csv, too'
         echo "$row,0.010000,0.000400,0.020000"
     done
 } >"$dir/results/labels.csv"
-run 0 reach
+expect 0 reach
 cat >"$dir/want.csv" <<'END'
 goal,figure,low,high,wanted,reached
 relative gain over the edge alone at 6 % routed,1.250,1.000,1.500,at least 0.6,yes

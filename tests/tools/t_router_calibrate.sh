@@ -14,12 +14,9 @@ is() {
 }
 
 r=$dir/r.safetensors
-ends 2 --target-routed 0.05
-says 'expected --router'
-ends 2 --router "$r"
-says 'found none'
-ends 2 --router "$r" --target-routed 0.05 --risk 0.02
-says 'found both'
+refuses 2 'expected --router' --target-routed 0.05
+refuses 2 'found none' --router "$r"
+refuses 2 'found both' --router "$r" --target-routed 0.05 --risk 0.02
 for bad in '--target-routed 1.1' '--target-routed -0.1' \
     '--risk 0' '--risk 1' '--risk 0.1 --confidence 1' '--target-routed 0.1 --confidence 0.9' \
     '--target-routed 0.1 --questions 0' '--target-routed 0.1 --cloud off' '--target-routed 0.1 --cloud auto' \
@@ -34,8 +31,7 @@ edge=weights/milli/edge-0.5.gguf
 [ -f "$edge" ] || skip "no demo pair in weights/milli"
 ends 3 --router "$r" --target-routed 0.05
 printf 'PK\003\004' >"$dir/r.pth"
-ends 2 --router "$dir/r.pth" --target-routed 0.05
-says 'expected -o'
+refuses 2 'expected -o' --router "$dir/r.pth" --target-routed 0.05
 
 shipped=weights/milli/edge-0.5.router.safetensors
 cp "$shipped" "$r"
@@ -54,8 +50,7 @@ for word in '"task":"milli"' '"threshold":0\.[0-9]' '"share":0\.0[56]' 'edge-0.5
     tr -d ' \n' <"$dir/info" | grep -q "$word" || fail "no $word in $(cat "$dir/info")"
 done
 # It is bound to its model now.
-ends 3 --router "$r" -m weights/milli/edge-1.gguf --target-routed 0.05 --cloud-url http://127.0.0.1:9
-says 'edge-1 '
+refuses 3 'edge-1 ' --router "$r" -m weights/milli/edge-1.gguf --target-routed 0.05 --cloud-url http://127.0.0.1:9
 says 'edge-0.5'
 
 # The bound needs 9 tested answers here; with 8 questions nothing can be proved.
@@ -64,8 +59,7 @@ is "$(value routed) > 0 && $(value 'edge alone') < $(value accuracy)"
 bound=$(sed -n 's/^lost.*at most \([0-9.]*\) %.*/\1/p' "$dir/out")
 is "$bound <= 30"
 cp "$r" "$dir/before"
-ends 1 --router "$r" --risk 0.3 --questions 8
-says 'at least 11 questions, found 8'
+refuses 1 'at least 11 questions, found 8' --router "$r" --risk 0.3 --questions 8
 same "$r" "$dir/before"
 
 # A cloud that is no better than the edge, and a task from a file.

@@ -74,8 +74,7 @@ says 'expected a network, found a table'
 ends 2 run -m "$dir/m.gguf" -p x -n 3 --policy context --router "$r" --cloud off
 says 'expected a table, found a network'
 rm "$dir/m.context.safetensors"
-ends 2 run -m "$dir/m.gguf" -p x -n 3 --policy context --cloud off
-says 'no router beside'
+refuses 2 'no router beside' run -m "$dir/m.gguf" -p x -n 3 --policy context --cloud off
 
 head -c 512 /dev/zero >"$dir/x.f32"
 ends 2 router score --router "$dir/table.safetensors" --hidden "$dir/x.f32" -o "$dir/y.f32"
@@ -86,8 +85,7 @@ ends 0 router score --router "$r" --hidden "$dir/x.f32" -o "$dir/y.f32"
 ends 0 convert "$edge" "$dir/q4.gguf" --type q4_0 -q
 ends 0 run -m "$dir/q4.gguf" -p x -n 3 --router "$r" --cloud off
 says 'calibrated with weights of type Q8_0, and the model has Q4_0'
-ends 3 run -m weights/milli/edge-0.1.gguf -p x -n 3 --router "$r" --cloud off
-says 'expected Mizzle milli edge-0.1 ('
+refuses 3 'expected Mizzle milli edge-0.1 (' run -m weights/milli/edge-0.1.gguf -p x -n 3 --router "$r" --cloud off
 says 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
@@ -99,19 +97,15 @@ for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap midd
     ends 2 router train --samples "$dir/s" -o "$dir/never" $bad
     [ ! -e "$dir/never" ] || fail "$bad: something was written"
 done
-ends 2 router train -o "$dir/never" -m "$edge"
-says '--cloud-model together'
+refuses 2 '--cloud-model together' router train -o "$dir/never" -m "$edge"
 ends 0 router collect -q -o "$dir/tap" --questions 2 --labels match --tap post_attn
-ends 2 router train --samples "$dir/s" --samples "$dir/tap" -o "$dir/never"
-says "$dir/tap"
+refuses 2 "$dir/tap" router train --samples "$dir/s" --samples "$dir/tap" -o "$dir/never"
 says "$dir/s"
 
 # Bad samples: nothing held out, one label, no collection, one that is cut or not finished.
 ends 0 router collect -q -o "$dir/one" --questions 1 --labels match
-ends 2 router train --samples "$dir/one" -o "$dir/never"
-says 'expected right and wrong tokens in both parts'
-ends 3 router train --samples "$dir" -o "$dir/never"
-says "$dir/00000.safetensors: expected a finished collection"
+refuses 2 'expected right and wrong tokens in both parts' router train --samples "$dir/one" -o "$dir/never"
+refuses 3 "$dir/00000.safetensors: expected a finished collection" router train --samples "$dir" -o "$dir/never"
 shard=$dir/one/00000.safetensors
 cp "$shard" "$dir/whole"
 size=$(od -An -tu8 -N8 "$shard")
@@ -125,11 +119,9 @@ cp "$dir/whole" "$shard"
 ends 2 router train --samples "$dir/one" -o "$dir/never"
 head -c 1000 "$shard" >"$dir/cut"
 mv "$dir/cut" "$shard"
-ends 3 router train --samples "$dir/one" -o "$dir/never"
-says "$shard"
+refuses 3 "$shard" router train --samples "$dir/one" -o "$dir/never"
 echo '{}' >"$dir/one/meta.json"
 ends 3 router train --samples "$dir/one" -o "$dir/never"
 says "$dir/one/meta.json: expected no such file, found a collection of an older version"
-ends 3 router train --samples "$dir/more" -o "$dir/none/never"
-says "$dir/none"
+refuses 3 "$dir/none" router train --samples "$dir/more" -o "$dir/none/never"
 [ ! -e "$dir/never" ] || fail "a refused training wrote a file"

@@ -109,8 +109,7 @@ tokens | cmp -s - "$dir/first" || fail "--cloud-model FILE: another text"
 expect 0 $ask -m $edge --cloud-model $edge
 tokens | cmp -s - "$dir/first" && fail "--cloud-model FILE: another model, the same text"
 # shellcheck disable=SC2086
-expect 3 $ask -m $edge --cloud-model no-such-model
-says 'cloud-model .without --cloud-url.: no-such-model: No such file'
+fails 3 'cloud-model .without --cloud-url.: no-such-model: No such file' $ask -m $edge --cloud-model no-such-model
 # shellcheck disable=SC2086
 expect 3 $ask -m $edge --cloud-model Makefile
 expect 0 -p x -n 2 -m $edge --cloud off --cloud-model no-such-model
@@ -229,19 +228,15 @@ expect 0 --chat -p x --policy never -n 1 --chat-template chatml --think off -q
 [ "$(grep -c '^mizzle: --think: no effect' "$dir/err")" -eq 1 ] || fail "--think without effect: $(cat "$dir/err")"
 for only in '--chat-template chatml' '--system x' '--think off'; do
     # shellcheck disable=SC2086
-    expect 2 -p x --policy never -n 1 $only
-    says "${only%% *}: only works with --chat"
+    fails 2 "${only%% *}: only works with --chat" -p x --policy never -n 1 $only
 done
 expect 2 --chat -p x --policy never -n 1 --chat-template llama
 says '--chat-template: expected qwen2.5, qwq, qwen3, qwen3-coder or chatml, found llama'
-expect 2 --chat -p x --policy never -n 1 --think much
-says '--think: expected auto, on or off, found much'
+fails 2 '--think: expected auto, on or off, found much' --chat -p x --policy never -n 1 --think much
 printf '%800s' | tr ' ' '#' >"$dir/long"
-expect 2 -f "$dir/long" -c 500 --policy never
-says '--context: expected at least 800 for this prompt, found 500'
+fails 2 '--context: expected at least 800 for this prompt, found 500' -f "$dir/long" -c 500 --policy never
 printf '%2000s' | tr ' ' '#' >"$dir/long"
-expect 2 -f "$dir/long" --policy never
-says 'the context that the model was made for'
+fails 2 'the context that the model was made for' -f "$dir/long" --policy never
 # A context beyond what the demo model was made for, wherever a text is opened.
 for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
     "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
@@ -282,8 +277,7 @@ expect 3 -m $edge --router "$dir/cut.gguf" -p x
 expect 3 -f "$dir/none.txt"
 # The longest prompt file, plus one byte: the error names the bound.
 dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108864 2>/dev/null
-expect 3 -f "$dir/long.txt"
-says 'long.txt: expected at most 67108864 bytes$'
+fails 3 'long.txt: expected at most 67108864 bytes$' -f "$dir/long.txt"
 rm "$dir/long.txt"
 
 # A terminal gets colour and underline, or marks if colour is not wanted.

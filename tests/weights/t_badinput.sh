@@ -38,12 +38,10 @@ bad "$dir/none.gguf"
 mkfifo "$dir/pipe"
 bad "$dir/pipe"
 before='timeout 20'
-expect 3 router score --router "$dir/pipe" --hidden x -o y
-says "regular file"
+fails 3 "regular file" router score --router "$dir/pipe" --hidden x -o y
 mkdir "$dir/piped"
 mkfifo "$dir/piped/tokenizer.json"
-expect 3 tokenize -m "$dir/piped"
-says "regular file"
+fails 3 "regular file" tokenize -m "$dir/piped"
 
 # The report on a router shows its input and its threshold.
 router=weights/milli/edge-0.5.router.safetensors

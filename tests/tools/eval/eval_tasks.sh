@@ -3,14 +3,6 @@
 # $KNOWN (t_eval_tasks.c), shares found on a fifth of the items, a journal that survives any cut.
 . tests/tools/eval/eval.sh
 
-field() {
-    printf '%s\n' "$last" | sed -n "s/.*\"$1\":\\([-0-9.a-z]*\\).*/\\1/p"
-}
-
-is() {
-    awk "BEGIN { exit !($*) }" || fail "expected $*, in $last"
-}
-
 # 40 questions about 20 things; the text of the cloud is right except for every tenth.
 i=0
 while [ $i -lt 40 ]; do
@@ -121,9 +113,9 @@ for part in 0 1 3 37 55 99; do
     head -c $((bytes * part / 100)) "$dir/answers" >"$dir/cut"
     again $part
 done
-before=$(cat "$dir/cut")
+held=$(cat "$dir/cut")
 again whole
-[ "$before" = "$(cat "$dir/cut")" ] || fail "a finished run was continued"
+[ "$held" = "$(cat "$dir/cut")" ] || fail "a finished run was continued"
 
 # A full disk (here a limit on the size of files) ends the run after a whole line.
 rm "$dir/cut"
@@ -138,14 +130,12 @@ again "a full disk"
 
 # Other settings, and files that are no journal.
 data="--task csqa --data $dir/csqa"
-run 2 $swept --seed 2 --jsonl "$dir/cut"
-grep -q 'other settings: seed: expected "2", found "1"' "$dir/err" || fail "$(cat "$dir/err")"
+fails 2 'other settings: seed: expected "2", found "1"' $swept --seed 2 --jsonl "$dir/cut"
 run 2 $pair $data --policy never,max-prob,random,always --target-routed 0.2 --jsonl "$dir/cut"
 grep -q 'other settings: targets' "$dir/err" || fail "$(cat "$dir/err")"
 run 2 $pair $data --policy never --jsonl "$dir/cut"
 head -n 3 "$dir/answers" >"$dir/bad" && echo '{"policy":"never","share":null,"item":0}' >>"$dir/bad"
-run 3 $swept --jsonl "$dir/bad"
-grep -q "line 4: expected" "$dir/err" || fail "$(cat "$dir/err")"
+fails 3 "line 4: expected" $swept --jsonl "$dir/bad"
 echo 'no JSON' >"$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/csqa"
@@ -161,8 +151,7 @@ grep -q 'in the form of --prompt as it stands' "$dir/err" || fail "$(cat "$dir/e
 digest=$(sha256sum "$dir/form" | cut -d ' ' -f 1)
 grep -q "\"form\":\"plain @$digest\"" "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
 printf '{question}: {choices}\n' >"$dir/form"
-run 2 $form --prompt "@$dir/form"
-grep -q 'other settings: form: expected "plain @' "$dir/err" || fail "$(cat "$dir/err")"
+fails 2 'other settings: form: expected "plain @' $form --prompt "@$dir/form"
 echo '{question}' >"$dir/form"
 run 3 $form --prompt "@$dir/form"
 rm "$dir/formed"

@@ -1,44 +1,13 @@
 #!/bin/sh
 # mizzle eval on the demo pair, end to end with few questions: both tasks, faults, interrupts.
-set -u
-mizzle=${MIZZLE:-build/mizzle}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-if [ ! -f weights/milli/edge-0.5.gguf ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-unset MIZZLE_CLOUD_URL
-
-fail() {
-    echo "t_eval: $*" >&2
-    exit 1
-}
-
-# run STATUS ARGS...: run eval, which must end with this status; set $last to its last line.
-run() {
-    want=$1
-    shift
-    ${RUN:-} "$mizzle" eval "$@" >"$tmp/out" 2>"$tmp/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$tmp/err")"
-    last=$(tail -n 1 "$tmp/out")
-}
-
-field() {
-    printf '%s\n' "$last" | sed -n "s/.*\"$1\":\"\{0,1\}\\([-0-9.e]*\\).*/\\1/p"
-}
-
-is() {
-    awk "BEGIN { exit !($*) }" || fail "expected $*, in $last"
-}
+. tests/tools/eval/eval.sh
 
 run 0 --task milli --questions 12 --policy never --json -q
 case $last in
 '{'*'"accuracy":'*'}') ;;
 *) fail "no object: $last" ;;
 esac
-[ "$(wc -l <"$tmp/out")" -eq 1 ] || fail "more than one line"
+[ "$(wc -l <"$dir/out")" -eq 1 ] || fail "more than one line"
 is "$(field questions) == 12 && $(field routed) == 0 && $(field cloud) == 0 && $(field fallback) == 0"
 is "$(field tokens) >= 12 * 10 && $(field seed) == 1"
 is "$(field accuracy_low) <= $(field accuracy) && $(field accuracy) <= $(field accuracy_high)"
@@ -52,31 +21,30 @@ run 0 --questions 8 --policy always --json -q
 is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) == 0"
 
 run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
-[ "$(wc -l <"$tmp/out")" -eq 3 ] || fail "expected three lines"
+[ "$(wc -l <"$dir/out")" -eq 3 ] || fail "expected three lines"
 is "$(field routed) > 0.2 && $(field routed) < 0.8 && $(field seed) == 9"
-last=$(sed -n 2p "$tmp/out")
+last=$(sed -n 2p "$dir/out")
 is "$(field routed) > 0 && $(field routed) < 0.2 && $(field threshold) > 0"
 run 0 --questions 12 --policy never,mlp,entropy,margin,random --json -q
-first=$(sed -n 2p "$tmp/out")
+first=$(sed -n 2p "$dir/out")
 share=$(printf '%s\n' "$first" | sed -n 's/.*"routed":\([0-9.]*\).*/\1/p')
 for line in 3 4; do # about the share that mlp routed
-    last=$(sed -n ${line}p "$tmp/out")
+    last=$(sed -n ${line}p "$dir/out")
     is "$(field threshold) > 0 && $(field routed) > $share / 2 && $(field routed) < $share * 2"
 done
 run 0 --questions 12 --policy max-prob --share 0.3 --json -q
 is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
-run 2 --policy never,entropy,mlp # no share is known yet
-grep -q 'give --threshold, --share' "$tmp/err" || fail "$(cat "$tmp/err")"
+fails 2 'give --threshold, --share' --policy never,entropy,mlp # no share is known yet
 run 0 --questions 3 --policy max-prob --threshold 0.9
-grep -q '^max-prob' "$tmp/out" || fail "no table"
+grep -q '^max-prob' "$dir/out" || fail "no table"
 # The cloud reads the tokens of its replies again: it computes more than there is.
 run 0 --questions 3 --policy always --cloud-tokens 8
-grep -q '^always .* 1[0-9][0-9]\.[0-9] % .*' "$tmp/out" && grep -q '^work: .* per id .* over 100 %' "$tmp/out" ||
-    fail "work: $(cat "$tmp/out")"
+grep -q '^always .* 1[0-9][0-9]\.[0-9] % .*' "$dir/out" && grep -q '^work: .* per id .* over 100 %' "$dir/out" ||
+    fail "work: $(cat "$dir/out")"
 
 # A share for every policy, found on other questions; both models alone are asked by themselves.
 run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0.05 -q
-[ "$(wc -l <"$tmp/out")" -eq 1 ] || fail "more than one line"
+[ "$(wc -l <"$dir/out")" -eq 1 ] || fail "more than one line"
 is "$(field routed) > 0.02 && $(field routed) < 0.09 && $(field target) == 0.05"
 is "$(field pgr) > 0.5 && $(field pgr) <= 1 && $(field threshold) > 0 && $(field tokens) > 120"
 is "$(field memo) == 0 && $(field calls) == $(field cloud)" # its calls are its own
@@ -89,12 +57,12 @@ for ahead in 0 4; do
 done
 run 2 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against random
 run 0 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against oracle --json -q
-[ "$(wc -l <"$tmp/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$tmp/out")"
+[ "$(wc -l <"$dir/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$dir/out")"
 oracle=$(field apgr7)
 is "$(field pgr) > 0.8 && $(field work) > 0.3 && $(field routed) < 0.1"
-last=$(sed -n 1p "$tmp/out")
+last=$(sed -n 1p "$dir/out")
 is "$(field routed) == 0 && $(field pgr) == 0 && $(field bytes_up) == 0"
-last=$(sed -n 3p "$tmp/out")
+last=$(sed -n 3p "$dir/out")
 is "$(field apgr7) > 0.3 && $(field apgr7) <= 1.1 && $oracle > 0"
 is "$(field apgr7_low) <= $(field apgr7) && $(field apgr7) <= $(field apgr7_high)"
 is "$(field apgr7_ratio) > 0 && $(field apgr7_ratio_low) <= $(field apgr7_ratio)"
@@ -102,58 +70,53 @@ case $last in *'"against":"oracle"'*) ;; *) fail "not compared: $last" ;; esac
 run 0 --questions 12 --policy mlp --clock virtual --edge-ms 40 --latency 200 --json -q
 is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 # Routers by file: one trained here beside the one of the model, each with its own threshold.
-"$mizzle" router collect --task milli --questions 60 --labels match -o "$tmp/samples" -q \
+"$MIZZLE" router collect --task milli --questions 60 --labels match -o "$dir/samples" -q \
     >/dev/null 2>&1 || fail "collect"
-"$mizzle" router train --samples "$tmp/samples" -o "$tmp/table.safetensors" --head context \
+"$MIZZLE" router train --samples "$dir/samples" -o "$dir/table.safetensors" --head context \
     >/dev/null 2>&1 || fail "train"
-run 0 --questions 8 --policy mlp,context="$tmp/table.safetensors" --json -q
-is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
-grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
+run 0 --questions 8 --policy mlp,context="$dir/table.safetensors" --json -q
+is "$(wc -l <"$dir/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
+grep -q '"policy":"context","router":"table.safetensors"' "$dir/out" || fail "$last"
 # Several trainings of a router. If they are the same, so is every figure; the journal continues.
-for i in 1 2 3; do cp "$tmp/table.safetensors" "$tmp/table.$i"; done
-run 0 --questions 8 --policy context="$tmp/table.safetensors" --json -q
+for i in 1 2 3; do cp "$dir/table.safetensors" "$dir/table.$i"; done
+run 0 --questions 8 --policy context="$dir/table.safetensors" --json -q
 once="$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)"
-run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/repeats"
+run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/repeats"
 is "$(field trainings) == 3 && $(field questions) == 8"
 [ "$once" = "$(field accuracy) $(field gain_low) $(field gain_high) $(field pgr) $(field pgr_low) $(field routed)" ] ||
     fail "three equal trainings: $last, one: $once"
 figures="$(field right) $(field tokens) $(field cloud) $(field ttft_ms)"
-head -n 30 "$tmp/repeats" >"$tmp/torn" # within the second training
-run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/repeats"
+head -n 30 "$dir/repeats" >"$dir/torn" # within the second training
+run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/repeats"
 [ "$figures" = "$(field right) $(field tokens) $(field cloud) $(field ttft_ms)" ] || fail "read again: $last"
-run 0 --questions 8 --policy context="$tmp/table" --repeats 3 --json -q --jsonl "$tmp/torn"
-cmp -s "$tmp/torn" "$tmp/repeats" || [ "$(wc -l <"$tmp/torn")" -eq "$(wc -l <"$tmp/repeats")" ] ||
+run 0 --questions 8 --policy context="$dir/table" --repeats 3 --json -q --jsonl "$dir/torn"
+cmp -s "$dir/torn" "$dir/repeats" || [ "$(wc -l <"$dir/torn")" -eq "$(wc -l <"$dir/repeats")" ] ||
     fail "an interrupted run: $last"
-run 3 --questions 2 --policy context="$tmp/table" --repeats 4 # there is no fourth
-run 2 --questions 2 --policy never,random --share 0.1 --repeats 2
-grep -q -e '--repeats: expected a policy with a router' "$tmp/err" || fail "$(cat "$tmp/err")"
-mkdir "$tmp/other" && cp "$tmp/table.safetensors" "$tmp/other"
-run 0 --questions 2 --policy context="$tmp/table.safetensors",context="$tmp/other/table.safetensors" \
+run 3 --questions 2 --policy context="$dir/table" --repeats 4 # there is no fourth
+fails 2 '--repeats: expected a policy with a router' --questions 2 --policy never,random --share 0.1 --repeats 2
+mkdir "$dir/other" && cp "$dir/table.safetensors" "$dir/other"
+run 0 --questions 2 --policy context="$dir/table.safetensors",context="$dir/other/table.safetensors" \
     --json -q
 case $last in *'"router":"table.safetensors#2"'*) ;; *) fail "two routers, one name: $last" ;; esac
-run 2 --policy mlp="$tmp/table.safetensors"
-grep -q 'expected a network, found a table' "$tmp/err" || fail "$(cat "$tmp/err")"
+fails 2 'expected a network, found a table' --policy mlp="$dir/table.safetensors"
 run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
-is "$(wc -l <"$tmp/out") == 2 && $(field threshold) > 0"
-cp weights/milli/edge-0.5.gguf "$tmp/alone.gguf"
-run 2 -m "$tmp/alone.gguf" --policy context --questions 2
-grep -q 'no router beside' "$tmp/err" || fail "$(cat "$tmp/err")"
+is "$(wc -l <"$dir/out") == 2 && $(field threshold) > 0"
+cp weights/milli/edge-0.5.gguf "$dir/alone.gguf"
+fails 2 'no router beside' -m "$dir/alone.gguf" --policy context --questions 2
 # A price at a given cost: both policies spend the same, the price with more calls.
 run 0 --questions 40 --policy mlp,price --worth 1 --cloud-price 1.25,0.125,10 --target-cost 4e-5 --json -q
-last=$(sed -n 2p "$tmp/out")
+last=$(sed -n 2p "$dir/out")
 calls=$(field calls)
 is "$(field cost) > 2e-5 && $(field cost) < 6e-5 && $(field threshold) < 0.1"
-last=$(sed -n 1p "$tmp/out")
+last=$(sed -n 1p "$dir/out")
 is "$(field cost) > 2e-5 && $(field cost) < 6e-5 && $(field calls) < $calls"
-run 2 --policy mlp,price --questions 2
-grep -q -e '--worth, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
+fails 2 '--worth, found none' --policy mlp,price --questions 2
 run 2 --policy mlp --worth 3 --questions 2
 run 2 --policy mlp --target-cost 1 # without prices
 # A span that is not above a threshold that is given; one that is found may be higher.
 span="--questions 2 -q --cloud-tokens 4 --span 0.1"
 for with in "" "--policy never,mlp" "--policy entropy --threshold 0.1" "--table paper --policy random"; do
-    run 2 $span $with
-    grep -q -e '--span: expected more than the threshold, which is 0' "$tmp/err" || fail "$with: $(cat "$tmp/err")"
+    fails 2 '--span: expected more than the threshold, which is 0' $span $with
 done
 run 0 $span --policy random --share 0.2
 run 0 --questions 2 -q --cloud-tokens 4 --span 0.65 --table paper --policy random # above the least
@@ -166,47 +129,44 @@ without() {
     sed 's/,"ms":[^,]*,"ttft_ms":[^,]*,"edge_ms":[^,]*//; s/,"bytes_up":.*"trace"/,"trace"/
         s/"us":\[[^]]*\]//' "$1"
 }
-run 0 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
+run 0 $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
 is "$(field calls) == 40 && $(field fallback) > 0"
-head -n 4 "$tmp/capped" >"$tmp/capped2"
-run 0 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped2"
-without "$tmp/capped" >"$tmp/whole"
-without "$tmp/capped2" | cmp -s - "$tmp/whole" || fail "a limited run goes on in another way"
-run 2 $capped --max-cloud-tokens 41 --jsonl "$tmp/capped2"
-grep -q 'other settings: limits' "$tmp/err" || fail "$(cat "$tmp/err")"
-run 2 $capped --jsonl "$tmp/capped2"
-grep -q 'settings: limits: expected "none", found "tokens 40' "$tmp/err" || fail "$(cat "$tmp/err")"
+head -n 4 "$dir/capped" >"$dir/capped2"
+run 0 $capped --max-cloud-tokens 40 --jsonl "$dir/capped2"
+without "$dir/capped" >"$dir/whole"
+without "$dir/capped2" | cmp -s - "$dir/whole" || fail "a limited run goes on in another way"
+fails 2 'other settings: limits' $capped --max-cloud-tokens 41 --jsonl "$dir/capped2"
+fails 2 'settings: limits: expected "none", found "tokens 40' $capped --jsonl "$dir/capped2"
 # A share is read as it was written.
 for share in 0.01 0.07; do
-    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$tmp/share$share"
-    head -n 3 "$tmp/share$share" >"$tmp/share"
-    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$tmp/share"
-    without "$tmp/share$share" >"$tmp/whole"
-    without "$tmp/share" | cmp -s - "$tmp/whole" || fail "--audit $share goes on in another way"
+    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$dir/share$share"
+    head -n 3 "$dir/share$share" >"$dir/share"
+    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$dir/share"
+    without "$dir/share$share" >"$dir/whole"
+    without "$dir/share" | cmp -s - "$dir/whole" || fail "--audit $share goes on in another way"
 done
-sed 's/,"counts".*/}/' "$tmp/capped2" >"$tmp/capped"
-run 3 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
-grep -q 'counts of the limits, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
-sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$tmp/capped2" >"$tmp/capped"
-run 3 $capped --max-cloud-tokens 40 --jsonl "$tmp/capped"
-run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
+sed 's/,"counts".*/}/' "$dir/capped2" >"$dir/capped"
+fails 3 'counts of the limits, found none' $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
+sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$dir/capped2" >"$dir/capped"
+run 3 $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
+run 2 --policy mlp --target-routed 0.1 --calibration "$dir/none"
 run 2 --policy mlp --sweep 0:0.1
 run 2 --policy mlp --target-routed 2
-run 2 --data "$tmp/none"
-run 3 --policy never --questions 2 --csv "$tmp/no/folder" -q
+run 2 --data "$dir/none"
+run 3 --policy never --questions 2 --csv "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
 is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"
 case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "ppl: threshold or pgr: $last" ;; esac
-printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$tmp/text"
-run 0 --task ppl -f "$tmp/text" --json -q -c 64
+printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$dir/text"
+run 0 --task ppl -f "$dir/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"
 all=$(field tokens)
-run 0 --task ppl -f "$tmp/text" --json -q -c 32
+run 0 --task ppl -f "$dir/text" --json -q -c 32
 is "$(field tokens) == $all" # windows score every token once, whatever their size
-: >"$tmp/empty"
-run 3 --task ppl -f "$tmp/empty"
+: >"$dir/empty"
+run 3 --task ppl -f "$dir/empty"
 run 2 --task ppl -c 1
 
 # What a task does not read is refused, not ignored.
@@ -214,14 +174,10 @@ for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration
     '--jsonl f' '--data f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
     '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
     '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--cloud-store f' '--record f' '--replay f'; do
-    run 2 --task ppl --questions 1 $unread
-    grep -q -e "^mizzle eval: --.*: expected without --task ppl" "$tmp/err" ||
-        fail "ppl $unread: $(cat "$tmp/err")"
+    fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
 done
 for unread in '--kind sums' '--wording plain'; do
-    run 2 --task ppl $unread
-    grep -q -e "^mizzle eval: ${unread%% *}: expected without --task ppl" "$tmp/err" ||
-        fail "ppl $unread: $(cat "$tmp/err")"
+    fails 2 "^mizzle eval: ${unread%% *}: expected without --task ppl" --task ppl $unread
 done
 for unread in '--file f' '--context 64'; do
     run 2 --policy never --questions 1 $unread
@@ -236,10 +192,10 @@ run 2 --questions 0
 run 2 extra
 run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 
-"$mizzle" eval --questions 1000000 --policy never -q -t 1 >"$tmp/out" 2>"$tmp/err" &
+"$MIZZLE" eval --questions 1000000 --policy never -q -t 1 >"$dir/out" 2>"$dir/err" &
 pid=$!
 . tests/support/interrupt.sh
 interrupt $pid
 wait $pid
-[ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$tmp/err")"
+[ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$dir/err")"
 exit 0

@@ -1,46 +1,36 @@
 #!/bin/sh
 # Routers that read features: trained, said what they are, and used by run, explain and eval alike.
-. tests/tools/eval/eval.sh
+. tests/support/demo_pair.sh
 
-does() { # STATUS ARGS...: run another command, which must end with this status
-    want=$1
-    shift
-    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$dir/err")"
-}
 says() { # WORDS: either output has them
     grep -q -e "$1" "$dir/out" "$dir/err" || fail "not printed: $1: $(cat "$dir/out" "$dir/err")"
 }
 combined=$dir/combined.safetensors mix=$dir/mix.safetensors
 for head in combined mix; do
-    does 0 router train -q -t 1 --questions 120 --epochs 12 --head $head --width 16 \
+    expect 0 router train -q -t 1 --questions 120 --epochs 12 --head $head --width 16 \
         -o "$dir/$head.safetensors"
 done
-does 0 info "$mix"
+expect 0 info "$mix"
 says '^router .*reads 128 values of tap final and 9 features'
-does 0 info "$combined"
+expect 0 info "$combined"
 says 'reads 0 values of tap final and 9 features'
 
 # A router without a policy that is named decides on it; another one's is refused.
 for router in "$combined" "$mix"; do
-    does 0 run --question 3 --router "$router" --threshold 0.95 --json
+    expect 0 run --question 3 --router "$router" --threshold 0.95 --json
     says '"source":"cloud"'
-    does 0 explain --question 3 --router "$router" --json
+    expect 0 explain --question 3 --router "$router" --json
 done
-does 2 run --question 3 --policy mlp --router "$combined"
-says 'expected a network, found a network without hidden states'
-does 2 run --question 3 --policy combined --router "$mix"
-says 'expected a network without hidden states, found a network'
-does 2 router collect -q --questions 8 --labels citer --round 2 --router "$mix" -o "$dir/samples"
-says 'reads hidden states alone with --round 2'
-run 2 --merge --max-routed 0.1 "$dir/none"
-says '--max-routed'
+fails 2 'expected a network, found a network without hidden states' run --question 3 --policy mlp --router "$combined"
+fails 2 'expected a network without hidden states, found a network' run --question 3 --policy combined --router "$mix"
+fails 2 'reads hidden states alone with --round 2' router collect -q --questions 8 --labels citer \
+    --round 2 --router "$mix" -o "$dir/samples"
+fails 2 '--max-routed' eval --merge --max-routed 0.1 "$dir/none"
 
 # One answer at a time or many, drafts or none, any number of calls ahead: the same answers.
 ask="-q -t 1 --questions 12 --threshold 0.6 --kv f32 --policy combined=$combined,mlp=$mix"
-run 0 $ask --parallel 6 --items "$dir/many.csv"
-run 0 $ask --ahead 0 --parallel 1 --draft off --items "$dir/one.csv"
+expect 0 eval $ask --parallel 6 --items "$dir/many.csv"
+expect 0 eval $ask --ahead 0 --parallel 1 --draft off --items "$dir/one.csv"
 cmp "$dir/many.csv" "$dir/one.csv" || fail "answers depend on how they are written"
 awk -F, 'NR > 1 { cloud[$6] += $12; all[$6] += $11 }
     END { for (p in all) if (cloud[p] > 5 && cloud[p] < all[p] / 2) n++; exit n != 2 }' \

@@ -26,8 +26,7 @@ run 0 --merge "$dir/older" --items "$dir/other"
 sed '1!s/,[0-9a-f]*,\([0-9a-f]*\)$/,,\1/' "$dir/items" | cmp - "$dir/other" || fail "without hashes"
 run 0 --merge "$dir/j" "$dir/older"
 sed '3s/"hash":"[0-9a-f]*"/"hash":"0000000000000001"/' "$dir/j" >"$dir/changed"
-run 2 --merge "$dir/j" "$dir/changed"
-grep -q 'changed: line 3: .*expected the answer of .*/j: line 3' "$dir/err" || fail "$(cat "$dir/err")"
+fails 2 'changed: line 3: .*expected the answer of .*/j: line 3' --merge "$dir/j" "$dir/changed"
 
 # Figures: what the run itself has found, but for intervals, which draw the questions in another
 # order.
@@ -59,8 +58,7 @@ columns "$dir/figures.csv" policy share questions against | tr '\n' ';' >"$dir/g
 [ "$(cat "$dir/got")" = 'always  8  ;entropy 0.05 4  ;mlp=a 0.05 4 entropy ;never  8  ;' ] || fail "$(cat "$dir/got")"
 
 run 3 --merge "$dir/j" "$dir/items"
-run 3 --merge "$dir/items" "$dir/j"
-grep -q "/j: line 1: expected task,form" "$dir/err" || fail "$(cat "$dir/err")"
+fails 3 "/j: line 1: expected task,form" --merge "$dir/items" "$dir/j"
 run 2 --table paper --policy mlp --clock virtual --questions 1 --items "$dir/none"
 [ ! -e "$dir/none" ] || fail "items of rows that cannot be told apart"
 exit 0

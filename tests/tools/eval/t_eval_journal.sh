@@ -24,8 +24,7 @@ refused() {
     field=$1
     shift
     cp "$dir/j" "$dir/copy"
-    run 2 $ask --jsonl "$dir/copy" "$@"
-    grep -q "other settings: \(--$(echo $field | tr _ -)\|$field\): expected .*, found " "$dir/err" || fail "$field: $(cat "$dir/err")"
+    fails 2 "other settings: \(--$(echo $field | tr _ -)\|$field\): expected .*, found " $ask --jsonl "$dir/copy" "$@"
     cmp -s "$dir/j" "$dir/copy" || fail "$field: a refused journal was written to"
 }
 refused kv --kv f32
@@ -57,12 +56,10 @@ run 0 --merge "$dir/on" --json
 grep -q '"processor":"several"' "$dir/out" || fail "merged: $(cat "$dir/out")"
 for field in version edge_fingerprint edge_bits weights form cloud_says cloud_vocabulary template think; do
     sed "1s/\"$field\":\"[^\"\\\\]*/&x/" "$dir/j" >"$dir/other"
-    run 2 $ask --jsonl "$dir/other"
-    grep -q "other settings: $field: expected .*, found .*x" "$dir/err" || fail "$field: $(cat "$dir/err")"
+    fails 2 "other settings: $field: expected .*, found .*x" $ask --jsonl "$dir/other"
 done
 sed '1s/"version":"[^"]*",//' "$dir/j" >"$dir/older"
-run 2 $ask --jsonl "$dir/older"
-grep -q 'version: expected ".*", found none' "$dir/err" || fail "an older journal: $(cat "$dir/err")"
+fails 2 'version: expected ".*", found none' $ask --jsonl "$dir/older"
 stop_cloud
 
 # Another model under the same name at the same address.
@@ -71,8 +68,7 @@ cp weights/milli/cloud.gguf "$dir/cloud.gguf"
 "$MIZZLE" convert weights/milli/cloud.gguf "$dir/q4.gguf" --type q4_0 -q >/dev/null 2>&1 || fail convert
 cp "$dir/q4.gguf" "$dir/cloud.gguf"
 start_cloud --port "$port" -m "$dir/cloud.gguf"
-run 2 $ask --jsonl "$dir/j"
-grep -q 'other settings: cloud_says' "$dir/err" || fail "another cloud model: $(cat "$dir/err")"
+fails 2 'other settings: cloud_says' $ask --jsonl "$dir/j"
 stop_cloud
 
 # A cloud that fails ends the run, which says how far it came, and the same command goes on.
@@ -81,8 +77,7 @@ run 0 $ask
 plain "$dir/out" >"$dir/whole"
 stop_cloud
 run 4 $ask --jsonl "$dir/fails" # not there at all
-run 4 $ask --cloud auto --jsonl "$dir/fails"
-grep -q 'fails: the journal must name what answers: ' "$dir/err" || fail "$(cat "$dir/err")"
+fails 4 'fails: the journal must name what answers: ' $ask --cloud auto --jsonl "$dir/fails"
 [ ! -e "$dir/fails" ] || fail "a journal of nobody knows what: $(cat "$dir/fails")"
 start_cloud --port "$port" --fault 500:0.2
 run 4 $ask --jsonl "$dir/fails"
@@ -126,8 +121,7 @@ plain "$dir/out" | diff "$dir/in-order" - || fail 'answers at the end of the fil
 stop_cloud
 # The small model alone needs no cloud.
 run 0 -m weights/milli/edge-0.5.gguf --questions 2 --policy never -q
-run 4 -m weights/milli/edge-0.5.gguf --questions 2 --policy mlp -q
-grep -q 'there is no cloud' "$dir/err" || fail "$(cat "$dir/err")"
+fails 4 'there is no cloud' -m weights/milli/edge-0.5.gguf --questions 2 --policy mlp -q
 
 # Parts, asked by two processes with the lines of the README, are the whole, whatever else is drawn
 # or calibrated; in any order.
@@ -158,10 +152,9 @@ plain "$dir/out" | cmp -s - "$dir/whole" || fail 'a part that is named twice cou
 
 # Parts that are not of one run, that leave a gap, or that are not finished.
 merge() {
-    says=$1
+    words=$1
     shift
-    run 2 --merge "$@"
-    grep -q -e "$says" "$dir/err" || fail "$*: expected $says, found: $(cat "$dir/err")"
+    fails 2 "$words" --merge "$@"
 }
 p=$dir/part
 merge 'questions: expected answers to 11, found 7: a part is missing' "$p-0.jsonl" "$p-8.jsonl"
@@ -176,10 +169,7 @@ sed '$s/"right":[a-z]*/"right":null/' "$p-4.jsonl" >"$p-other"
 merge 'part-other: line .*: item 7: expected the answer of .*part-4.jsonl: line' "$p"-[048].jsonl "$p-other"
 merge 'expected without --merge' "$p-0.jsonl" --data x
 # What a part cannot know.
-run 2 $P --questions 8 --first 8 --policy mlp
-grep -q -e '--first: expected less than the 8 questions, found 8' "$dir/err" || fail "$(cat "$dir/err")"
-run 2 $P --questions 8 --count 4 --policy mlp,random
-grep -q -e 'policy random: expected --share or --target-routed' "$dir/err" || fail "$(cat "$dir/err")"
-run 2 $P --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
-grep -q -e '--first, --count: expected without limits' "$dir/err" || fail "$(cat "$dir/err")"
+fails 2 '--first: expected less than the 8 questions, found 8' $P --questions 8 --first 8 --policy mlp
+fails 2 'policy random: expected --share or --target-routed' $P --questions 8 --count 4 --policy mlp,random
+fails 2 '--first, --count: expected without limits' $P --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
 exit 0

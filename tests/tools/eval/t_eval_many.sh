@@ -2,7 +2,7 @@
 # mizzle eval --parallel N: answers that are written at once are those of one after the other, with
 # every policy, with calls ahead, spans, faults, and after an interrupt; so are thresholds.
 . tests/tools/eval/eval.sh
-always="-q --json --cloud-timeout 600000"
+subcommand="eval -q --json --cloud-timeout 600000"
 
 # answers FILE: print the answers of a journal without times, and without what calls that were not
 # needed have moved.
@@ -68,8 +68,7 @@ answers "$dir/rest" | sort | cmp -s - "$dir/whole.txt" || fail "what an interrup
 # One after the other: what an answer uses up, and simulated times.
 for with in '--audit 0.1' '--clock virtual --edge-ms 5' '--edge-ms 5' '--max-cloud-tokens 9'; do
     # shellcheck disable=SC2086
-    run 2 --questions 2 --policy mlp --parallel 2 $with
-    grep -q -e '--parallel 2: expected 1 with ' "$dir/err" || fail "$with: $(cat "$dir/err")"
+    fails 2 '--parallel 2: expected 1 with ' --questions 2 --policy mlp --parallel 2 $with
     # shellcheck disable=SC2086
     run 0 --questions 2 --policy mlp $with
     grep -q '"parallel":1,' "$dir/out" || fail "$with: $(cat "$dir/out")"

@@ -3,15 +3,12 @@
 # beforehand, by its number or after a text; query, once for the whole answer; slot, one token after
 # a fixed text.
 . tests/tools/eval/eval.sh
-always="-q --questions 12"
+subcommand="eval -q --questions 12"
 
 # routed: print who wrote the tokens of each answer: =, # and ? are from the cloud.
 routed() {
     sed -n 's/.*"policy":"position".*"trace":"\([^"]*\)".*/\1/p' "$dir/journal"
 }
-
-# field NAME: the value of NAME in the last line.
-field() { printf '%s' "$last" | sed -n "s/.*\"$1\":\([^,}]*\).*/\1/p"; }
 
 # By number: one token of each answer, the third; no threshold, no share to aim at.
 for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
@@ -26,8 +23,7 @@ for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' 
     [ ! -f "$dir/first" ] || cmp -s "$dir/first" "$dir/now" || fail "$more: another text"
     cp "$dir/now" "$dir/first"
 done
-run 2 --policy never,position --place 3 --jsonl "$dir/journal"
-grep -q 'other settings: ' "$dir/err" || fail "$(cat "$dir/err")"
+fails 2 'other settings: ' --policy never,position --place 3 --jsonl "$dir/journal"
 
 # After a text.
 rm -f "$dir/journal"
@@ -73,22 +69,17 @@ run 0 --policy slot --place ' The answer is (' --parallel 1 --ahead 0 --jsonl "$
 slots() { sed -n 's/.*"policy":"slot".*"text":\("[^"]*"\).*"trace":\("[^"]*"\).*/\1\2/p' "$1"; }
 slots "$dir/whole" >"$dir/first"
 slots "$dir/journal" | cmp -s - "$dir/first" || fail "slot: another text with --parallel 1"
-always=-q run 0 --merge --json "$dir/whole"
+subcommand="eval -q"
+expect 0 --merge --json "$dir/whole"
 grep -q '"policy":"slot".*"tokens":12,' "$dir/out" || fail "$(cat "$dir/out")"
 
 # What is refused.
-refuse() {
-    says=$1
-    shift
-    run 2 "$@"
-    grep -q -e "$says" "$dir/err" || fail "$*: $(cat "$dir/err")"
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$*: $(cat "$dir/err")"
-}
-refuse 'place: expected a number or a text' --policy never,position
-refuse 'place: expected a number or a text' --policy position --place ''
-refuse 'place: expected --policy position' --policy never,mlp --place 3
-refuse 'place: expected a text with --policy slot, found 3' --policy slot,position --place 3
-refuse 'place: expected a number or a text' --policy slot
-refuse '--clock virtual: expected without policy slot' --policy slot --place a --clock virtual --edge-ms 9
-refuse '--place: expected without' --task ppl --place 3
+subcommand="eval -q --questions 12"
+refuses 2 'place: expected a number or a text' --policy never,position
+refuses 2 'place: expected a number or a text' --policy position --place ''
+refuses 2 'place: expected --policy position' --policy never,mlp --place 3
+refuses 2 'place: expected a text with --policy slot, found 3' --policy slot,position --place 3
+refuses 2 'place: expected a number or a text' --policy slot
+refuses 2 '--clock virtual: expected without policy slot' --policy slot --place a --clock virtual --edge-ms 9
+refuses 2 '--place: expected without' --task ppl --place 3
 exit 0

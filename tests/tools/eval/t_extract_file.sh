@@ -25,8 +25,7 @@ same "$dir/want" "$dir/out"
 
 bad() {
     printf '{"text":"18"}\n%s\n' "$2" >"$dir/bad"
-    refused 3 --extract "$dir/bad"
-    says "$dir/bad: line 2: $1"
+    refuses 3 "$dir/bad: line 2: $1" --extract "$dir/bad"
 }
 bad 'text: expected a string, found a number' '{"text":3}'
 bad 'text: expected a string, found nothing' '{}'
@@ -39,9 +38,6 @@ bad 'choices: expected as many as labels, 1, found 2' \
 bad 'labels\[0]: expected one letter or digit, found AB' '{"labels":["AB"],"choices":["a"],"text":"x"}'
 bad 'choices\[0]: expected a string, found a list' '{"labels":["A"],"choices":[[]],"text":"x"}'
 bad 'the line: expected JSON' '{"text":'
-refused 3 --extract "$dir/none"
-says "$dir/none: No such file"
-refused 2 --extract "$dir/good" --task csqa
-says '--task: expected without --extract'
-refused 2 --extract "$dir/good" -m edge.gguf
-says '--model: expected without --extract'
+refuses 3 "$dir/none: No such file" --extract "$dir/none"
+refuses 2 '--task: expected without --extract' --extract "$dir/good" --task csqa
+refuses 2 '--model: expected without --extract' --extract "$dir/good" -m edge.gguf

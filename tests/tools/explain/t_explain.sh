@@ -100,8 +100,7 @@ refused 2 explain -p "$text" --layers 1:0
 refused 2 explain -p "$text" --heads 0:
 refused 2 explain -p "$text" --heads 0:8
 refused 2 explain -p "$text" --layers 0:1:2
-refused 2 explain -p "$text" -n 2 --at 10
-grep -q 'at: expected 0 to 9, found 10' "$dir/err" || fail "--at: $(cat "$dir/err")"
+refuses 2 'at: expected 0 to 9, found 10' explain -p "$text" -n 2 --at 10
 refused 2 explain -p "$text" --policy any
 refused 3 explain -p "$text" -m "$dir/none"
 refused 4 explain -p "$text" --policy always --cloud off

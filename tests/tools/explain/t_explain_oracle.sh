@@ -26,5 +26,4 @@ check three 0 --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --f
 
 # A text of which too much would be kept is refused before anything is written.
 long=$(awk 'BEGIN { for (i = 0; i < 6000; i++) printf "a" }')
-refused 2 explain -m "$dir/plain" -p "$long" --layers 0:2 --json
-says 'at most 256 MiB'
+refuses 2 'at most 256 MiB' explain -m "$dir/plain" -p "$long" --layers 0:2 --json

@@ -16,15 +16,13 @@ refused 2 serve --parallel 65
 refused 2 serve --max-queue 1000000
 refused 2 serve extra
 refused 2 serve --api-key sesame
-refused 2 serve --host 0.0.0.0 --port 0
-says "0.0.0.0.*--api-key-file"
+refuses 2 "0.0.0.0.*--api-key-file" serve --host 0.0.0.0 --port 0
 refused 2 serve --host example.org --port 0
 refused 2 serve --port 0 -c 5000
 refused 2 serve --port 0 --threshold 2
 refused 2 serve --port 0 --kv f64
 refused 3 serve --port 0 -m "$dir/none.gguf"
-refused 3 serve --port 0 --api-key-file "$dir/none"
-says none
+refuses 3 none serve --port 0 --api-key-file "$dir/none"
 
 # The demo pair, with what the README shows.
 start
@@ -83,8 +81,7 @@ tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"'
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
 # A span of a request that would do nothing is refused; one of the server gives way to a threshold.
-refused 2 serve --port 0 --cloud-tokens 4 --span 0.1
-says '--span: expected more than the threshold, which is 0'
+refuses 2 '--span: expected more than the threshold, which is 0' serve --port 0 --cloud-tokens 4 --span 0.1
 ask() { # WISHES: ask with them in the object "mizzle"
     curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"mizzle":{"trace":{},'"$1"'}}' \
         >"$dir/out"
