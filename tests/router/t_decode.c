@@ -11,7 +11,6 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "net/answers/answers.h"
 #include "net/cloud.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
@@ -193,69 +192,6 @@ static void test_policies(const struct router *router)
             CHECK(seen.stats.cloud > 0 && seen.stats.cloud < LENGTH && seen.stats.router_ms > 0);
     }
     cloud_close(c);
-}
-
-/* Requests ahead give the same tokens from the same sources, over real connections. */
-static void test_ahead(const struct router *router)
-{
-    static struct seen step;
-    struct cloud *c = client(stand_in_url(stand_in));
-    for (int p = POLICY_MLP; p <= POLICY_ALWAYS; p++) {
-        float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
-        struct decode_options o = { .policy = (enum policy)p,
-                                    .threshold = threshold,
-                                    .price = prices,
-                                    .max_tokens = LENGTH,
-                                    .seed = 4 };
-        CHECK(run(&o, router, c) == OK);
-        step = seen;
-        for (o.ahead = 1; o.ahead <= 8; o.ahead *= 2) {
-            CHECK(run(&o, router, c) == OK && seen.n == step.n && same_text());
-            for (size_t i = 0; i < seen.n; i++)
-                CHECK(seen.at[i].source == step.at[i].source);
-            CHECK(seen.stats.committed == step.stats.calls);
-            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.failed + seen.stats.wasted);
-            CHECK(o.ahead > 1 || seen.stats.wasted == 0);
-            CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.fallback == 0);
-            CHECK(session_length(session) == PROMPT + LENGTH - 1);
-        }
-    }
-    cloud_close(c);
-}
-
-/* What a reply brings beyond its first token is not requested again, with any window. */
-static void test_ahead_memo(const struct router *router)
-{
-    static struct seen step;
-    const struct decode_options given = {
-        .policy = POLICY_RANDOM, .threshold = 0.7f, .max_tokens = LENGTH, .seed = 4
-    };
-    for (size_t ahead = 0; ahead <= 8; ahead = ahead ? ahead * 2 : 1) {
-        const struct answers_options memo = { 0 };
-        struct answers *answers;
-        struct cloud *c;
-        struct err err = { "" };
-        struct decode_options o = given;
-        o.ahead = ahead;
-        CHECK(answers_open(&answers, &memo, &err) == OK);
-        const struct cloud_options co = { .url = stand_in_url(stand_in),
-                                          .api = CLOUD_OPENAI,
-                                          .model = "m",
-                                          .vocab = TINY_VOCAB,
-                                          .tokens = 4,
-                                          .answers = answers };
-        CHECK(cloud_open(&c, &co, &err) == OK);
-        CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
-        if (!ahead)
-            step = seen;
-        for (size_t i = 0; i < seen.n; i++)
-            CHECK(seen.at[i].source == step.at[i].source);
-        CHECK(seen.stats.memo == step.stats.memo && step.stats.memo > 3);
-        CHECK(seen.stats.committed == step.stats.committed);
-        CHECK(ahead > 1 || seen.stats.calls == step.stats.calls);
-        cloud_close(c);
-        CHECK(answers_close(answers, &err) == OK);
-    }
 }
 
 static void test_threshold(void)
@@ -469,8 +405,6 @@ int main(void)
     test_stops();
     test_edge();
     test_policies(router);
-    test_ahead(router);
-    test_ahead_memo(router);
     test_threshold();
     test_faults();
     test_cloud_tokens();
