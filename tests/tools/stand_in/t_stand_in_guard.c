@@ -115,23 +115,6 @@ static void test_media(void)
     stand_in_close(server);
 }
 
-/* A part of a request has a deadline; time to compute and to reply does not count. */
-static void test_patience(void)
-{
-    static const char head[] = "GET /health HTTP/1.1\r\nA: ";
-    struct http_client_reply r;
-    serve((struct stand_in_options){ .listen = { .head_ms = 200, .body_ms = 200 },
-                                     .net.latency_ms = 500 });
-    CHECK(get_status("POST", "/completion", NULL) == 200);
-    int fd = http_client_open(stand_in_port(server));
-    http_client_send(fd, head, sizeof(head) - 1);
-    http_client_get(fd, &r, 30000);
-    CHECK(r.status == 408);
-    http_client_free(&r);
-    close(fd);
-    stand_in_close(server);
-}
-
 static void test_tls(void)
 {
     struct err err = { "" };
@@ -305,7 +288,6 @@ int main(void)
     test_gzip();
     test_keys();
     test_media();
-    test_patience();
     test_copy();
     test_gone();
     test_queue();
