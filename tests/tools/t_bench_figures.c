@@ -14,7 +14,6 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/bench/bench_model.h"
-#include "tools/lab/bench/route_report.h"
 #include "tools/lab/bench/doubt.h"
 #include "tools/lab/bench/read_probe.h"
 #include "tools/cli/setup.h"
@@ -155,22 +154,6 @@ static void check_pass_bytes(void)
         model_close(m);
     }
     CHECK(bytes[0] == bytes[1]);
-}
-
-static void check_ways(void)
-{
-    struct route_way samples[] = { { .s = 3, .edge_s = 1, .cloud_s = 2 },
-                                   { .s = 9, .edge_s = 1, .cloud_s = 8 },
-                                   { .s = 1, .edge_s = 1 },
-                                   { .s = 4, .edge_s = 2, .cloud_s = 2 } };
-    struct route_way w = route_report_median(samples, 3);
-    CHECK(near(w.s, 3) && near(w.edge_s, 1) && near(w.cloud_s, 2)); /* one answer's parts */
-    CHECK(near(route_report_median(samples, 4).s, 4));
-    CHECK(near(route_report_median(samples, 1).s, 1));
-    struct route_way ways[] = { { .s = 10 }, { .s = 14 }, { .s = 20 }, { .s = 15 }, { .s = 24 } };
-    route_report_extra(ways, 5);
-    CHECK(!(fabs(ways[0].more_s) > 0) && near(ways[1].more_s, 4) && near(ways[2].more_s, 6));
-    CHECK(near(ways[3].more_s, 1) && near(ways[4].more_s, 14) && near(ways[4].parts_s, 11));
 }
 
 static const char *form;
@@ -330,7 +313,6 @@ int main(void)
     check_doubts();
     check_model_figures();
     check_pass_bytes();
-    check_ways();
     check_kernels_report();
     check_model_report();
     check_probe();

@@ -17,7 +17,6 @@
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/bench/read_probe.h"
-#include "tools/lab/bench/route_report.h"
 #include "tools/cli/setup.h"
 #include "tools/info/info.h"
 #include "weights/weights.h"
@@ -74,21 +73,6 @@ static int report_memory(void)
     const struct bench_options o = { .format = form };
     const struct bench_model_options m = { .context = "512,4096", .type = "q8_0" };
     return bench_memory(&o, &m, &err);
-}
-
-static const struct route_setting setting = { .model = "tiny", .prompt = 4, .tokens = 8 };
-
-static int report_route(void)
-{
-    const struct route_row rows[] = { { .share = 0.5 }, { .share = 0.7 } };
-    return route_report_rows(form, &setting, rows, 2, &err);
-}
-
-static int report_ways(void)
-{
-    const struct route_way ways[] = { { .name = "default", .s = 1 },
-                                      { .name = "in step", .s = 2 } };
-    return route_report_ways(form, &setting, ways, 2, &err);
 }
 
 static int report_info(void)
@@ -157,8 +141,6 @@ int main(void)
     check_report("kernels", report_kernels);
     check_report("model", report_model);
     check_report("memory", report_memory);
-    check_report("route", report_route);
-    check_report("ways", report_ways);
     check_report("info", report_info);
     weights_close(source.w);
     model_close(engine.model);

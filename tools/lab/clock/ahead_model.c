@@ -5,13 +5,12 @@
 /* State of the event model: the requests in flight are a ring of `out` calls from `oldest` on. */
 struct window {
     const unsigned char *marks;
-    const double *calls; /* [n] ms of each token's call, or NULL: all take latency */
-    double *at;          /* [n] or NULL */
+    const double *calls; /* [n] ms of each token's call */
+    double *at;          /* [n] */
     size_t n;
-    double t, latency;
-    double now, first; /* ms; first: when the first token was decided */
-    size_t decided;    /* number of tokens that are part of the text */
-    size_t next;       /* token to write next */
+    double t, now;  /* ms */
+    size_t decided; /* number of tokens that are part of the text */
+    size_t next;    /* token to write next */
     size_t oldest, out, wasted;
     struct {
         size_t token;
@@ -19,24 +18,11 @@ struct window {
     } flight[AHEAD_MODEL_MOST];
 };
 
-double ahead_model_formula(double t, double routed, double agree, double latency, size_t ahead)
-{
-    return t + routed * (ahead ? 1 - agree : 1) * latency;
-}
-
-static double ahead_model_call(const struct window *w, size_t token)
-{
-    return w->calls ? w->calls[token] : w->latency;
-}
-
 /* Decide the tokens before `end`. */
 static void ahead_model_settle(struct window *w, size_t end)
 {
-    if (!w->decided && end)
-        w->first = w->now;
     for (; w->decided < end; w->decided++)
-        if (w->at)
-            w->at[w->decided] = w->now;
+        w->at[w->decided] = w->now;
 }
 
 /* Continue after `token`: the next token needs this one evaluated, except after the last. */
@@ -69,7 +55,7 @@ static void ahead_model_ask(struct window *w)
 {
     size_t at = (w->oldest + w->out++) % AHEAD_MODEL_MOST;
     w->flight[at].token = w->next;
-    w->flight[at].due = w->now + ahead_model_call(w, w->next);
+    w->flight[at].due = w->now + w->calls[w->next];
 }
 
 /* Write the whole text with up to `ahead` requests in flight. */
@@ -90,19 +76,9 @@ static void ahead_model_write(struct window *w, size_t ahead)
         if (routed && ahead)
             ahead_model_ask(w);
         else if (routed)
-            w->now += ahead_model_call(w, w->next);
+            w->now += w->calls[w->next];
         ahead_model_step(w, w->next);
     }
-}
-
-double ahead_model_text(const unsigned char *marks, size_t n, double t, double latency,
-                        size_t ahead, size_t *wasted)
-{
-    struct window w = { .marks = marks, .n = n, .t = t, .latency = latency };
-    ahead_model_write(&w, ahead);
-    if (wasted)
-        *wasted = w.wasted;
-    return (w.now - w.first) / (double)(n - 1);
 }
 
 size_t ahead_model_decisions(double *at, const unsigned char *marks, const double *calls, size_t n,
