@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034
 # fleet - one server for many devices: its load, and the wait for a token
 HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,carries
-MEASURED=date,processor,mode,devices,seconds,busy,source,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio
+MEASURED=date,processor,mode,devices,seconds,source,calls_per_s,p50_ms,p95_ms,answer_s
 
 fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
     fleet_mode=$1
@@ -27,12 +27,9 @@ jobs() {
 fleet_real() { # MODE OPTIONS...
     fleet_mode=$1
     shift
-    mizzle fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
-        --n-gen 40 --routed 0.1 --batch 8 --step-ms 40 --prefill 8000 "$@" -o csv >"${here:?}/csv"
-    about="date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds,busy"
-    columns "$about,source=model,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio" <"$here/csv"
-    columns "$about,source=real,real_calls_per_s,real_p50_ms,real_p95_ms,real_answer_s,p95_ratio" \
-        <"$here/csv"
+    tabulate "date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds=12,${MEASURED#*seconds,}" \
+        fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
+        --n-gen 40 --routed 0.1 --batch 8 --step-ms 40 --prefill 8000 "$@" -o csv
 }
 
 measures() {

@@ -10,7 +10,7 @@
  * The time is that of ahead_model.h, which a test compares. With routed = 1 the cloud writes each
  * answer alone, in one call without an edge.
  *
- * Network: half of latency_ms each way, no limit on bytes, no losses.
+ * Network: half of the latency each way, no limit on bytes, no losses.
  *
  * The server computes in passes, as servers with continuous batching do. At the start of a pass,
  * calls that have arrived are admitted in their order, up to `batch` calls and as long as there are
@@ -45,73 +45,78 @@
 struct err;
 struct progress_count;
 
-enum { FLEET_MOST = 1000000 }; /* most devices */
+/* Most devices; the bins of a histogram. */
+enum { FLEET_MOST = 1000000, FLEET_BINS = 1 << 16 };
 
 struct fleet_options {
-    double idle_ms; /* mean time between two answers */
-    double edge_ms;
+    double idle;   /* mean seconds between two answers */
     double routed; /* above 0, at most 1 */
     double agree;  /* 0 to 1 */
-    size_t prompt, tokens;
-    double latency_ms;      /* of a round trip */
+    double edge_ms;
     double prefill, decode; /* tokens per second, above 0 */
     double step_ms;
-    size_t batch; /* most calls at a time; 0: no limit */
-    size_t chunk; /* most tokens read in a pass; 0: no limit */
-    size_t kv;    /* tokens that fit; 0: no limit */
-    bool cache;
+    size_t prompt, tokens;
+    size_t latency; /* ms of a round trip */
+    size_t batch;   /* most calls at a time; 0: no limit */
+    size_t chunk;   /* most tokens read in a pass; 0: no limit */
+    size_t kv;      /* tokens that fit, at least those of an answer; 0: no limit */
+    bool no_cache;
 };
 
-/* A device. Everything it does is a function of its number and of the times at which answers
- * arrive, so real clients can follow the same script (cmd_fleet.c). */
+/* A device, and what the server knows of it. All that a device does is a function of its number and
+ * of the times at which answers arrive, so real clients can follow the same script. */
 struct fleet_device {
-    uint64_t key, drawn; /* random numbers: seed of this device, number drawn */
-    uint64_t answer;     /* number of the present answer, from 1 */
-    double start;        /* of the present answer */
-    double asked;        /* when the present call is made */
-    size_t token;        /* the call is for this token of the answer, from 0 */
+    uint64_t key, drawn;   /* random numbers: seed of this device, number drawn */
+    uint64_t answer;       /* number of the present answer, from 1 */
+    double start, asked;   /* when the present answer began, and its present call was made */
+    size_t token;          /* the call is for this token of the answer, from 0 */
+    double told;           /* when its last token came, or the call was made */
+    uint64_t text;         /* the answer whose text is held */
+    size_t held, read;     /* places taken by it; it has been read up to `read` */
+    size_t left, wants;    /* of the call: tokens to read and to write */
+    uint32_t older, newer; /* list of texts by last use */
 };
 
-/* Answers that ended. */
-struct fleet_answers {
+struct fleet {
+    const struct fleet_options *o;
     size_t n;
-    double ms; /* sum of their durations, from the first step to the last token */
+    uint32_t *heap;   /* [n] devices whose calls are not admitted, soonest first */
+    uint32_t *active; /* [n] admitted, in order of admission */
+    size_t nheap, nactive;
+    size_t used, unread; /* places taken; tokens that the admitted calls have yet to read */
+    double now, since;
+    struct {
+        uint32_t bins[2][FLEET_BINS]; /* times of first tokens of calls, and of later ones */
+        size_t told[2];
+        size_t answers, calls, passes, joined, read;
+        double answers_ms, work, busy;
+    } count;                       /* since `since` */
+    struct fleet_device devices[]; /* [n + 1]; the last is head and end of the list of texts */
 };
 
-/* Set the device to the first call it makes. Answers without a call are added to *ended. */
-void fleet_device(struct fleet_device *d, const struct fleet_options *o, size_t number,
-                  struct fleet_answers *ended);
-/* Take the last token of the call at time `now` >= d->asked, and set the device to its next call,
- * which is not made before now. Answers that end are added to *ended. */
-void fleet_hear(struct fleet_device *d, const struct fleet_options *o, double now,
-                struct fleet_answers *ended);
+/* Make n devices, 1 to FLEET_MOST, that are about to make their first calls. o is borrowed; the
+ * caller frees *out. ERR_NOMEM. */
+int fleet_open(struct fleet **out, const struct fleet_options *o, size_t n, struct err *err);
 
-struct fleet_load {
-    double load;      /* work over time: share of the rates that is used */
-    double busy;      /* share of the time in which a pass runs */
-    double calls;     /* calls per second */
-    double batch;     /* calls per pass */
-    double read;      /* tokens read per call */
-    double p50, p95;  /* ms from the call to its first token, which is all it asks for unless the
-                         cloud writes whole answers. Their later tokens count from the one before;
-                         this is the larger of both quantiles. Exact to 0.1 %. */
-    double mean;      /* of all these times, ms */
-    double answers;   /* answers per second */
-    double answer_ms; /* mean duration of an answer */
-};
+/* Simulate the steady state: counting begins after max(10,000, 4 n) answers and as many calls, and
+ * ends after as many more. So each device writes some four answers before and four while it is
+ * counted, in overload, too, where an answer takes much longer than the time between two calls of
+ * the fleet. The work thus grows with n x (1 + calls of an answer). Progress in answers is shown if
+ * `shown` is not NULL. ERR_STOP: `interrupted` (cli/setup.h) was set. */
+int fleet_run(struct fleet *f, struct progress_count *shown, struct err *err);
 
-/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: counting begins after
- * max(10,000, 4 n) answers and as many calls, and ends after as many more. So each device writes
- * some four answers before and four while it is counted, in overload, too, where an answer takes
- * much longer than the time between two calls of the fleet. The work thus grows with
- * n x (1 + calls of an answer). Progress in answers is shown if `shown` is not NULL. ERR_ARG: an
- * answer does not fit into kv; ERR_STOP: `interrupted` (cli/setup.h) was set; ERR_NOMEM. */
-int fleet_run(struct fleet_load *out, const struct fleet_options *o, size_t n,
-              struct progress_count *shown, struct err *err);
+/* The parts of a simulation, of which real clients and a real server are made, too: count from now
+ * on; count a pass of n calls and return the ms it takes; count a token that reaches its device at
+ * `now`; take the last token of a call at `now` >= asked, and set the device to its next call,
+ * which is not made before now. */
+void fleet_count(struct fleet *f);
+double fleet_work(struct fleet *f, size_t n, size_t read, size_t written);
+void fleet_tell(struct fleet *f, struct fleet_device *d, size_t later, double now);
+void fleet_hear(struct fleet *f, struct fleet_device *d, double now);
 
-/* Find the largest fleet whose p95 is at most p95_ms, to within 1 %; 0 if one device is too many,
- * FLEET_MOST if that many or more are not. Errors as above. */
-int fleet_carries(size_t *devices, const struct fleet_options *o, double p95_ms,
-                  struct progress_count *shown, struct err *err);
+/* Return the ms below which this share of the times lies that tokens took: since their calls, or,
+ * those after the first of a call, since the one before. It is the larger of both quantiles, exact
+ * to 0.1 %; 0 if there are none. */
+double fleet_quantile(const struct fleet *f, double share);
 
 #endif
