@@ -40,8 +40,7 @@ static const struct option_group text_opts = {
           "Read the prompt from FILE; - is standard input (default: standard input)" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them), and "
-          "show "
-          "the reference answer (default: none)" },
+          "show the reference answer (default: none)" },
         { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
           "Write the prompt as a message in the model's chat template; without a prompt, hold a "
           "conversation line by line (/clear starts again, /quit or Ctrl-D ends; default: off)" },
@@ -407,26 +406,25 @@ const struct command cmd_run = {
     .summary = "continue a prompt or converse, routed token by token",
     .description =
         "Writes the answer to stdout as it is generated. On a terminal, a token from the cloud is "
-        "underlined and coloured, and a token that the cloud should have written but could not "
-        "is shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as "
-        "[cloud: word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
-        "Without -p and -f, the prompt is read from standard input; on a terminal, every line is "
-        "a prompt of its own, or a turn of the conversation with --chat. There, "
-        "Ctrl-C ends only the current answer.\n\n"
+        "underlined and coloured, and a token that the cloud should have written but could not is "
+        "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as [cloud: "
+        "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
+        "Without -p and -f, the prompt is read from standard input; on a terminal, every line is a "
+        "prompt of its own, or a turn of the conversation with --chat. There, Ctrl-C ends only the "
+        "current answer.\n\n"
         "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
         "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "
-        "edge_id is null for tokens of the cloud with --ahead 0, and for those that "
-        "took no call of their own, because an earlier reply, the memo or the store held them. A "
-        "fallback has a reason and a message, too. The last line sums up: among others "
-        "ttft_ms, start_ms (to reach the cloud, before the rest), router_ms, edge_ms and cloud_ms "
-        "(scoring, the small "
+        "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
+        "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
+        "reason and a message, too. The last line sums up: among others ttft_ms, start_ms (to "
+        "reach the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. With --audit it has what the "
         "audit found.\n\n"
-        "The last line on stderr says where routing shows a sign of failure, as that of "
-        "`mizzle eval` does.\n\n"
+        "The last line on stderr says where routing shows a sign of failure, as that of `mizzle "
+        "eval` does.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

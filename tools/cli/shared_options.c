@@ -56,9 +56,8 @@ const struct option_group route_option_rows = {
           "Load this router, safetensors or .pth (default: the one beside the model, "
           "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
           "models--ORG--NAME/router.safetensors, or the one that comes with the program for a "
-          "model "
-          "of this fingerprint; for policies context and combined the same with their name instead "
-          "of router)" },
+          "model of this fingerprint; for policies context and combined the same with their name "
+          "instead of router)" },
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
           "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
           "entropy, max-prob, margin or random, or answers as a whole by query; or route always, "
@@ -128,9 +127,7 @@ const struct option_group cloud_call_option_rows = {
     (const struct option[]){
         { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "NAME",
           "Request this model of the server at --cloud-url; without a URL, load this model, named "
-          "as "
-          "for --model, into this process (default: the first one that the server "
-          "lists)" },
+          "as for --model, into this process (default: the first one that the server lists)" },
         { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
           "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
           "only over https or to this machine)" },
@@ -138,9 +135,8 @@ const struct option_group cloud_call_option_rows = {
           "Trust only the certificate authorities in this PEM file (default: the system's)" },
         { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
           "End a call that has no answer after MS milliseconds (default: 10000, and for a slow "
-          "server "
-          "as much more as its first answers and the length of text and reply let expect, up to "
-          "600000; a model of this process has no deadline)" },
+          "server as much more as its first answers and the length of text and reply let expect, "
+          "up to 600000; a model of this process has no deadline)" },
         { "--cloud-tokens", NULL, OPTION_SIZE, &shared_options.cloud_tokens, "N",
           "Request N tokens per call, 1 to 64. The first one is used as it arrives, the others are "
           "kept until they are needed; limits count all of them (default: 1)" },

@@ -41,9 +41,8 @@ static const struct option_group server_opts = {
         { "--max-queue", NULL, OPTION_COUNT, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
-          "Do not serve: ask the server at URL for one token and report what it supports; with "
-          "-m, also whether its tokenizer is the same as the model's. The options of calls below "
-          "go "
+          "Do not serve: ask the server at URL for one token and report what it supports; with -m, "
+          "also whether its tokenizer is the same as the model's. The options of calls below go "
           "with it alone" },
         OPTION_END,
     },
@@ -53,9 +52,8 @@ static const struct option_group fault_opts = {
     "Faults",
     (const struct option[]){
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
-          "Apply this fault to completions, or to the given share of them; may be given 16 "
-          "times, and the first fault drawn applies; `--fault help` lists the names (default: "
-          "none)" },
+          "Apply this fault to completions, or to the given share of them; may be given 16 times, "
+          "and the first fault drawn applies; `--fault help` lists the names (default: none)" },
         { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for loss and faults (default: 0)" },
         OPTION_END,
     },

@@ -23,8 +23,7 @@ static const struct option_group text_rows = {
         { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "Continue this text" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them; "
-          "default: "
-          "none)" },
+          "default: none)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",

@@ -333,10 +333,10 @@ const struct command cmd_fleet = {
     .name = "fleet",
     .summary = "simulate many devices that share one server",
     .description =
-        "fleet simulates devices that write answers with a small model and ask one server for "
-        "some of the tokens, under a virtual clock, and prints for each number of devices what "
-        "the server does and how long its tokens take. The same options give the same bytes on "
-        "every machine.\n\n"
+        "fleet simulates devices that write answers with a small model and ask one server for some "
+        "of the tokens, under a virtual clock, and prints for each number of devices what the "
+        "server does and how long its tokens take. The same options give the same bytes on every "
+        "machine.\n\n"
         "A device rests, writes an answer, and rests again. The server computes in passes: a pass "
         "serves all calls that wait, reads their new tokens and takes as long as the rates say, "
         "but never less than --step-ms. With the cache a call reads only what was written since "
@@ -357,8 +357,7 @@ const struct command cmd_fleet = {
         "tokens per second are read and written, 8 to 1. A pass takes at least as long as reading "
         "54 GB of weights at 4.8 TB/s.\n\n"
         "--real also lets up to 64 devices call the stand-in server over HTTP, in a row of its "
-        "own. "
-        "Its passes take the same time, but hold at most --batch calls, 1 to 8.\n\n"
+        "own. Its passes take the same time, but hold at most --batch calls, 1 to 8.\n\n"
         "  mizzle fleet --devices 100,1000,10000\n"
         "  mizzle fleet --routed 1\n"
         "  mizzle fleet --no-cache -o csv\n"

@@ -218,16 +218,15 @@ const struct command cmd_pretrain = {
     .summary = "train the small demo models from scratch",
     .description =
         "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
-        "about an invented world: facts about things, and questions with answers. The small "
-        "models (edge) read about some of the things only; the large one (cloud) reads about "
-        "all. All of them first practise finding a place in a list of choices.\n\n"
-        "The same seed gives the same bits on every machine, with every kernel set and any "
-        "number of threads.\n\n"
+        "about an invented world: facts about things, and questions with answers. The small models "
+        "(edge) read about some of the things only; the large one (cloud) reads about all. All of "
+        "them first practise finding a place in a list of choices.\n\n"
+        "The same seed gives the same bits on every machine, with every kernel set and any number "
+        "of threads.\n\n"
         "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
-        "also shows how often the model predicts tokens of an answer on test questions, given "
-        "the reference answer up to there: form, facts, facts that do not matter, free choices. "
-        "`mizzle eval` scores "
-        "whole answers instead.\n\n"
+        "also shows how often the model predicts tokens of an answer on test questions, given the "
+        "reference answer up to there: form, facts, facts that do not matter, free choices. "
+        "`mizzle eval` scores whole answers instead.\n\n"
         "  mizzle pretrain -o demo\n"
         "  mizzle pretrain --size 0.1 --steps 200 -o demo",
     .groups = groups,

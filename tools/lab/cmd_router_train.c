@@ -48,9 +48,8 @@ static const struct option_group train_opts = {
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
         { "--repeats", NULL, OPTION_COUNT, &options.repeats, "N",
           "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
-          "subjects "
-          "of the samples, as many as there are, with replacement; eval --repeats says how much "
-          "depends on that (default: 1, FILE, on all)" },
+          "subjects of the samples, as many as there are, with replacement; eval --repeats says "
+          "how much depends on that (default: 1, FILE, on all)" },
         { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
           "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
           "for all epochs, held-out tokens from all texts; takes hours (default: none)" },

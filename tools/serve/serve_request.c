@@ -203,9 +203,7 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p > POLICY_NEVER)
         return serve_field_wrong(
             e, "mizzle.policy",
-            "mlp, price, combined, context, entropy, max-prob, margin, random, always or "
-            "never",
-            v);
+            "mlp, price, combined, context, entropy, max-prob, margin, random, always or never", v);
     if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
@@ -275,8 +273,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
     json_int_t ahead = (json_int_t)a->routing.ahead, most = -1;
     if (!serve_field_object(&m, in, "mizzle", e) ||
         !serve_field_only(m, "mizzle",
-                          "policy, threshold, span, ahead, max_cloud_tokens, cloud, private, "
-                          "trace",
+                          "policy, threshold, span, ahead, max_cloud_tokens, cloud, private, trace",
                           e))
         return false;
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||

@@ -49,8 +49,7 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
                        "them");
     if (p->by_cost && !(o->target_cost > 0 && shared_options.cloud_price))
         return err_set(err, ERR_ARG,
-                       "--target-cost: expected an amount above 0, and "
-                       "--cloud-price");
+                       "--target-cost: expected an amount above 0, and --cloud-price");
     if ((target || o->sweep) && !isnan(o->share))
         return err_set(err, ERR_ARG, "--share: expected without %s",
                        target ? "--target-routed" : "--sweep");
@@ -80,8 +79,7 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
         if (eval_entry_scores(e) && !known)
             return err_set(err, ERR_ARG,
                            "policy %s: give --threshold, --share, --target-routed or "
-                           "--target-cost, or a policy "
-                           "before it whose share it takes",
+                           "--target-cost, or a policy before it whose share it takes",
                            e->label);
     }
     return OK;

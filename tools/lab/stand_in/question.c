@@ -90,9 +90,7 @@ enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no, cons
             field, want, want);
     const char *type = json_input_type(found), *word = strchr(type, ' '); /* "a string" */
     return stand_in_refusal_set(
-        no, WRONG_TYPE,
-        "Field '%s': [json.exception.type_error.302] type must be %s, but is "
-        "%s",
+        no, WRONG_TYPE, "Field '%s': [json.exception.type_error.302] type must be %s, but is %s",
         field, want, word ? word + 1 : type);
 }
 

@@ -30,9 +30,8 @@ static const char negations[] = " not no never nor unlike instead rather wrong i
 static const char praise[] = " correct right best most likely answer appropriate ";
 /* Words between "the answer is" and the answer that say nothing. */
 static const char fillers[] = " the a an answer option choice letter label solution boxed text "
-                              "textbf mathrm mathbf most likely "
-                              "probably definitely clearly certainly therefore thus that it is be "
-                              "would to number simply also "
+                              "textbf mathrm mathbf most likely probably definitely clearly "
+                              "certainly therefore thus that it is be would to number simply also "
                               "correct final right following ";
 
 /* A text that is read once, from its first to its last word. */

@@ -15,10 +15,9 @@ const struct option_group task_option_rows = {
           "CITER (default: none; milli makes its own questions)" },
         { "--prompt", NULL, OPTION_STR, &shared_task.prompt, "FORM",
           "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
-          "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a "
-          "text in which {question}, {choices} and {labels} are replaced, within the chat "
-          "template if it is known and not plain@FILE (default: chat if the template is known, "
-          "else citer)" },
+          "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a text "
+          "in which {question}, {choices} and {labels} are replaced, within the chat template if "
+          "it is known and not plain@FILE (default: chat if the template is known, else citer)" },
         { "--shots", NULL, OPTION_STR, &shared_task.shots, "N:FILE",
           "With --prompt lm-eval, put the first N items of this file, solved, in front of "
           "each question, but never the question itself (default: none)" },
