@@ -142,14 +142,14 @@ static const char *eval_unread(unsigned runs)
         { PPL, { "--file", "--context" } },
         { ANSWERS | MERGE, { "--against", "--repeats", "--table", "--items", "--csv" } },
         { ANSWERS,
-          { "--data",        "--prompt",        "--shots",       "--n-predict",   "--kind",
-            "--wording",     "--target-routed", "--target-cost", "--sweep",       "--share",
-            "--calibration", "--jsonl",         "--first",       "--count",       "--clock",
-            "--edge-ms",     "--prefill-ms",    "--cloud-ms",    "--latency",     "--bandwidth",
-            "--loss",        "--router",        "--policy",      "--threshold",   "--span",
-            "--place",       "--max-routed",    "--worth",       "--parallel",    "--ahead",
-            "--audit",       "--draft",         "--cloud-url",   "--cloud-model", "--cloud-store",
-            "--record",      "--replay" } },
+          { "--data",          "--prompt",      "--n-predict",   "--kind",        "--wording",
+            "--target-routed", "--target-cost", "--sweep",       "--share",       "--calibration",
+            "--jsonl",         "--first",       "--count",       "--clock",       "--edge-ms",
+            "--prefill-ms",    "--cloud-ms",    "--latency",     "--bandwidth",   "--loss",
+            "--router",        "--policy",      "--threshold",   "--span",        "--place",
+            "--max-routed",    "--worth",       "--parallel",    "--ahead",       "--audit",
+            "--draft",         "--cloud-url",   "--cloud-model", "--cloud-store", "--record",
+            "--replay" } },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (const char *const *name = rows[i].names; *name; name++)

@@ -143,7 +143,7 @@ printf 'precious notes' >"$dir/bad" # a text without a newline is not an unfinis
 run 3 $pair $data --policy never --jsonl "$dir/bad"
 [ "$(cat "$dir/bad")" = 'precious notes' ] || fail "a text was deleted"
 
-# A form of one's own, and examples: the journal holds what they are, not how they are called.
+# A form of one's own: the journal holds what it is, not how it is called.
 printf '{question} {choices}\n' >"$dir/form"
 form="-m $edge -q -n 4 $data --policy never --questions 2 --jsonl $dir/formed"
 run 0 $form --prompt "@$dir/form"
@@ -154,12 +154,7 @@ printf '{question}: {choices}\n' >"$dir/form"
 fails 2 'other settings: form: expected "plain @' $form --prompt "@$dir/form"
 echo '{question}' >"$dir/form"
 run 3 $form --prompt "@$dir/form"
-rm "$dir/formed"
-run 0 $form --prompt lm-eval --shots "2:$dir/csqa"
-grep -q '"form":"lm-eval, 2 of [0-9a-f]\{64\}"' "$dir/formed" || fail "$(head -n 1 "$dir/formed")"
 run 2 $form --prompt lm-eval
-run 2 $form --shots "2:$dir/csqa"
-run 2 -m $edge --questions 1 --shots 2:f
 
 # What is longer than the context is left out and counted.
 long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)

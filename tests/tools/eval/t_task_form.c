@@ -1,5 +1,5 @@
-/* t_task_form.c - in which form a question is put: that of the model, one's own, with examples as
- * the harness draws them; and where an answer ends. Needs no data. */
+/* t_task_form.c - in which form a question is put, that of the model or one's own, and where an
+ * answer ends. Needs no data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,7 @@
 #include "tests/support/torture.h"
 #include "tests/tools/eval/task_help.h"
 
-static const char path[] = "build/t_task_form.jsonl", train[] = "build/t_task_form.train.jsonl",
-                  own[] = "build/t_task_form.txt";
+static const char path[] = "build/t_task_form.jsonl", own[] = "build/t_task_form.txt";
 
 static const char csqa[] =
     "{\"question\":{\"question_concept\":\"door\",\"stem\":\"Which?\",\"choices\":[{\"label\":"
@@ -208,113 +207,24 @@ static void own_form(void)
     tokenizer_close(tok);
 }
 
-/* Write n items; the question of each is its number, after these letters. */
-static void write_items(const char *name, const char *letters, size_t n)
-{
-    FILE *f = fopen(name, "w");
-    CHECK(f);
-    for (size_t i = 0; i < n; i++)
-        fprintf(
-            f,
-            "{\"question\":\"%s%zu\",\"choices\":{\"label\":[\"A\",\"B\"],\"text\":[\"x\",\"y\"]},"
-            "\"answerKey\":\"%c\"}\n",
-            letters, i, i % 2 ? 'B' : 'A');
-    CHECK(fclose(f) == 0);
-}
-
-/* Examples are the first items that are not the question; the form's name has their file's hash. */
-static void shots(void)
-{
-    struct task_options o = {
-        .name = "csqa", .data = path, .form = TASK_LM_EVAL, .shots = "2:build/t_task_form.jsonl"
-    };
-    static const char *const want[] = { "12", "02", "01", "01" };
-    char prompt[256], name[TASK_FORM];
-    write_items(path, "", 4);
-    struct task *t = open_with(&o);
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(prompt, sizeof(prompt),
-                 "Question: %c\nA. x\nB. y\nAnswer: %c\n\nQuestion: %c\nA. x\nB. y\nAnswer: %c\n\n"
-                 "Question: %zu\nA. x\nB. y\nAnswer:",
-                 want[i][0], want[i][0] == '1' ? 'B' : 'A', want[i][1],
-                 want[i][1] == '1' ? 'B' : 'A', i);
-        prompts(t, i, prompt);
-    }
-    snprintf(name, sizeof(name), "lm-eval, 2 of %s", task_digest(t));
-    CHECK(!strcmp(task_form_name(t), name));
-    task_close(t);
-}
-
-/* The answers of examples; an item that is asked is none of them, in whatever file it is. */
-static void shots_of(void)
-{
-    struct task_options o = { .name = "gsm8k",
-                              .data = path,
-                              .form = TASK_LM_EVAL,
-                              .shots = "1:build/t_task_form.train.jsonl" };
-    write_file(path, gsm8k);
-    write_file(train, "{\"question\":\"P?\",\"answer\":\"So 5.\\n#### 5\"}\n"
-                      "{\"question\":\"P2?\",\"answer\":\"So 6.\\n#### 6\"}\n");
-    struct task *t = open_with(&o);
-    prompts(t, 0, "Question: P2?\nAnswer: So 6.\n#### 6\n\nQuestion: P?\nAnswer:");
-    task_close(t);
-    o.name = "arc";
-    write_file(path, csqa);
-    write_file(train, csqa);
-    refused(&o, ERR_ARG, "train.jsonl: expected 1 items that are not asked, found 0");
-    write_file(train,
-               "{\"question\":\"W2\",\"choices\":{\"label\":[\"1\",\"2\",\"3\"],\"text\":[\"a\","
-               "\"b c\",\"d\"]},\"answerKey\":\"2\"}");
-    t = open_with(&o);
-    prompts(t, 0, "Question: W2\nAnswer: b c\n\nQuestion: Which?\nAnswer:");
-    task_close(t);
-    o.shots = "2:build/t_task_form.train.jsonl";
-    refused(&o, ERR_ARG, "expected 2 items that are not asked, found 1");
-    static const char *const bad[] = { "", "5", "0:f", "65:f", "5:", "5;f", "-1:f", "x:f", "5x:f" };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        o.shots = bad[i];
-        refused(&o, ERR_ARG, "--shots: expected N:FILE with N from 1 to 64, found ");
-    }
-    o.shots = "1:build/t_task_form.none";
-    refused(&o, ERR_IO, "t_task_form.none: No such file");
-    write_file(train, "{\"question\":7}\n");
-    o.shots = "1:build/t_task_form.train.jsonl";
-    refused(&o, ERR_FORMAT, "train.jsonl: line 1: question: expected a string");
-    o.name = "gsm8k";
-    write_file(path, gsm8k);
-    write_file(train, "{\"problem\":\"P\",\"answerKey\":\"4\"}\n");
-    refused(&o, ERR_FORMAT, "train.jsonl: line 1: solution: expected a string, found nothing");
-    o.form = TASK_CITER;
-    refused(&o, ERR_ARG, "--shots: expected --task csqa, arc or gsm8k with --prompt lm-eval");
-    o = (struct task_options){ .name = "milli", .form = TASK_LM_EVAL, .shots = "1:f" };
-    refused(&o, ERR_ARG, "--shots: expected --task csqa, arc or gsm8k with --prompt lm-eval");
-}
-
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {
-    const struct task_options options[] = {
-        { .name = "csqa", .data = path, .own = own, .form = TASK_DEFAULT },
-        { .name = "csqa",
-          .data = path,
-          .form = TASK_LM_EVAL,
-          .shots = "1:build/t_task_form.train.jsonl" },
+    const struct task_options o = {
+        .name = "csqa", .data = path, .own = own, .form = TASK_DEFAULT
     };
+    bool reached = true;
     write_file(own, "{question} {choices}");
     write_file(path, csqa);
-    write_items(train, "", 2);
-    for (size_t i = 0; i < 2; i++) {
-        bool reached = true;
-        for (long n = 1; reached; n++) {
-            struct task *t;
-            struct err err = { "" };
-            torture_begin(n);
-            int rc = task_open(&t, &options[i], &err);
-            if (rc == OK)
-                task_close(t);
-            reached = torture_end();
-            CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
-        }
+    for (long n = 1; reached; n++) {
+        struct task *t;
+        struct err err = { "" };
+        torture_begin(n);
+        int rc = task_open(&t, &o, &err);
+        if (rc == OK)
+            task_close(t);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
     }
 }
 
@@ -324,11 +234,8 @@ int main(void)
     stopping();
     own_form();
     bad_forms();
-    shots();
-    shots_of();
     memory();
     unlink(path);
-    unlink(train);
     unlink(own);
     return 0;
 }

@@ -92,8 +92,6 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
     }
     if (rc == OK && o->own)
         rc = task_own_open(t, o->own, err);
-    if (rc == OK && o->shots)
-        rc = task_shots_open(t, o->shots, err);
     task_form_set_name(t);
     if (rc == OK && kind->file)
         rc = task_check(t, err);
@@ -114,7 +112,6 @@ void task_close(struct task *t)
     free(t->path);
     free(t->data);
     free(t->lines);
-    task_close(t->train);
     free(t->own);
     free(t->whole.b.p);
     free(t->prompt.b.p);
@@ -177,8 +174,6 @@ int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
         milli_read(t, i);
     if (rc == OK && t->own)
         task_own_put(t);
-    if (rc == OK && t->train && !t->prompt.full)
-        rc = task_shots_put(t, err);
     if (rc == OK && (t->prompt.full || t->gold.full || t->whole.full)) {
         t->prompt.full = t->gold.full = t->whole.full = false;
         rc = err_set(err, ERR_NOMEM, "task: out of memory");

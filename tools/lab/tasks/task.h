@@ -63,8 +63,7 @@ struct task_options {
     const char *data;   /* path of the file; NULL for milli */
     const char *prompt; /* what task_form_parse has read, or shall; NULL: the default form */
     enum task_form form;
-    const char *own;   /* path of a form of one's own, form TASK_DEFAULT or, plain, TASK_CITER */
-    const char *shots; /* form lm-eval: N:FILE, N examples from this file; or NULL */
+    const char *own; /* path of a form of one's own, form TASK_DEFAULT or, plain, TASK_CITER */
     enum task_stream stream;
     uint64_t seed, world;       /* milli: of the questions, and of the world */
     const char *kind, *wording; /* milli: as --kind and --wording take them; NULL: all */

@@ -87,8 +87,6 @@ void task_form_set_name(struct task *t)
     if (t->own)
         snprintf(t->form_name, TASK_FORM, "%s @%s", t->form == TASK_CHAT ? form : "plain",
                  t->own_digest);
-    else if (t->train)
-        snprintf(t->form_name, TASK_FORM, "%s, %zu of %s", form, t->shots, task_digest(t->train));
     else
         snprintf(t->form_name, TASK_FORM, "%s", form);
 }

@@ -46,14 +46,12 @@ struct task {
     char *own; /* text of a form of one's own, or NULL */
     char own_digest[SHA256_HEX];
     char form_name[TASK_FORM];
-    struct task *train; /* its items are the examples; or NULL */
-    size_t shots;       /* how many in front of each item */
 
     /* The item in hand. */
     size_t line;  /* its line, from 1 */
     json_t *json; /* its object; the strings of `item` are parts of it */
     struct task_text prompt, gold;
-    struct task_text whole; /* the prompt in a form of one's own, or with examples */
+    struct task_text whole; /* the prompt in a form of one's own */
     /* Of a file: the question alone, the prompt that it brings along, and its solution, or NULL. */
     const char *asks, *sent, *cot;
     struct world_question question;
@@ -66,11 +64,8 @@ struct task {
 int task_file_open(struct task *t, const char *path, struct err *err);
 /* Read the form of one's own and check it. ERR_FORMAT names file and field. */
 int task_own_open(struct task *t, const char *path, struct err *err);
-/* Put t->item, or the item with its examples, into t->whole, and make that its prompt. */
+/* Put t->item into t->whole, and make that its prompt. */
 void task_own_put(struct task *t);
-int task_shots_put(struct task *t, struct err *err);
-/* Open the examples of --shots, N:FILE. */
-int task_shots_open(struct task *t, const char *shots, struct err *err);
 /* Parse line i into t->json. */
 int task_file_line(struct task *t, size_t i, struct err *err);
 

@@ -18,9 +18,6 @@ const struct option_group task_option_rows = {
           "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a text "
           "in which {question}, {choices} and {labels} are replaced, within the chat template if "
           "it is known and not plain@FILE (default: chat if the template is known, else citer)" },
-        { "--shots", NULL, OPTION_STR, &shared_task.shots, "N:FILE",
-          "With --prompt lm-eval, put the first N items of this file, solved, in front of "
-          "each question, but never the question itself (default: none)" },
         { "--kind", NULL, OPTION_STR, &shared_task.kind, "NAME",
           "milli: ask only where, which, sums, sort or notes (default: all)" },
         { "--wording", NULL, OPTION_STR, &shared_task.wording, "NAME",
