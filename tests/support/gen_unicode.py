@@ -15,7 +15,6 @@ tests/support/unicode_check.js compares the result with the library itself.
 import json
 import subprocess
 import sys
-import textwrap
 import unicodedata as u
 
 CLASSES, NFC = "16.0", "9.0"
@@ -52,11 +51,14 @@ def category(version, name):
 
 def array(kind, name, rows):
     """Return a table as C, with as many rows on a line as there is room for."""
-    cells = ["{%s}" % ",".join(row) if isinstance(row, list) else row for row in rows]
-    body = textwrap.fill(", ".join(cells), 100, initial_indent="    ", subsequent_indent="    ",
-                         break_long_words=False)
+    lines = [""]
+    for row in rows:
+        cell = ("{%s}" % ",".join(row) if isinstance(row, list) else row) + ","
+        if len(lines[-1]) + len(cell) > 100:
+            lines.append("")
+        lines[-1] += cell
     return "const %s %s[] = {\n%s\n};\nconst size_t %s_n = %d;\n\n" % (
-        kind, name, body, name, len(rows))
+        kind, name, "\n".join(lines), name, len(rows))
 
 
 def braces(row, decimals=()):

@@ -1,6 +1,5 @@
 #include "tools/lab/bench/row.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,13 +32,6 @@ void row_put(struct row *r, const char *name, double value, int digits)
 void row_text(struct row *r, const char *key, const char *title, const char *text)
 {
     row_add(r, key, title)->text = text;
-}
-
-void row_hash(struct row *r, const char *key, const char *title, uint64_t hash)
-{
-    struct row_cell *c = row_add(r, key, title);
-    snprintf(c->own, sizeof(c->own), "%016" PRIx64, hash);
-    c->text = c->own;
 }
 
 void row_percent(struct row *r, const char *title, double share)

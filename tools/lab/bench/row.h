@@ -38,7 +38,6 @@ struct row {
 void row_put(struct row *r, const char *name, double value, int digits); /* key and title */
 void row_named(struct row *r, const char *key, const char *title, double value, int digits);
 void row_text(struct row *r, const char *key, const char *title, const char *text);
-void row_hash(struct row *r, const char *key, const char *title, uint64_t hash);
 /* Add a share to tables alone, in percent; nothing if it is not finite. */
 void row_percent(struct row *r, const char *title, double share);
 

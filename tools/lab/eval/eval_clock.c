@@ -79,11 +79,6 @@ int eval_clock_read(struct eval_clock *out, struct err *err)
     return OK;
 }
 
-const char *eval_clock_name(const struct eval_clock *c)
-{
-    return c->is_virtual ? "virtual" : "real";
-}
-
 json_t *eval_clock_json(const struct eval_clock *c)
 {
     const struct network_options *n = &network_options;

@@ -23,7 +23,6 @@ struct eval_clock {
  * these describe its network, and are reset, so that the stand-in server of this process answers at
  * once, and a real call has time. ERR_ARG. */
 int eval_clock_read(struct eval_clock *out, struct err *err);
-const char *eval_clock_name(const struct eval_clock *c); /* "real" or "virtual" */
 /* Return an object with the settings, to tell runs apart; NULL: out of memory. */
 json_t *eval_clock_json(const struct eval_clock *c);
 
