@@ -164,7 +164,8 @@ static int routing_open_answers(struct routing *r, const struct mizzle_options *
         return err_set(err, ERR_ARG, "store_limit: expected 1 to %d MiB, found %zu", MAX_STORE,
                        o->store_limit);
     if (o->replay && (o->record || o->cloud_store))
-        return err_set(err, ERR_ARG, "replay takes answers only from its file: leave out %s",
+        return err_set(err, ERR_ARG,
+                       "%s: expected none beside a replay, which takes answers only from its file",
                        o->record ? "record" : "cloud_store");
     const struct answers_options c = { .store = o->cloud_store,
                                        .store_limit = (uint64_t)o->store_limit << 20,

@@ -75,8 +75,9 @@ fails 3 'line 2: checksum' $ask --replay "$dir/rec"
 one_line
 expect 3 $ask --replay "$dir/none"
 expect 3 $ask --record $edge
-expect 2 $ask --record "$dir/x" --replay "$dir/whole"
-expect 2 $ask --cloud-store "$dir/x" --replay "$dir/whole"
+for kept in --record --cloud-store; do
+    fails 2 ": $kept: expected none beside a replay" $ask $kept "$dir/x" --replay "$dir/whole"
+done
 (
     ulimit -f 1
     expect 3 $ask --record "$dir/full"
