@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
@@ -40,6 +41,7 @@ struct pair {
     uint32_t ids[IDS];
     size_t n, context;
     struct result want;
+    double whole; /* the logprob of all ids but the first */
 };
 
 static struct serving server;
@@ -62,6 +64,31 @@ static double largest(json_t *top, const char **of)
     return most;
 }
 
+/* Check that tokens begin where the text has them; it holds no control tokens. */
+static void check_offsets(const json_t *choice, const uint32_t *ids, size_t n)
+{
+    struct buf all = { 0 };
+    size_t at = 0, chars = 0, starts[IDS];
+    CHECK(n <= IDS);
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *bytes = tokenizer_bytes(tokenizer, ids[i], &len);
+        starts[i] = all.n;
+        CHECK(buf_add(&all, bytes, len));
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t code;
+        size_t len = text_decode(&code, all.p + at, all.n - at, NULL);
+        for (; at + len <= starts[i]; len = text_decode(&code, all.p + at, all.n - at, NULL)) {
+            at += len;
+            chars++;
+        }
+        CHECK(json_integer_value(json_array_get(serving_at(choice, "logprobs.text_offset"), i)) ==
+              (json_int_t)chars);
+    }
+    buf_free(&all);
+}
+
 /* As `local-completions` does: the sum of token_logprobs[context:-1], and whether each is the
  * largest of its top_logprobs. */
 static struct result parse_completions(const json_t *choice, size_t context)
@@ -71,9 +98,11 @@ static struct result parse_completions(const json_t *choice, size_t context)
     struct result r = { .greedy = true };
     const char *key;
     CHECK(context > 0 && json_array_size(probs) == json_array_size(tops));
+    CHECK(json_is_null(json_array_get(probs, 0)));
     for (size_t i = context; i + 1 < json_array_size(probs); i++) {
         const json_t *x = json_array_get(probs, i);
-        CHECK(json_is_real(x));
+        const json_t *name = json_array_get(serving_at(choice, "logprobs.tokens"), i);
+        CHECK(json_is_real(x) && json_object_get(json_array_get(tops, i), json_string_value(name)));
         r.logprob += json_real_value(x);
         r.greedy = r.greedy && json_real_value(x) == largest(json_array_get(tops, i), &key);
     }
@@ -171,8 +200,12 @@ static void prepare(struct pair *p, size_t number, const char *kv)
     CHECK(p->n > p->context && memcmp(first, p->ids, p->context * sizeof(*first)) == 0);
     double *scores = logits(p, kv);
     p->want = (struct result){ .greedy = true };
-    for (size_t i = p->context; i < p->n; i++) {
+    p->whole = 0;
+    for (size_t i = 1; i < p->n; i++) {
         const double *row = scores + (i - 1) * vocab;
+        p->whole += row[p->ids[i]];
+        if (i < p->context)
+            continue;
         p->want.logprob += row[p->ids[i]];
         for (size_t k = 0; k < tokenizer_size(tokenizer); k++)
             p->want.greedy = p->want.greedy && row[k] <= row[p->ids[i]];
@@ -208,8 +241,11 @@ static void test_completions(const struct pair *p)
         {
             size_t index = (size_t)json_integer_value(json_object_get(choice, "index"));
             CHECK(from + index < PAIRS);
-            check(&p[from + index], parse_completions(choice, p[from + index].context),
-                  "local-completions");
+            const struct pair *of = &p[from + index];
+            check(of, parse_completions(choice, of->context), "local-completions");
+            CHECK(fabs(parse_completions(choice, 1).logprob - of->whole) < 1e-5 * (double)of->n);
+            CHECK(json_array_size(serving_at(choice, "logprobs.tokens")) == of->n + 1);
+            check_offsets(choice, of->ids, of->n);
             seen |= (size_t)1 << index;
         }
         CHECK(seen == ((size_t)1 << json_array_size(prompts)) - 1);
