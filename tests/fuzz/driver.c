@@ -127,86 +127,32 @@ static void driver_splice(size_t at, size_t gone, const uint8_t *p, size_t n)
     now_n += n - gone;
 }
 
-/* Overwrite a number of 1 to 8 bytes with one that programs get wrong. */
+/* Overwrite a number of 1 to 8 bytes with one that programs get wrong: a small one, or one at a
+ * power of two or beside it. */
 static void driver_number(size_t at)
 {
-    static const uint64_t numbers[] = { 0,
-                                        1,
-                                        2,
-                                        3,
-                                        7,
-                                        8,
-                                        9,
-                                        12,
-                                        13,
-                                        16,
-                                        31,
-                                        32,
-                                        33,
-                                        63,
-                                        64,
-                                        127,
-                                        128,
-                                        255,
-                                        256,
-                                        1000,
-                                        4096,
-                                        65535,
-                                        65536,
-                                        INT32_MAX,
-                                        (uint64_t)INT32_MAX + 1,
-                                        UINT32_MAX,
-                                        (uint64_t)UINT32_MAX + 1,
-                                        UINT64_C(1) << 40,
-                                        INT64_MAX,
-                                        UINT64_C(1) << 63,
-                                        UINT64_MAX - 7,
-                                        UINT64_MAX };
-    uint64_t v = numbers[driver_below(sizeof(numbers) / sizeof(*numbers))];
+    uint64_t power = UINT64_C(1) << driver_below(64);
+    uint64_t v = driver_below(4) ? power + driver_below(3) - 1 : driver_below(16);
     size_t bytes = (size_t)1 << driver_below(4);
     for (size_t i = 0; i < bytes && at + i < now_n; i++)
         now[at + i] = (uint8_t)(v >> (8 * i));
 }
 
-/* Insert a word that formats have, or that JSON must not have. */
+/* Words that formats have, or that JSON must not have, with tabs between them. */
+static const char words[] =
+    "null\ttrue\t-1\t0\t1e999\t18446744073709551616\t[\t]\t{\t}\t\"\t,\t:\t[[[[[[[[\t\\u0000\t"
+    "\\ud800\t\\\t\xff\t\xed\xa0\x80\tGGUF\tqwen2\tF32\tBF16\tQ8_0\tgeneral.alignment\t"
+    "split.count\t__metadata__\t\n====\n\t<|im_end|>\t../\ta b\t\n\t \t.";
+enum { WORDS = 34 };
+
+/* Insert one of them. */
 static void driver_word(size_t at)
 {
-    static const char *const words[] = { "null",
-                                         "true",
-                                         "-1",
-                                         "0",
-                                         "1e999",
-                                         "18446744073709551616",
-                                         "[",
-                                         "]",
-                                         "{",
-                                         "}",
-                                         "\"",
-                                         ",",
-                                         ":",
-                                         "[[[[[[[[",
-                                         "\\u0000",
-                                         "\\ud800",
-                                         "\\",
-                                         "\xff",
-                                         "\xed\xa0\x80",
-                                         "GGUF",
-                                         "qwen2",
-                                         "F32",
-                                         "BF16",
-                                         "Q8_0",
-                                         "general.alignment",
-                                         "split.count",
-                                         "__metadata__",
-                                         "\n====\n",
-                                         "<|im_end|>",
-                                         "../",
-                                         "a b",
-                                         "\n",
-                                         " ",
-                                         "." };
-    const char *word = words[driver_below(sizeof(words) / sizeof(*words))];
-    driver_splice(at, driver_below(3) ? 0 : strlen(word), (const uint8_t *)word, strlen(word));
+    const char *word = words;
+    for (size_t skip = driver_below(WORDS); skip; skip--)
+        word = strchr(word, '\t') + 1;
+    size_t n = strcspn(word, "\t");
+    driver_splice(at, driver_below(3) ? 0 : n, (const uint8_t *)word, n);
 }
 
 /* Change the input in one place. */

@@ -1,10 +1,9 @@
-/* t_safetensors.c - headers that must be read, deep ones, the writer, random bytes, torture.
+/* t_safetensors.c - headers that must be read, deep ones, the writer, torture.
  * t_malformed_folder.c has those that are refused, fuzz/fuzz_safetensors.c any others. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
@@ -12,7 +11,7 @@
 #include "weights/safetensors.h"
 #include "weights/table.h"
 
-enum { ROOM = 4096, RANDOM_ROUNDS = 1000, TORTURE_MAX = 100 };
+enum { TORTURE_MAX = 100 };
 
 static struct err err;
 
@@ -137,37 +136,6 @@ static void test_writer(const char *path)
     weights_close(w);
 }
 
-/* Some bytes are others, mostly such as mean something in JSON; fuzz/fuzz_safetensors.c does so for
- * longer. */
-static void test_random(const char *path)
-{
-    static unsigned char p[ROOM];
-    static const unsigned char syntax[] = "\"{}[],:\\019";
-    CHECK(write_sample(path) == OK);
-    FILE *f = fopen(path, "rb");
-    CHECK(f);
-    size_t n = fread(p, 1, ROOM, f);
-    fclose(f);
-    for (uint64_t round = 0; round < RANDOM_ROUNDS; round++) {
-        size_t cut = rand_below(1, round, 4) ? n : rand_below(2, round, n);
-        unsigned char *q = malloc(cut + 1);
-        CHECK(q);
-        memcpy(q, p, cut);
-        for (uint64_t k = 0; cut && k < 1 + round % 4; k++)
-            q[rand_below(3, round * 8 + k, cut)] =
-                k % 2 ? (unsigned char)rand_u64(4, round * 8 + k) : syntax[round % 11];
-        struct weights *w = NULL;
-        unsigned sum = 0;
-        if (read_memory(&w, q, cut) == OK)
-            for (size_t i = 0; i < weights_ntensors(w); i++)
-                for (size_t k = 0; k < weights_tensor(w, i)->bytes; k++)
-                    sum += ((const unsigned char *)weights_tensor(w, i)->data)[k];
-        CHECK(sum < UINT32_MAX);
-        weights_close(w);
-        free(q);
-    }
-}
-
 static void test_torture(const char *path)
 {
     int hit = 1;
@@ -190,7 +158,6 @@ int main(void)
     test_good();
     test_deep();
     test_writer(path);
-    test_random(path);
     test_torture(path);
     unlink(path);
     CHECK(rmdir(folder) == 0);
