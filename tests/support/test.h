@@ -33,6 +33,14 @@
         }                                                                       \
     } while (0)
 
+/* Say why, as printf does, and end as a test that could not do its work. */
+#define SKIP(...)                     \
+    do {                              \
+        printf("SKIP: " __VA_ARGS__); \
+        putchar('\n');                \
+        exit(77);                     \
+    } while (0)
+
 /* Sleep for at least so long. */
 static inline void rest_us(size_t us)
 {

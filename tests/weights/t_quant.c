@@ -201,9 +201,7 @@ int main(void)
     test_random();
     test_wild();
     test_floats();
-    if (!test_files()) {
-        puts("SKIP: no weights/kquants/src-f32.gguf at $MIZZLE_TESTDATA (default ../shared/data)");
-        return 77;
-    }
+    if (!test_files())
+        SKIP("no weights/kquants/src-f32.gguf at $MIZZLE_TESTDATA (default ../shared/data)");
     return 0;
 }

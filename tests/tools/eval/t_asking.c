@@ -152,10 +152,8 @@ static void test_interrupt(void)
 
 int main(void)
 {
-    if (access("weights/milli/edge-0.5.gguf", R_OK)) {
-        printf("SKIP: no demo pair in weights/milli\n");
-        return 77;
-    }
+    if (access("weights/milli/edge-0.5.gguf", R_OK))
+        SKIP("no demo pair in weights/milli");
     shared_options.model = "weights/milli/edge-0.5.gguf";
     shared_options.cloud_model = "weights/milli/cloud.gguf";
     shared_options.cloud = "required";

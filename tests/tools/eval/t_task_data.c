@@ -169,10 +169,8 @@ int main(void)
     folder = data ? data : "../shared/data";
     char path[512];
     snprintf(path, sizeof(path), "%s/csqa/citer/test.jsonl", folder);
-    if (access(path, R_OK) != 0) {
-        printf("SKIP: no %s (MIZZLE_TESTDATA)\n", path);
-        return 77;
-    }
+    if (access(path, R_OK) != 0)
+        SKIP("no %s (MIZZLE_TESTDATA)", path);
     counts();
     test_prompts();
     training();

@@ -135,10 +135,8 @@ int main(void)
     size_t decided = table(tasks);
     for (size_t k = 0; k < 3; k++)
         task_close(tasks[k]);
-    if (decided == SIZE_MAX) {
-        printf("SKIP: no extract/answers.jsonl in $MIZZLE_TESTDATA or ../shared/data\n");
-        return 77;
-    }
+    if (decided == SIZE_MAX)
+        SKIP("no extract/answers.jsonl in $MIZZLE_TESTDATA or ../shared/data");
     printf("%zu answers are decided where they run on\n", decided);
     CHECK(decided >= 440);
     return 0;
