@@ -30,7 +30,6 @@ awk -F, 'FNR == 1 { next }
 # An interrupt ends a fleet that would take half a minute.
 "$MIZZLE" fleet -N 1000000 --p95-ms 1e-6 >"$dir/out" 2>"$dir/err" &
 pid=$!
-. tests/support/interrupt.sh
 interrupt $pid
 status=0
 wait $pid || status=$?

@@ -82,7 +82,6 @@ stop_cloud
 
 "$MIZZLE" router calibrate --router "$r" --target-routed 0.05 --questions 2000 -q 2>"$dir/err" &
 pid=$!
-. tests/support/interrupt.sh
 interrupt $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$dir/err")"

@@ -165,7 +165,6 @@ done
 start_cloud --latency 3000
 "$MIZZLE" run --question 1 --policy always --cloud-url "$url" >"$dir/out" 2>"$dir/err" &
 pid=$!
-. tests/support/interrupt.sh
 interrupt $pid 1
 begin=$(date +%s)
 wait $pid

@@ -194,7 +194,6 @@ run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 
 "$MIZZLE" eval --questions 1000000 --policy never -q -t 1 >"$dir/out" 2>"$dir/err" &
 pid=$!
-. tests/support/interrupt.sh
 interrupt $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$dir/err")"

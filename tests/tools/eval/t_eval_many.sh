@@ -55,7 +55,6 @@ pid=$!
 while kill -0 $pid 2>/dev/null && [ "$(wc -l <"$dir/part")" -lt 18 ]; do
     sleep 0.01
 done
-. tests/support/interrupt.sh
 ! kill -0 $pid 2>/dev/null || interrupt $pid 0
 wait $pid
 got=$?

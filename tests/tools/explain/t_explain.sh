@@ -2,7 +2,6 @@
 # mizzle explain on the command line, with the demo pair: the text of mizzle run, the same numbers
 # with any threads and kernels, what is kept, the page, and what is refused.
 . tests/support/demo_pair.sh
-. tests/support/interrupt.sh
 
 # The text is that of mizzle run, with its scores: what is looked at is what happened.
 for policy in mlp max-prob; do
