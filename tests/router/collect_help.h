@@ -13,6 +13,7 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/engine.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
@@ -31,21 +32,13 @@ static struct collect_text texts[TEXTS];
 
 static inline uint64_t key_of(const uint32_t *ids, size_t n)
 {
-    uint64_t key = n;
-    for (size_t i = 0; i < n; i++)
-        key = rand_u64(key, ids[i]);
-    return key;
+    return port_key(n, ids, n);
 }
 
 /* Bring the plain session to this prefix. */
 static inline void reach(const uint32_t *ids, size_t n)
 {
-    size_t same = 0;
-    const uint32_t *have = session_ids(plain);
-    while (same < session_length(plain) && same + 1 < n && have[same] == ids[same])
-        same++;
-    session_rewind(plain, same);
-    CHECK(session_eval(plain, ids + same, n - same, NULL, NULL) == OK);
+    port_reach(plain, ids, n);
 }
 
 static inline uint32_t edge_says(const uint32_t *ids, size_t n)
@@ -268,26 +261,9 @@ static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want
     return n + want;
 }
 
-static inline bool settled(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
-static inline struct traffic traffic(void *arg, const struct cloud_tally *tally)
-{
-    (void)arg;
-    return tally->traffic;
-}
-
-static inline void end_tally(void *arg, struct cloud_tally *tally)
-{
-    (void)arg;
-    (void)tally;
-}
-
-static const struct cloud_port port = { NULL,      known,  peek, tokens, ask,     done,
-                                        take,      commit, drop, bytes,  settled, traffic,
-                                        end_tally, notify, NULL, NULL,   look,    enough };
+static const struct cloud_port port = { NULL,         known,        peek,           tokens, ask,
+                                        done,         take,         commit,         drop,   bytes,
+                                        port_settled, port_traffic, port_end_tally, notify, NULL,
+                                        NULL,         look,         enough };
 
 #endif

@@ -10,6 +10,7 @@
 #include "net/answers/answer_origin.h"
 #include "router/cloud_port.h"
 #include "tests/router/loop_help.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 
@@ -122,17 +123,6 @@ static void stream_end(void *call)
     (void)call;
 }
 
-static struct traffic stream_traffic(void *arg, const struct cloud_tally *tally)
-{
-    (void)arg;
-    return tally->traffic;
-}
-
-static void stream_end_tally(void *arg, struct cloud_tally *tally)
-{
-    (void)arg, (void)tally;
-}
-
 static bool on_token(void *arg, const struct decode_token *t)
 {
     (void)arg;
@@ -154,8 +144,8 @@ static size_t write_text(const enum course *list, size_t n, struct decode_stats 
                                      .take = stream_take,
                                      .commit = stream_end,
                                      .drop = stream_end,
-                                     .traffic = stream_traffic,
-                                     .end_tally = stream_end_tally };
+                                     .traffic = port_traffic,
+                                     .end_tally = port_end_tally };
     const struct step_text text = {
         .session = session, .tok = engine.tokenizer, .cloud = &port, .prompt = prompt, .n = PROMPT
     };

@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "model/sample.h"
 #include "model/session.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 
 enum { TICK_NS = 50000 };
@@ -23,10 +24,7 @@ struct script_call {
 
 static uint64_t script_key(const struct script *s, const uint32_t *ids, size_t n)
 {
-    uint64_t key = rand_u64(s->seed, n);
-    for (size_t i = 0; i < n; i++)
-        key = rand_u64(key, ids[i]);
-    return key;
+    return port_key(rand_u64(s->seed, n), ids, n);
 }
 
 /* True when this prefix belongs to this share of all prefixes. */
@@ -38,12 +36,7 @@ static bool script_falls(uint64_t key, unsigned which, unsigned percent)
 /* Return what the small model would write. */
 static uint32_t script_edge(struct script *s, const uint32_t *ids, size_t n)
 {
-    size_t shared = 0, length = session_length(s->edge);
-    const uint32_t *have = session_ids(s->edge);
-    while (shared < length && shared + 1 < n && have[shared] == ids[shared])
-        shared++;
-    session_rewind(s->edge, shared);
-    CHECK(session_eval(s->edge, ids + shared, n - shared, NULL, NULL) == OK);
+    port_reach(s->edge, ids, n);
     return sampler_pick(s->greedy, session_logits(s->edge, 0), ids, n);
 }
 
@@ -168,22 +161,6 @@ static size_t script_bytes(void *arg, const uint32_t *ids, size_t n, size_t toke
     return n + tokens;
 }
 
-static bool script_settled(void *arg)
-{
-    return arg != NULL;
-}
-
-static struct traffic script_traffic(void *arg, const struct cloud_tally *tally)
-{
-    (void)arg;
-    return tally->traffic;
-}
-
-static void script_end_tally(void *arg, struct cloud_tally *tally)
-{
-    (void)arg, (void)tally;
-}
-
 static void script_notify(void *arg, void (*f)(void *), void *f_arg)
 {
     struct script *s = arg;
@@ -227,9 +204,9 @@ void script_open(struct script *s)
                                    script_commit,
                                    script_drop,
                                    script_bytes,
-                                   script_settled,
-                                   script_traffic,
-                                   script_end_tally,
+                                   port_settled,
+                                   port_traffic,
+                                   port_end_tally,
                                    script_notify,
                                    script_moved,
                                    NULL,

@@ -5,19 +5,12 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "model/sample.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 
 enum {
     IDLE = 5
 }; /* looks without progress: of a token, a head, a score and an answer are wanted */
-
-static uint64_t key_of(const uint32_t *ids, size_t n)
-{
-    uint64_t key = n;
-    for (size_t i = 0; i < n; i++)
-        key = rand_u64(key, ids[i]);
-    return key;
-}
 
 static uint64_t draw(struct sim *s, uint64_t below)
 {
@@ -33,13 +26,7 @@ static bool falls(const struct sim *s, uint64_t key, unsigned which, unsigned pe
 /* Return what the edge itself would pick after this prefix. */
 static uint32_t edge_says(struct sim *s, const uint32_t *ids, size_t n)
 {
-    struct err err;
-    size_t shared = 0, length = session_length(s->edge);
-    const uint32_t *have = session_ids(s->edge);
-    while (shared < length && shared + 1 < n && have[shared] == ids[shared])
-        shared++;
-    session_rewind(s->edge, shared);
-    CHECK(session_eval(s->edge, ids + shared, n - shared, NULL, &err) == OK);
+    port_reach(s->edge, ids, n);
     return sampler_pick(s->sampler, session_logits(s->edge, 0), ids, n);
 }
 
@@ -83,7 +70,7 @@ static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n,
 static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
-    uint64_t key = key_of(ids, n);
+    uint64_t key = port_key(n, ids, n);
     size_t i = in_memo(s, key);
     s->looked = 0;
     if (i < SIM_MEMO) {
@@ -102,7 +89,7 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
-    uint64_t key = key_of(ids, n);
+    uint64_t key = port_key(n, ids, n);
     size_t i = in_memo(s, key), length = session_length(s->session);
     if (s->looked != length + 1)
         s->clock += draw(s, 3);
@@ -135,7 +122,8 @@ static bool covered(const struct sim *s, const uint32_t *ids, size_t n)
 {
     for (size_t i = 0; i < s->nasked; i++) {
         size_t from = s->reaches[i].n;
-        if (from < n && n - from < s->reaches[i].tokens && s->reaches[i].key == key_of(ids, from))
+        if (from < n && n - from < s->reaches[i].tokens &&
+            s->reaches[i].key == port_key(from, ids, from))
             return true;
     }
     return false;
@@ -161,7 +149,7 @@ static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size
     CHECK(session_length(s->session) >= n);
     struct sim_call *c = &s->calls[at];
     *c = (struct sim_call){
-        .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
+        .number = ++s->number, .key = port_key(n, ids, n), .n = n, .tokens = want, .sim = s
     };
     memcpy(c->ids, ids, n * sizeof(*ids));
     s->idle = 0;
@@ -335,7 +323,7 @@ static void commit(void *call)
         if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == c->tokens)
             break;
         c->ids[c->n++] = id;
-        key = key_of(c->ids, c->n);
+        key = port_key(c->n, c->ids, c->n);
         id = truth(s, c->ids, c->n, key);
         if (id >= s->size)
             break;
@@ -360,28 +348,12 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
     return sum;
 }
 
-static bool settled(void *arg)
-{
-    return arg != NULL;
-}
-
-static struct traffic traffic(void *arg, const struct cloud_tally *tally)
-{
-    (void)arg;
-    return tally->traffic;
-}
-
-static void end_tally(void *arg, struct cloud_tally *tally)
-{
-    (void)arg;
-    (void)tally;
-}
-
 void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out =
-        (struct cloud_port){ s,     known,   peek,    tokens,    ask,  done, take,  commit, drop,
-                             bytes, settled, traffic, end_tally, NULL, NULL, audit, NULL,   NULL };
+        (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
+                             commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
+                             NULL,   audit, NULL,  NULL };
 }
 
 void sim_text(struct sim *s)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tools/lab/clock/virtual_cloud.h"
 
@@ -69,12 +70,6 @@ static size_t sim_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
     return UP;
 }
 
-static struct traffic sim_traffic(void *arg, const struct cloud_tally *tally)
-{
-    (void)arg;
-    return tally->traffic;
-}
-
 static const struct cloud_port real = { .known = sim_known,
                                         .tokens = sim_tokens,
                                         .ask = sim_ask,
@@ -82,7 +77,7 @@ static const struct cloud_port real = { .known = sim_known,
                                         .commit = sim_commit,
                                         .drop = sim_drop,
                                         .bytes = sim_bytes,
-                                        .traffic = sim_traffic };
+                                        .traffic = port_traffic };
 
 /* Ask for the token after ids[2] and commit the call. Returns what it returned. */
 static int ask(struct virtual_cloud *v, uint32_t first, struct err *err)
