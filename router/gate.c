@@ -72,7 +72,7 @@ static void gate_release(struct gate *g, struct gate_text *t)
 void gate_end(struct gate *g, struct gate_text *t)
 {
     gate_release(g, t);
-    private_text_end(&t->spans);
+    private_text_end(&t->matches);
 }
 
 void gate_forgive(struct gate *g)
@@ -83,7 +83,7 @@ void gate_forgive(struct gate *g)
 
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n)
 {
-    return private_holds(g->spans, &t->spans, ids, n);
+    return private_holds(g->patterns, &t->matches, ids, n);
 }
 
 /* Find the way that the limits allow after these counts, with so many tokens from calls of this
@@ -114,7 +114,7 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct c
         return g->refused ? GATE_REFUSED : GATE_UNFIT;
     }
     if (held) {
-        err_set(why, OK, "the text holds a private span");
+        err_set(why, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
     const char *cap = gate_choose(g, t, &count, t->tokens, ways, way);

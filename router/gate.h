@@ -34,8 +34,8 @@ const char *gate_name(enum gate_reason r);
  * use keep to the limits together; those that are made ahead and wasted are known to their own text
  * alone, so several texts may send and waste a few more. */
 struct gate {
-    struct caps *caps;                  /* or NULL; borrowed */
-    const struct private_filter *spans; /* or NULL; borrowed */
+    struct caps *caps;                     /* or NULL; borrowed */
+    const struct private_filter *patterns; /* or NULL; borrowed */
     struct caps_count reserved; /* what the calls let through and in flight may cost; warm is 0 */
     bool probing;               /* one of these is the breaker's probe */
     size_t out;                 /* calls in flight */
@@ -54,7 +54,7 @@ struct gate_text { /* of one text, several of which may be written at the same t
     uint64_t cost;              /* of its calls; pico, as in caps.h */
     struct caps_count reserved; /* its part of the gate's, of one call at most */
     bool probing;
-    struct private_text spans;
+    struct private_text matches; /* what the gate's patterns found in it */
 };
 
 /* Begin a text with prompt[n]. */

@@ -276,7 +276,7 @@ struct mizzle_stats {
         size_t no_cloud;     /* "no-cloud": there is none */
         size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
         size_t unfit;        /* "unfit": it refuses this text, for example as too long */
-        size_t private_text; /* "private": a private pattern or span is in the text */
+        size_t private_text; /* "private": the text matches a private pattern */
         size_t capped;       /* "capped": a limit of tokens, bytes or cost is reached */
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */

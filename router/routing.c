@@ -348,7 +348,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     return OK;
 }
 
-/* Read where drafts come from and how long they may be. */
+/* Read where drafts come from. */
 static int routing_read_drafts(struct routing *r, const struct mizzle_options *o, struct err *err)
 {
     const char *usual = o->cloud_tokens > 1 ? "both" : "lookup";
@@ -370,11 +370,11 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = routing_open_limits(r, o, err);
     if (rc == OK)
-        rc = private_open(&r->spans, o->private_file, NULL, e->tokenizer, err);
+        rc = private_open(&r->patterns, o->private_file, NULL, e->tokenizer, err);
     if (rc == OK)
         rc = routing_open_answers(r, o, e->tokenizer, err);
     r->gate.caps = &r->caps;
-    r->gate.spans = r->spans;
+    r->gate.patterns = r->patterns;
     r->how.gate = &r->gate;
     r->how.place = r->place;
     r->how.draft_max = DRAFT_DEFAULT;
@@ -391,7 +391,7 @@ int routing_close(struct routing *r, struct err *err)
     cloud_close(r->cloud);
     local_cloud_close(r->local);
     int rc = answers_close(r->answers, err);
-    private_close(r->spans);
+    private_close(r->patterns);
     caps_end(&r->caps);
     router_close(r->router);
     free(r->place);

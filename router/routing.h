@@ -32,12 +32,12 @@ struct routing {           /* must not move: the parts point to each other */
     char *place;         /* that of how, or NULL */
     bool holds_router;   /* max_routed follows from the router's share, at its own threshold */
     struct cloud *cloud; /* NULL: off */
-    struct local_cloud *local;    /* its model is in this process; or NULL */
-    struct turn *turn;            /* which it shares with the edge's texts (turn.h); or NULL */
-    struct cloud_port port;       /* how decode_run asks the cloud */
-    struct gate gate;             /* limits and breaker, over all answers */
-    struct answers *answers;      /* memo, store, recording */
-    struct private_filter *spans; /* NULL: none */
+    struct local_cloud *local;       /* its model is in this process; or NULL */
+    struct turn *turn;               /* which it shares with the edge's texts (turn.h); or NULL */
+    struct cloud_port port;          /* how decode_run asks the cloud */
+    struct gate gate;                /* limits and breaker, over all answers */
+    struct answers *answers;         /* memo, store, recording */
+    struct private_filter *patterns; /* of private_file; NULL: none */
     struct caps caps;
     double start_ms;     /* time spent waiting for the cloud in routing_open */
     struct err notes[4]; /* pending notes, [unsaid]: on router and API key, why the cloud is off */

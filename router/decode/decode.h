@@ -105,10 +105,10 @@ struct decode_options {
     bool ignore_eos;          /* end-of-text is a token like any other */
     /* 1 + most tokens that the cloud may write in this text, and that may be requested for it; 0:
      * the gate's limits. What is known without a call counts, so that the text is the same whatever
-     * other texts have asked; so it is with spans, which hold back such tokens, too. */
+     * other texts have asked; so it is with patterns, which hold back such tokens, too. */
     uint64_t cloud_limit;
-    const struct private_filter *spans; /* of this text, besides the gate's; or NULL */
-    const _Atomic int *stop;            /* nonzero: interrupted; may be NULL */
+    const struct private_filter *patterns; /* of this text, besides the gate's; or NULL */
+    const _Atomic int *stop;               /* nonzero: interrupted; may be NULL */
     /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
     void (*reading)(void *arg, size_t done, size_t all);
     /* Called for each token in order; false ends the text with FINISH_STOP. May be NULL. */
@@ -140,11 +140,11 @@ void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
 void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one);
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
- * NULL unless the policy is mlp. cloud may be NULL: routed tokens then stay the local model's,
- * marked as fallback. ERR_REMOTE from the cloud switches it off for as long as the gate lives,
- * ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted), ERR_NET, ERR_REMOTE,
- * ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats are filled in any
- * case. */
+ * NULL unless the policy reads one (policy_reads_router). cloud may be NULL: routed tokens then
+ * stay the local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long
+ * as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted),
+ * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats
+ * are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

@@ -248,7 +248,7 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
         return GATE_CAPPED;
     }
     if (e->own) {
-        err_set(&s->fault, OK, "the text holds a private span");
+        err_set(&s->fault, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
     if (!limit || s->stats->cloud + 1 < limit)
@@ -578,7 +578,7 @@ static int step_score_next(struct step *s, bool wait)
                 return OK;
             }
             const uint32_t *ids = step_text_ids(s);
-            e->own = private_holds(s->o->spans, &s->spans, ids, e->at);
+            e->own = private_holds(s->o->patterns, &s->matches, ids, e->at);
             e->held = e->own || gate_holds(s->gate, &s->its, ids, e->at);
             step_find_ways(s, e);
         }

@@ -90,7 +90,7 @@ static bool step_audit_push(struct step *s)
     const struct step_audited *d = &a->at[a->next];
     const uint32_t *ids = step_text_ids(s);
     struct ahead_token e = { .t.id = d->id, .at = d->at, .routed = true };
-    e.own = private_holds(s->o->spans, &s->spans, ids, d->at);
+    e.own = private_holds(s->o->patterns, &s->matches, ids, d->at);
     e.held = e.own || gate_holds(s->gate, &s->its, ids, d->at);
     e.ways[0] = (struct caps_call){ .n = d->at, .tokens = 1 };
     step_audit_measure(s, &e);

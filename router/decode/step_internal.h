@@ -32,8 +32,8 @@ struct step {
     struct decode_stats *stats;
     const struct cloud_port *cloud; /* that of text */
     struct gate *gate, own;
-    struct gate_text its;      /* this text's part of the gate */
-    struct private_text spans; /* what o->spans found in it */
+    struct gate_text its;        /* this text's part of the gate */
+    struct private_text matches; /* what o->patterns found in it */
     struct cloud_tally tally;
     struct traffic moved; /* by the latest call that was answered */
     const struct kernels *kernels;

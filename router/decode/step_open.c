@@ -119,7 +119,7 @@ int step_close(struct step *s, struct err *err)
     ahead_close(&s->ahead);
     step_audit_close(s);
     gate_end(s->gate, &s->its);
-    private_text_end(&s->spans);
+    private_text_end(&s->matches);
     if (rc == OK && !s->ended)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)

@@ -61,8 +61,8 @@ struct text {
     size_t n, max;
     uint32_t *ids, *stop_ids; /* ids: [n + max], prompt and text */
     char **stops;
-    struct private_filter *spans;
-    struct gate gate; /* of a text that is apart */
+    struct private_filter *patterns; /* of the wish, or NULL */
+    struct gate gate;                /* of a text that is apart */
     /* With the lock. */
     enum text_state state;
     struct text *next; /* in the queue or the list of those that ask */

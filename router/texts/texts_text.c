@@ -127,7 +127,7 @@ static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err
         memcpy(t->stop_ids, w->stop_ids, w->nstop_ids * sizeof(*t->stop_ids));
     int rc = texts_copy_stops(t, w->stops, err);
     if (rc == OK && w->patterns && e->engine)
-        rc = private_open(&t->spans, NULL, w->patterns, e->engine->tokenizer, err);
+        rc = private_open(&t->patterns, NULL, w->patterns, e->engine->tokenizer, err);
     t->view = (struct text_view){ .ids = t->ids,
                                   .tokens = t->tokens,
                                   .tops = t->tops,
@@ -169,7 +169,7 @@ void texts_free(struct text *t)
         next = f->next;
         free(f);
     }
-    private_close(t->spans);
+    private_close(t->patterns);
     pthread_cond_destroy(&t->news);
     free(t->hidden);
     free(t->events);
@@ -319,7 +319,7 @@ static void texts_set_options(struct text *t)
     o->gate = r ? &e->routing->gate : NULL;
     o->draft_max = DRAFT_DEFAULT;
     o->cloud_limit = limit == UINT64_MAX ? 0 : limit + 1;
-    o->spans = t->spans;
+    o->patterns = t->patterns;
     o->edges = w->edges || w->logprobs;
     o->max_tokens = t->max - t->view.n;
     o->seed = w->sample.seed;
@@ -332,7 +332,7 @@ static void texts_set_options(struct text *t)
     o->arg = t;
     o->lazy = w->apart;
     if (w->apart && r) {
-        t->gate = (struct gate){ .spans = r->gate.spans, .refused = r->gate.refused };
+        t->gate = (struct gate){ .patterns = r->gate.patterns, .refused = r->gate.refused };
         t->gate.fault = r->gate.fault;
         o->gate = &t->gate;
     }

@@ -195,13 +195,13 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
 {
     struct err err;
     struct sampler *mine, *its;
-    struct private_filter *spans = NULL;
+    struct private_filter *patterns = NULL;
     struct cloud_port port;
     size_t size = tokenizer_size(engine.tokenizer);
     memset(r, 0, sizeof(*r));
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
-    CHECK(!c->private || private_open(&spans, NULL, "Q", engine.tokenizer, &err) == OK);
+    CHECK(!c->private || private_open(&patterns, NULL, "Q", engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 unlimited(&c->limits) && !(c->max_routed > 0);
     r->sim = (struct sim){ .truth = c->truth,
@@ -218,7 +218,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps, .spans = spans };
+    r->gate = (struct gate){ .caps = &r->caps, .patterns = patterns };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
@@ -259,7 +259,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     }
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
-    private_close(spans);
+    private_close(patterns);
     sampler_close(mine);
     sampler_close(its);
 }

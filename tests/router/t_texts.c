@@ -112,7 +112,7 @@ static void draw_plan(struct plan *p, size_t context)
         w->stops = p->stops;
     }
     if (once_in(5))
-        w->patterns = "# spans\n\\d\\d\nxy\n";
+        w->patterns = "# private\n\\d\\d\nxy\n";
 }
 
 /* Callback of decode_run. */
@@ -128,11 +128,11 @@ static bool on_token(void *arg, const struct decode_token *t)
 static void write_alone(struct plan *p, const struct routing *r, struct session *s)
 {
     const struct text_wish *w = &p->wish;
-    struct private_filter *spans;
+    struct private_filter *patterns;
     struct gate gate = { 0 };
     uint64_t limit = p->routing.max_cloud_tokens;
     struct sampler *sampler;
-    CHECK(private_open(&spans, NULL, w->patterns, engine.tokenizer, NULL) == OK);
+    CHECK(private_open(&patterns, NULL, w->patterns, engine.tokenizer, NULL) == OK);
     CHECK(sampler_open(&sampler, &w->sample, tokenizer_size(engine.tokenizer), &engine.kernels,
                        NULL) == OK);
     struct decode_options o = { .policy = w->model == TEXT_CLOUD  ? POLICY_ALWAYS
@@ -150,7 +150,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                 .stops = w->stops,
                                 .ignore_eos = w->ignore_eos,
                                 .cloud_limit = limit == UINT64_MAX ? 0 : limit + 1,
-                                .spans = spans,
+                                .patterns = patterns,
                                 .emit = on_token,
                                 .arg = p };
     p->n = 0;
@@ -158,7 +158,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
     CHECK(decode_run(&p->stats, s, engine.tokenizer, sampler, r->router, &script.port, p->prompt,
                      w->n, &o, NULL) == OK);
     sampler_close(sampler);
-    private_close(spans);
+    private_close(patterns);
 }
 
 /* True when the patterns of draw_plan match somewhere in the ids, which are bytes. */

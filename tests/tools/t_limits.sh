@@ -1,5 +1,5 @@
 #!/bin/sh
-# What lowers calls, on the command line with the demo pair: --cloud-store, limits, private spans.
+# What lowers calls, on the command line with the demo pair: --cloud-store, limits, private text.
 . tests/support/demo_pair.sh
 ask="run --question 1 --policy always --json"
 
@@ -61,7 +61,7 @@ for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-clo
 done
 fails 2 'UP,CACHED,DOWN.*found 2,5' $ask --cloud-price 2,5
 
-# From a private span on, nothing is sent.
+# From private text on, nothing is sent.
 echo Question >"$dir/patterns"
 expect 0 $ask --private-file "$dir/patterns"
 [ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "a private prompt"

@@ -120,7 +120,7 @@ struct asked {         /* one answer */
      * written at the same time, total_ms is since the answer before it was taken, so that a sum is
      * the time of all. */
     struct decode_stats stats;
-    size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private span
+    size_t missing; /* of fallback, those that the cloud failed to give: no limit, no private text
                        and no deadline of the virtual clock kept them from it */
     struct asked_work work;
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
