@@ -1,6 +1,7 @@
-/* figures.h - what a text counts, as lists of names: the loop's statistics, the library's, every
- * JSON and the journals of eval are written from them, so that a number has one name everywhere.
- * Names in _ms are milliseconds, all others whole numbers. */
+/* figures.h - what a text counts, as lists of names. The loop's statistics are declared and added
+ * up from them, the library's are filled, and the JSON of `run` and `serve` and the audit of an
+ * eval journal are written, so that a number has one name in all of these. Names in _ms are
+ * milliseconds, all others whole numbers. */
 #ifndef ROUTER_DECODE_FIGURES_H
 #define ROUTER_DECODE_FIGURES_H
 

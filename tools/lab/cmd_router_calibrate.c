@@ -323,7 +323,7 @@ static int cmd_router_calibrate_main(int n, char **args, struct err *err)
 
 const struct command cmd_router_calibrate = {
     .name = "router calibrate",
-    .summary = "set a router's threshold for a share, an accuracy or a risk",
+    .summary = "set a router's threshold for a share or a risk",
     .description =
         "Runs edge, router and cloud on the calibration questions and finds the threshold for one "
         "target. Every figure is measured on answers that were written at the threshold, because "

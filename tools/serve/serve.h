@@ -13,8 +13,8 @@ struct mizzle_options;
 struct serve;
 
 struct serve_options {
-    /* Of it count host, port, key (required of all but /health and the page's files), TLS, hosts
-     * and origin. */
+    /* Only host, port, key (required of all but /health and the page's files), TLS, hosts and
+     * origin are read. */
     struct server_options listen;
     bool demo;              /* the page offers questions of the demo world */
     size_t parallel, queue; /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */

@@ -208,7 +208,7 @@ static void page_choice(const struct explain *x, size_t pos, const char *why)
 {
     char line[2 * EXPLAIN_WHY];
     size_t last = model_config(x->engine.model)->layers - 1;
-    int n = snprintf(line, sizeof(line), "Shown is position %zu", pos);
+    int n = snprintf(line, sizeof(line), "This is position %zu", pos);
     if (why)
         n += snprintf(line + n, sizeof(line) - (size_t)n, ", %s; --at N shows another, 0 to %zu",
                       why, x->positions - 1);

@@ -28,9 +28,8 @@ struct stand_in_options {
     const struct stand_in_oracle *oracle; /* or NULL; copied; model is then only a name */
     const char *isa;                      /* as --isa */
     const char *kv;                       /* "f32" or "f16"; NULL: f32 */
-    /* Of it count host, port, key (required of every request but /health and the like), TLS, and
-     * the time for a client to send a request, head_ms and body_ms, both 60 s unless they are
-     * given. */
+    /* Only host, port, key (required of every request but /health and the like), TLS, and the time
+     * for a client to send a request are read: head_ms and body_ms, both 60 s unless given. */
     struct server_options listen;
     enum cloud_api server; /* to imitate; CLOUD_AUTO: the path of a request decides */
     size_t threads;        /* of the engine; 0: all, or 1 for models up to 64 MiB */
