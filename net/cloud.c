@@ -100,10 +100,8 @@ int cloud_wait_ready(struct cloud *c, struct err *err)
 {
     if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
         return cloud_no_memory(err);
-    uint64_t start = os_now_ns();
     while (c->state == CLOUD_PROBING)
         wire_wait(c->wire);
-    c->ns += os_now_ns() - start;
     return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
 }
 
@@ -209,10 +207,8 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
     }
     if (o->api != CLOUD_AUTO)
         return OK;
-    uint64_t start = os_now_ns();
     struct err why = { "" };
     rc = cloud_probe(c, &why);
-    c->ns += os_now_ns() - start;
     return rc ? err_set(err, rc, "%s", why.msg) : OK;
 }
 
@@ -303,7 +299,6 @@ const struct cloud_ledger *cloud_ledger(struct cloud *c)
     if (!wire_enter(c->wire))
         return &c->shown;
     c->shown = *wire_ledger(c->wire);
-    c->shown.ns = c->ns;
     wire_unlock(c->wire);
     return &c->shown;
 }

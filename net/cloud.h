@@ -104,7 +104,6 @@ struct cloud_ledger {               /* counts since cloud_open */
     uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
     uint64_t memo, store;
     struct traffic traffic;
-    uint64_t ns; /* time spent waiting in cloud_open and _take */
 };
 
 /* Parse "openai", "llamacpp", "sglang" or "auto". False: it is none of these. */

@@ -178,12 +178,8 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     const struct wire_answer *answer = &call->wire->answer;
     if (!wire_enter(c->wire))
         return cloud_forked(err);
-    if (!answer->done) {
-        uint64_t start = os_now_ns();
-        while (!answer->done && !given_up(call))
-            wire_wait(c->wire);
-        c->ns += os_now_ns() - start;
-    }
+    while (!answer->done && !given_up(call))
+        wire_wait(c->wire);
     if (!answer->done) {
         call->parked = false;
         cloud_call_settle(call, c->failed, &c->why);

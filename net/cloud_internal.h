@@ -53,7 +53,6 @@ struct cloud {
     struct cloud_call *failing; /* in FAILED: the call that got the error, until it ends; or NULL */
     struct err note;            /* if empty, it has been reported */
     struct cloud_call *calls;
-    uint64_t ns;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
     bool prober_runs;
     pthread_t prober;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Show the whole system with the demo pair, on this machine: a small model that answers alone, the
-# same model asking a large one over HTTP for the tokens that it is least sure of, and for those that
-# a router chooses, and a table of the results.
+# Show the whole system with the demo pair: a small model that answers alone, the same model asking a
+# large one for the tokens that it is least sure of, and for those that a router chooses, and a table
+# of the results.
 #
 # Usage: sh tools/demo.sh [path of mizzle]
 #
@@ -9,39 +9,11 @@
 set -eu
 mizzle=${1:-build/mizzle}
 questions=${QUESTIONS:-200}
-dir=$(mktemp -d)
-pid=
-stop() {
-    [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-    [ -z "$pid" ] || wait "$pid" 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap stop EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-: >"$dir/cloud"
-"$mizzle" cloud --port 0 2>"$dir/cloud" &
-pid=$!
-tries=0
-url=
-while [ -z "$url" ]; do
-    url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
-    tries=$((tries + 1))
-    if ! kill -0 "$pid" 2>/dev/null || [ "$tries" -gt 300 ]; then
-        cat "$dir/cloud" >&2
-        echo "demo: the stand-in cloud did not start" >&2
-        exit 1
-    fi
-    [ -n "$url" ] || sleep 0.1
-done
-MIZZLE_CLOUD_URL=$url
-export MIZZLE_CLOUD_URL
-echo "The stand-in cloud serves the large model at $url."
+unset MIZZLE_CLOUD_URL
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
-    echo "Tokens that it wrote are underlined and coloured."
+    echo "Tokens of the large model are underlined and coloured."
 else
-    echo "Tokens that it wrote are shown as [cloud:...]."
+    echo "Tokens of the large model are shown as [cloud:...]."
 fi
 
 # max-prob asks where the most likely token has a probability below this. That routes at least as

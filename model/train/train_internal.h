@@ -65,7 +65,6 @@ struct train {
     struct train_shard *shards;
     size_t nshards, targets, used;
     struct train_scratch *scratch;
-    size_t scratch_floats;
     double *norms; /* partial sums of squares of the gradient */
     /* State of the call in progress. */
     const struct train_batch *batch;

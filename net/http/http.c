@@ -25,7 +25,7 @@ struct http_hold { /* one reusable curl handle */
     CURL *easy;
     size_t header_bytes, total;
     bool running;
-    bool too_long, no_memory, refused; /* why a callback of ours ended it */
+    bool too_long, no_memory; /* why a callback of ours ended it */
     bool once, again; /* the request may go out only once; it would have gone out too often */
     struct http_hold *next;
     char why[CURL_ERROR_SIZE];
@@ -73,7 +73,6 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
     }
     if (!t->data || t->data(t))
         return n;
-    h->refused = true;
     return 0;
 }
 
@@ -338,7 +337,7 @@ int http_start(struct http *h, struct http_try **out, const struct http_request 
     body.n = 0;
     hold->try = (struct http_try){ .arg = arg, .data = data, .body = body, .hold = hold };
     hold->header_bytes = hold->total = 0;
-    hold->too_long = hold->no_memory = hold->refused = hold->again = false;
+    hold->too_long = hold->no_memory = hold->again = false;
     hold->once = r->once;
     hold->why[0] = 0;
     if (curl_multi_add_handle(h->multi, hold->easy))

@@ -196,7 +196,6 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
         out->high = t->high < out->high ? t->high : out->high;
     }
     r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
-    r.accuracy = r.answers ? (double)r.right / (double)r.answers : 0;
     r.cost = r.answers ? r.cost / (double)r.answers : 0;
     out->r = r;
     return OK;

@@ -66,8 +66,8 @@ struct calibrate_result {
     float tie;       /* 0 unless the source can break ties, and had to */
     bool reached;    /* the target is met; else these are the figures of the nearest attempt */
     size_t answers, right, tokens, cloud;
-    double share, accuracy; /* cloud / tokens, right / answers; 0 if there is none */
-    double cost;            /* mean of an answer; 0 if there is none */
+    double share; /* cloud / tokens; 0 if there is none */
+    double cost;  /* mean of an answer; 0 if there is none */
     /* By calibrate_risk alone; else 0. */
     size_t cloud_right, lost; /* tested answers that the cloud gets right; the lost ones of these */
     double bound;             /* upper bound on the rate of lost answers */

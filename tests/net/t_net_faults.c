@@ -94,8 +94,7 @@ static void test_table(void)
     const struct cloud_ledger *l = cloud_ledger(c);
     size_t n = sizeof(faults) / sizeof(faults[0]);
     CHECK(l->calls == 2 * n + 1 && l->faults == n && l->tokens == n + 1);
-    CHECK(l->traffic.bytes_up > 100 * l->calls && l->traffic.bytes_down > 50 * l->tokens &&
-          l->ns > 0);
+    CHECK(l->traffic.bytes_up > 100 * l->calls && l->traffic.bytes_down > 50 * l->tokens);
     cloud_close(c);
 }
 

@@ -194,6 +194,7 @@ static void test_refused(void)
     BAD(router, "none.safetensors", IO, "none.safetensors");
     BAD(router, "/dev/null", FORMAT, "/dev/null");
     BAD(policy, "maybe", ARG, "maybe");
+    BAD(policy, "oracle", ARG, "policy: expected mlp"); /* which `mizzle eval` alone has */
     BAD(policy, "mlp", ARG, "router");
     BAD(threshold, 2, ARG, "threshold");
     BAD(max_routed, 1.5, ARG, "max_routed: expected 0 to 1, found 1.5");

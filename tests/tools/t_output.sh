@@ -53,6 +53,7 @@ done
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/f32"
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/new"
     writes 3 bench kernels --only rmsnorm_f32 -r 1 --plot "$dir/made/roof.svg"
+    writes 3 pretrain --size 0.1 --steps 1 -q -o "$dir/made"
     exit 0
 ) || exit 1
 cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was there"

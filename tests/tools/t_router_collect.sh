@@ -194,17 +194,17 @@ collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
 stop_cloud
 same_folders "$dir/at_once" "$dir/died"
 
-# A full disk: status 1, and nothing half written.
+# A full disk: status 3, and nothing half written.
 at=$dir/full
 (
     trap '' XFSZ
     ulimit -f 100
-    collect 1 -o "$at" --questions 40 --kv f32 --labels match
+    collect 3 -o "$at" --questions 40 --kv f32 --labels match
 ) || exit 1
 [ "$(ls "$at")" = lock ] || fail "left behind: $(ls "$at")"
 collect 0 -o "$at" --questions 40 --kv f32 --labels match
 same_folders "$at" "$dir/match"
-collect 1 -o "$dir/none/below" --questions 40 --labels match
+collect 3 -o "$dir/none/below" --questions 40 --labels match
 
 # A file: a text that is too long is left out, and an item without a reference answer gets the
 # cloud's. Only that needs a cloud.

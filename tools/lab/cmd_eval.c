@@ -130,31 +130,38 @@ static const struct option_group *const groups[] = {
 /* What runs. */
 enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
 
+/* True if what runs reads the option. */
+static bool eval_reads(unsigned runs, const char *name)
+{
+    static const struct {
+        unsigned reads;
+        const char *names[12]; /* the last one is NULL */
+    } rows[] = {
+        { PPL | EXTRACT | MERGE, { "--json", "--quiet" } },
+        { PPL,
+          { "--task", "--model", "--threads", "--isa", "--kv", "--file", "--context", "--questions",
+            "--seed", "--world" } },
+        { EXTRACT, { "--extract" } },
+        { MERGE,
+          { "--merge", "--against", "--repeats", "--table", "--items", "--csv", "--cloud-price" } },
+    };
+    if (runs == ANSWERS)
+        return strcmp(name, "--file") && strcmp(name, "--context");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *const *n = rows[i].names; *n; n++)
+            if ((rows[i].reads & runs) && !strcmp(*n, name))
+                return true;
+    return false;
+}
+
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
 static const char *eval_unread(unsigned runs)
 {
-    static const struct {
-        unsigned reads;
-        const char *names[40]; /* the last one is NULL */
-    } rows[] = {
-        { ANSWERS | PPL, { "--model", "--task", "--questions", "--world" } },
-        { PPL, { "--file", "--context" } },
-        { ANSWERS | MERGE, { "--against", "--repeats", "--table", "--items", "--csv" } },
-        { ANSWERS,
-          { "--data",          "--prompt",      "--n-predict",   "--kind",        "--wording",
-            "--target-routed", "--target-cost", "--sweep",       "--share",       "--calibration",
-            "--jsonl",         "--first",       "--count",       "--clock",       "--edge-ms",
-            "--prefill-ms",    "--cloud-ms",    "--latency",     "--bandwidth",   "--loss",
-            "--router",        "--policy",      "--threshold",   "--span",        "--place",
-            "--max-routed",    "--worth",       "--parallel",    "--ahead",       "--audit",
-            "--draft",         "--cloud-url",   "--cloud-model", "--cloud-store", "--record",
-            "--replay" } },
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        for (const char *const *name = rows[i].names; *name; name++)
-            if (!(rows[i].reads & runs) && options_given(*name))
-                return *name;
+    for (size_t g = 0; groups[g]; g++)
+        for (const struct option *o = groups[g]->opts; o->name; o++)
+            if (options_given(o->name) && !eval_reads(runs, o->name))
+                return o->name;
     return NULL;
 }
 

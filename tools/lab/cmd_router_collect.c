@@ -90,7 +90,6 @@ static void cmd_router_collect_begin(void)
 
 static int cmd_router_collect_main(int n, char **args, struct err *err)
 {
-    bool unwritten = false;
     const char *bad = cmd_router_collect_check();
     (void)n, (void)args;
     if (bad)
@@ -99,12 +98,10 @@ static int cmd_router_collect_main(int n, char **args, struct err *err)
     if (rc != OK)
         return rc;
     setup_catch_interrupts();
-    rc = collecting_run(&options, &unwritten, err);
+    rc = collecting_run(&options, err);
     if (rc == ERR_STOP)
         fprintf(stderr, "mizzle router collect: interrupted; the same command continues\n");
-    if (unwritten)
-        command_fail("router collect", rc, err);
-    return unwritten ? EXIT_FAILED : rc;
+    return rc;
 }
 
 const struct command cmd_router_collect = {

@@ -179,6 +179,11 @@ done
 for unread in '--kind sums' '--wording plain'; do
     fails 2 "^mizzle eval: ${unread%% *}: expected without --task ppl" --task ppl $unread
 done
+for with in '--task ppl' '--extract f' '--merge f'; do # whatever group an option is of
+    for unread in '--chat-template qwq' '--private-file f' '--cloud off' '--store-limit 5'; do
+        fails 2 "^mizzle eval: ${unread%% *}: expected without ${with%% f}" $with $unread
+    done
+done
 for unread in '--file f' '--context 64'; do
     run 2 --policy never --questions 1 $unread
 done

@@ -49,7 +49,6 @@ struct collecting {
     size_t texts, done, made;
     uint64_t since;            /* os_now_ns */
     struct progress *progress; /* or NULL */
-    bool unwritten;            /* the folder could not be written */
     bool thinks;               /* prompts may begin with thoughts, where a run-on is none */
 };
 
@@ -148,9 +147,7 @@ static int collecting_make(struct sample_shard *s, struct collecting *c, struct 
     c->made += s->ntexts;
     if (c->into)
         return OK;
-    rc = sample_files_write(s, err);
-    c->unwritten = rc == ERR_IO;
-    return rc;
+    return sample_files_write(s, err);
 }
 
 /* Refuse a collection without a sample, and say where the texts have gone. */
@@ -361,9 +358,7 @@ static int collecting_open(struct collecting *c, struct err *err)
         c->into->dim = (size_t)c->meta.dim;
     if (rc != OK || c->into)
         return rc;
-    rc = sample_files_open(&c->files, &c->meta, c->how->out, err);
-    c->unwritten = rc == ERR_IO;
-    return rc;
+    return sample_files_open(&c->files, &c->meta, c->how->out, err);
 }
 
 /* Close what is open; errors of a recording count if there was none before. */
@@ -419,13 +414,12 @@ void collecting_defaults(struct collecting_options *o)
     };
 }
 
-int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
+int collecting_run(const struct collecting_options *o, struct err *err)
 {
     struct collecting c = { .into = NULL };
     int rc = collecting_do(&c, o, err);
     if (rc == OK)
         collecting_print(&c);
-    *unwritten = c.unwritten;
     return collecting_close(&c, rc, err);
 }
 

@@ -27,12 +27,11 @@ struct collecting_options {
 void collecting_defaults(struct collecting_options *o);
 
 /* Collect into a folder, in round 2 if the shared options name a router, with a progress line if
- * stderr is a terminal, and print on stdout what was collected. *unwritten: the error is that the
- * folder could not be written. Besides the errors of the parts (task.h, setup.h, collect.h,
+ * stderr is a terminal, and print on stdout what was collected. Besides the errors of the parts (task.h, setup.h, collect.h,
  * sample_files.h), ERR_FORMAT if the cloud model that is served here has another vocabulary than
  * the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end, because the cloud has refused
  * texts or because of the options. */
-int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err);
+int collecting_run(const struct collecting_options *o, struct err *err);
 
 /* Collect into memory what the routers of the demo pair are trained on: the samples into *out,
  * which is empty at first, and what they are into *meta. The labels are divergent, and the large

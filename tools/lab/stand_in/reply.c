@@ -39,7 +39,6 @@ void stand_in_reply_begin(struct stand_in_reply *s, const struct stand_in_source
     unsigned long count = atomic_fetch_add(&counter, 1) + 1;
     *s = (struct stand_in_reply){ .ask = ask,
                                   .tokenizer = source->tokenizer,
-                                  .context = source->context,
                                   .model = model,
                                   .created = created,
                                   .start = os_now_ns() };

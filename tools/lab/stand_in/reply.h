@@ -17,7 +17,6 @@ struct tokenizer;
 struct stand_in_reply {
     const struct stand_in_question *ask;
     const struct tokenizer *tokenizer;
-    size_t context;
     const char *model; /* display name */
     int64_t created;   /* seconds */
     uint64_t start;    /* os_now_ns() of the request */
