@@ -320,12 +320,16 @@ long clients_metric(unsigned port, const char *name)
     struct http_client_reply r;
     http_client_ask(port, &r, "GET", "/metrics", NULL, NULL);
     char line[100];
-    snprintf(line, sizeof(line), "\nmizzle_%s ", name);
-    const char *at = r.body ? strstr(r.body, line) : NULL;
+    size_t n = (size_t)snprintf(line, sizeof(line), "mizzle_%s ", name);
+    const char *at = r.body;
+    while (at && strncmp(at, line, n) != 0) {
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
     CHECK(at);
-    long n = strtol(at + strlen(line), NULL, 10);
+    long value = strtol(at + n, NULL, 10);
     http_client_free(&r);
-    return n;
+    return value;
 }
 
 void clients_settle(unsigned port)

@@ -42,7 +42,6 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     json_t *questions;     /* of the demo world; printed by any thread */
     uint64_t salt;         /* of seeds */
     atomic_size_t held;    /* bytes of answers, as serve_routes_hold counts them */
-    atomic_uint_fast64_t statuses[6], streams; /* by class of status */
 };
 
 struct serve_route;

@@ -37,7 +37,6 @@ void serve_routes_send(struct serve_exchange *x, unsigned status, const char *ty
                                   { "Cache-Control", "no-store" } };
     for (size_t i = 2; more && more[0][0] && i < 7; i++, more++)
         memcpy(headers[i], more[0], sizeof(headers[i]));
-    atomic_fetch_add(&x->s->statuses[status / 100 < 6 ? status / 100 : 5], 1);
     server_reply(x->r, status, type, text, (const char *const(*)[2])headers);
 }
 
@@ -84,8 +83,6 @@ void serve_routes_stream(struct serve_exchange *x,
                                        { "Cache-Control", "no-store" },
                                        { "X-Accel-Buffering", "no" },
                                        { NULL, NULL } };
-    atomic_fetch_add(&x->s->statuses[2], 1);
-    atomic_fetch_add(&x->s->streams, 1);
     server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
 }
 

@@ -55,42 +55,23 @@ static bool serve_tokens_read(struct serve_exchange *x, bool *llamacpp, struct s
     return serve_error_of(e, ERR_NOMEM, NULL);
 }
 
-/* Return the texts of ids as llama.cpp's pieces or as vLLM's list. */
-static json_t *serve_tokens_pieces(const struct tokenizer *t, const struct serve_prompt *p,
-                                   bool objects)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->n; i++) {
-        json_t *piece = serve_choice_token(t, p->ids[i], false);
-        json_array_append_new(
-            list,
-            objects ? json_pack("{s:I,s:o}", "id", (json_int_t)p->ids[i], "piece", piece) : piece);
-    }
-    return list;
-}
-
 void serve_tokens_encode(struct serve_exchange *x)
 {
-    const struct tokenizer *t = x->s->engine.tokenizer;
     struct serve_error e = { 0 };
-    bool llamacpp = false, pieces = false, texts = false;
-    if (!serve_tokens_read(x, &llamacpp, &e) ||
-        !serve_field_flag(&pieces, x->in, "with_pieces", &e) ||
-        !serve_field_flag(&texts, x->in, "return_token_strs", &e)) {
+    bool llamacpp = false;
+    if (!serve_tokens_read(x, &llamacpp, &e)) {
         serve_routes_refuse(x, &e);
         return;
     }
     const struct serve_prompt *p = &x->ask.prompts[0];
-    json_t *tokens =
-        llamacpp && pieces ? serve_tokens_pieces(t, p, true) : json_report_ids(p->ids, p->n);
+    json_t *tokens = json_report_ids(p->ids, p->n);
     if (llamacpp) {
         serve_routes_json(x, 200, json_pack("{s:o}", "tokens", tokens));
         return;
     }
     serve_routes_json(x, 200,
-                      json_pack("{s:I,s:I,s:o,s:o}", "count", (json_int_t)p->n, "max_model_len",
-                                (json_int_t)x->s->context, "tokens", tokens, "token_strs",
-                                texts ? serve_tokens_pieces(t, p, false) : json_null()));
+                      json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)p->n, "max_model_len",
+                                (json_int_t)x->s->context, "tokens", tokens, "token_strs"));
 }
 
 void serve_tokens_decode(struct serve_exchange *x)

@@ -63,7 +63,7 @@ static const struct {
     { "GET", "/tokenizer_info", NULL, 200, NULL, NULL },
     { "GET", "/mizzle/info", NULL, 200, NULL, NULL },
     { "POST", "/tokenize", "{\"prompt\":\"a\"}", 200, NULL, NULL },
-    { "POST", "/tokenize", "{\"content\":\"a\",\"with_pieces\":true}", 200, NULL, NULL },
+    { "POST", "/tokenize", "{\"content\":\"a\"}", 200, NULL, NULL },
     { "POST", "/tokenize", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", 200, NULL,
       NULL },
     { "POST", "/detokenize", "{\"tokens\":[1,2]}", 200, NULL, NULL },
