@@ -16,8 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct err;
-
 struct caps_price { /* pico per token, which is millionths of the currency per million tokens */
     uint64_t up, cached, down;
 };

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "model/text/chat.h"
 #include "model/model.h"
 #include "model/sample.h"

@@ -6,7 +6,6 @@
 #include "router/mizzle.h"
 
 struct decode_stats;
-struct decode_token;
 struct err;
 
 /* Set *out to the defaults and copy the fields of *in that the caller's struct has. ERR_ARG if in

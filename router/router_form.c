@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "router/import.h"
 #include "router/router.h"

@@ -9,7 +9,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "router/caps.h"
 #include "router/decode/decode.h"
 #include "router/mizzle.h"
 #include "tools/run/audit_line.h"

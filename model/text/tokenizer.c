@@ -4,7 +4,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
-#include "kernels/sys/text.h"
 #include "model/text/tokenizer_internal.h"
 
 enum {

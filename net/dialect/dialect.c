@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/buf.h"
 #include "net/http/json_input.h"
 
 const struct dialect *dialect_of(enum cloud_api api)

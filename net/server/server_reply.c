@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sys/os.h"
 #include "net/server/server_internal.h"
 
 /* Callback of libmicrohttpd: fill out with the next bytes of the body. */

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "kernels/sys/os.h"
-#include "model/text/tokenizer.h"
 #include "router/decode/step_internal.h"
 
 /* The rest of a reply often comes right behind its first token, and a draft made of it saves

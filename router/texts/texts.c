@@ -8,7 +8,6 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/engine.h"
-#include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
 

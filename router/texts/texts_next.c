@@ -5,7 +5,6 @@
 
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
-#include "router/engine.h"
 #include "router/texts/texts_internal.h"
 
 /* Ask the function for one token. ERR_STOP for a cancelled text. */

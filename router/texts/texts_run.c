@@ -6,7 +6,6 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "router/cloud_port.h"
-#include "router/engine.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"

@@ -5,7 +5,6 @@
 
 #include "kernels/sys/os.h"
 #include "model/model.h"
-#include "model/text/tokenizer.h"
 #include "router/decode/stops.h"
 #include "router/engine.h"
 #include "router/private.h"

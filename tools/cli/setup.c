@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "router/engine.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 
 enum { HELD = sizeof(((struct token_view *)0)->held) / sizeof(struct token_view_byte) };

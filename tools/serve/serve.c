@@ -14,7 +14,6 @@
 #include "net/cloud.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
-#include "router/router.h"
 #include "tools/cli/demo_questions.h"
 #include "tools/command.h"
 #include "tools/serve/serve_internal.h"

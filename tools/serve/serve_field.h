@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct err;
-
 enum { SERVE_PARAM = 80 }; /* bytes of a field's path, such as "messages[3].content[0].type" */
 
 struct serve_error {

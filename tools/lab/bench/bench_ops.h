@@ -5,8 +5,6 @@
 #include "tools/lab/bench/bench.h"
 #include "tools/lab/bench/op_times.h"
 
-struct model_report;
-
 /* Samples in turn: some are not watched, and of some each operation is timed. */
 struct bench_ops {
     struct op_times times;                             /* of all timed samples */

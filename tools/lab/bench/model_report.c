@@ -14,7 +14,6 @@
 #include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/bench/limits.h"
 #include "tools/cli/json_report.h"
-#include "tools/cli/setup.h"
 
 /* Return the sample standard deviation of v[n]. */
 static double model_report_deviation(const double *v, size_t n)

@@ -16,7 +16,6 @@
 struct engine;
 struct err;
 struct model;
-struct pool;
 
 /* The calls of one kind of operation. bytes are what they have to read at least: weights once a
  * call, embeddings once a row, keys and values once a call for its last row, the stream once a row.

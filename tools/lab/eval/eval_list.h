@@ -13,7 +13,6 @@ struct engine;
 struct err;
 struct mizzle_options;
 struct router;
-struct routing;
 
 enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 

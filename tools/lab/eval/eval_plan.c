@@ -8,8 +8,6 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
-#include "kernels/sys/sha256.h"
-#include "router/router.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/eval_journal.h"
 

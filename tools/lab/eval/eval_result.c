@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/run/audit_line.h"
 
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {

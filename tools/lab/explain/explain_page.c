@@ -6,7 +6,6 @@
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/router.h"
 #include "tools/lab/explain/explain.h"
 
 enum { COLUMNS = 100, PIECE = 10, PIECE_TEXT = 64, BAR = 40 };

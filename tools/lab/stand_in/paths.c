@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
-#include "net/http/json_input.h"
 #include "router/mizzle.h"
 #include "tools/cli/json_report.h"
 #include "tools/lab/stand_in/reply.h"

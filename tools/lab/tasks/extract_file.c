@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/text.h"
 #include "net/http/json_input.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/tasks/extract.h"
