@@ -31,24 +31,22 @@ static void put_string(const char *s)
 /* Print paragraphs. Lines that begin with two blanks are examples and are printed unfilled. */
 static void cmd_man_put_text(const char *text)
 {
-    bool kept = false;
+    bool kept = false, parted = false; /* in an example; behind a blank line */
     while (*text) {
         size_t n = strcspn(text, "\n");
         bool keep = text[0] == ' ';
-        if (keep != kept)
-            puts(keep ? ".PP\n.nf" : ".fi");
-        if (n == 0)
-            puts(kept ? "" : ".PP");
-        else if (keep)
-            printf("\\&  ");
+        if (n && kept && !keep)
+            puts(".fi");
+        if (n && (parted || (keep && !kept)))
+            puts(".PP");
+        if (n && keep)
+            fputs(kept ? "\\&  " : ".nf\n\\&  ", stdout);
         if (n) {
             cmd_man_put(text + (keep ? 2 : 0), n - (keep ? 2 : 0), !keep);
             putchar('\n');
-        }
-        if (n)
             kept = keep;
-        else if (kept)
-            kept = true;
+        }
+        parted = n == 0;
         text += n + (text[n] == '\n');
     }
     if (kept)

@@ -51,6 +51,7 @@ says "part.safetensors: one part of a folder; name the folder $dir/folder\$"
 fails 3 "$dir/folder: no model here: expected config.json or a .gguf file\$" run -p x -m "$dir/folder"
 
 "$MIZZLE" man >"$dir/mizzle.1" || fail man
+[ -z "$(uniq -d "$dir/mizzle.1")" ] || fail "mizzle man prints a line twice: $(uniq -d "$dir/mizzle.1")"
 # Commands of two words are named by the help of the first one.
 longer=$(sed -n 's/^\.SS mizzle \([a-z][a-z]* [a-z][a-z]*\) .*/\1/p' "$dir/mizzle.1")
 for first in $(echo "$longer" | cut -d' ' -f1 | sort -u); do
