@@ -79,10 +79,10 @@ static struct attn_part part_at(const struct batch *b, size_t row)
 }
 
 /* Return the first row of the tile that sees key block `block`. */
-static size_t first_seeing(const struct span *span, const struct tile *tile, size_t block)
+static size_t first_seeing(const struct segment *segment, const struct tile *tile, size_t block)
 {
-    size_t from = block * ATTN_BLOCK, all = span->start + tile->t0;
-    return from > all ? from - span->start : tile->t0;
+    size_t from = block * ATTN_BLOCK, all = segment->start + tile->t0;
+    return from > all ? from - segment->start : tile->t0;
 }
 
 /* Compute the partial attention with one key block, for KV head g and those rows of the tile that
@@ -91,13 +91,13 @@ static void attend(const struct attention *a, const struct attn_part *y, const s
                    size_t g, size_t block)
 {
     const struct batch *b = a->b;
-    const struct span *span = &b->span[tile->span];
-    const struct session *s = span->session;
+    const struct segment *segment = &b->segment[tile->segment];
+    const struct session *s = segment->session;
     const struct kernels *k = model_kernels(b->m);
-    size_t from = block * ATTN_BLOCK, t0 = first_seeing(span, tile, block);
-    size_t nk = span->start + tile->t1 - from, first = span->start + t0 + 1 - from;
+    size_t from = block * ATTN_BLOCK, t0 = first_seeing(segment, tile, block);
+    size_t nk = segment->start + tile->t1 - from, first = segment->start + t0 + 1 - from;
     size_t nq = (tile->t1 - t0) * b->per;
-    const float *q = b->heads + (g * BATCH_ROWS + span->row + t0) * b->per * b->hd16;
+    const float *q = b->heads + (g * BATCH_ROWS + segment->row + t0) * b->per * b->hd16;
     const void *key = cache_keys(a, s, g, from), *value = cache_value(a, s, g, from);
     float scale = 1.0f / sqrtf((float)model_config(b->m)->head_dim);
     nk = nk < ATTN_BLOCK ? nk : ATTN_BLOCK;
@@ -118,7 +118,7 @@ static void attend(const struct attention *a, const struct attn_part *y, const s
 static void merge(const struct batch *b, const struct tile *tile, size_t block,
                   const struct attn_part *sum, const struct attn_part *next)
 {
-    size_t t0 = first_seeing(&b->span[tile->span], tile, block), hd16 = b->hd16;
+    size_t t0 = first_seeing(&b->segment[tile->segment], tile, block), hd16 = b->hd16;
     size_t skip = (t0 - tile->t0) * b->per;
     for (size_t j = 0; j < (tile->t1 - t0) * b->per; j++) {
         size_t i = skip + j;
@@ -131,7 +131,7 @@ static void merge(const struct batch *b, const struct tile *tile, size_t block,
 static void finish(const struct batch *b, const struct tile *tile, size_t g,
                    const struct attn_part *sum)
 {
-    size_t hd = model_config(b->m)->head_dim, row = b->span[tile->span].row;
+    size_t hd = model_config(b->m)->head_dim, row = b->segment[tile->segment].row;
     for (size_t i = 0; i < (tile->t1 - tile->t0) * b->per; i++) {
         size_t t = row + tile->t0 + i / b->per, h = g * b->per + i % b->per;
         float *out = b->att + t * b->ld_q + h * hd, inv = 1.0f / sum->sum[i];
@@ -318,11 +318,11 @@ void attention_plan(struct batch *b)
 {
     size_t kv_heads = model_config(b->m)->kv_heads, threads = pool_threads(b->pool), work = 0;
     b->ntiles = b->attn_runs = 0;
-    for (size_t i = 0; i < b->nspans; i++) {
-        const struct span *span = &b->span[i];
-        for (size_t t = 0, end; t < span->n; t = end) {
-            end = t + TILE < span->n ? t + TILE : span->n;
-            size_t blocks = (span->start + end - 1) / ATTN_BLOCK + 1;
+    for (size_t i = 0; i < b->nsegments; i++) {
+        const struct segment *segment = &b->segment[i];
+        for (size_t t = 0, end; t < segment->n; t = end) {
+            end = t + TILE < segment->n ? t + TILE : segment->n;
+            size_t blocks = (segment->start + end - 1) / ATTN_BLOCK + 1;
             struct tile *tile = &b->tile[b->ntiles++];
             *tile = (struct tile){ i, t, end, blocks, blocks, 0 };
             work += lead_work(tile);

@@ -186,7 +186,7 @@ static void batch_add(struct batch *b, struct batch_part *p)
 {
     struct session *s = p->session;
     p->row = b->n;
-    b->span[b->nspans++] = (struct span){ s, b->n, p->n, s->length };
+    b->segment[b->nsegments++] = (struct segment){ s, b->n, p->n, s->length };
     for (size_t i = 0; i < p->n; i++, b->n++) {
         b->ids[b->n] = p->ids[i];
         b->pos[b->n] = s->length + i;
@@ -202,7 +202,7 @@ int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _A
         if (!size_add(&rows, rows, parts[i].n) || rows > BATCH_ROWS)
             return err_set(err, ERR_ARG, "batch: expected at most %d rows in a pass", BATCH_ROWS);
     b->pass++;
-    b->n = b->nspans = b->nlogits = 0;
+    b->n = b->nsegments = b->nlogits = 0;
     for (size_t i = 0; i < count; i++) {
         struct batch_part *p = &parts[i];
         p->rc = batch_check(b, p, b->pass, &p->err);
@@ -215,14 +215,14 @@ int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _A
         b->n = 0;
         return err_set(err, ERR_STOP, "interrupted");
     }
-    for (size_t i = 0; i < b->nspans; i++) {
-        const struct span *span = &b->span[i];
-        struct session *s = span->session;
-        memcpy(s->ids + s->length, b->ids + span->row, span->n * sizeof(*s->ids));
-        s->length += span->n;
+    for (size_t i = 0; i < b->nsegments; i++) {
+        const struct segment *segment = &b->segment[i];
+        struct session *s = segment->session;
+        memcpy(s->ids + s->length, b->ids + segment->row, segment->n * sizeof(*s->ids));
+        s->length += segment->n;
         s->pass = b->pass;
-        s->row = span->row;
-        s->kept = span->n;
+        s->row = segment->row;
+        s->kept = segment->n;
     }
     return OK;
 }

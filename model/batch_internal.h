@@ -35,14 +35,14 @@ struct session {
 };
 
 /* Rows [row, row + n) of a pass: n tokens of one session from position `start` on. */
-struct span {
+struct segment {
     struct session *session;
     size_t row, n, start;
 };
 
-/* Up to TILE rows of one span, [t0, t1) counted from its first. */
+/* Up to TILE rows of one segment, [t0, t1) counted from its first. */
 struct tile {
-    size_t span, t0, t1;
+    size_t segment, t0, t1;
     size_t blocks; /* key blocks that its last row sees */
     size_t lead;   /* how many of them are one unit; the others are units of their own */
     size_t part;   /* where the rows of partial attention of a split tile (lead < blocks) begin */
@@ -54,8 +54,8 @@ struct batch {
     const struct batch_watch *watch; /* NULL, or who watches the passes */
     uint64_t pass;                   /* counts passes */
     size_t n;                        /* rows of the latest pass */
-    struct span span[BATCH_ROWS];
-    size_t nspans;
+    struct segment segment[BATCH_ROWS];
+    size_t nsegments;
     struct tile tile[BATCH_ROWS];
     size_t ntiles;
     size_t attn_run, attn_runs;     /* blocks after leads: in a run; runs (0: no tile is split) */
@@ -127,7 +127,7 @@ void forward_lens(struct batch *b, const float *x, size_t ld, size_t n);
  * b->logits is used as scratch. */
 float forward_head_row(struct batch *b, const float *hidden, size_t id);
 
-/* Cut the spans of a pass into tiles. */
+/* Cut the segments of a pass into tiles. */
 void attention_plan(struct batch *b);
 /* Rotate queries and keys of a layer, store keys and values, and attend: b->att is then the output
  * of all heads. */

@@ -25,7 +25,7 @@ struct scan {
 };
 
 /* The byte range that the header gives for a tensor. */
-struct span {
+struct range {
     size_t tensor, first, end; /* index in the table; range [first, end) */
 };
 
@@ -141,7 +141,7 @@ static int safetensors_dtype(struct scan *s, const char *tensor, int *type)
 }
 
 /* Read {"dtype": .., "shape": [..], "data_offsets": [a, b]}, in any order. */
-static int safetensors_tensor(struct scan *s, struct tensor *t, struct span *span)
+static int safetensors_tensor(struct scan *s, struct tensor *t, struct range *range)
 {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
     unsigned seen = 0, count;
@@ -178,8 +178,8 @@ static int safetensors_tensor(struct scan *s, struct tensor *t, struct span *spa
         return err_set(s->err, ERR_FORMAT,
                        "%s: tensor %s: expected dtype, shape and data_offsets, found fewer",
                        s->name, t->name);
-    span->first = offsets[0];
-    span->end = offsets[1];
+    range->first = offsets[0];
+    range->end = offsets[1];
     return OK;
 }
 
@@ -210,7 +210,7 @@ static int metadata(struct scan *s)
 }
 
 /* Read the whole header: tensors with their byte ranges, and __metadata__ at most once. */
-static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
+static int safetensors_header(struct scan *s, struct range **ranges, size_t *n)
 {
     size_t cap = 0;
     bool meta = false;
@@ -228,14 +228,14 @@ static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
                 code = meta ? safetensors_bad(s, "__metadata__ once") : metadata(s);
                 meta = true;
             } else {
-                struct span *more = array_grow(*spans, &cap, *n, sizeof(*more));
+                struct range *more = array_grow(*ranges, &cap, *n, sizeof(*more));
                 struct tensor *t = more ? table_tensor(s->w) : NULL;
-                *spans = more ? more : *spans;
+                *ranges = more ? more : *ranges;
                 if (!t)
                     return safetensors_no_memory(s);
                 t->name = key.p;
-                (*spans)[*n].tensor = s->w->ntensors - 1;
-                code = safetensors_tensor(s, t, &(*spans)[(*n)++]);
+                (*ranges)[*n].tensor = s->w->ntensors - 1;
+                code = safetensors_tensor(s, t, &(*ranges)[(*n)++]);
             }
             if (code != OK)
                 return code;
@@ -248,7 +248,7 @@ static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
+    const struct range *x = a, *y = b;
     if (x->first != y->first)
         return x->first < y->first ? -1 : 1;
     return x->end < y->end ? -1 : x->end > y->end;
@@ -256,24 +256,25 @@ static int by_place(const void *a, const void *b)
 
 /* Check that every byte after the header belongs to exactly one tensor, and set the data
  * pointers. */
-static int safetensors_place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
+static int safetensors_place(struct scan *s, struct range *ranges, size_t n,
+                             const struct mapping *m)
 {
     const unsigned char *data = s->p + s->n;
     size_t room = m->n - PREFIX - s->n, at = 0;
     if (n)
-        qsort(spans, n, sizeof(*spans), by_place);
+        qsort(ranges, n, sizeof(*ranges), by_place);
     for (size_t i = 0; i < n; i++) {
-        struct tensor *t = &s->w->tensors[spans[i].tensor];
+        struct tensor *t = &s->w->tensors[ranges[i].tensor];
         if (!table_size(t))
             return err_set(s->err, ERR_FORMAT, "%s: tensor %s: the shape overflows", s->name,
                            t->name);
-        if (spans[i].first != at || spans[i].end < at || spans[i].end - at != t->bytes)
+        if (ranges[i].first != at || ranges[i].end < at || ranges[i].end - at != t->bytes)
             return err_set(s->err, ERR_FORMAT,
                            "%s: tensor %s: expected data_offsets [%zu,%zu], found [%zu,%zu]",
-                           s->name, t->name, at, at + t->bytes, spans[i].first, spans[i].end);
+                           s->name, t->name, at, at + t->bytes, ranges[i].first, ranges[i].end);
         if (!size_within(at, t->bytes, room))
             return err_set(s->err, ERR_FORMAT, "%s: expected %zu bytes of data, found %zu", s->name,
-                           spans[i].end, room);
+                           ranges[i].end, room);
         t->data = t->bytes ? data + at : NULL;
         at += t->bytes;
     }
@@ -298,12 +299,12 @@ int safetensors_read(struct weights *w, const struct mapping *m, const char *nam
     struct scan s = { w, name, m->p + PREFIX, (size_t)n, 0, err };
     if (!text_valid((const char *)s.p, s.n))
         return err_set(err, ERR_FORMAT, "%s: header: expected UTF-8, found other bytes", name);
-    struct span *spans = NULL;
+    struct range *ranges = NULL;
     size_t count = 0;
-    int code = safetensors_header(&s, &spans, &count);
+    int code = safetensors_header(&s, &ranges, &count);
     if (code == OK)
-        code = safetensors_place(&s, spans, count, m);
-    free(spans);
+        code = safetensors_place(&s, ranges, count, m);
+    free(ranges);
     return code;
 }
 

@@ -57,15 +57,15 @@ static size_t run_plan(size_t *longest, const struct batch *b, size_t kv_heads, 
     return all;
 }
 
-/* Check that the tiles are the spans, cut, and that no two partial results share memory. */
+/* Check that the tiles are the segments, cut, and that no two partial results share memory. */
 static void check_tiles(const struct batch *b, const struct model_config *c, size_t threads)
 {
     size_t rows = 0, at = 2 * threads * TILE * b->per, end = 0;
     for (size_t i = 0; i < b->ntiles; i++) {
         const struct tile *t = &b->tile[i];
-        const struct span *span = &b->span[t->span];
-        CHECK(t->t0 < t->t1 && t->t1 <= span->n && t->lead >= 1 && t->lead <= t->blocks);
-        CHECK(t->blocks == (span->start + t->t1 - 1) / ATTN_BLOCK + 1);
+        const struct segment *segment = &b->segment[t->segment];
+        CHECK(t->t0 < t->t1 && t->t1 <= segment->n && t->lead >= 1 && t->lead <= t->blocks);
+        CHECK(t->blocks == (segment->start + t->t1 - 1) / ATTN_BLOCK + 1);
         rows += t->t1 - t->t0;
         if (t->lead == t->blocks)
             continue;
@@ -80,17 +80,17 @@ static void check_tiles(const struct batch *b, const struct model_config *c, siz
     CHECK(rows == b->n);
 }
 
-/* Plan a pass of these spans; return the time of the last thread, 1 where all are equal. */
+/* Plan a pass of these segments; return the time of the last thread, 1 where all are equal. */
 static double plan(struct batch *b, const struct model_config *c, size_t threads,
-                   const struct span *spans, size_t n)
+                   const struct segment *segments, size_t n)
 {
     size_t longest;
     b->n = 0;
-    b->nspans = n;
-    memcpy(b->span, spans, n * sizeof(*spans));
+    b->nsegments = n;
+    memcpy(b->segment, segments, n * sizeof(*segments));
     for (size_t i = 0; i < n; i++) {
-        b->span[i].row = b->n;
-        b->n += spans[i].n;
+        b->segment[i].row = b->n;
+        b->n += segments[i].n;
     }
     attention_plan(b);
     check_tiles(b, c, threads);
@@ -104,21 +104,21 @@ static double plan(struct batch *b, const struct model_config *c, size_t threads
 /* One to four texts with drafts of up to 16 tokens, all at some depth. */
 static double random_plan(struct batch *b, const struct model_config *c, size_t threads)
 {
-    struct span spans[4] = { { 0 } };
+    struct segment segments[4] = { { 0 } };
     size_t n = 1 + draw(4);
     for (size_t i = 0; i < n; i++)
-        spans[i] = (struct span){ .n = 1 + draw(16), .start = 1000 + draw(3000) };
-    return plan(b, c, threads, spans, n);
+        segments[i] = (struct segment){ .n = 1 + draw(16), .start = 1000 + draw(3000) };
+    return plan(b, c, threads, segments, n);
 }
 
 static void check_shape(size_t heads, size_t kv_heads, size_t threads)
 {
     const struct model_config c = { 1,   64,    heads, kv_heads, 16,    64,   32,
                                     512, 1e-6f, 1e4f,  true,     false, { 0 } };
-    const struct span draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 },
-                      first = { .n = 1, .start = 10 };
-    const struct span three[] = { draft, { .n = 16, .start = 700 }, draft };
-    const struct span prompt = { .n = BATCH_ROWS, .start = 3800 };
+    const struct segment draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 },
+                         first = { .n = 1, .start = 10 };
+    const struct segment three[] = { draft, { .n = 16, .start = 700 }, draft };
+    const struct segment prompt = { .n = BATCH_ROWS, .start = 3800 };
     struct err err;
     struct model *m;
     struct batch *b;
