@@ -10,7 +10,8 @@
 #include "model/text/tokenizer.h"
 #include "weights/weights.h"
 
-uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n)
+/* Add the bits of n floats to a hash, which begins with 0. */
+static uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;

@@ -33,7 +33,4 @@ void model_file_name(char out[MODEL_NAME], const struct weights *w);
  * the numbers: enum llama_ftype of llama.cpp. */
 const char *model_file_type(const struct weights *w);
 
-/* Add the bits of n floats to a hash, which begins with 0. */
-uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n);
-
 #endif

@@ -32,7 +32,8 @@ bool collect_labels_parse(enum collect_labels *out, const char *name)
     return false;
 }
 
-bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
+/* True when two ids are equal or both end the text. */
+static bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
 {
     return a == b || (tokenizer_is_eog(c->tok, a) && tokenizer_is_eog(c->tok, b));
 }

@@ -70,9 +70,6 @@ struct collect_run {
     pthread_cond_t changed;
 };
 
-/* True when two ids are equal or both end the text. */
-bool collect_same(const struct collect *c, uint32_t a, uint32_t b);
-
 /* Begin a chain after text[given] and, if last is not NULL, one more id. It ends with end-of-text,
  * at a stop string, after more further tokens, or at the end of the context; one that rolls, when
  * its verdict is there. */

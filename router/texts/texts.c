@@ -35,7 +35,8 @@ void texts_take_out(struct texts_list *l, struct text *t)
         l->end = at;
 }
 
-void texts_wake(void *arg)
+/* Callback of the cloud: an answer may be there. */
+static void texts_wake(void *arg)
 {
     struct texts *e = arg;
     pthread_mutex_lock(&e->lock);

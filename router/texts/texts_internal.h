@@ -152,8 +152,6 @@ void texts_finish(struct text *t, int rc, const char *why);
 /* Tell the caller if there is news of the text. place is the thread's own in e->telling. With the
  * lock, which is released for a while: if the text is finished, it may be gone afterwards. */
 void texts_tell(struct text *t, size_t place);
-/* Callback of the cloud: an answer may be there. */
-void texts_wake(void *texts);
 
 /* texts_text.c */
 

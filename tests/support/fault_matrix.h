@@ -52,7 +52,6 @@ struct matrix_server;
  * Ends the test when no socket can be had. */
 struct matrix_server *matrix_open(const struct matrix_row *row, enum cloud_api api);
 const char *matrix_url(const struct matrix_server *s);
-void matrix_mend(struct matrix_server *s); /* it answers correctly from now on */
 void matrix_close(struct matrix_server *s);
 
 /* Make the row's call and, if the server is still there, one more that must be answered, and check

@@ -64,7 +64,7 @@ static int ready(const struct rude *s, int fd, short events, unsigned ms)
     return -1;
 }
 
-bool rude_send(const struct rude_request *r, const char *bytes, size_t n)
+static bool rude_send(const struct rude_request *r, const char *bytes, size_t n)
 {
     while (n) {
         if (ready(r->server, r->fd, POLLOUT, PATIENT_MS) <= 0)

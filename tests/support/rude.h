@@ -61,7 +61,6 @@ void rude_forget(struct rude *r);                  /* reset these counts */
 void rude_latest(struct rude *r, char *out, size_t cap);
 
 /* Send part of a reply. These return false when the client or the test has gone. */
-bool rude_send(const struct rude_request *r, const char *bytes, size_t n);
 bool rude_text(const struct rude_request *r, const char *bytes);
 bool rude_json(const struct rude_request *r, const char *status, const char *json);
 /* Wait; also false when the client hangs up. */
