@@ -35,13 +35,14 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     enum kvcache kv;
     char name[SERVE_NAME], fingerprint[SERVE_FINGERPRINT];
     int64_t created;
-    const char *cloud_url; /* or NULL */
-    const char *cloud_api; /* static; NULL: it is in this process */
-    char *cloud_model;     /* or NULL */
-    struct err cloud_off;  /* why there is none although a URL was given, or "" */
-    json_t *questions;     /* of the demo world; printed by any thread */
-    uint64_t salt;         /* of seeds */
-    atomic_size_t held;    /* bytes of answers, as serve_routes_hold counts them */
+    const char *cloud_url;        /* or NULL */
+    const char *cloud_api;        /* static; NULL: it is in this process */
+    char *cloud_model;            /* or NULL */
+    struct err cloud_off;         /* why there is none although a URL was given, or "" */
+    json_t *questions;            /* of the demo world; printed by any thread */
+    uint64_t salt;                /* of seeds */
+    atomic_uint_fast64_t streams; /* begun */
+    atomic_size_t held;           /* bytes of answers, as serve_routes_hold counts them */
 };
 
 struct serve_route;

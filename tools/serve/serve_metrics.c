@@ -12,6 +12,7 @@ void serve_metrics(struct serve_exchange *x)
         uint64_t value;
     } rows[] = {
         { "connections", server_connections(x->s->server) },
+        { "streams_total", atomic_load(&x->s->streams) }, /* begun */
         { "slots", c.slots }, /* texts that can be written at a time; of these, in progress */
         { "slots_busy", c.busy },
         { "queue", c.waiting }, /* texts that wait for a slot */

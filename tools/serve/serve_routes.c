@@ -83,6 +83,7 @@ void serve_routes_stream(struct serve_exchange *x,
                                        { "Cache-Control", "no-store" },
                                        { "X-Accel-Buffering", "no" },
                                        { NULL, NULL } };
+    atomic_fetch_add(&x->s->streams, 1);
     server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
 }
 
