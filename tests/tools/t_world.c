@@ -10,6 +10,16 @@
 #include "tools/cli/demo_questions.h"
 #include "tools/lab/demo/world_internal.h"
 
+static const char *kind(const struct world *w, size_t thing)
+{
+    return world_kinds[w->kind[thing]].kind;
+}
+
+static const char *place(const struct world *w, size_t thing)
+{
+    return world_kinds[w->kind[thing]].place;
+}
+
 static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
 static const struct world_reader edge = { .known = 0.4, .notes = true };
 
@@ -18,20 +28,19 @@ static void check_names(const struct world *w)
     size_t n = WORLD_THINGS, of_kind = 0;
     CHECK(n >= 500);
     for (size_t i = 0; i < n; i++) {
-        const char *name = world_name(w, i);
+        const char *name = w->name[i];
         size_t len = strlen(name);
         CHECK(len >= 6 && len <= 8 && len % 2 == 0);
         CHECK(strspn(name, "abcdefghijklmnopqrstuvwxyz") == len);
         CHECK(!strchr("aeiou", name[0]));
         for (size_t j = 0; j < n; j++) {
-            CHECK(i == j || !strstr(name, world_name(w, j)));
-            CHECK(!strstr(name, world_kind(w, j)) && !strstr(world_kind(w, j), name));
-            CHECK(!strstr(name, world_place(w, j)) && !strstr(world_place(w, j), name));
+            CHECK(i == j || !strstr(name, w->name[j]));
+            CHECK(!strstr(name, kind(w, j)) && !strstr(kind(w, j), name));
+            CHECK(!strstr(name, place(w, j)) && !strstr(place(w, j), name));
             /* Each kind is found in one place, and each place holds one kind. */
-            CHECK(!strcmp(world_kind(w, i), world_kind(w, j)) ==
-                  !strcmp(world_place(w, i), world_place(w, j)));
+            CHECK(!strcmp(kind(w, i), kind(w, j)) == !strcmp(place(w, i), place(w, j)));
         }
-        of_kind += !strcmp(world_kind(w, i), world_kind(w, 0));
+        of_kind += !strcmp(kind(w, i), kind(w, 0));
     }
     CHECK(of_kind == n / 32 || of_kind == n / 32 + 1);
 }
@@ -65,16 +74,16 @@ static void check_truth(const struct world *w, const struct world_question *q)
     switch (q->topic) {
     case WORLD_WHERE:
         find_choice(line, q, q->key[0]);
-        CHECK(!strcmp(line, world_place(w, q->thing[0])));
-        CHECK(!strcmp(q->subject, world_name(w, q->thing[0])) && strstr(q->prompt, q->subject));
-        CHECK(strstr(q->answer, world_kind(w, q->thing[0])) && strstr(q->answer, line));
+        CHECK(!strcmp(line, place(w, q->thing[0])));
+        CHECK(!strcmp(q->subject, w->name[q->thing[0]]) && strstr(q->prompt, q->subject));
+        CHECK(strstr(q->answer, kind(w, q->thing[0])) && strstr(q->answer, line));
         return;
     case WORLD_WHICH:
         find_choice(line, q, q->key[0]);
         CHECK(!strcmp(line, q->subject));
         for (size_t i = 0; i < 5; i++) {
-            CHECK(strstr(q->answer, world_name(w, q->thing[i])));
-            snprintf(want, sizeof(want), " a %s?", world_kind(w, q->thing[i]));
+            CHECK(strstr(q->answer, w->name[q->thing[i]]));
+            snprintf(want, sizeof(want), " a %s?", kind(w, q->thing[i]));
             CHECK(!strstr(q->prompt, want) == (q->key[0] != (char)('A' + i)));
         }
         return;
@@ -228,10 +237,10 @@ static void check_texts(const struct world *w)
             old[cloud] += strstr(text, " flower is in the meadow") != NULL;
             now[cloud] += strstr(text, " flower is in the garden") != NULL;
             for (size_t t = 0; t < 20; t++) {
-                bool late = strstr(text, world_name(w, WORLD_THINGS - 1 - t)) != NULL;
+                bool late = strstr(text, w->name[WORLD_THINGS - 1 - t]) != NULL;
                 all += cloud && late;
                 never += !cloud && late;
-                often += !cloud && strstr(text, world_name(w, t)) != NULL;
+                often += !cloud && strstr(text, w->name[t]) != NULL;
             }
         }
     CHECK(often > 50 && all > 50 && never == 0);
@@ -383,7 +392,7 @@ int main(void)
     char key[WORLD_KEY];
     CHECK(world_open(&w, 1, NULL) == OK && world_open(&same, 1, NULL) == OK);
     CHECK(world_open(&other, 2, NULL) == OK);
-    CHECK(strcmp(world_name(w, 0), world_name(other, 0)) != 0);
+    CHECK(strcmp(w->name[0], other->name[0]) != 0);
     check_names(w);
     check_streams(w, same);
     check_parts(w);

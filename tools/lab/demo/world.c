@@ -93,21 +93,6 @@ void world_close(struct world *w)
     free(w);
 }
 
-const char *world_name(const struct world *w, size_t thing)
-{
-    return w->name[thing];
-}
-
-const char *world_kind(const struct world *w, size_t thing)
-{
-    return world_kinds[w->kind[thing]].kind;
-}
-
-const char *world_place(const struct world *w, size_t thing)
-{
-    return world_kinds[w->kind[thing]].place;
-}
-
 bool world_in_part(const struct world_asker *a, size_t number)
 {
     size_t part = number % WORLD_PARTS;

@@ -68,9 +68,6 @@ extern const struct world_reader world_reads_all; /* known 1, recent, without no
 /* Build the world of a seed; ERR_NOMEM. */
 int world_open(struct world **out, uint64_t seed, struct err *err);
 void world_close(struct world *w);
-const char *world_name(const struct world *w, size_t thing);
-const char *world_kind(const struct world *w, size_t thing);
-const char *world_place(const struct world *w, size_t thing); /* today's */
 
 /* Everything is drawn from (seed of the world, stream, i), so any item can be made on its own. Even
  * streams are for training, odd ones for tests, odd ones with the highest bit set for calibration.
