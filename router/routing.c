@@ -112,8 +112,7 @@ int routing_check_span(enum policy p, float span, float threshold, struct err *e
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
-    if (o->policy &&
-        (!policy_parse(&r->how.policy, o->policy) || r->how.policy == POLICY_ORACLE))
+    if (o->policy && (!policy_parse(&r->how.policy, o->policy) || r->how.policy == POLICY_ORACLE))
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "

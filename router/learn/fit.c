@@ -38,15 +38,6 @@ void fit_defaults(struct fit_options *o)
     };
 }
 
-void fit_recipe_citer(struct fit_options *o)
-{
-    o->head = FIT_CITER;
-    o->epochs = 1000;
-    o->batch = 80;
-    o->rate = 1e-7f;
-    o->as_citer = true;
-}
-
 bool fit_holds_out(uint64_t seed, uint32_t group)
 {
     return rand_below(rand_u64(seed, FIT_KEY_SPLIT), group, SPLIT) == 0;
@@ -159,8 +150,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_labels(t);
     for (size_t i = 0; i < s->n; i++) {
-        uint32_t group = t->o->as_citer ? (uint32_t)i : s->rows[i].subject;
-        bool held = fit_holds_out(t->o->seed, group);
+        bool held = fit_holds_out(t->o->seed, s->rows[i].subject);
         count[held][t->label[i]] += t->times ? t->times[i] : 1;
         fit_place(t, i, held);
     }
@@ -173,7 +163,7 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
                        "router training: expected right and wrong tokens in both parts, found %zu "
                        "right and %zu wrong to train on, %zu and %zu held out",
                        count[0][1], count[0][0], count[1][1], count[1][0]);
-    t->wrong_weight = t->o->as_citer ? 1 : (float)sqrt((double)count[0][1] / (double)count[0][0]);
+    t->wrong_weight = (float)sqrt((double)count[0][1] / (double)count[0][0]);
     return OK;
 }
 
@@ -266,8 +256,7 @@ static int fit_epochs(struct fit *t, struct fit_report *report, struct err *err)
     for (size_t epoch = 1; epoch <= t->o->epochs && epoch <= report->best + t->o->patience;
          epoch++) {
         struct fit_epoch e = { .epoch = epoch };
-        if (epoch == 1 || !t->o->as_citer)
-            fit_order(t->train, t->ntrain, t->o->seed, epoch);
+        fit_order(t->train, t->ntrain, t->o->seed, epoch);
         if (fit_pass(&e.loss, t, true) != OK || fit_pass(&e.held_loss, t, false) != OK)
             return err_set(err, ERR_STOP, "router training: interrupted");
         e.best = epoch == 1 || e.held_loss < report->held_loss;

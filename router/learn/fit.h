@@ -3,7 +3,7 @@
  * Source: CITER's recipe (arXiv 2502.01976, its training script): binary cross-entropy, Adam, 80/20
  * split, patience 5; without its traps: the split is by subject, not by token, and the best weights
  * are copied at the time when they are the best. Wrong tokens are rare: they weigh sqrt(rights /
- * wrongs) times as much as right ones. fit_recipe_citer brings back the original.
+ * wrongs) times as much as right ones.
  *
  * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
@@ -41,10 +41,7 @@ struct fit_options {
     enum fit_head head;
     size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
-    float rate; /* Adam's step size; 0: 1e-3, for linear 1e-2 */
-    /* As CITER's own script does: hold out single tokens, so that tokens of one subject are in both
-     * parts; the same random order in all epochs; wrong tokens weigh as much as right ones. */
-    bool as_citer;
+    float rate;    /* Adam's step size; 0: 1e-3, for linear 1e-2 */
     bool resample; /* draw as many subjects as there are, with replacement, before the split */
     bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
     float most, cover;   /* passed to measures_find_cut */
@@ -65,9 +62,6 @@ struct fit_report {
 
 /* Set head mlp, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
 void fit_defaults(struct fit_options *o);
-/* Set what CITER's own script does: head citer, epochs 1000, batch 80, rate 1e-7, one random order
- * for all epochs, no weights, and a split by token. */
-void fit_recipe_citer(struct fit_options *o);
 
 /* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says
  * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;

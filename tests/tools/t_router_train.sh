@@ -40,15 +40,12 @@ has "$r" 'weights Q8_0'
 has "$r" 'task milli'
 has "$r" 'fingerprint '
 
-# The other heads, a control, and CITER's recipe.
+# The other heads, and a control.
 ends 0 router train -q --samples "$dir/s" -o "$dir/x" --head citer --epochs 2 --width 64 --json
 holds "$(number auc) > 0.9 && $(number epochs) == 2"
 ends 0 router train -q --samples "$dir/s" -o "$dir/x" --head linear --epochs 10 --json
 holds "$(number auc) > 0.9"
 has "$dir/x" '2 wide'
-ends 0 router train -q --samples "$dir/s" -o "$dir/x" --recipe citer --epochs 1 --width 32 --json
-holds "$(number epochs) == 1"
-has "$dir/x" '32 wide'
 ends 0 router train -q --samples "$dir/s" --samples "$dir/more" -o "$dir/x" --shuffle-labels --json --epochs 2 --width 32
 holds "$(number auc) > 0.2 && $(number auc) < 0.8" # few tokens are wrong; t_fit_heads has more
 # Several trainings, each with a seed and a resample of the subjects; the second is the first of the
@@ -89,7 +86,7 @@ refuses 3 'expected Mizzle milli edge-0.1 (' run -m weights/milli/edge-0.1.gguf 
 says 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
-for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap middle' '--tap post_attn' \
+for bad in '--head mpl' '--tap middle' '--tap post_attn' \
     '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
     '--head linear --width 8' \
     '--head context --epochs 2' '--epochs 0'; do

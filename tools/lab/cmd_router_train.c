@@ -9,7 +9,7 @@
 
 static struct training_options options = { .repeats = 1 };
 static struct option_list samples;
-static const char *head_name, *recipe_name;
+static const char *head_name;
 static size_t epochs = SIZE_MAX; /* not given */
 
 static const struct option_group sample_opts = {
@@ -50,12 +50,8 @@ static const struct option_group train_opts = {
           "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
           "subjects of the samples, as many as there are, with replacement; eval --repeats says "
           "how much depends on that (default: 1, FILE, on all)" },
-        { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
-          "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
-          "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
         { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
-          "Make at most N passes; training ends 5 passes after the best one (default: 40; with "
-          "--recipe 1000)" },
+          "Make at most N passes; training ends 5 passes after the best one (default: 40)" },
         { "--shuffle-labels", NULL, OPTION_FLAG, &options.fit.shuffle_labels, NULL,
           "Train on shuffled labels as a control: the AUC must be near 0.5" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL, "Print the report as one JSON object" },
@@ -77,14 +73,8 @@ static const char *cmd_router_train_check(void)
         return "--tap: expected final or post_attn";
     if (!(fit->most >= 0 && fit->most <= 1))
         return "--share: expected 0 to 1";
-    if (recipe_name && strcmp(recipe_name, "citer") != 0)
-        return "--recipe: expected citer";
-    if (recipe_name)
-        fit_recipe_citer(fit);
     if (head_name && !fit_head_parse(&fit->head, head_name))
         return "--head: expected mlp, citer, linear, context, combined, mix or query";
-    if (recipe_name && fit->head != FIT_CITER)
-        return "--recipe citer: expected --head citer";
     if (fit->width && (fit->head == FIT_LINEAR || fit->head == FIT_CONTEXT))
         return "--width: expected --head mlp, citer, combined, mix or query";
     if (!epochs)

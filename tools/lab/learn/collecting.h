@@ -27,10 +27,10 @@ struct collecting_options {
 void collecting_defaults(struct collecting_options *o);
 
 /* Collect into a folder, in round 2 if the shared options name a router, with a progress line if
- * stderr is a terminal, and print on stdout what was collected. Besides the errors of the parts (task.h, setup.h, collect.h,
- * sample_files.h), ERR_FORMAT if the cloud model that is served here has another vocabulary than
- * the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end, because the cloud has refused
- * texts or because of the options. */
+ * stderr is a terminal, and print on stdout what was collected. Besides the errors of the parts
+ * (task.h, setup.h, collect.h, sample_files.h), ERR_FORMAT if the cloud model that is served here
+ * has another vocabulary than the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end,
+ * because the cloud has refused texts or because of the options. */
 int collecting_run(const struct collecting_options *o, struct err *err);
 
 /* Collect into memory what the routers of the demo pair are trained on: the samples into *out,
