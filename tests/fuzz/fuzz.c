@@ -129,7 +129,6 @@ size_t fuzz_tiny_file(uint8_t *out, size_t room, const char *name)
     snprintf(path, sizeof(path), "%s/%s", tiny_make(), name);
     size_t n = slurp(path, out, room);
     CHECK(n && n < room);
-    tiny_remove();
     return n;
 }
 
@@ -179,7 +178,6 @@ size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type)
         fuzz_tiny_data(g, weights_tensor(w, i), fuzz_tiny_type(weights_tensor(w, i), type));
     CHECK(ggufw_close(g, true, &err) == OK);
     weights_close(w);
-    tiny_remove();
     size_t n = slurp(path, out, room);
     CHECK(n && n < room);
     return n;

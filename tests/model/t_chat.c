@@ -197,7 +197,6 @@ static void check_folder(void)
         tokenizer_close(t);
     }
     remove(path);
-    tiny_remove();
 }
 
 static int talk_once(const void *tokenizer)

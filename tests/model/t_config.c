@@ -2,9 +2,7 @@
  * beyond its context. t_malformed_gguf.c has the keys and tensors that make no model. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -12,7 +10,7 @@
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "weights/gguf_write.h"
 
@@ -26,7 +24,7 @@ struct change {
     const char *text; /* TEXT */
 };
 
-static char path[64];
+static const char *path;
 static struct kernels kernels;
 static struct err err;
 
@@ -227,13 +225,10 @@ static int open_once(const void *arg)
 
 int main(void)
 {
-    char folder[] = "build/config-XXXXXX";
-    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK && mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/m.gguf", folder);
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
+    path = in_scratch("m.gguf");
     check_scaling();
     check_context();
     torture_each(open_once, NULL);
-    unlink(path);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

@@ -12,7 +12,7 @@
 
 enum { ROOM = 1 << 16, BYTES = 256 };
 
-static char folder[64];
+static const char *folder;
 
 /* What is wrong: a part of a file has another text. */
 struct kind {
@@ -21,13 +21,6 @@ struct kind {
     const char *to;   /* its text; NULL: it is missing */
     const char *says;
 };
-
-static const char *in_folder(const char *file)
-{
-    static char out[160];
-    snprintf(out, sizeof(out), "%s/%s", folder, file);
-    return out;
-}
 
 /* Write the letter of a byte in GPT-2's map, terminated; return its length. */
 static size_t letter(char *out, unsigned byte)
@@ -80,7 +73,7 @@ static void write_json(const struct kind *k)
              type ? type : "null", vocab, merges ? merges : "null",
              added ? ",\"added_tokens\":" : "", added ? added : "");
     if (whole)
-        spill(in_folder("tokenizer.json"), whole, strlen(whole));
+        spill(in_scratch("tokenizer.json"), whole, strlen(whole));
 }
 
 static const struct kind jsons[] = {
@@ -166,9 +159,9 @@ static void write_vocab(const struct kind *k)
     for (size_t i = 0; i < 3; i++) {
         const char *text = part(k, files[i], texts[i]);
         if (text)
-            spill(in_folder(files[i]), text, strlen(text));
+            spill(in_scratch(files[i]), text, strlen(text));
         else
-            CHECK(unlink(in_folder(files[i])) == 0);
+            CHECK(unlink(in_scratch(files[i])) == 0);
     }
 }
 
@@ -212,7 +205,7 @@ static void write_gguf(const struct kind *k)
     snprintf(tokens, sizeof(tokens), "'GGUF' 4:3 8:0 8:%zu", count);
     n = malformed_assemble(p, 24, tokens);
     CHECK(n == 24);
-    spill(in_folder("a.gguf"), p, at);
+    spill(in_scratch("a.gguf"), p, at);
 }
 
 #define ONES "4:9 4:5 8:259 z:1036"
@@ -252,29 +245,22 @@ static const struct kind ggufs[] = {
 int main(void)
 {
     static const struct kind none = { .what = "" };
-    static const char *const files[] = { "a.gguf", "vocab.json", "merges.txt",
-                                         "tokenizer_config.json" };
-    char gguf[160];
-    snprintf(folder, sizeof(folder), "build/malformed-XXXXXX");
-    CHECK(mkdtemp(folder));
+    const char *gguf = in_scratch("a.gguf");
+    folder = scratch_folder();
     malformed_refused("no file at all", folder, MALFORMED_TOKENIZER, "expected tokenizer.json");
     write_json(&none);
     malformed_opens("tokenizer.json", folder, MALFORMED_TOKENIZER);
     EACH(jsons, write_json, folder);
-    CHECK(unlink(in_folder("tokenizer.json")) == 0);
-    CHECK(mkdir(in_folder("tokenizer.json"), 0700) == 0);
+    CHECK(unlink(in_scratch("tokenizer.json")) == 0);
+    CHECK(mkdir(in_scratch("tokenizer.json"), 0700) == 0);
     malformed_refused("tokenizer.json is a folder", folder, MALFORMED_TOKENIZER, "tokenizer.json");
-    CHECK(rmdir(in_folder("tokenizer.json")) == 0);
+    CHECK(rmdir(in_scratch("tokenizer.json")) == 0);
     write_vocab(&none);
     malformed_opens("vocab.json", folder, MALFORMED_TOKENIZER);
     EACH(vocabs, write_vocab, folder);
-    snprintf(gguf, sizeof(gguf), "%s", in_folder("a.gguf"));
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
     EACH(ggufs, write_gguf, gguf);
     malformed_count(79);
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-        CHECK(unlink(in_folder(files[i])) == 0);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

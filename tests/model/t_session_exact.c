@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -19,7 +18,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/gguf_write.h"
 
 enum {
@@ -433,19 +432,15 @@ static int check_type(const char *path, size_t type, size_t first, size_t end)
 
 int main(void)
 {
-    char folder[] = "build/exact-XXXXXX", path[64];
+    const char *path = in_scratch("m.gguf");
     struct err err;
     int wrong = 0;
     light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     find_sets();
     for (size_t i = 1; i <= THREADS; i++)
         CHECK(pool_open(&pools[i], i, &err) == OK);
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/m.gguf", folder);
     for (size_t i = 0; i < TYPES; i++)
         wrong += check_type(path, i, 0, QWEN3) + check_type(path, i, QWEN3, SHAPES);
-    remove(path);
-    rmdir(folder);
     for (size_t i = 1; i <= THREADS; i++)
         pool_close(pools[i]);
     for (size_t i = 0; i < nsets; i++)

@@ -1,9 +1,7 @@
 /* t_vocab_cuts.c - a vocabulary in JSON that is cut at any byte, has any byte changed, or meets any
  * failing allocation is read or refused in one line. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
@@ -11,7 +9,8 @@
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
 
-static char folder[] = "build/vocab-XXXXXX", path[64], text[8192];
+static const char *folder, *path;
+static char text[8192];
 static size_t size;
 
 /* Make the file: bytes as GPT-2 writes them, a few more pieces, escapes of all kinds. */
@@ -92,24 +91,19 @@ static void check_memory(void)
 
 int main(void)
 {
-    char name[64];
     struct err err;
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
+    folder = scratch_folder();
+    path = in_scratch("tokenizer.json");
     make(false);
     check_damage();
     CHECK(opens(text, size, &err) == OK);
     check_memory();
     remove(path);
-    snprintf(name, sizeof(name), "%s/merges.txt", folder);
-    spill(name, "h e\nhe l\n", 9);
-    snprintf(path, sizeof(path), "%s/vocab.json", folder);
+    spill(in_scratch("merges.txt"), "h e\nhe l\n", 9);
+    path = in_scratch("vocab.json");
     make(true);
     check_damage();
     CHECK(opens(text, size, &err) == OK);
     check_memory();
-    remove(path);
-    remove(name);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

@@ -216,7 +216,6 @@ static void check_model(const char *path, size_t wide, enum kvcache kv)
     batch_close(b);
     model_close(m);
     weights_close(w);
-    tiny_remove();
 }
 
 int main(void)

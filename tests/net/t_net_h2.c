@@ -145,7 +145,6 @@ int main(void)
         test_http1();
     }
     stop();
-    certificate_remove();
     if (fine)
         return 0;
     puts("SKIP: HTTP/2: no node, or no openssl command to make a certificate with");

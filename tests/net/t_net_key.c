@@ -6,7 +6,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
 #include "net/cloud_internal.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
 static const uint32_t prompt[] = { 1, 2, 3 };
@@ -78,13 +78,11 @@ static void test_bases(void)
 /* Read a key from a file with this text. */
 static int key_from(const char *text, size_t n, char **key)
 {
-    static const char path[] = "build/t_net.key";
+    const char *path = in_scratch("key");
     struct err note, err = { "" };
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+    spill(path, text, n);
     int rc = api_key_read(key, path, NULL, &note, &err);
     CHECK(!rc == (*key != NULL) && !*note.msg && !strstr(err.msg, "secret"));
-    remove(path);
     return rc;
 }
 

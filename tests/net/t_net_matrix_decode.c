@@ -137,7 +137,6 @@ int main(void)
     const struct mizzle_options o = { .model = model, .threads = 1 };
     size_t rows = 0, late = 0, done = 0;
     CHECK(engine_open(&engine, &o, true, &err) == OK);
-    tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);

@@ -9,8 +9,8 @@
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
+#include "tests/support/files.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define TSAN true
@@ -94,22 +94,19 @@ static void refused(const char *file, const char *says)
 
 static void test_certificates(void)
 {
-    static const char path[] = "build/t_net_open.pem";
+    const char *path = in_scratch("a.pem");
     refused("build/no-such.pem", "No such file");
     refused("build", "regular file");
     refused("/dev/zero", "regular file");
-    unlink(path);
     CHECK(mkfifo(path, 0600) == 0);
     refused(path, "regular file");
     CHECK(unlink(path) == 0);
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fputs("no certificate\n", f) >= 0 && fclose(f) == 0);
+    spill(path, "no certificate\n", 15);
     refused(path, "PEM");
     CHECK(truncate(path, ((off_t)4 << 20) + 1) == 0);
     refused(path, "4 MiB");
     if (truncate(path, (off_t)1 << 40) == 0)
         refused(path, "4 MiB");
-    CHECK(unlink(path) == 0);
 }
 
 int main(void)

@@ -13,13 +13,12 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 
 #define KEY  "sk-very-secret"
 #define BODY "{\"choices\":[{\"token_ids\":[42]}],\"output_ids\":[42],\"tokens\":[42]}"
 
 static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" BODY;
-static char dir[] = "build/tls-XXXXXX";
 static unsigned port;
 static pid_t running; /* the server; 0: none */
 
@@ -78,19 +77,17 @@ static const struct row {
 };
 
 /* Name the file of a certificate or key. */
-static void path(char out[64], int certificate, const char *what)
+static char *path(int certificate, const char *what)
 {
-    snprintf(out, 64, "%s/%s.%s", dir, certificates[certificate].name, what);
+    return in_scratch("%s.%s", certificates[certificate].name, what);
 }
 
 /* Make a certificate. False: openssl cannot. */
 static bool make_certificate(int i)
 {
-    char line[1024], crt[64], key[64], csr[64], ext[64];
-    path(crt, i, "crt");
-    path(key, i, "key");
-    path(csr, i, "csr");
-    path(ext, i, "ext");
+    const char *crt = path(i, "crt"), *key = path(i, "key");
+    const char *csr = path(i, "csr"), *ext = path(i, "ext");
+    char line[1024];
     snprintf(line, sizeof(line),
              "exec >/dev/null 2>&1; printf 'subjectAltName=IP:127.0.0.1\\n%s' >%s && openssl req "
              "-newkey %s -nodes -subj /CN=mizzle-test -keyout %s -out %s && openssl x509 -req -in "
@@ -129,9 +126,8 @@ static void end_server(void)
 static void start(struct server *s, const struct row *r)
 {
     int to[2], from[2];
-    char accept[32], cert[64], key[64];
-    path(cert, r->certificate, "crt");
-    path(key, r->certificate, "key");
+    const char *cert = path(r->certificate, "crt"), *key = path(r->certificate, "key");
+    char accept[32];
     port = free_port();
     snprintf(accept, sizeof(accept), "127.0.0.1:%u", port);
     CHECK(pipe(to) == 0 && pipe(from) == 0);
@@ -167,12 +163,12 @@ static void stop(struct server *s)
 /* Open a client that trusts what the row says. */
 static struct cloud *client(const struct row *r, enum cloud_api api)
 {
-    char url[64], ca[64] = "";
+    char url[64], *ca = "";
     struct err err = { "" };
     struct cloud *c;
     snprintf(url, sizeof(url), "https://%s:%u", r->host, port);
     if (r->ca < CERTIFICATES)
-        path(ca, r->ca, "crt");
+        ca = path(r->ca, "crt");
     const struct cloud_options o = { .url = url,
                                      .api = api,
                                      .model = "m",
@@ -231,9 +227,8 @@ static void nothing_leaked(const struct server *s)
 int main(void)
 {
     static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
-    static const char *const parts[] = { "crt", "key", "csr", "ext" };
     const size_t n = sizeof(rows) / sizeof(rows[0]);
-    CHECK(mkdtemp(dir) && atexit(end_server) == 0);
+    CHECK(atexit(end_server) == 0);
     bool made = true;
     for (int i = 0; i < CERTIFICATES; i++)
         made = make_certificate(i) && made;
@@ -246,12 +241,6 @@ int main(void)
             nothing_leaked(&s);
         stop(&s);
     }
-    for (size_t i = 0; i < CERTIFICATES * sizeof(parts) / sizeof(parts[0]); i++) {
-        char file[64];
-        path(file, (int)(i / 4), parts[i % 4]);
-        remove(file);
-    }
-    rmdir(dir);
     if (made) {
         printf("%zu kinds of TLS in 3 dialects\n", n);
         return 0;

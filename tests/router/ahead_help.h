@@ -302,7 +302,6 @@ static inline void open_all(void)
 {
     struct err err;
     tiny_engine(&engine);
-    tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

@@ -205,7 +205,6 @@ int main(int argc, char **argv)
                        &err) == OK);
     run(&ahead, model, AHEAD, most);
     run(&step, model, 0, most);
-    tiny_remove();
     CHECK(ahead.texts == step.texts && ahead.tokens == step.tokens && ahead.hash == step.hash);
     CHECK(ahead.cloud == step.cloud && ahead.fallback == step.fallback && step.wasted == 0);
     CHECK(ahead.fallback * 20 > ahead.cloud && ahead.wasted > 0 && ahead.retries > 0);

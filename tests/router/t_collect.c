@@ -407,7 +407,6 @@ int main(void)
     o.model = tiny_make();
     o.threads = 1;
     CHECK(engine_open(&engine, &o, true, &err) == OK);
-    tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&plains, engine.model, NULL, &err) == OK);
     CHECK(session_open(&plain, plains, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

@@ -184,7 +184,6 @@ int main(void)
     struct decode_stats stats;
     struct err err;
     tiny_engine(&engine);
-    tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(write_text(&never, 1, &stats) == 3 && stats.drafted == 0);
     CHECK(stats.passes == LENGTH - 1 && stats.memo == LENGTH / REPLY * (REPLY - 1));

@@ -118,6 +118,5 @@ int main(void)
     opens(2, false, ERR_FORMAT, "ffn_gate");
     overwrite("merges.txt", "#version: 0.2\n");
     opens(2, true, ERR_FORMAT, "ffn_gate");
-    tiny_remove();
     return 0;
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -12,6 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "router/learn/fit.h"
 #include "tests/router/router_help.h"
+#include "tests/support/files.h"
 
 enum { DIM = 19, PER_TEXT = 10 };
 
@@ -105,15 +105,12 @@ static void check_learns(void)
 static void check_saved(const struct samples *s, const struct router_form *f,
                         const struct fit_report *report, const struct fit_options *o)
 {
-    char path[256];
-    const char *build = getenv("BUILD");
-    snprintf(path, sizeof(path), "%.200s/t_fit_heads.%ld", build ? build : ".", (long)getpid());
+    const char *path = in_scratch("router");
     struct router *made, *opened;
     struct err err = { "" };
     CHECK(router_make(&made, f, "form", &kernels, &err) == OK);
     CHECK(router_form_save(path, f, &err) == OK);
     CHECK(router_open(&opened, path, &kernels, &err) == OK);
-    unlink(path);
     float *a = calloc(s->n, sizeof(*a)), *b = calloc(s->n, sizeof(*b));
     CHECK(a && b);
     score_all(a, s, made);

@@ -286,7 +286,6 @@ static void test_refused(void)
     o.cloud_model = tiny_make();
     CHECK(routing_open(&r, &engine, &o, NULL, &err) == ERR_FORMAT);
     CHECK(strstr(err.msg, "vocabulary: expected that of") && !r.local && !r.cloud);
-    tiny_remove();
     o.cloud_model = "no-such-model";
     CHECK(routing_open(&r, &engine, &o, NULL, &err) == ERR_IO);
     o.cloud = "off";
@@ -349,7 +348,6 @@ static void test_long(void)
     r.port.commit(call);
     CHECK(routing_close(&r, NULL) == OK);
     engine_close(&tiny);
-    tiny_remove();
 }
 
 /* Whichever allocation fails, there is an error or an answer, and nothing is left. */
@@ -385,7 +383,6 @@ static void test_memory(void)
     }
     CHECK(failed > 50);
     engine_close(&tiny);
-    tiny_remove();
 }
 
 int main(void)

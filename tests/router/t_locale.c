@@ -15,15 +15,8 @@
 
 enum { ROOM = 4096 };
 
-static char folder[] = "/tmp/t_locale_XXXXXX";
+static const char *folder;
 static struct err err;
-
-static const char *in_folder(const char *file)
-{
-    static char path[128];
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
-    return path;
-}
 
 /* Let numbers have a comma from here on; false if there is no such locale. macOS has one, and does
  * not read LOCPATH. */
@@ -51,14 +44,14 @@ static size_t write_router(unsigned char bytes[ROOM], size_t i)
     struct router_form f = { .width = 2, .dim = 2, .w1 = w1, .b1 = b1, .w2 = w2 };
     f.has_threshold = f.about.has_share = true;
     f.threshold = f.about.share = number(i);
-    CHECK(router_form_save(in_folder("router"), &f, &err) == OK);
-    return slurp(in_folder("router"), bytes, ROOM);
+    CHECK(router_form_save(in_scratch("router"), &f, &err) == OK);
+    return slurp(in_scratch("router"), bytes, ROOM);
 }
 
 static void check_router(size_t i)
 {
     struct router_form f;
-    CHECK(router_form_read(&f, in_folder("router"), &err) == OK);
+    CHECK(router_form_read(&f, in_scratch("router"), &err) == OK);
     CHECK(f.has_threshold && f.threshold == number(i) && f.about.share == number(i));
     CHECK(f.b1[1] == 1e-9f);
     router_form_close(&f);
@@ -75,7 +68,7 @@ static void check_config(void)
     struct weights *w = table_new(folder, "folder");
     struct hf_config c;
     double eps, theta;
-    spill(in_folder("config.json"), text, sizeof(text) - 1);
+    spill(in_scratch("config.json"), text, sizeof(text) - 1);
     CHECK(w && hf_config_read(w, &c, &err) == OK && table_index(w, &err) == OK);
     CHECK(weights_f64(w, "qwen2.attention.layer_norm_rms_epsilon", &eps));
     CHECK(weights_f64(w, "qwen2.rope.freq_base", &theta));
@@ -88,7 +81,7 @@ int main(void)
     static unsigned char bytes[8][ROOM], again[ROOM];
     size_t sizes[8], n = 0;
     char clean[128];
-    CHECK(mkdtemp(folder));
+    folder = scratch_folder();
     for (; number(n) >= 0; n++) {
         sizes[n] = write_router(bytes[n], n);
         check_router(n);
@@ -100,7 +93,7 @@ int main(void)
     }
     if (comma)
         check_config();
-    snprintf(clean, sizeof(clean), "rm -r %s", folder);
+    snprintf(clean, sizeof(clean), "rm -r %s/comma*", folder);
     CHECK(system(clean) == 0);
     if (!comma)
         printf("SKIP: no locale with a decimal comma: localedef makes none, and de_DE.UTF-8 is not "

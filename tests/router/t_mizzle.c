@@ -295,15 +295,13 @@ static void test_key(void)
 /* A recording that cannot be written is reported by a note and by mizzle_close. */
 static void test_recording(void)
 {
-    char path[64];
     struct rlimit was, now;
     struct mizzle_error e = { .size = sizeof(e) };
     struct mizzle_options o = base;
     struct seen s = { 0 };
-    snprintf(path, sizeof(path), "/tmp/t_mizzle.%d", (int)getpid());
     o.policy = "always";
     o.cloud_url = stand_in_url(cloud);
-    o.record = path;
+    o.record = in_scratch("record");
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
     struct mizzle *m = open_with(&o);
     now = was;
@@ -312,7 +310,6 @@ static void test_recording(void)
     CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK);
     CHECK(mizzle_note(m, &e) && strstr(e.message, "incomplete") && !mizzle_note(m, &e));
     CHECK(mizzle_close(m) == MIZZLE_IO && setrlimit(RLIMIT_FSIZE, &was) == 0);
-    CHECK(unlink(path) == 0);
 }
 
 /* Let the n-th allocation fail, for every n: the call returns MIZZLE_NOMEM and nothing leaks. */
@@ -366,6 +363,5 @@ int main(void)
     test_recording();
     test_leaks();
     stand_in_close(cloud);
-    tiny_remove();
     return 0;
 }

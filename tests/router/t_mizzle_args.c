@@ -253,6 +253,5 @@ int main(void)
     test_refused();
     test_span();
     test_key();
-    tiny_remove();
     return 0;
 }

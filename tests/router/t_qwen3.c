@@ -12,12 +12,12 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 
 enum { WIDTH = 16, PROMPT = 150, TOKENS = 20 };
 
-static const char router_path[] = "build/t_qwen3.router.safetensors";
+static const char *router_path;
 static struct err err, note;
 
 /* Save a router with random weights, made for this engine, for hidden states of dim. */
@@ -102,20 +102,18 @@ int main(void)
     uint32_t ids[2][TOKENS] = { { 0 } };
     struct engine e;
     struct router *r;
+    router_path = in_scratch("router");
     CHECK(engine_open(&e, &o, true, &err) == OK);
     check_scores(&e);
     engine_close(&e);
     write_answer(ids[0], folder, 1);
     write_answer(ids[1], folder, 3);
     CHECK(memcmp(ids[0], ids[1], sizeof(ids[0])) == 0);
-    tiny_remove();
     /* The Qwen2 model has hidden states of the same size, yet it is another model. */
     o.model = tiny_make();
     CHECK(engine_open(&e, &o, true, &err) == OK);
     CHECK(routing_router(&r, &e, router_path, &note, &err) == ERR_FORMAT && !r);
     CHECK(strstr(err.msg, "which runs here"));
     engine_close(&e);
-    tiny_remove();
-    CHECK(unlink(router_path) == 0);
     return 0;
 }

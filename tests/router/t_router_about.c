@@ -1,19 +1,17 @@
 /* Tests tables of contexts, and what a router file says about itself: round trips, refusals. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "weights/safetensors.h"
 
 static struct kernels kernels;
-static char path[256];
+static const char *path;
 
 static struct router_context rows[] = {
     { -1, -1, 0.5f }, { -1, 3, 0.25f }, { -1, 7, 0.75f }, { 2, 3, 0.125f }, { 7, 7, 1 },
@@ -154,8 +152,7 @@ static void check_torture(void)
 
 int main(void)
 {
-    const char *build = getenv("BUILD");
-    snprintf(path, sizeof(path), "%.200s/t_router_about.%ld", build ? build : ".", (long)getpid());
+    path = in_scratch("router");
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_lookup();
     check_bad_tables();
@@ -166,6 +163,5 @@ int main(void)
     struct router_form f;
     CHECK(router_form_open_contexts(&f, 0, NULL) == ERR_ARG);
     CHECK(router_form_open_contexts(&f, ROUTER_MAX_CONTEXTS + 1, NULL) == ERR_ARG);
-    unlink(path);
     return 0;
 }

@@ -9,12 +9,12 @@
 #include "kernels/sys/base.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 
-static char dir[] = "build/samples-XXXXXX";
+static const char *dir;
 
 static struct sample_meta options(void)
 {
@@ -37,7 +37,7 @@ static struct sample_meta options(void)
                              .context = 4096,
                              .dim = DIM,
                              .vocab = VOCAB };
-    memcpy(m.dir, dir, sizeof(dir));
+    memcpy(m.dir, dir, strlen(dir));
     return m;
 }
 
@@ -100,30 +100,6 @@ static void make(void)
     sample_files_close(&f);
 }
 
-static const char *path_of(const char *name)
-{
-    static char paths[2][100];
-    static size_t turn;
-    char *path = paths[turn++ % 2];
-    snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
-    return path;
-}
-
-static size_t load(unsigned char *to, const char *name)
-{
-    FILE *f = fopen(path_of(name), "rb");
-    CHECK(f);
-    size_t n = fread(to, 1, FILE_MAX, f);
-    CHECK(n && n < FILE_MAX && !fclose(f));
-    return n;
-}
-
-static void store(const char *name, const void *p, size_t n)
-{
-    FILE *f = fopen(path_of(name), "wb");
-    CHECK(f && fwrite(p, 1, n, f) == n && !fclose(f));
-}
-
 /* Read the folder; return the error's code. */
 static int reading(struct err *err)
 {
@@ -183,13 +159,13 @@ static void check_torn(const char *name)
 {
     static unsigned char whole[FILE_MAX];
     struct err err;
-    size_t n = load(whole, name), header = 8 + whole[0] + 256u * whole[1];
+    size_t n = slurp(in_scratch(name), whole, FILE_MAX), header = 8 + whole[0] + 256u * whole[1];
     for (size_t i = n; i--;) {
-        CHECK(!truncate(path_of(name), (off_t)i));
+        CHECK(!truncate(in_scratch(name), (off_t)i));
         refused(ERR_FORMAT, name, "");
     }
-    store(name, whole, n);
-    FILE *f = fopen(path_of(name), "r+b");
+    spill(in_scratch(name), whole, n);
+    FILE *f = fopen(in_scratch(name), "r+b");
     CHECK(f && !setvbuf(f, NULL, _IONBF, 0));
     for (size_t i = 0; i < n; i++) {
         CHECK(!fseek(f, (long)i, SEEK_SET) && fputc(whole[i] ^ 0x14, f) != EOF);
@@ -204,12 +180,12 @@ static void check_torn(const char *name)
 static void edit(const char *name, const char *from, const char *to)
 {
     static unsigned char bytes[FILE_MAX];
-    size_t n = load(bytes, name), k = strlen(from), i = 0;
+    size_t n = slurp(in_scratch(name), bytes, FILE_MAX), k = strlen(from), i = 0;
     while (i + k <= n && memcmp(bytes + i, from, k) != 0)
         i++;
     CHECK(strlen(to) == k && i + k <= n);
     memcpy(bytes + i, to, k);
-    store(name, bytes, n);
+    spill(in_scratch(name), bytes, n);
 }
 
 /* Write shard 1 with one thing changed in it, which must be refused by its name. */
@@ -257,7 +233,7 @@ static void check_rows(void)
     samples_close(&s.samples);
     CHECK(reading(&err) == OK);
     sample_files_close(&f);
-    unlink(path_of("00001.safetensors"));
+    unlink(in_scratch("00001.safetensors"));
     refused(ERR_FORMAT, "00001.safetensors", "collect again");
     make();
     CHECK(reading(&err) == OK);
@@ -297,7 +273,7 @@ static void check_metadata(void)
     refused(ERR_FORMAT, "metadata right: expected a value", "found nothing");
     edit("00001.safetensors", "mizzle samples 4", "mizzle samples 9");
     refused(ERR_FORMAT, "metadata format: expected mizzle samples 4", "found mizzle samples 9");
-    rename(path_of("00000.safetensors"), path_of("00001.safetensors"));
+    rename(in_scratch("00000.safetensors"), in_scratch("00001.safetensors"));
     refused(ERR_FORMAT, "00000.safetensors", "collect again");
     put_again(0);
     refused(ERR_FORMAT, "00001.safetensors: first: expected 16", "found 0");
@@ -318,7 +294,7 @@ static void check_contradiction(void)
     meta.max_rollouts = 5;
     CHECK(sample_files_open(&f, &meta, dir, &err) == ERR_ARG);
     CHECK(strstr(err.msg, "rollouts: expected 5") && strstr(err.msg, "found no limit"));
-    unlink(path_of("00000.safetensors")); /* any shard says what the settings were */
+    unlink(in_scratch("00000.safetensors")); /* any shard says what the settings were */
     CHECK(sample_files_open(&f, &meta, dir, &err) == ERR_ARG);
     CHECK(strstr(err.msg, "00001.safetensors: max_rollouts: expected 5"));
     make();
@@ -346,17 +322,17 @@ static void check_unfinished(void)
     CHECK(sample_files_open(&f, &meta, dir, &err) == OK);
     sample_files_close(&f);
     refused(ERR_FORMAT, "00000.safetensors", "collect again");
-    store("00001.safetensors.77.0.part", "x", 1);
-    store("notes.part", "x", 1);
+    spill(in_scratch("00001.safetensors.77.0.part"), "x", 1);
+    spill(in_scratch("notes.part"), "x", 1);
     CHECK(sample_files_open(&f, &meta, dir, &err) == OK);
     sample_files_close(&f);
-    CHECK(access(path_of("00001.safetensors.77.0.part"), F_OK));
-    CHECK(!access(path_of("notes.part"), F_OK));
-    unlink(path_of("notes.part"));
-    store("meta.json", "{}", 2);
+    CHECK(access(in_scratch("00001.safetensors.77.0.part"), F_OK));
+    CHECK(!access(in_scratch("notes.part"), F_OK));
+    unlink(in_scratch("notes.part"));
+    spill(in_scratch("meta.json"), "{}", 2);
     refused(ERR_FORMAT, "older version", "into a new folder");
     CHECK(sample_files_open(&f, &meta, dir, &err) == ERR_FORMAT && f.lock < 0);
-    unlink(path_of("meta.json"));
+    unlink(in_scratch("meta.json"));
 }
 
 /* Without memory, reading and writing fail cleanly: nothing leaks, and no sample is added. */
@@ -397,7 +373,7 @@ static void check_memory(void)
 
 int main(void)
 {
-    CHECK(mkdtemp(dir));
+    dir = scratch_folder();
     check_unfinished();
     make();
     check_read();
@@ -406,9 +382,6 @@ int main(void)
     check_metadata();
     check_contradiction();
     check_memory();
-    unlink(path_of("00000.safetensors"));
-    unlink(path_of("00001.safetensors"));
-    unlink(path_of("lock"));
-    CHECK(!rmdir(dir));
+    in_scratch("lock"); /* stays */
     return 0;
 }

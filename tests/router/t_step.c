@@ -400,7 +400,6 @@ int main(void)
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     struct stand_in *stand_in;
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
-    tiny_remove();
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(session_open(&sessions[i], engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,

@@ -196,7 +196,6 @@ int main(void)
     const char *model = tiny_make_seed(2);
     const struct stand_in_options so = { .model = model, .threads = 1, .net.latency_ms = 1 };
     CHECK(stand_in_open(&server, &so, NULL) == OK);
-    tiny_remove();
     open_all();
     for (size_t i = 0; i < TEXTS; i++)
         for (size_t k = 0; k < PROMPT; k++)

@@ -180,7 +180,6 @@ static void test_cancel_held(void)
     };
     struct texts *e;
     CHECK(engine_open(&wide, &from, true, NULL) == OK && texts_open(&e, &o, NULL) == OK);
-    tiny_remove();
     w.prompt = many;
     w.news = cancel_held;
     w.news_arg = &calls;

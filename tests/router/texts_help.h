@@ -35,7 +35,6 @@ static inline void open_all(void)
 {
     size_t size;
     tiny_engine(&engine);
-    tiny_remove();
     size = tokenizer_size(engine.tokenizer);
     network = network_open(&engine);
     table = table_open(&engine.kernels);

@@ -1,5 +1,5 @@
-/* files.h - whole files, those of the test data, open descriptors, and what is printed on stdout.
- */
+/* files.h - whole files, those of the test data and those that a test makes, open descriptors, and
+ * what is printed on stdout. */
 #ifndef TESTS_SUPPORT_FILES_H
 #define TESTS_SUPPORT_FILES_H
 
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -40,6 +41,54 @@ static inline const char *test_data(const char *format, ...)
     vsnprintf(full + n, sizeof(full) - (size_t)n, format, list);
     va_end(list);
     return full;
+}
+
+enum { SCRATCH_FILES = 32, SCRATCH_PATH = 96 };
+
+static struct {
+    char folder[32], file[SCRATCH_FILES][SCRATCH_PATH];
+    pid_t of; /* the process that made it */
+} scratch_made = { .folder = "build/test-XXXXXX" };
+
+static inline void scratch_end(void)
+{
+    if (scratch_made.of != getpid())
+        return;
+    for (size_t i = SCRATCH_FILES; i-- > 0;)
+        if (*scratch_made.file[i])
+            remove(scratch_made.file[i]);
+    if (rmdir(scratch_made.folder) == 0)
+        return;
+    fprintf(stderr, "%s: expected no files but the test's own\n", scratch_made.folder);
+    fflush(stdout);
+    _exit(1);
+}
+
+/* Return a new folder for the files of this test. At the end of the program it is removed with all
+ * that in_scratch named; the test fails if anything else is left there. */
+static inline const char *scratch_folder(void)
+{
+    if (scratch_made.of)
+        return scratch_made.folder;
+    CHECK(mkdtemp(scratch_made.folder) && atexit(scratch_end) == 0);
+    scratch_made.of = getpid();
+    return scratch_made.folder;
+}
+
+/* Return the path of a file in that folder, from a format, in static storage; it stays valid. */
+static inline char *in_scratch(const char *format, ...)
+{
+    char path[SCRATCH_PATH];
+    int n = snprintf(path, sizeof(path), "%s/", scratch_folder());
+    size_t i = 0;
+    va_list list;
+    va_start(list, format);
+    n += vsnprintf(path + n, sizeof(path) - (size_t)n, format, list);
+    va_end(list);
+    CHECK(n < SCRATCH_PATH);
+    while (*scratch_made.file[i] && strcmp(scratch_made.file[i], path) != 0)
+        CHECK(++i < SCRATCH_FILES);
+    return strcpy(scratch_made.file[i], path);
 }
 
 /* Return a file, terminated, and its length; NULL if it is absent. The caller frees it. */

@@ -2,11 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "weights/safetensors.h"
 
@@ -24,14 +23,10 @@ const struct model_config tiny_shape = { .vocab = 4096,
                                          .eps = 1e-6f,
                                          .tied = true };
 
-static char folder[64];
 static float values[64 << 10];
 static struct tensor tensors[TENSORS];
 static size_t used, count;
 static uint64_t state;
-
-static const char *const files[] = { "config.json", "model.safetensors", "vocab.json", "merges.txt",
-                                     "tokenizer_config.json" };
 
 static float draw(void)
 {
@@ -57,8 +52,8 @@ static void add(const char *name, size_t rows, size_t cols, float around)
 
 static FILE *create(const char *name)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    const char *path = in_scratch(name);
+    remove(path); /* an earlier model of this name may be open */
     FILE *f = fopen(path, "w");
     CHECK(f);
     return f;
@@ -118,17 +113,14 @@ static const char three_config[] =
 
 static const char *tiny_write(unsigned seed, bool three)
 {
-    char path[128], config[1024];
+    char config[1024];
     struct err err = { "" };
-    strncpy(folder, "build/tiny-XXXXXX", sizeof(folder) - 1);
-    CHECK(mkdtemp(folder));
     used = count = 0;
     state = seed;
     add("model.embed_tokens.weight", TINY_VOCAB, HIDDEN, 0);
     add_layer(three);
     add("model.norm.weight", HIDDEN, 0, 1);
-    snprintf(path, sizeof(path), "%s/model.safetensors", folder);
-    CHECK(safetensors_write(path, tensors, count, NULL, &err) == OK);
+    CHECK(safetensors_write(in_scratch("model.safetensors"), tensors, count, NULL, &err) == OK);
     snprintf(config, sizeof(config),
              "{%s\"hidden_size\":32,\"intermediate_size\":48,\"num_hidden_layers\":1,"
              "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":272,"
@@ -143,7 +135,7 @@ static const char *tiny_write(unsigned seed, bool three)
                "\"257\":{\"content\":\"<|endoftext|>\",\"special\":true}},"
                "\"eos_token\":\"<|endoftext|>\",\"tokenizer_class\":\"Qwen2Tokenizer\"}\n");
     write_vocab();
-    return folder;
+    return scratch_folder();
 }
 
 const char *tiny_make(void)
@@ -159,14 +151,4 @@ const char *tiny_make_seed(unsigned seed)
 const char *tiny_make_qwen3(void)
 {
     return tiny_write(1, true);
-}
-
-void tiny_remove(void)
-{
-    char path[128];
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-        remove(path);
-    }
-    rmdir(folder);
 }

@@ -11,15 +11,14 @@ enum {
     TINY_CONTEXT_QWEN3 = 1024
 };
 
-/* Write the model into a new temporary folder and return its path (static storage). Ends the test
- * when that fails. */
+/* Write the model into a temporary folder, in place of the one before, and return its path (static
+ * storage). Ends the test when that fails. It is removed at the end of the program. */
 const char *tiny_make(void);
 /* The same with other random weights; tiny_make has seed 1. */
 const char *tiny_make_seed(unsigned seed);
 /* The same as a Qwen3 model: norms of queries and keys, heads together wider than the hidden state,
  * and RoPE stretched by YaRN to TINY_CONTEXT_QWEN3. */
 const char *tiny_make_qwen3(void);
-void tiny_remove(void);
 
 /* Another one without a file, for model_random. */
 extern const struct model_config tiny_shape;

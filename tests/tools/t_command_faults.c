@@ -19,7 +19,7 @@
 
 enum { ROOM = 4096, LISTED = 1024 };
 
-static char model[64], gguf[96], out[96], lines[96], weights[96];
+static char model[64], *gguf, *out, *lines, weights[96];
 static unsigned char bytes[1 << 20];
 static const char *cut_path;
 
@@ -178,9 +178,9 @@ static void check_many(size_t first, const char *line)
 int main(void)
 {
     snprintf(model, sizeof(model), "%s", tiny_make());
-    snprintf(gguf, sizeof(gguf), "%s/model.gguf", model);
-    snprintf(out, sizeof(out), "%s/out", model);
-    snprintf(lines, sizeof(lines), "%s/lines", model);
+    gguf = in_scratch("model.gguf");
+    out = in_scratch("out");
+    lines = in_scratch("lines");
     char *machine[] = { "info", "--json", NULL };
     check_shown(&cmd_info, machine);
     char *memory[] = { "memory", "-o", "json", NULL };
@@ -200,9 +200,5 @@ int main(void)
     char *look[] = { "explain", "-m",      model, "-p",     "to", "-n", "1", "--policy",
                      "never",   "--cloud", "off", "--html", out,  "-t", "1", NULL };
     check_memory(&cmd_explain, look);
-    unlink(gguf);
-    unlink(out);
-    unlink(lines);
-    tiny_remove();
     return 0;
 }

@@ -55,7 +55,6 @@ static uint64_t check_forms(unsigned seed)
         CHECK(h == fingerprint(to, name, types[i], true));
         unlink(to);
     }
-    tiny_remove();
     return h;
 }
 
@@ -92,7 +91,6 @@ static void check_name(void)
     model_file_name(found, w);
     CHECK(!strcmp(found, "model.safetensors") && !strcmp(model_file_type(w), "F32"));
     weights_close(w);
-    tiny_remove();
 }
 
 /* Return the exact fingerprint of a file; it is the same with other threads. */
@@ -162,7 +160,6 @@ static void check_exact(void)
         for (size_t j = 0; j < i; j++)
             CHECK(seen[i] != seen[j]);
     CHECK(n == 4 + 14);
-    tiny_remove();
 }
 
 int main(void)

@@ -25,14 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tools/command.h"
 #include "tools/lab/demo/world.h"
 #include "weights/weights.h"
@@ -251,10 +250,8 @@ static void check_type(const struct kernels *k, char *type, struct distance *int
                        struct distance *noise)
 {
     static struct answers got, want;
-    char quantised[64], f32[64];
+    char *quantised = in_scratch("m.gguf"), *f32 = in_scratch("f32.gguf");
     struct model *m;
-    snprintf(quantised, sizeof(quantised), "/tmp/mizzle-int8-%ld.gguf", (long)getpid());
-    snprintf(f32, sizeof(f32), "/tmp/mizzle-int8-%ld-f32.gguf", (long)getpid());
     int8_convert(CLOUD, quantised, type);
     int8_convert(quantised, f32, "f32");
     memset(&want, 0, sizeof(want));
@@ -271,8 +268,6 @@ static void check_type(const struct kernels *k, char *type, struct distance *int
     int8_answers(&got, &m, k, f32, true);
     const struct distance e = int8_compare(&got, &want, m, type, "noise");
     model_close(m);
-    unlink(quantised);
-    unlink(f32);
     CHECK(fabs(d.rms / e.rms - 1) <= RMS_APART);
     int8->far = fmax(int8->far, d.far);
     noise->far = fmax(noise->far, e.far);

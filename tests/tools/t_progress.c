@@ -66,7 +66,6 @@ static void test_reading(void)
     uint32_t prompt[PROMPT], first;
     const struct mizzle_options model = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &model, true, &err) == OK);
-    tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);

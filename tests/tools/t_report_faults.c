@@ -144,6 +144,5 @@ int main(void)
     check_report("info", report_info);
     weights_close(source.w);
     model_close(engine.model);
-    tiny_remove();
     return 0;
 }

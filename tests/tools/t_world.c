@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "tools/cli/demo_questions.h"
 #include "tools/lab/demo/world_internal.h"
@@ -342,19 +342,16 @@ static void check_bad_questions(void)
         { "{\"prompt\":\"a\"", "line 1: expected a JSON object" },
         { "", "line 1: expected a JSON object" },
     };
-    char dir[] = "/tmp/t_world.XXXXXX", path[64];
+    const char *path = in_scratch(DEMO_QUESTIONS);
     struct err err;
     json_t *all;
-    CHECK(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/" DEMO_QUESTIONS, dir);
-    CHECK(setenv("MIZZLE_DEMO", dir, 1) == 0);
+    CHECK(setenv("MIZZLE_DEMO", scratch_folder(), 1) == 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        FILE *f = fopen(path, "w");
-        CHECK(f && fputs(rows[i].text, f) >= 0 && fclose(f) == 0);
+        spill(path, rows[i].text, strlen(rows[i].text));
         CHECK(demo_questions_read(&all, DEMO_QUESTIONS_COUNT, &err) == ERR_FORMAT && !all);
         CHECK(strstr(err.msg, rows[i].says) && strstr(err.msg, path));
     }
-    CHECK(remove(path) == 0 && remove(dir) == 0);
+    CHECK(remove(path) == 0);
     CHECK(demo_questions_read(&all, DEMO_QUESTIONS_COUNT, &err) == ERR_IO && !all);
     CHECK(unsetenv("MIZZLE_DEMO") == 0);
 }

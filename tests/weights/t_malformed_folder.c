@@ -11,7 +11,7 @@
 
 enum { ROOM = 1 << 16, HIDDEN = 16, FFN = 32, VOCAB = 24, HEAD = 4 };
 
-static char folder[64];
+static const char *folder;
 static bool three; /* a Qwen3 is written */
 
 struct kind {
@@ -20,16 +20,6 @@ struct kind {
     const char *to;   /* its new value; NULL: it is missing */
     const char *says;
 };
-
-/* Return the path of a file in the folder; two results live at a time. */
-static const char *in_folder(const char *file)
-{
-    static char out[2][160];
-    static unsigned turn;
-    char *p = out[turn++ % 2];
-    snprintf(p, sizeof(out[0]), "%s/%s", folder, file);
-    return p;
-}
 
 /* Key, its value, and that of a Qwen3 if it has another one. */
 static const char *const config[][3] = {
@@ -95,7 +85,7 @@ static void write_config(const struct kind *k)
     }
     CHECK(at + 2 < sizeof(text));
     text[at++] = '}';
-    spill(in_folder("config.json"), text, at);
+    spill(in_scratch("config.json"), text, at);
 }
 
 /* Write a header with its length and `bytes` zeros after it. */
@@ -108,7 +98,7 @@ static void write_safetensors(const char *file, const char *header, size_t bytes
     for (size_t i = 0; i < 8; i++)
         p[i] = (unsigned char)((uint64_t)n >> (8 * i));
     memcpy(p + 8, header, n);
-    spill(in_folder(file), p, 8 + n + bytes);
+    spill(in_scratch(file), p, 8 + n + bytes);
 }
 
 /* Write the tensors, all F32, with one change: to is "[shape]" or a new name; NULL leaves it out. A
@@ -412,7 +402,7 @@ static void test_folder(void)
     malformed_opens("the folder itself", folder, MALFORMED_MODEL);
     refuse_configs(configs, sizeof(configs) / sizeof(*configs));
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        spill(in_folder("config.json"), texts[i].what, strlen(texts[i].what));
+        spill(in_scratch("config.json"), texts[i].what, strlen(texts[i].what));
         malformed_refused(texts[i].name, folder, MALFORMED_WEIGHTS, texts[i].says);
     }
     write_config(&none);
@@ -433,17 +423,17 @@ static void test_folder(void)
     refuse_configs(threes, sizeof(threes) / sizeof(*threes));
     three = false;
     write_config(&none);
-    CHECK(unlink(in_folder("model.safetensors")) == 0);
+    CHECK(unlink(in_scratch("model.safetensors")) == 0);
     malformed_refused("no weights", folder, MALFORMED_WEIGHTS, "found neither");
     write_safetensors("a.safetensors", "{}", 0);
-    CHECK(mkdir(in_folder("c.safetensors"), 0700) == 0);
-    CHECK(symlink("/dev/zero", in_folder("d.safetensors")) == 0);
+    CHECK(mkdir(in_scratch("c.safetensors"), 0700) == 0);
+    CHECK(symlink("/dev/zero", in_scratch("d.safetensors")) == 0);
     for (size_t i = 0; i < sizeof(indices) / sizeof(*indices); i++) {
-        spill(in_folder("model.safetensors.index.json"), indices[i].what, strlen(indices[i].what));
+        spill(in_scratch("model.safetensors.index.json"), indices[i].what, strlen(indices[i].what));
         malformed_refused(indices[i].name, folder, MALFORMED_WEIGHTS, indices[i].says);
     }
-    CHECK(rmdir(in_folder("c.safetensors")) == 0 && unlink(in_folder("d.safetensors")) == 0);
-    CHECK(unlink(in_folder("config.json")) == 0);
+    CHECK(rmdir(in_scratch("c.safetensors")) == 0 && unlink(in_scratch("d.safetensors")) == 0);
+    CHECK(unlink(in_scratch("config.json")) == 0);
     malformed_refused("no config.json", folder, MALFORMED_WEIGHTS,
                       "no model here: expected config.json or a .gguf file");
 }
@@ -452,32 +442,27 @@ static void test_file(void)
 {
     for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
         write_safetensors("a.safetensors", headers[i].what, 4);
-        malformed_refused(headers[i].name, in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+        malformed_refused(headers[i].name, in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
                           headers[i].says);
     }
-    spill(in_folder("a.safetensors"), "\1\0\0\0\0\0\0", 7);
-    malformed_refused("seven bytes", in_folder("a.safetensors"), MALFORMED_WEIGHTS, "8 bytes");
-    spill(in_folder("a.safetensors"), "\3\0\0\0\0\0\0\0{}", 10);
-    malformed_refused("header beyond the end", in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+    spill(in_scratch("a.safetensors"), "\1\0\0\0\0\0\0", 7);
+    malformed_refused("seven bytes", in_scratch("a.safetensors"), MALFORMED_WEIGHTS, "8 bytes");
+    spill(in_scratch("a.safetensors"), "\3\0\0\0\0\0\0\0{}", 10);
+    malformed_refused("header beyond the end", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
                       "a header of at most 2 bytes");
-    spill(in_folder("a.safetensors"), "\377\377\377\377\377\377\377\377{}", 10);
-    malformed_refused("header of most bytes", in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+    spill(in_scratch("a.safetensors"), "\377\377\377\377\377\377\377\377{}", 10);
+    malformed_refused("header of most bytes", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
                       "a length of 18446744073709551615");
     write_safetensors("a.safetensors", "{}", 0);
-    malformed_refused("a file without config.json", in_folder("a.safetensors"), MALFORMED_MODEL,
+    malformed_refused("a file without config.json", in_scratch("a.safetensors"), MALFORMED_MODEL,
                       "one part of a folder");
 }
 
 int main(void)
 {
-    static const char *const files[] = { "a.safetensors", "model.safetensors.index.json" };
-    snprintf(folder, sizeof(folder), "build/malformed-XXXXXX");
-    CHECK(mkdtemp(folder));
+    folder = scratch_folder();
     test_folder();
     test_file();
     malformed_count(190);
-    for (size_t i = 0; i < 2; i++)
-        CHECK(unlink(in_folder(files[i])) == 0);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

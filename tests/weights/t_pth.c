@@ -17,7 +17,7 @@
 enum { FUZZ_ROUNDS = 20000 };
 
 static struct err err;
-static char path[64];
+static const char *path;
 
 struct buffer {
     unsigned char p[8192];
@@ -427,9 +427,7 @@ static void test_torture(void)
 
 int main(void)
 {
-    char folder[] = "build/pth-XXXXXX";
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/a.pth", folder);
+    path = in_scratch("a.pth");
     test_small();
     test_twice();
     test_member_once();
@@ -438,7 +436,5 @@ int main(void)
     test_shapes();
     test_fuzz(TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1);
     test_torture();
-    unlink(path);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

@@ -3,14 +3,13 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "weights/pth.h"
 
 static struct err err;
-static char path[64];
+static const char *path;
 
 /* Compute the sha256 of a tensor's bytes with sha256sum. */
 static void hash(char out[65], const struct tensor *t)
@@ -79,15 +78,11 @@ static void test_tensors(json_t *index)
 
 int main(void)
 {
-    char folder[] = "build/pth-XXXXXX";
     json_t *index = json_load_file(test_data("pth/router_index.json"), 0, NULL);
     if (!index)
         SKIP("no pth/router_index.json: the real files of PyTorch were not tried");
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/a", folder);
+    path = in_scratch("a");
     test_tensors(index);
     json_decref(index);
-    unlink(path);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

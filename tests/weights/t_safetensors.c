@@ -2,10 +2,9 @@
  * t_malformed_folder.c has those that are refused, fuzz/fuzz_safetensors.c any others. */
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "tests/weights/opening.h"
 #include "weights/safetensors.h"
@@ -152,14 +151,10 @@ static void test_torture(const char *path)
 
 int main(void)
 {
-    char folder[] = "build/safetensors-XXXXXX", path[64];
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/a.safetensors", folder);
+    const char *path = in_scratch("a.safetensors");
     test_good();
     test_deep();
     test_writer(path);
     test_torture(path);
-    unlink(path);
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

@@ -13,7 +13,6 @@
 
 enum { PARTS = 3, TENSORS = 7, ROWS = 4, COLS = 32 };
 
-static char folder[64];
 static struct err err;
 
 /* What a part says about itself, and what is wrong with it. */
@@ -28,18 +27,10 @@ struct part {
     unsigned align;          /* its general.alignment; 0: none */
 };
 
-/* Return the path of part i (from 1) of n, or of a whole file if n is 0; two results live at a
- * time. */
+/* Return the path of part i (from 1) of n, or of a whole file if n is 0. */
 static const char *part_path(unsigned i, unsigned n)
 {
-    static char out[2][128];
-    static unsigned turn;
-    char *p = out[turn++ % 2];
-    if (n)
-        snprintf(p, sizeof(out[0]), "%s/m-%05u-of-%05u.gguf", folder, i, n);
-    else
-        snprintf(p, sizeof(out[0]), "%s/m.gguf", folder);
-    return p;
+    return n ? in_scratch("m-%05u-of-%05u.gguf", i, n) : in_scratch("m.gguf");
 }
 
 static void add_number(struct ggufw *g, const char *key, enum kvtype type, uint64_t v)
@@ -220,7 +211,6 @@ static void test_other_things(void)
 static void test_missing(void)
 {
     struct weights *w;
-    char renamed[128];
     write_good();
     CHECK(unlink(part_path(3, PARTS)) == 0);
     refused(3, "expected 3 parts, missing m-00003-of-00003.gguf");
@@ -233,7 +223,7 @@ static void test_missing(void)
     CHECK(weights_open(&w, part_path(1, 1000), &err) == ERR_IO && strstr(err.msg, "..."));
     /* a part under another name */
     write_good();
-    snprintf(renamed, sizeof(renamed), "%s/first.gguf", folder);
+    const char *renamed = in_scratch("first.gguf");
     CHECK(rename(part_path(1, PARTS), renamed) == 0);
     CHECK(weights_open(&w, renamed, &err) == ERR_FORMAT);
     CHECK(strstr(err.msg, "expected a name like STEM-00001-of-00003.gguf"));
@@ -251,16 +241,11 @@ static void test_missing(void)
 int main(void)
 {
     size_t open_before = descriptors();
-    snprintf(folder, sizeof(folder), "build/shards-XXXXXX");
-    CHECK(mkdtemp(folder));
     test_good();
     test_bad();
     test_other_things();
     test_missing();
     torture_each(open_weights, part_path(1, PARTS));
     CHECK(descriptors() == open_before);
-    for (unsigned i = 1; i <= PARTS; i++)
-        CHECK(unlink(part_path(i, PARTS)) == 0);
-    CHECK(unlink(part_path(0, 0)) == 0 && rmdir(folder) == 0);
     return 0;
 }

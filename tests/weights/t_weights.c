@@ -15,7 +15,7 @@
 enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3 };
 
 static struct err err;
-static char folder[64];
+static const char *folder;
 static float value[1] = { 1 };
 
 static const char *const in_layer[PER_LAYER] = {
@@ -34,17 +34,9 @@ static const char plain[] =
     "\"max_position_embeddings\":1024,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
     "\"tie_word_embeddings\":true,\"eos_token_id\":[7,8]}";
 
-/* Return the path of a file in the folder (static storage). */
-static char *in_folder(const char *file)
-{
-    static char path[256];
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
-    return path;
-}
-
 static void write_text(const char *file, const char *text)
 {
-    spill(in_folder(file), text, strlen(text));
+    spill(in_scratch(file), text, strlen(text));
 }
 
 /* Write tensors number first to last - 1 of a whole model; the last one of all is the head. */
@@ -76,7 +68,7 @@ static void write_tensors(const char *file, size_t first, size_t last, const cha
                                   .shape = { 1 },
                                   .data = value,
                                   .bytes = sizeof(value) };
-    CHECK(safetensors_write(in_folder(file), t, n, NULL, &err) == OK);
+    CHECK(safetensors_write(in_scratch(file), t, n, NULL, &err) == OK);
 }
 
 static int open_folder(struct weights **out)
@@ -169,13 +161,13 @@ static void test_tensors(void)
     refused("model.layers.0.input_layernorm.weight is missing");
     write_tensors("model.safetensors", 0, ALL - 2, NULL);
     refused("model.norm.weight is missing");
-    CHECK(unlink(in_folder("model.safetensors")) == 0);
+    CHECK(unlink(in_scratch("model.safetensors")) == 0);
 }
 
 /* Write an index that places tensors below 10 in file a and the others in file b. */
 static void write_index(const char *a, const char *b, size_t last)
 {
-    FILE *f = fopen(in_folder("model.safetensors.index.json"), "w");
+    FILE *f = fopen(in_scratch("model.safetensors.index.json"), "w");
     CHECK(f);
     fprintf(f, "{\"metadata\":{},\"weight_map\":{");
     for (size_t i = 0; i < last; i++) {
@@ -217,14 +209,14 @@ static void test_links(void)
                                          "a.safetensors", "b.safetensors" };
     static const char *const folders[] = { "models--Org--Name", "models--Org--Name/snapshots",
                                            "models--Org--Name/snapshots/0a" };
-    char snapshot[256], link[320], target[64];
+    const char *snapshot = in_scratch(folders[2]), *link;
+    char target[64];
     struct weights *w;
     struct str name;
     for (size_t i = 0; i < 3; i++)
-        CHECK(mkdir(in_folder(folders[i]), 0700) == 0);
-    snprintf(snapshot, sizeof(snapshot), "%s", in_folder(folders[2]));
+        CHECK(mkdir(in_scratch(folders[i]), 0700) == 0);
     for (size_t i = 0; i < 4; i++) {
-        snprintf(link, sizeof(link), "%s/%s", snapshot, files[i]);
+        link = in_scratch("%s/%s", folders[2], files[i]);
         snprintf(target, sizeof(target), "../../../%s", files[i]);
         CHECK(symlink(target, link) == 0);
     }
@@ -233,32 +225,29 @@ static void test_links(void)
     CHECK(weights_str(w, "general.name", &name) && name.n == 4 && !memcmp(name.p, "Name", 4));
     weights_close(w);
     for (size_t i = 4; i-- > 0;) {
-        snprintf(link, sizeof(link), "%s/%s", snapshot, files[i]);
+        link = in_scratch("%s/%s", folders[2], files[i]);
         CHECK(unlink(link) == 0 && weights_open(&w, snapshot, &err) != OK);
         CHECK(strstr(err.msg, "; to fetch it: hf download Org/Name"));
         CHECK(i == 1 || strstr(err.msg, files[i]));
     }
     for (size_t i = 3; i-- > 0;)
-        CHECK(rmdir(in_folder(folders[i])) == 0);
+        CHECK(rmdir(in_scratch(folders[i])) == 0);
 }
 
 static void test_paths(void)
 {
     struct weights *w;
-    CHECK(weights_open(&w, in_folder("none"), &err) == ERR_IO && !w);
+    CHECK(weights_open(&w, in_scratch("none"), &err) == ERR_IO && !w);
     write_text("x.txt", "hello, this is no model");
-    CHECK(weights_open(&w, in_folder("x.txt"), &err) == ERR_FORMAT);
+    CHECK(weights_open(&w, in_scratch("x.txt"), &err) == ERR_FORMAT);
     CHECK(strstr(err.msg, "GGUF or safetensors"));
-    CHECK(mkfifo(in_folder("x.gguf"), 0600) == 0); /* must not wait for a writer */
-    CHECK(weights_open(&w, in_folder("x.gguf"), &err) == ERR_FORMAT);
-    unlink(in_folder("x.gguf"));
-    unlink(in_folder("x.txt"));
+    CHECK(mkfifo(in_scratch("x.gguf"), 0600) == 0); /* must not wait for a writer */
+    CHECK(weights_open(&w, in_scratch("x.gguf"), &err) == ERR_FORMAT);
 }
 
 int main(void)
 {
-    snprintf(folder, sizeof(folder), "build/weights-XXXXXX");
-    CHECK(mkdtemp(folder));
+    folder = scratch_folder();
     test_plain();
     test_config();
     test_tensors();
@@ -266,10 +255,5 @@ int main(void)
     test_links();
     torture_each(open_weights, folder);
     test_paths();
-    unlink(in_folder("config.json"));
-    unlink(in_folder("a.safetensors"));
-    unlink(in_folder("b.safetensors"));
-    unlink(in_folder("model.safetensors.index.json"));
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

@@ -1,16 +1,15 @@
 /* t_answers.c - tests answers.h: memo, store and recording together, replays, audits, threads, and
  * no memory. */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "net/answers/answers.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
-static char folder[] = "build/answers-XXXXXX", path[64], store[64];
+static const char *path, *store;
 static struct err err;
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
@@ -207,13 +206,11 @@ static void test_memory(void)
 
 int main(void)
 {
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/record", folder);
-    snprintf(store, sizeof(store), "%s/store", folder);
+    path = in_scratch("record");
+    store = in_scratch("store");
     test_answers();
     test_threads();
     test_audits();
     test_memory();
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

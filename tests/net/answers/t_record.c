@@ -1,7 +1,6 @@
 /* t_record.c - tests recordings: every line torn and flipped, faults that come back, misses that
  * are named. */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,7 +13,7 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 
-static char folder[] = "build/record-XXXXXX", path[64];
+static const char *path;
 static struct err err;
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
@@ -213,7 +212,7 @@ static void test_hostile(void)
     }
     CHECK(unlink(path) == 0 && open_record(&r, true) == ERR_IO);
     CHECK(mkfifo(path, 0600) == 0 && open_record(&r, false) == ERR_ARG);
-    CHECK(unlink(path) == 0 && record_open(&r, folder, 0, false, &err) == ERR_ARG);
+    CHECK(unlink(path) == 0 && record_open(&r, scratch_folder(), 0, false, &err) == ERR_ARG);
     spill(path, "", 0);
     CHECK(open_record(&r, true) == ERR_FORMAT && strstr(err.msg, "an empty file"));
     CHECK(unlink(path) == 0);
@@ -306,13 +305,11 @@ static void test_full_disk(void)
 
 int main(void)
 {
-    CHECK(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/record", folder);
+    path = in_scratch("record");
     test_text();
     test_torn();
     test_hostile();
     test_fields();
     test_full_disk();
-    CHECK(rmdir(folder) == 0);
     return 0;
 }

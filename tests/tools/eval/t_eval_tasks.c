@@ -8,13 +8,13 @@
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum { IDS = 512 };
 
 static const char model[] = "weights/milli/edge-0.5.gguf";
-static char path[] = "/tmp/mizzle_known_XXXXXX";
+static const char *path;
 static struct tokenizer *tok;
 
 /* Append the ids of a text to ids[*n]. */
@@ -64,8 +64,8 @@ int main(void)
     if (access(model, R_OK) || (run && *run))
         SKIP("%s", run && *run ? "scripts start the program themselves"
                                : "no demo pair in weights/milli");
-    int fd = mkstemp(path);
-    CHECK(fd >= 0 && close(fd) == 0 && tokenizer_open_path(&tok, model, &err) == OK);
+    path = in_scratch("known");
+    CHECK(tokenizer_open_path(&tok, model, &err) == OK);
     const struct stand_in_oracle oracle = { .next = next, .tokenizer = tok };
     const struct stand_in_options o = { .oracle = &oracle };
     CHECK(stand_in_open(&s, &o, &err) == OK);
@@ -73,6 +73,5 @@ int main(void)
     int status = system("sh tests/tools/eval/eval_tasks.sh"); /* NOLINT: no input in the command */
     stand_in_close(s);
     tokenizer_close(tok);
-    unlink(path);
     return status ? 1 : 0;
 }

@@ -11,7 +11,7 @@
 #include "tools/lab/eval/items.h"
 
 static struct err err;
-static char one[64], two[64], csv[64];
+static const char *one, *two, *csv;
 
 /* Open items of a run with these settings; `first` is a place in the run, and none of them. */
 static void open_items(struct items_file *f, const char *path, const struct eval_origin *origin,
@@ -214,15 +214,12 @@ static void test_refused(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/t_items.XXXXXX";
-    CHECK(mkdtemp(folder));
-    snprintf(one, sizeof(one), "%s/one", folder);
-    snprintf(two, sizeof(two), "%s/two", folder);
-    snprintf(csv, sizeof(csv), "%s/csv", folder);
+    one = in_scratch("one");
+    two = in_scratch("two");
+    csv = in_scratch("csv");
     write_one(one);
     test_round_trip();
     test_figures();
     test_refused();
-    CHECK(remove(one) == 0 && remove(two) == 0 && remove(folder) == 0);
     return 0;
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
@@ -13,8 +12,6 @@
 #include "tests/support/torture.h"
 #include "tests/tools/eval/task_help.h"
 #include "tools/lab/demo/world.h"
-
-static const char path[] = "build/t_task.jsonl";
 
 static const char csqa[] =
     "{\"id\":\"c1\",\"question\":{\"question_concept\":\"door\",\"stem\":\" Which \\u00e9? \","
@@ -323,20 +320,16 @@ static void encoding(void)
         check_encoding(tok, TASK_CHAT, marks);
         tokenizer_close(tok);
         snprintf(file, sizeof(file), "%s/tokenizer_config.json", folder);
-        FILE *f = fopen(file, "w");
-        CHECK(f && fputs("{\"added_tokens_decoder\":{\"256\":{\"content\":\"<|im_end|>\"},\"257\":"
-                         "{\"content\":\"<|im_start|>\"}}}",
-                         f) >= 0);
-        CHECK(fclose(f) == 0);
+        write_file(file, "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<|im_end|>\"},\"257\":"
+                         "{\"content\":\"<|im_start|>\"}}}");
     }
-    tiny_remove();
 }
 
 /* Without memory, opening fails and leaks nothing, whichever allocation it was. */
 static void memory(void)
 {
-    const struct task_options o = { .name = "csqa", .data = path };
-    write_file(path, csqa);
+    const struct task_options o = { .name = "csqa", .data = in_scratch("items.jsonl") };
+    write_file(o.data, csqa);
     bool reached = true;
     for (long n = 1; reached; n++) {
         struct task *t;
@@ -348,7 +341,6 @@ static void memory(void)
         reached = torture_end();
         CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
     }
-    unlink(path);
 }
 
 int main(void)

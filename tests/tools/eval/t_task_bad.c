@@ -8,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "tests/tools/eval/task_help.h"
 
-static const char path[] = "build/t_task_bad.jsonl";
+static const char *path;
 
 #define CHOICES "[{\"label\":\"A\",\"text\":\"x\"},{\"label\":\"B\",\"text\":\"y\"}]"
 #define CHOICES3(a, b, c)                                                                        \
@@ -111,12 +111,6 @@ static const struct {
       "problem: expected a string, for its own prompt is citer's, found nothing" },
 };
 
-static void write_bytes(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "w");
-    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-}
-
 static void refuses(const char *name, enum task_form form, const char *file, int code,
                     const char *message)
 {
@@ -136,25 +130,26 @@ static void long_lines(void)
     memset(text, 'x', sizeof(text));
     memcpy(text, head, sizeof(head) - 1);
     memcpy(text + TASK_LINE - (sizeof(tail) - 1), tail, sizeof(tail) - 1);
-    write_bytes(text, TASK_LINE);
+    spill(path, text, TASK_LINE);
     CHECK(task_open(&t, &o, &err) == OK && task_size(t) == 1);
     task_close(t);
     memset(text, 'x', sizeof(text));
     memcpy(text, head, sizeof(head) - 1);
     memcpy(text + TASK_LINE + 1 - (sizeof(tail) - 1), tail, sizeof(tail) - 1);
-    write_bytes(text, TASK_LINE + 1);
+    spill(path, text, TASK_LINE + 1);
     refuses("gsm8k", TASK_CITER, path, ERR_FORMAT,
             "line 1: the line: expected at most 1048576 bytes, found 1048577");
 }
 
 int main(void)
 {
+    path = in_scratch("items.jsonl");
     CHECK(sizeof(bad) / sizeof(bad[0]) >= 40);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        write_bytes(bad[i].text, bad[i].n);
+        spill(path, bad[i].text, bad[i].n);
         refuses(bad[i].task, bad[i].form, path, ERR_FORMAT, bad[i].message);
     }
-    write_bytes(BYTES(GOOD)); /* what all of them are variations of */
+    spill(path, BYTES(GOOD)); /* what all of them are variations of */
     struct task *t;
     struct err err = { "" };
     CHECK(task_open(&t, &(struct task_options){ .name = "csqa", .data = path }, &err) == OK);
@@ -165,6 +160,6 @@ int main(void)
     refuses("csqa", TASK_CITER, "build", ERR_IO, strerror(EISDIR));
     refuses("csqa", TASK_CITER, NULL, ERR_ARG, "csqa: expected --data FILE");
     refuses("milli", TASK_CITER, path, ERR_ARG, "milli: expected no --data");
-    refuses("mmlu", TASK_CITER, path + sizeof(path) - 1, ERR_ARG, "found mmlu");
+    refuses("mmlu", TASK_CITER, "", ERR_ARG, "found mmlu");
     return 0;
 }

@@ -78,7 +78,7 @@ static struct task *training_without_prompts(void)
     struct task *t;
     struct err err = { "" };
     snprintf(path, sizeof(path), "%s/csqa/citer/train_mlp.json", folder);
-    FILE *f = fopen(path, "r"), *copy = fopen("build/t_task_data.jsonl", "w");
+    FILE *f = fopen(path, "r"), *copy = fopen(in_scratch("copy.jsonl"), "w");
     CHECK(f && copy);
     while (fgets(line, sizeof(line), f)) {
         json_t *o = json_loads(line, 0, NULL);
@@ -87,9 +87,8 @@ static struct task *training_without_prompts(void)
         json_decref(o);
     }
     CHECK(fclose(copy) == 0 && fclose(f) == 0);
-    const struct task_options o = { .name = "csqa", .data = "build/t_task_data.jsonl" };
+    const struct task_options o = { .name = "csqa", .data = in_scratch("copy.jsonl") };
     CHECK(task_open(&t, &o, &err) == OK);
-    unlink(o.data);
     return t;
 }
 

@@ -5,16 +5,14 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tools/lab/tasks/task.h"
 
 static inline void write_file(const char *name, const char *text)
 {
-    FILE *f = fopen(name, "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    spill(name, text, strlen(text));
 }
 
 static inline struct task *open_with(const struct task_options *o)
@@ -29,13 +27,9 @@ static inline struct task *open_with(const struct task_options *o)
 
 static inline struct task *open_text(const char *name, const char *text, enum task_form form)
 {
-    char path[64];
-    const struct task_options o = { .name = name, .data = path, .form = form };
-    snprintf(path, sizeof(path), "build/task.%ld.jsonl", (long)getpid());
-    write_file(path, text);
-    struct task *t = open_with(&o);
-    unlink(path);
-    return t;
+    const struct task_options o = { .name = name, .data = in_scratch("text.jsonl"), .form = form };
+    write_file(o.data, text);
+    return open_with(&o);
 }
 
 static inline void get(struct task_item *out, struct task *t, size_t i)

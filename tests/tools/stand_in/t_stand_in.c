@@ -373,6 +373,5 @@ int main(void)
     test_many();
     stand_in_close(server);
     test_key_and_port();
-    tiny_remove();
     return 0;
 }

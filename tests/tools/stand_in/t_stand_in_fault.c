@@ -372,6 +372,5 @@ int main(void)
     test_bandwidth();
     test_order();
     test_faults();
-    tiny_remove();
     return 0;
 }

@@ -149,6 +149,5 @@ int main(void)
     test_paths();
     test_source();
     stand_in_source_close(source);
-    tiny_remove();
     return 0;
 }

@@ -2,7 +2,6 @@
  * are not what they should be. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
@@ -60,7 +59,7 @@ static void check_chance(void)
     CHECK(wrong <= TURNS / 20 && wrong > 0 && seen > TURNS * 99 / 100);
 }
 
-static char paths[2][64];
+static const char *paths[2];
 
 /* Write one of the two files. */
 static void write_file(int which, const char *text)
@@ -145,10 +144,10 @@ static void check_sets(void)
     snprintf(first, sizeof(first), "%s:avx2", paths[0]);
     snprintf(second, sizeof(second), "%s:mine", paths[0]);
     const char *out = printed_of(first, second, OK);
-    CHECK(strstr(out, "0.json:avx2, then /") && strstr(out, "0.json:mine\n"));
+    CHECK(strstr(out, "0.json:avx2, then build/") && strstr(out, "0.json:mine\n"));
     CHECK(strstr(out, "\nadd_f32                                       avx2       mine\n"));
     CHECK(strstr(out, "  896                                        3.002      1.502  -50.0 % ("));
-    CHECK(strstr(out, "0.json:avx2 has: 1; only /") && strstr(out, "0.json:mine: 0.\n"));
+    CHECK(strstr(out, "0.json:avx2 has: 1; only build/") && strstr(out, "0.json:mine: 0.\n"));
     CHECK(strstr(printed_of(second, first, OK), "  +99.8 % ("));
     printed_of(first, paths[0], ERR_ARG);
     printed_of(paths[0], second, ERR_ARG);
@@ -210,16 +209,13 @@ static void check_refused(void)
 
 int main(void)
 {
-    char dir[] = "/tmp/t_compare.XXXXXX";
-    CHECK(mkdtemp(dir));
     for (int i = 0; i < 2; i++)
-        snprintf(paths[i], sizeof(paths[i]), "%s/%d.json", dir, i);
+        paths[i] = in_scratch("%d.json", i);
     check_rounds();
     check_chance();
     check_table();
     check_sets();
     check_many();
     check_refused();
-    CHECK(remove(paths[0]) == 0 && rmdir(dir) == 0);
     return 0;
 }
