@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "tools/cli/shared_options.h"
 
 /* clang-format off */
 const struct command *const commands[] = {
@@ -58,6 +59,8 @@ int command_run(const struct command *cmd, int argc, char **argv)
 {
     struct err err = { "" };
     int n;
+    mizzle_options_init(&shared_options, sizeof(shared_options));
+    shared_options.cloud = shared_options.cloud_api = "auto";
     if (cmd->begin)
         cmd->begin();
     int rc = options_parse(cmd, argc, argv, &n);

@@ -97,8 +97,7 @@ size_t server_connections(struct server *s);
 
 /* The request. Texts live as long as it does. */
 const char *server_method(const struct server_request *r);
-const char *server_path(const struct server_request *r);  /* decoded, begins with '/' */
-const char *server_query(const struct server_request *r); /* as sent, after '?'; "" if none */
+const char *server_path(const struct server_request *r); /* decoded, begins with '/' */
 /* Return the value of a header, or NULL. A head with two of those checked above is refused; of
  * others the first is returned. */
 const char *server_header(const struct server_request *r, const char *name);

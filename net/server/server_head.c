@@ -134,11 +134,9 @@ void server_head_target(struct server_head *h, char *target)
         if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
             server_head_bad(h, "target: expected no other characters than those of ASCII");
     target = server_head_absolute(h, target);
-    h->query = strchr(target, '?');
-    if (h->query)
-        *h->query++ = 0;
-    else
-        h->query = target + strlen(target);
+    char *query = strchr(target, '?'); /* nobody asks for it */
+    if (query)
+        *query = 0;
     h->path = target;
     if (*target != '/')
         server_head_bad(h, "target: expected a path");

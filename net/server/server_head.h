@@ -28,7 +28,7 @@ struct server_head {
     bool old;                    /* HTTP/1.0 */
     const char *single[SINGLES]; /* values; NULL: none */
     uint64_t length;             /* of the body, if stated */
-    char *path, *query;
+    char *path;
     bool foreign;    /* the Origin is the one allowed besides one's own */
     const char *why; /* the first thing that is wrong; NULL: nothing */
     enum server_refusal what;
@@ -37,7 +37,7 @@ struct server_head {
 void server_head_begin(struct server_head *h, const char *method, const char *version);
 /* Read one header; name and value are terminated and borrowed. */
 void server_head_field(struct server_head *h, const char *name, const char *value);
-/* Read the target, which is changed and borrowed: path and query are parts of it. */
+/* Read the target, which is changed and borrowed: the path is a part of it. */
 void server_head_target(struct server_head *h, char *target);
 /* Check the whole: of o count origin, hosts, any_host, tls_cert and body_max. Any of these four may
  * set h->why. */

@@ -244,11 +244,6 @@ const char *server_path(const struct server_request *r)
     return r->head.path;
 }
 
-const char *server_query(const struct server_request *r)
-{
-    return r->head.query;
-}
-
 const char *server_header(const struct server_request *r, const char *name)
 {
     return MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, name);

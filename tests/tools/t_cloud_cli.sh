@@ -75,12 +75,12 @@ start --fault 403 || fail "no start with a fault"
 refuses 4 403 cloud --check "$url"
 stop_server TERM 0
 
-MIZZLE_SERVER_KEY=sesame-5678
-export MIZZLE_SERVER_KEY
+MIZZLE_SERVE_KEY=sesame-5678
+export MIZZLE_SERVE_KEY
 start || fail "no start with a key of the environment"
-MIZZLE_SERVER_KEY="sesame 5678"
-refuses 2 'MIZZLE_SERVER_KEY: the API key must be one word' cloud --port 0
-unset MIZZLE_SERVER_KEY
+MIZZLE_SERVE_KEY="sesame 5678"
+refuses 2 'MIZZLE_SERVE_KEY: the API key must be one word' cloud --port 0
+unset MIZZLE_SERVE_KEY
 refuses 4 "401.*no API key was sent.*--cloud-key-file" cloud --check "$url"
 echo "sesame-5678" >"$dir/key"
 expect 0 cloud --check "$url" --cloud-key-file "$dir/key"

@@ -1,21 +1,6 @@
 #include "tools/cli/shared_options.h"
 
-#include <math.h>
-
-struct mizzle_options shared_options = { .size = sizeof(struct mizzle_options),
-                                         .threshold = (double)NAN,
-                                         .max_tokens = 256,
-                                         .top_k = 40,
-                                         .top_p = (double)0.95f,
-                                         .min_p = (double)0.05f,
-                                         .repeat_penalty = 1,
-                                         .seed = 1,
-                                         .cloud = "auto",
-                                         .cloud_api = "auto",
-                                         .cloud_tokens = 1,
-                                         .ahead = 1,
-                                         .max_cloud_tokens = UINT64_MAX,
-                                         .max_upload_bytes = UINT64_MAX };
+struct mizzle_options shared_options;
 size_t shared_parallel;
 
 const struct option_group engine_option_rows = {

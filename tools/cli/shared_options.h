@@ -22,7 +22,7 @@ extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens 
 extern const struct option_group cloud_store_option_rows; /* --cloud-store --record ... */
 extern const struct option_group audit_option_rows;       /* --audit */
 
-/* What the shared rows set, in the library's own struct and with its defaults. */
+/* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
 extern struct mizzle_options shared_options;
 extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides */
 

@@ -250,7 +250,7 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
     if (check_url)
         return cloud_check(check_url, err);
     char *key;
-    rc = listen_read(&o.listen, &key, "MIZZLE_SERVER_KEY", err);
+    rc = listen_read(&o.listen, &key, err);
     if (rc)
         return rc;
     rc = cmd_cloud_serve(&o, err);

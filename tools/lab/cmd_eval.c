@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "tools/command.h"
 #include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_clock.h"
@@ -135,22 +136,19 @@ static bool eval_reads(unsigned runs, const char *name)
 {
     static const struct {
         unsigned reads;
-        const char *names[12]; /* the last one is NULL */
+        const char *names;
     } rows[] = {
-        { PPL | EXTRACT | MERGE, { "--json", "--quiet" } },
-        { PPL,
-          { "--task", "--model", "--threads", "--isa", "--kv", "--file", "--context", "--questions",
-            "--seed", "--world" } },
-        { EXTRACT, { "--extract" } },
-        { MERGE,
-          { "--merge", "--against", "--repeats", "--table", "--items", "--csv", "--cloud-price" } },
+        { PPL | EXTRACT | MERGE, "--json, --quiet" },
+        { PPL, "--task, --model, --threads, --isa, --kv, --file, --context, --questions, --seed, "
+               "--world" },
+        { EXTRACT, "--extract" },
+        { MERGE, "--merge, --against, --repeats, --table, --items, --csv, --cloud-price" },
     };
     if (runs == ANSWERS)
-        return strcmp(name, "--file") && strcmp(name, "--context");
+        return !text_among(name, "--file, --context");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        for (const char *const *n = rows[i].names; *n; n++)
-            if ((rows[i].reads & runs) && !strcmp(*n, name))
-                return true;
+        if ((rows[i].reads & runs) && text_among(name, rows[i].names))
+            return true;
     return false;
 }
 

@@ -173,7 +173,7 @@ static int cmd_serve_main(int n, char **args, struct err *err)
     struct server_options listen;
     int rc = cmd_serve_check(err);
     if (rc == OK)
-        rc = listen_read(&listen, &key, "MIZZLE_SERVE_KEY", err);
+        rc = listen_read(&listen, &key, err);
     if (rc != OK)
         return rc;
     listen.hosts = hosts.n ? hosts.at : NULL;

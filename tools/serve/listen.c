@@ -21,7 +21,7 @@ const struct option_group listen_option_rows = {
           "127.0.0.1)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
           "Require the API key in this file where a request could tell or cost something (default: "
-          "the key in MIZZLE_SERVE_KEY, of `mizzle cloud` that in MIZZLE_SERVER_KEY, else none)" },
+          "the key in MIZZLE_SERVE_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
           "Serve https with this PEM certificate (default: http)" },
         { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
@@ -30,11 +30,11 @@ const struct option_group listen_option_rows = {
     },
 };
 
-int listen_read(struct server_options *out, char **key, const char *variable, struct err *err)
+int listen_read(struct server_options *out, char **key, struct err *err)
 {
     if (port > PORT_MAX)
         return err_set(err, ERR_ARG, "--port: expected 0 to %d, found %zu", PORT_MAX, port);
-    int rc = api_key_of_server(key, key_file, variable, err);
+    int rc = api_key_of_server(key, key_file, "MIZZLE_SERVE_KEY", err);
     if (rc != OK)
         return rc;
     *out = (struct server_options){

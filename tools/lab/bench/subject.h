@@ -23,12 +23,6 @@ extern const char *bench_threads;
         "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",                        \
             "Take N samples of each test and show the median (default: " otherwise ")" \
     }
-#define BENCH_ROW_MODEL                                                             \
-    {                                                                               \
-        "--model", "-m", OPTION_STR, &shared_options.model, "NAME",                 \
-            "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for `mizzle run` " \
-            "(default: the demo pair)"                                              \
-    }
 #define BENCH_ROW_SHAPE(otherwise)                                                       \
     {                                                                                    \
         "--shape", NULL, OPTION_STR, &bench_model_opts.shape, "NAME",                    \
