@@ -81,7 +81,7 @@ endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
 flags.tools/lab/bench/counts := -DPORTABLE
-flags.tools/lab/bench/limits := -DPORTABLE
+flags.tools/lab/machine/limits := -DPORTABLE
 endif
 
 # The sources of a layer: those of its folder and of the folders in it.

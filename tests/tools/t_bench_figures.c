@@ -13,9 +13,10 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
+#include "tools/lab/machine/op_times.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/doubt.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/cli/setup.h"
 
 static bool near(double a, double b)
@@ -149,7 +150,7 @@ static void check_pass_bytes(void)
         struct model *m;
         c.tied = i > 0;
         CHECK(model_random(&m, &c, P_F32, &k, NULL, 1, &err) == OK);
-        bytes[i] = model_pass_bytes(m);
+        bytes[i] = op_pass_bytes(m);
         CHECK(model_bytes(m) - bytes[i] == (c.tied ? 0 : 4096 * 64 * sizeof(float)));
         model_close(m);
     }

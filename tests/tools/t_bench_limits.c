@@ -5,7 +5,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "tests/support/test.h"
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 
 enum { WORDS = 8 * 150 + 5 };
 

@@ -16,7 +16,7 @@
 #include "tests/support/torture.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/cli/setup.h"
 #include "tools/info/info.h"
 #include "weights/weights.h"

@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tests/support/test.h"
-#include "tools/lab/bench/op_times.h"
+#include "tools/lab/machine/op_times.h"
 
 enum { LAYERS = 2, HIDDEN = 64, HEADS = 4, KV_HEADS = 2, HEAD = 16, FFN = 128, VOCAB = 160 };
 enum { PROMPT = 5, PASSES = 2 }; /* one pass of five rows, one of one row */

@@ -16,7 +16,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum { CLIENTS = 32 };

@@ -10,7 +10,6 @@
 #include "tools/lab/bench/row.h"
 
 struct err;
-struct pool;
 struct read_level;
 
 /* Options from the command line. format is "md", "csv", "json" or "jsonl"; repeat is -r. */
@@ -53,14 +52,6 @@ struct bench_list {
 };
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
 size_t bench_list_most(const struct bench_list *l);
-
-/* Sort the n samples and return their median. */
-double bench_median(double *samples, size_t n);
-
-/* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
- * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once by
- * number of threads. */
-double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
 /* Run `mizzle bench kernels`. */
 int bench_kernels(const struct bench_options *o, struct err *err);

@@ -2,85 +2,18 @@
  * arithmetic. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/lab/bench/bench.h"
 #include "tools/lab/bench/doubt.h"
-#include "tools/lab/bench/limits.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/limits.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/lab/bench/row.h"
 #include "tools/cli/setup.h"
 
-enum { PASSES = 5 };
-
-static int bench_limits_ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double bench_median(double *samples, size_t n)
-{
-    qsort(samples, n, sizeof(*samples), bench_limits_ascending);
-    return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-}
-
-/* Arguments of bench_limits_turn. */
-struct turning {
-    const struct limit *limit;
-    size_t turns;
-};
-
-/* Thread function: run pieces [first, last) of the arithmetic. */
-static void bench_limits_turn(void *arg, size_t thread, size_t first, size_t last)
-{
-    const struct turning *t = arg;
-    (void)thread;
-    for (size_t i = first; i < last; i++)
-        t->limit->run(t->turns);
-}
-
-/* Return GOP/s of one kind of arithmetic. It is a limit, so the best pass counts, not the
- * median. */
-static double arithmetic(const struct limit *limit, struct pool *pool)
-{
-    enum { PIECES = 16 };
-    struct turning t = { limit, 20000 };
-    size_t n = PIECES * pool_threads(pool);
-    double best = 0;
-    for (size_t i = 0; i < 2 * PASSES; i++) {
-        uint64_t begin = os_now_ns();
-        pool_for(pool, n, 1, bench_limits_turn, &t);
-        double now = limit->ops * (double)(n * t.turns) / (double)(os_now_ns() - begin);
-        best = now > best ? now : best;
-    }
-    return best;
-}
-
 enum { MOST = 16 };
-
-double bench_peak(const char *what, unsigned cpu, struct pool *pool)
-{
-    static double known[MOST];
-    static size_t threads; /* with which they were measured */
-    double best = 0;
-    if (threads != pool_threads(pool))
-        memset(known, 0, sizeof(known));
-    threads = pool_threads(pool);
-    for (size_t i = 0; i < limits_count && i < MOST; i++) {
-        if (strcmp(limits[i].what, what) != 0 || (limits[i].needs & cpu) != limits[i].needs)
-            continue;
-        if (known[i] <= 0)
-            known[i] = arithmetic(&limits[i], pool);
-        best = known[i] > best ? known[i] : best;
-    }
-    return best;
-}
 
 struct limit_row {
     char name[48];
@@ -125,8 +58,8 @@ static int bench_limits_measure(struct limit_row rows[MOST], size_t *count, stru
     for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
             continue;
-        rows[n] = (struct limit_row){ "", "GOP/s", arithmetic(&limits[i], one),
-                                      arithmetic(&limits[i], all), 0 };
+        rows[n] = (struct limit_row){ "", "GOP/s", limits_measure(&limits[i], one),
+                                      limits_measure(&limits[i], all), 0 };
         snprintf(rows[n].name, sizeof(rows[n].name), "%s", limits[i].name);
         n++;
     }

@@ -16,8 +16,8 @@
 #include "router/engine.h"
 #include "router/router.h"
 #include "tools/lab/bench/bench_ops.h"
-#include "tools/lab/bench/limits.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/limits.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
@@ -355,7 +355,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
             if (rc)
                 return rc;
             t.one = *one;
-            model_figures(&f, &t, model_pass_bytes(b->engine->model));
+            model_figures(&f, &t, op_pass_bytes(b->engine->model));
             rc = model_report_row(report, &t, &f, b->ops, err);
             if (rc)
                 return rc;

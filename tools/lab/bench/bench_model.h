@@ -46,9 +46,6 @@ struct model_figures {
     char doubtful[DOUBT_TEXT]; /* why, or "" */
 };
 void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes);
-/* Return the bytes of weights that a pass reads, which pass_bytes is above: all, but of an
- * embedding that is not the output head, too, only a row for each token. */
-size_t model_pass_bytes(const struct model *m);
 
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */

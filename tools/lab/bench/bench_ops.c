@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/lab/machine/limits.h"
+
 void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv)
 {
     memset(o, 0, sizeof(*o));
@@ -28,7 +30,7 @@ static double bench_ops_typical(const struct bench_ops *o, const double *samples
 {
     static double copy[BENCH_REPEAT];
     memcpy(copy, samples, o->samples * sizeof(*copy));
-    return bench_median(copy, o->samples) / (double)(o->tokens ? o->tokens : 1);
+    return limits_median(copy, o->samples) / (double)(o->tokens ? o->tokens : 1);
 }
 
 /* Return how many tokens, or prompts, the watched samples were. */

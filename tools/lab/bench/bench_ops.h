@@ -3,7 +3,7 @@
 #define TOOLS_LAB_BENCH_BENCH_OPS_H
 
 #include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/op_times.h"
+#include "tools/lab/machine/op_times.h"
 
 /* Samples in turn: some are not watched, and of some each operation is timed. */
 struct bench_ops {

@@ -12,7 +12,7 @@
 #include "router/engine.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 #include "tools/cli/json_report.h"
 
 /* Return the sample standard deviation of v[n]. */
@@ -33,13 +33,6 @@ static void model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test
         ts[i] = (double)((t->prompt + t->gen) * t->texts) * 1e9 / t->ns[i];
 }
 
-size_t model_pass_bytes(const struct model *m)
-{
-    const struct panels *rows = model_embedding(m);
-    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
-    return model_bytes(m) - unread;
-}
-
 void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes)
 {
     static double ts[BENCH_REPEAT], ns[BENCH_REPEAT];
@@ -48,8 +41,8 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     memcpy(ns, t->ns, t->samples * sizeof(*ns));
     out->deviation_ts = model_report_deviation(ts, t->samples);
     out->deviation_ns = model_report_deviation(ns, t->samples);
-    out->ts = bench_median(ts, t->samples);
-    out->ns = bench_median(ns, t->samples);
+    out->ts = limits_median(ts, t->samples);
+    out->ns = limits_median(ns, t->samples);
     out->each = out->ts / (double)t->texts;
     if (t->gen) {
         out->read = out->each * (double)pass_bytes / 1e9;
@@ -74,7 +67,7 @@ static double model_report_median(const double *v, size_t n)
 {
     static double copy[2 * BENCH_PAIRS];
     memcpy(copy, v, n * sizeof(*v));
-    return bench_median(copy, n);
+    return limits_median(copy, n);
 }
 
 static void model_report_real(struct row *r, const char *key, double v)

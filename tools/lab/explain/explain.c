@@ -1,3 +1,4 @@
+#include "tools/lab/machine/limits.h"
 #include "tools/lab/explain/explain.h"
 
 #include <math.h>

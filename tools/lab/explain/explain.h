@@ -16,7 +16,7 @@
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/routing.h"
-#include "tools/lab/bench/op_times.h"
+#include "tools/lab/machine/op_times.h"
 #include "tools/run/likeliest.h"
 
 enum {

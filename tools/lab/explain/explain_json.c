@@ -13,7 +13,7 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/router.h"
-#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/machine/op_times.h"
 #include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/progress.h"
@@ -170,7 +170,7 @@ static json_t *json_model(const struct explain *x)
                      (json_int_t)c->heads, "kv_heads", (json_int_t)c->kv_heads, "head_dim",
                      (json_int_t)c->head_dim, "ffn", (json_int_t)c->ffn, "vocab",
                      (json_int_t)c->vocab, "bytes", (json_int_t)model_bytes(m), "pass_bytes",
-                     (json_int_t)model_pass_bytes(m), "tied", c->tied);
+                     (json_int_t)op_pass_bytes(m), "tied", c->tied);
 }
 
 static json_t *json_machine(const struct explain *x)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/sys/pool.h"
-#include "tools/lab/bench/bench_model.h"
+#include "tools/lab/machine/op_times.h"
 #include "tools/lab/explain/explain.h"
 
 /* Print a number or, where there is none, blanks. */
@@ -66,7 +66,7 @@ static void table_part(const struct explain *x, bool reading)
 void explain_table(const struct explain *x)
 {
     const struct read_level *level = x->limits.level, *memory = &x->limits.levels[READ_LEVELS - 1];
-    double mb = (double)model_pass_bytes(x->engine.model) / 1e6;
+    double mb = (double)op_pass_bytes(x->engine.model) / 1e6;
     table_part(x, true);
     table_part(x, false);
     puts("\nThe limit is what would take longest if the machine did its best; what of that speed "

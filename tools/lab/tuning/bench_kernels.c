@@ -10,9 +10,10 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
+#include "tools/lab/machine/limits.h"
 #include "tools/lab/bench/bench.h"
 #include "tools/lab/bench/counts.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/lab/tuning/roofline.h"
 #include "tools/cli/setup.h"
 
@@ -339,7 +340,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
     counts_each(p->count, before, after, (double)(done * turns));
     p->on_cpu =
         p->count[COUNT_CPU_NS] < 0 ? -1 : p->count[COUNT_CPU_NS] * (double)(done * turns) / wall;
-    p->ns = bench_median(ns, done);
+    p->ns = limits_median(ns, done);
 }
 
 struct bench_kernels {
@@ -387,7 +388,7 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct call *c, 
         time_call(&p, op, &all, &b->kit, c, i ? b->o->repeat : 1, &b->counters);
         const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
         if (what && i)
-            p.peak = bench_peak(what, set->needs & cpu_detect(), b->one);
+            p.peak = limits_peak(what, set->needs & cpu_detect(), b->one);
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
             b->scalar = work;

@@ -9,6 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "tools/lab/bench/bench.h"
+#include "tools/lab/machine/limits.h"
 #include "tools/lab/bench/doubt.h"
 
 static const double TAIL = 0.025; /* most probable error on each side of an interval */
@@ -37,7 +38,7 @@ bool compare_rounds(struct compare_ratio *out, const double *before, const doubl
         return false;
     for (size_t i = 0; i < n; i++)
         ratios[i] = after[i] / before[i];
-    *out = (struct compare_ratio){ .ratio = bench_median(ratios, n), .known = outside >= 0 };
+    *out = (struct compare_ratio){ .ratio = limits_median(ratios, n), .known = outside >= 0 };
     if (out->known) {
         out->low = ratios[outside];
         out->high = ratios[n - 1 - (size_t)outside];
@@ -244,7 +245,7 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
         notes->few += !r.known;
         notes->uneven += in_x != in_y;
         notes->rounds = n > notes->rounds ? n : notes->rounds;
-        compare_print(notes, a, b, row, bench_median(ns, n), bench_median(ns + n, n), &r);
+        compare_print(notes, a, b, row, limits_median(ns, n), limits_median(ns + n, n), &r);
     }
     free(ns);
     return fits ? OK : compare_no_memory(err);

@@ -10,7 +10,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 #include "tools/lab/plot/chart.h"
 
 enum { SETS = 12, PEAKS = 12, LINE = 160, NOTE = 320, LEVEL_STYLE = 6 };

@@ -3,7 +3,7 @@
 #define TOOLS_LAB_TUNING_ROOFLINE_H
 
 #include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 
 /* Write the rooflines of these points as SVG: a chart for each operation, whose points follow each
  * other, with the roofs of all levels and of each set's peak. The note counts points

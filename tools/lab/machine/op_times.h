@@ -2,8 +2,8 @@
  *
  * The times are those between beginning and end as the evaluating thread sees them: waking threads
  * and waiting for the last one count. */
-#ifndef TOOLS_LAB_BENCH_OP_TIMES_H
-#define TOOLS_LAB_BENCH_OP_TIMES_H
+#ifndef TOOLS_LAB_MACHINE_OP_TIMES_H
+#define TOOLS_LAB_MACHINE_OP_TIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "kernels/kv.h"
 #include "model/batch.h"
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 
 struct engine;
 struct err;
@@ -40,6 +40,10 @@ const char *op_name(enum batch_op op);
 /* Count an operation of passes over one text. Has the type of `op` in struct batch_watch; arg is a
  * struct op_times. */
 void op_times_see(void *arg, enum batch_op op, size_t layer, size_t n, bool ends);
+
+/* Return the bytes of weights that a pass reads: all, but of an embedding that is not the output
+ * head, too, only a row for each token. */
+size_t op_pass_bytes(const struct model *m);
 
 /* What these threads can do at most. */
 struct op_limits {

@@ -1,12 +1,15 @@
 #define _DARWIN_C_SOURCE /* ru_maxrss */
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
 
 enum { UNROLL = 12, PLACES = 4 };
 
@@ -222,4 +225,65 @@ size_t limits_peak_memory(void)
 #else
     return (size_t)u.ru_maxrss * 1024;
 #endif
+}
+
+static int limits_ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double limits_median(double *samples, size_t n)
+{
+    qsort(samples, n, sizeof(*samples), limits_ascending);
+    return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+}
+
+/* Arguments of limits_turn. */
+struct turning {
+    const struct limit *limit;
+    size_t turns;
+};
+
+/* Thread function: run pieces [first, last) of the arithmetic. */
+static void limits_turn(void *arg, size_t thread, size_t first, size_t last)
+{
+    const struct turning *t = arg;
+    (void)thread;
+    for (size_t i = first; i < last; i++)
+        t->limit->run(t->turns);
+}
+
+double limits_measure(const struct limit *limit, struct pool *pool)
+{
+    enum { PIECES = 16, PASSES = 5 };
+    struct turning t = { limit, 20000 };
+    size_t n = PIECES * pool_threads(pool);
+    double best = 0;
+    for (size_t i = 0; i < 2 * PASSES; i++) {
+        uint64_t begin = os_now_ns();
+        pool_for(pool, n, 1, limits_turn, &t);
+        double now = limit->ops * (double)(n * t.turns) / (double)(os_now_ns() - begin);
+        best = now > best ? now : best;
+    }
+    return best;
+}
+
+double limits_peak(const char *what, unsigned cpu, struct pool *pool)
+{
+    enum { MOST = 16 };
+    static double known[MOST];
+    static size_t threads; /* with which they were measured */
+    double best = 0;
+    if (threads != pool_threads(pool))
+        memset(known, 0, sizeof(known));
+    threads = pool_threads(pool);
+    for (size_t i = 0; i < limits_count && i < MOST; i++) {
+        if (strcmp(limits[i].what, what) != 0 || (limits[i].needs & cpu) != limits[i].needs)
+            continue;
+        if (known[i] <= 0)
+            known[i] = limits_measure(&limits[i], pool);
+        best = known[i] > best ? known[i] : best;
+    }
+    return best;
 }

@@ -1,4 +1,4 @@
-#include "tools/lab/bench/read_probe.h"
+#include "tools/lab/machine/read_probe.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,8 +8,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
-#include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 
 enum { PASSES = 5, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
 enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20 };
@@ -157,7 +156,7 @@ double read_probe_memory(struct read_probe *probe, struct pool *pool)
             probe->next = (probe->next + PASS_BYTES) % probe->bytes;
             sample[i] = read_probe_pass(&p, pool);
         }
-        double median = bench_median(sample + 1, PASSES);
+        double median = limits_median(sample + 1, PASSES);
         best = median > best ? median : best;
     }
     return best;

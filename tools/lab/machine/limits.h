@@ -1,10 +1,12 @@
 /* limits.h - what this machine can do at most: loops that do one thing only, as a yardstick for the
  * speed of kernels, which use none of them; and what its caches hold. */
-#ifndef TOOLS_LAB_BENCH_LIMITS_H
-#define TOOLS_LAB_BENCH_LIMITS_H
+#ifndef TOOLS_LAB_MACHINE_LIMITS_H
+#define TOOLS_LAB_MACHINE_LIMITS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+struct pool;
 
 /* The peak rate of one instruction: many independent copies of it run on registers alone. */
 struct limit {
@@ -17,6 +19,17 @@ struct limit {
 
 extern const struct limit limits[];
 extern const size_t limits_count;
+
+/* Return GOP/s of one of these with all threads. It is a limit, so the best pass counts, not the
+ * median. */
+double limits_measure(const struct limit *limit, struct pool *pool);
+/* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
+ * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once by
+ * number of threads. */
+double limits_peak(const char *what, unsigned cpu, struct pool *pool);
+
+/* Sort the n samples and return their median. */
+double limits_median(double *samples, size_t n);
 
 /* Read the n words at p, which is 64-byte aligned, `turns` times over: as 1, 2 or 4 streams, each a
  * part of the words, with the widest vectors that these CPU_* bits allow. Nothing is prefetched but

@@ -3,8 +3,8 @@
  * Every thread reads a part of its own and times it itself, so that waking threads and waiting for
  * the last one cost nothing. Nothing is prefetched but by the processor. The parts are read as 1, 2
  * and 4 streams, and the best of the three is reported. */
-#ifndef TOOLS_LAB_BENCH_READ_PROBE_H
-#define TOOLS_LAB_BENCH_READ_PROBE_H
+#ifndef TOOLS_LAB_MACHINE_READ_PROBE_H
+#define TOOLS_LAB_MACHINE_READ_PROBE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "tools/lab/bench/op_times.h"
+#include "tools/lab/machine/op_times.h"
 
 #include <string.h>
 
@@ -7,9 +7,7 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "router/engine.h"
-#include "tools/lab/bench/bench.h"
-#include "tools/lab/bench/bench_model.h"
-#include "tools/lab/bench/limits.h"
+#include "tools/lab/machine/limits.h"
 
 enum { MOST_MATRICES = 3 };
 
@@ -103,13 +101,20 @@ void op_times_see(void *arg, enum batch_op op, size_t layer, size_t n, bool ends
     op_times_work(t, op, layer, n);
 }
 
+size_t op_pass_bytes(const struct model *m)
+{
+    const struct panels *rows = model_embedding(m);
+    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
+    return model_bytes(m) - unread;
+}
+
 int op_limits_measure(struct op_limits *out, const struct engine *e, struct err *err)
 {
     struct read_probe *probe;
     unsigned cpu = e->kernels.needs & cpu_detect();
-    *out = (struct op_limits){ .int8 = bench_peak("int8", cpu, e->pool),
-                               .f32 = bench_peak("f32", cpu, e->pool) };
-    double bytes = (double)model_pass_bytes(e->model);
+    *out = (struct op_limits){ .int8 = limits_peak("int8", cpu, e->pool),
+                               .f32 = limits_peak("f32", cpu, e->pool) };
+    double bytes = (double)op_pass_bytes(e->model);
     bool cached = bytes <= (double)limits_cache(3);
     int rc = cached ? read_probe_open_small(&probe, e->pool, err)
                     : read_probe_open(&probe, e->pool, err);
