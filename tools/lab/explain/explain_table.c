@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "kernels/sys/pool.h"
-#include "tools/lab/machine/op_times.h"
 #include "tools/lab/explain/explain.h"
 
 /* Print a number or, where there is none, blanks. */
