@@ -13,8 +13,11 @@
 #define MORE(s, h)         \
     "HTTP/1.1 " s "\r\n" h \
     "\r\nContent-Length: 34\r\n\r\n{\"error\":{\"message\":\"the reason\"}}\n"
-#define TO(s, at) "HTTP/1.1 " s "\r\nLocation: " at "\r\nContent-Length: 0\r\n\r\n"
-#define X79       "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"
+/* Nothing, or too little, comes in time. What a client that expects TLS makes of its hello. */
+#define LATE(name, end, ...) ROW(name, ERR_NET, "in time", end, __VA_ARGS__, .late = true)
+#define TLS(name, end, ...)  ROW(name, ERR_NET, "", end, __VA_ARGS__, .when = RUDE_HALF, .tls = true)
+#define TO(s, at)            "HTTP/1.1 " s "\r\nLocation: " at "\r\nContent-Length: 0\r\n\r\n"
+#define X79                  "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"
 
 const struct matrix_row matrix_replies[] = {
     /* The connection ends, or stalls, at each stage. */
@@ -36,26 +39,21 @@ const struct matrix_row matrix_replies[] = {
     ROW("RST in a body with length", ERR_NET, "", RESET, LONG W),
     ROW("RST in place of the end", ERR_NET, "", RESET, ENDS W),
     ROW("RST in a chunk", ERR_NET, "", RESET, CHUNKS "ff\r\n{\""),
-    ROW("silent before the request", ERR_NET, "in time", SILENT, "", .when = RUDE_ACCEPT,
-        .late = true),
-    ROW("silent within the request", ERR_NET, "in time", SILENT, "", .when = RUDE_HALF,
-        .late = true),
-    ROW("silent after the request", ERR_NET, "in time", SILENT, "", .late = true),
-    ROW("silent in the status line", ERR_NET, "in time", SILENT, "HTTP/1.1 2", .late = true),
-    ROW("silent in the headers", ERR_NET, "in time", SILENT, OK200 "Conte", .late = true),
-    ROW("silent after the headers", ERR_NET, "in time", SILENT, LONG, .late = true),
-    ROW("silent in the body", ERR_NET, "in time", SILENT, LONG W, .late = true),
-    ROW("silent in place of the end", ERR_NET, "in time", SILENT, ENDS W, .late = true),
-    ROW("silent in a chunk", ERR_NET, "in time", SILENT, CHUNKS "ff\r\n{", .late = true),
-    ROW("silent before the last chunk", ERR_NET, "in time", SILENT, CHUNKS X "\r\n" W "\r\n",
-        .late = true),
-    ROW("silent after 100", ERR_NET, "in time", SILENT, "HTTP/1.1 100 Continue\r\n\r\n",
-        .late = true),
+    LATE("silent before the request", SILENT, "", .when = RUDE_ACCEPT),
+    LATE("silent within the request", SILENT, "", .when = RUDE_HALF),
+    LATE("silent after the request", SILENT, ""),
+    LATE("silent in the status line", SILENT, "HTTP/1.1 2"),
+    LATE("silent in the headers", SILENT, OK200 "Conte"),
+    LATE("silent after the headers", SILENT, LONG),
+    LATE("silent in the body", SILENT, LONG W),
+    LATE("silent in place of the end", SILENT, ENDS W),
+    LATE("silent in a chunk", SILENT, CHUNKS "ff\r\n{"),
+    LATE("silent before the last chunk", SILENT, CHUNKS X "\r\n" W "\r\n"),
+    LATE("silent after 100", SILENT, "HTTP/1.1 100 Continue\r\n\r\n"),
     ROW("no FIN after the last reply", OK, "", SILENT,
         OK200 "Connection: close\r\nContent-Length: " L "\r\n\r\n" W),
-    ROW("slow headers", ERR_NET, "in time", DRIP, OK200 "X-Padding: " X79 X79 "\r\n\r\n" W,
-        .late = true),
-    ROW("slow body", ERR_NET, "in time", DRIP, LONG W W W, .late = true),
+    LATE("slow headers", DRIP, OK200 "X-Padding: " X79 X79 "\r\n\r\n" W),
+    LATE("slow body", DRIP, LONG W W W),
     ROW("slow, and in time", OK, "", DRIP, GOOD),
 
     /* The length differs from that of the body. */
@@ -196,24 +194,16 @@ const struct matrix_row matrix_replies[] = {
     ROW("999", ERR_NET, "999", KEEP, CODE("999 Denied")),
 
     /* The client expects TLS. */
-    ROW("plain HTTP on the TLS port", ERR_NET, "", CLOSE, CODE("400 Bad Request"),
-        .when = RUDE_HALF, .tls = true),
+    TLS("plain HTTP on the TLS port", CLOSE, CODE("400 Bad Request")),
     ROW("FIN before the handshake", ERR_NET, "", CLOSE, "", .when = RUDE_ACCEPT, .tls = true),
-    ROW("FIN in the handshake", ERR_NET, "", CLOSE, "\x16\x03\x03" Z "\x7a\x02", .when = RUDE_HALF,
-        .tls = true),
-    ROW("RST in the handshake", ERR_NET, "", RESET, "\x16\x03\x03" Z "\x7a\x02", .when = RUDE_HALF,
-        .tls = true),
-    ROW("silent in the handshake", ERR_NET, "in time", SILENT, "\x16\x03\x03" Z "\x7a\x02",
-        .when = RUDE_HALF, .tls = true, .late = true),
-    ROW("silent before the handshake", ERR_NET, "in time", SILENT, "", .when = RUDE_ACCEPT,
-        .tls = true, .late = true),
-    ROW("handshake refused", ERR_NET, "", CLOSE, "\x15\x03\x03" Z "\x02\x02\x28", .when = RUDE_HALF,
-        .tls = true),
-    ROW("a handshake of garbage", ERR_NET, "", CLOSE, "\x16\x03\x03" Z "\x08garbage!",
-        .when = RUDE_HALF, .tls = true),
-    ROW("a TLS record too long", ERR_NET, "", CLOSE, "\x16\x03\x03\xff\xff" X79 X79,
-        .when = RUDE_HALF, .tls = true),
-    ROW("endless handshake", ERR_NET, "", FLOOD, "\x16\x03\x03", .flood = "\x16\x03\x03\x10\x10",
-        .when = RUDE_HALF, .tls = true),
+    TLS("FIN in the handshake", CLOSE, "\x16\x03\x03" Z "\x7a\x02"),
+    TLS("RST in the handshake", RESET, "\x16\x03\x03" Z "\x7a\x02"),
+    LATE("silent in the handshake", SILENT, "\x16\x03\x03" Z "\x7a\x02", .when = RUDE_HALF,
+         .tls = true),
+    LATE("silent before the handshake", SILENT, "", .when = RUDE_ACCEPT, .tls = true),
+    TLS("handshake refused", CLOSE, "\x15\x03\x03" Z "\x02\x02\x28"),
+    TLS("a handshake of garbage", CLOSE, "\x16\x03\x03" Z "\x08garbage!"),
+    TLS("a TLS record too long", CLOSE, "\x16\x03\x03\xff\xff" X79 X79),
+    TLS("endless handshake", FLOOD, "\x16\x03\x03", .flood = "\x16\x03\x03\x10\x10"),
     { .name = NULL },
 };

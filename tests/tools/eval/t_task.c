@@ -330,17 +330,7 @@ static void memory(void)
 {
     const struct task_options o = { .name = "csqa", .data = in_scratch("items.jsonl") };
     write_file(o.data, csqa);
-    bool reached = true;
-    for (long n = 1; reached; n++) {
-        struct task *t;
-        struct err err = { "" };
-        torture_begin(n);
-        int rc = task_open(&t, &o, &err);
-        if (rc == OK)
-            task_close(t);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
-    }
+    torture_each(open_once, &o);
 }
 
 int main(void)

@@ -213,19 +213,9 @@ static void memory(void)
     const struct task_options o = {
         .name = "csqa", .data = path, .own = own, .form = TASK_DEFAULT
     };
-    bool reached = true;
     write_file(own, "{question} {choices}");
     write_file(path, csqa);
-    for (long n = 1; reached; n++) {
-        struct task *t;
-        struct err err = { "" };
-        torture_begin(n);
-        int rc = task_open(&t, &o, &err);
-        if (rc == OK)
-            task_close(t);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (rc == OK ? !reached : rc == ERR_NOMEM && !t));
-    }
+    torture_each(open_once, &o);
 }
 
 int main(void)
