@@ -1,11 +1,15 @@
 # demo_pair.sh - the beginning of a script that runs the program with the demo pair: it says SKIP
-# without it, and gives what shell.sh does, and field.
+# without it, and gives what shell.sh does, and field, and start.
 . tests/support/shell.sh
 edge=weights/milli/edge-0.5.gguf
 [ -e $edge ] || skip "no demo pair in weights/milli"
 # field NAME: print this field of the last line of $dir/out.
 field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
+}
+# start ARGS: start mizzle serve.
+start() {
+    start_server serve "$@" || fail "it ended: $(cat "$dir/serve")"
 }
 # tokens: print the tokens of $dir/out with their sources. calls: and how many calls they took.
 tokens() {

@@ -1,8 +1,6 @@
 #!/bin/sh
 # mizzle router train --samples: reports, the file and whose it is, refusals.
-. tests/support/shell.sh
-edge=weights/milli/edge-0.5.gguf
-[ -f "$edge" ] || skip "no demo pair in weights/milli"
+. tests/support/demo_pair.sh
 
 # has FILE PATTERN: info on the file shows it.
 has() {

@@ -86,21 +86,14 @@ for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads
 done
 
 # What is refused takes one line.
-refused() {
-    expect "$@"
-    [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$*: not one line"
-}
 refused 2 explain
-refused 2 explain -p "$text" --question 1
 refused 2 explain -p ''
-refused 2 explain -p "$text" more
-refused 2 explain -p "$text" --layers 3
-refused 2 explain -p "$text" --layers 1:0
-refused 2 explain -p "$text" --heads 0:
-refused 2 explain -p "$text" --heads 0:8
-refused 2 explain -p "$text" --layers 0:1:2
+for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--heads 0:' \
+    '--heads 0:8' '--policy any'; do
+    # shellcheck disable=SC2086
+    refused 2 explain -p "$text" $bad
+done
 refuses 2 'at: expected 0 to 9, found 10' explain -p "$text" -n 2 --at 10
-refused 2 explain -p "$text" --policy any
 refused 3 explain -p "$text" -m "$dir/none"
 refused 4 explain -p "$text" --policy always --cloud off
 long=$(awk 'BEGIN { for (i = 0; i < 1100; i++) printf "is " }')

@@ -5,10 +5,6 @@
 . tests/support/demo_pair.sh
 . tests/support/browser.sh
 
-start() {
-    start_server serve "$@" || fail "$(cat "$dir/serve")"
-}
-
 echo sesame >"$dir/key"
 start -m $edge --cloud off --api-key-file "$dir/key"
 locked=$url

@@ -4,23 +4,15 @@
 . tests/support/demo_pair.sh
 command -v curl >/dev/null || skip "no curl"
 
-start() {
-    start_server serve "$@" || fail "it ended: $(cat "$dir/serve")"
-}
-
 expect 0 serve --help all
 shows --cors-origin
 refused 2 serve --port 65536
-refused 2 serve --parallel 0
-refused 2 serve --parallel 65
-refused 2 serve --max-queue 1000000
-refused 2 serve extra
-refused 2 serve --api-key sesame
 refuses 2 "0.0.0.0.*--api-key-file" serve --host 0.0.0.0 --port 0
-refused 2 serve --host example.org --port 0
-refused 2 serve --port 0 -c 5000
-refused 2 serve --port 0 --threshold 2
-refused 2 serve --port 0 --kv f64
+for bad in "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key sesame" \
+    "--host example.org" "-c 5000" "--threshold 2" "--kv f64"; do
+    # shellcheck disable=SC2086
+    refused 2 serve --port 0 $bad
+done
 refused 3 serve --port 0 -m "$dir/none.gguf"
 refuses 3 none serve --port 0 --api-key-file "$dir/none"
 

@@ -5,10 +5,6 @@ command -v node >/dev/null || skip "no node"
 modules=build/npm-openai/node_modules
 sh tests/npm.sh npm-openai openai@7.57.0 || skip "npm cannot install openai"
 
-start() {
-    start_server serve "$@" || fail "$(cat "$dir/serve")"
-}
-
 echo sesame >"$dir/key"
 start
 first=$url
