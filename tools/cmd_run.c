@@ -417,14 +417,14 @@ const struct command cmd_run = {
         "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
         "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
         "reason and a message, too. The last line sums up: among others ttft_ms, start_ms (to "
-        "reach the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
+        "open the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
         "model, waiting), passes (of the small model after the prompt), and how many drafted "
         "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. With --audit it has what the "
         "audit found.\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of `mizzle "
         "eval` does.\n\n"
-        "  mizzle run --question 1\n"
+        "  mizzle run --question 2\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
     .brief = brief,

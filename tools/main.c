@@ -55,7 +55,7 @@ static void overview(FILE *to)
     fprintf(to,
             "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
             "mizzle --version shows the version.\n\n"
-            "To start, try: mizzle run --question 1\n"
+            "To start, try: mizzle run --question 2\n"
             "Without -m, mizzle uses a small demo pair of models.\n\n"
             "Exit status: 0 success, 1 failure, 2 wrong usage, 3 a file that is bad, or cannot\n"
             "be read or written, 4 cloud required but not available, 130 interrupted (serve\n"

@@ -47,7 +47,7 @@ debian() {
     for package in $wanted; do
         installed "$package" || missing="$missing $package"
     done
-    [ -n "$missing" ] || exit 0
+    [ -n "$missing" ] || { echo "nothing to install" && exit 0; }
     line="apt-get install -y --no-install-recommends$missing"
     foreign=
     case " $missing" in

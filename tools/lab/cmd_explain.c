@@ -198,8 +198,8 @@ const struct command cmd_explain = {
         "attention grow with the square of the text, and --layers and --heads say for which "
         "layers and heads they are kept. With --html, the same becomes a page for a browser, where "
         "each token can be chosen; --json and --html may be given together.\n\n"
-        "  mizzle explain --question 1\n"
-        "  mizzle explain --question 1 --html explain.html\n"
+        "  mizzle explain --question 2\n"
+        "  mizzle explain --question 2 --html explain.html\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
     .groups = groups,

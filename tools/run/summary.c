@@ -58,7 +58,7 @@ void summary(const struct mizzle_stats *s, bool replays)
     fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->ttft_ms < 10,
             s->ttft_ms);
     if (s->start_ms >= 1)
-        fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
+        fprintf(stderr, ", and %.0f ms before that to open the cloud", s->start_ms);
     if (s->drafted)
         fprintf(stderr, ", %zu of %zu drafted tokens accepted, %.2f per pass", s->accepted,
                 s->drafted, (double)s->accepted / (double)s->passes);

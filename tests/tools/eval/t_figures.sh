@@ -125,7 +125,7 @@ real reason always '100 %'
 says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
 says . "| the large model alone | $(of always '%.1f %%' accuracy) | 100 % |"
 says . "no small model (slot) | $(of slot '%.1f %%' accuracy) | one token |"
-says . "with $(of mlp=mix %.0f relative_gain) % more right answers for one token in eighteen"
+says . "one token in eighteen brings $(of mlp=mix %.0f relative_gain) % more right answers"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says results "closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
 for rival in context combined; do

@@ -1,0 +1,20 @@
+#!/bin/sh
+# README.md's lines of the real pair print what stands below them. SKIP without the official files,
+# which are looked for in $MIZZLE_MODELS, else in ~/.cache/mizzle.
+. tests/support/shell.sh
+models=${MIZZLE_MODELS:-$HOME/.cache/mizzle}
+E=$models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+L=$models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
+[ -r "$E" ] && [ -r "$L" ] || skip "no $E and $L"
+sed -n '/^    echo "In one sentence/,/^$/s/^    //p' README.md |
+    sed "s,build/mizzle,$MIZZLE," >"$dir/lines"
+[ "$(wc -l <"$dir/lines")" -eq 2 ] || fail "README.md: $(cat "$dir/lines")"
+# shellcheck disable=SC1091
+. "$dir/lines" >"$dir/out" 2>"$dir/err" || fail "status $?"
+sed -n '/^This prints/,/^Policy/s/^    //p' README.md >"$dir/want"
+sed 's/  *$//; /^$/d' "$dir/out" >"$dir/printed"
+same "$dir/printed" "$dir/want"
+sed 's/--policy.*/--policy never/; s/--cloud-model [^ ]* //' "$dir/lines" >"$dir/alone"
+# shellcheck disable=SC1091
+. "$dir/alone" >"$dir/out" 2>"$dir/err" || fail "alone: status $?"
+shows 'at the Nile River in Egypt'
