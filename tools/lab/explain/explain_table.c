@@ -69,11 +69,11 @@ void explain_table(const struct explain *x)
     table_part(x, true);
     table_part(x, false);
     puts("\nThe limit is what would take longest if the machine did its best; what of that speed "
-         "was "
-         "reached\nstands beside it: 100 % would be perfect.");
-    printf("%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
+         "was reached\nstands beside it: 100 % would be perfect.");
+    size_t threads = pool_threads(x->engine.pool);
+    printf("%zu thread%s. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
            "so it takes\n%.3f ms at least",
-           pool_threads(x->engine.pool), mb, level->name, level->gb_s, mb / level->gb_s);
+           threads, threads == 1 ? "" : "s", mb, level->name, level->gb_s, mb / level->gb_s);
     if (level != memory)
         printf("; from memory, which gives %.1f, it would be %.3f", memory->gb_s,
                mb / memory->gb_s);
