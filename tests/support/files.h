@@ -78,17 +78,17 @@ static inline const char *scratch_folder(void)
 /* Return the path of a file in that folder, from a format, in static storage; it stays valid. */
 static inline char *in_scratch(const char *format, ...)
 {
-    char path[SCRATCH_PATH];
-    int n = snprintf(path, sizeof(path), "%s/", scratch_folder());
+    char whole[SCRATCH_PATH];
+    int n = snprintf(whole, sizeof(whole), "%s/", scratch_folder());
     size_t i = 0;
     va_list list;
     va_start(list, format);
-    n += vsnprintf(path + n, sizeof(path) - (size_t)n, format, list);
+    n += vsnprintf(whole + n, sizeof(whole) - (size_t)n, format, list);
     va_end(list);
     CHECK(n < SCRATCH_PATH);
-    while (*scratch_made.file[i] && strcmp(scratch_made.file[i], path) != 0)
+    while (*scratch_made.file[i] && strcmp(scratch_made.file[i], whole) != 0)
         CHECK(++i < SCRATCH_FILES);
-    return strcpy(scratch_made.file[i], path);
+    return strcpy(scratch_made.file[i], whole);
 }
 
 /* Return a file, terminated, and its length; NULL if it is absent. The caller frees it. */
