@@ -142,10 +142,10 @@ static int write_questions(const struct world *w, struct err *err)
         world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
                        world_test_stream(1), i);
         json_t *one = json_pack("{s:s, s:s}", "prompt", q.prompt, "answer", q.answer);
-        if (!one)
+        /* Closing the file tells of what cannot be written. */
+        if (!one || (json_dumpf(one, o.f, JSON_COMPACT) != 0 && !ferror(o.f)))
             rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
-        else if (json_dumpf(one, o.f, JSON_COMPACT) == 0) /* closing the file tells of the others */
-            putc('\n', o.f);
+        putc('\n', o.f);
         json_decref(one);
     }
     int end = output_file_close(&o, rc == OK, err);
