@@ -118,9 +118,11 @@ TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
 LIBDIR := $(DESTDIR)$(PREFIX)/lib
 INCLUDE := $(DESTDIR)$(PREFIX)/include
-TLIB   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+TLIB   := $(BUILD)/tests.a
 TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c tests/*/*/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
+# In turns, since each of the archives of a test needs another one.
+GROUP   = $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 
 # build/mizzle is the program that people run and measure: a release build for this machine, made
 # without setting BUILD. All other builds and their libraries stay in their own folders.
@@ -173,7 +175,8 @@ results results-check: all
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
 $(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools))) \
           $(BUILD)/page_assets.o
-$(LIB) $(TOOLS):
+$(TLIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+$(LIB) $(TOOLS) $(TLIB):
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
@@ -223,7 +226,7 @@ $(BUILD)/mizzle.pc: always $(BUILD)/flags
 # Tests may use everything except main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(GROUP) $(LIBS) -o $@
 
 # Test kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
@@ -263,7 +266,7 @@ $(EXERCISES:%=%.check): %.check: %.o $(BUILD)/tests/exercises/check.o
 $(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tools/main.o
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(GROUP) $(LIBS) -o $@
 
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
@@ -295,7 +298,7 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 # this file, rebuild all; what is linked, and with what, links again; flags of a kernel set, or those
 # that depend on what was found, rebuild one object. So a build can begin with the objects of one that
 # differs in these (.ci/run), and a new set compiles two files.
-$(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
+$(LIB) $(TOOLS) $(TLIB) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
     $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
 OWN := $(patsubst %,$(BUILD)/%,$(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
     kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
