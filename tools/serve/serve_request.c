@@ -211,10 +211,10 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (p == POLICY_PRICE && !(s->routing.how.price.worth > 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: price needs a server that was started with --worth");
-    /* The threshold of a router is for its score, and that of a price for the price. */
-    bool other = policy_reads_network(p) && p != s->routing.how.policy;
-    if (other && !serve_field_get(m, "threshold") &&
-        (p == POLICY_PRICE || !router_threshold(router, &a->routing.threshold)))
+    /* A threshold is for the scores of one policy: another one has the router's, or 0.5, as run. */
+    if (p != s->routing.how.policy && !serve_field_get(m, "threshold") &&
+        (!policy_reads_network(p) || p == POLICY_PRICE ||
+         !router_threshold(router, &a->routing.threshold)))
         a->routing.threshold = 0.5f;
     a->routing.policy = p;
     return true;

@@ -19,8 +19,9 @@ static bool on_token(void *arg, const struct mizzle_token *t)
     return buf_add(arg, t->piece, t->piece_size);
 }
 
-/* Write the text that the library gives, as `mizzle run` prints it. */
-static void library(struct buf *out, const char *prompt, bool chat, const char *cloud)
+/* Write the text that the library gives, as `mizzle run` prints it. policy NULL: the usual one. */
+static void library(struct buf *out, const char *prompt, bool chat, const char *cloud,
+                    const char *policy)
 {
     struct mizzle_options o;
     struct mizzle *m;
@@ -31,7 +32,7 @@ static void library(struct buf *out, const char *prompt, bool chat, const char *
     o.model = serving_model;
     o.threads = 1;
     o.cloud_url = cloud;
-    o.policy = cloud ? NULL : "never";
+    o.policy = cloud ? policy : "never";
     o.max_tokens = 40;
     CHECK(mizzle_open(&m, &o, &err) == MIZZLE_OK);
     for (const char *p = prompt; *p; p++) { /* as the JSON says it */
@@ -57,7 +58,7 @@ static void test_texts(void)
         for (int way = 0; way < 4; way++) {
             bool chat = way & 1, edge = way & 2;
             struct buf want = { 0 };
-            library(&want, serving_prompts[i], chat, edge ? NULL : url);
+            library(&want, serving_prompts[i], chat, edge ? NULL : url, NULL);
             json_t *got =
                 serving_complete(&server, chat ? CHAT : RAW, serving_prompts[i],
                                  edge ? ",\"model\":\"edge-0.5:edge\"" : ",\"model\":\"any\"");
@@ -71,6 +72,25 @@ static void test_texts(void)
             buf_free(&want);
         }
     CHECK(from_cloud > 0);
+}
+
+/* A policy of the request alone has the threshold that it has in `run`, and the same text. */
+static void test_policies(void)
+{
+    static const char *const policies[] = { "random", "entropy", "max-prob", "margin", "mlp" };
+    for (size_t i = 0; i < PROMPTS * 5; i++) {
+        const char *policy = policies[i % 5], *prompt = serving_prompts[i / 5];
+        char more[80];
+        struct buf want = { 0 };
+        library(&want, prompt, false, stand_in_url(server.cloud), policy);
+        snprintf(more, sizeof(more), ",\"mizzle\":{\"policy\":\"%s\"}", policy);
+        json_t *got = serving_complete(&server, RAW, prompt, more);
+        double threshold = json_number_value(serving_at(got, "mizzle.threshold"));
+        CHECK(strcmp(serving_text(got, "choices.0.text"), want.p) == 0);
+        CHECK((threshold == 0.5) == (i % 5 < 4));
+        json_decref(got);
+        buf_free(&want);
+    }
 }
 
 /* Append the string at the path, if it is one. */
@@ -313,6 +333,7 @@ int main(void)
     const struct serve_options o = { .parallel = 8 };
     serving_open(&server, &o, SERVING_CLOUD);
     test_texts();
+    test_policies();
     for (size_t i = 0; i < PROMPTS; i++) {
         check_stream(RAW, serving_prompts[i], "");
         check_stream(CHAT, serving_prompts[i], "");
