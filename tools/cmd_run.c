@@ -27,7 +27,7 @@ static struct {
     const char *prompt, *file, *system;
     struct option_list stops;
     size_t question;
-    bool chat, json, plain, quiet;
+    bool chat, json, plain, quiet, verbose;
 } options = { .question = SIZE_MAX };
 
 static const struct option_group text_opts = {
@@ -89,6 +89,8 @@ static const struct option_group output_opts = {
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
           "Print only errors and warnings at the start to stderr (default: also notes and a "
           "summary)" },
+        { "--verbose", "-v", OPTION_FLAG, &options.verbose, NULL,
+          "Let the summary tell times, calls and bytes, too (default: off)" },
         OPTION_END,
     },
 };
@@ -175,7 +177,7 @@ static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
                 strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : r->fault.msg);
-    summary(s, shared_options.replay != NULL);
+    summary(s, shared_options.replay != NULL, options.verbose);
     r->signs.ms += s->total_ms;
     r->signs.waited_ms += s->cloud_ms;
 }

@@ -1,6 +1,8 @@
 /* commands.c - the table of subcommands, apart from main() so that test programs can link it. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
@@ -36,6 +38,12 @@ const struct command *const commands[] = {
 };
 /* clang-format on */
 
+bool command_unread(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return ferror(stdout) && poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
+}
+
 int command_fail(const char *name, int code, const struct err *err)
 {
     static const int status[] = {
@@ -43,7 +51,7 @@ int command_fail(const char *name, int code, const struct err *err)
         [-ERR_ARG] = EXIT_USAGE,        [-ERR_NET] = EXIT_NO_CLOUD,  [-ERR_REMOTE] = EXIT_NO_CLOUD,
         [-ERR_STOP] = EXIT_INTERRUPTED, [-ERR_TEXT] = EXIT_NO_CLOUD,
     };
-    if (code == OK)
+    if (code == OK || (code == ERR_IO && command_unread()))
         return EXIT_FINE;
     struct err line = *err;
     for (size_t i = 0; (code == ERR_ARG || code == ERR_NET) && commands[i]; i++)

@@ -119,10 +119,9 @@ int main(int argc, char **argv)
     if (argc > 0)
         demo_files_program = argv[0];
     int status = dispatch(argc, argv);
-    if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE) {
-        status = errno == EPIPE ? EXIT_FAILED : EXIT_BAD_FILE;
-        if (errno != EPIPE)
-            fprintf(stderr, "mizzle: cannot write to standard output: %s\n", strerror(errno));
+    if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE && !command_unread()) {
+        status = EXIT_BAD_FILE;
+        fprintf(stderr, "mizzle: cannot write to standard output: %s\n", strerror(errno));
     }
     return status;
 }

@@ -14,7 +14,7 @@ mv "$dir/found" "$dir/first"
 for how in "0 --draft off" "1 --draft lookup" "4 --draft lookup"; do
     alike found $run --audit 0.5 --ahead $how --replay "$dir/audited"
 done
-expect 0 run --question 8 --audit 1 --max-cloud-tokens 9
+expect 0 run -v --question 8 --audit 1 --max-cloud-tokens 9
 says '^cloud: [0-9]* calls: [0-9]* answered.*, and [0-9]* of the audit$'
 says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of [0-9]* were not asked about$'
 echo Question >"$dir/patterns"

@@ -11,6 +11,8 @@ commands=$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$dir/out")
 expect 0 --version
 grep -Eqx 'mizzle [0-9]+\.[0-9]+\.[0-9]+' "$dir/out" || fail "--version"
 fails 2 'did you mean eval' evla
+fails 2 'did you mean --n-predict' run --max-tokens 3
+fails 2 'did you mean --temp' run --temperature=3
 expect 2 "$(printf 'a\033[31m')"
 LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
 expect 2 help evla
@@ -105,4 +107,12 @@ if [ -e /dev/full ]; then
     "$MIZZLE" --help >/dev/full 2>"$dir/err"
     [ $? -eq 3 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
 fi
+# A reader that has gone, as `| head` does, is no failure.
+for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" "fleet -N 9"; do
+    # shellcheck disable=SC2086
+    { sleep 0.2 && "$MIZZLE" $c 2>"$dir/err" && echo fine >"$dir/ended"; } | true
+    [ "$(cat "$dir/ended")" = fine ] || fail "$c, whose reader has gone: $(cat "$dir/err")"
+    ! grep 'written\|write' "$dir/err" || fail "$c, whose reader has gone"
+    rm "$dir/ended"
+done
 exit 0

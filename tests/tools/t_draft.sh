@@ -62,7 +62,7 @@ done
 cmp -s "$dir/off" "$dir/cloud" || fail "drafts from a store differ"
 [ "$(field accepted)" -gt 25 ] && [ "$(field passes)" -lt 10 ] || fail "store: $(field passes)"
 # Lookup is the default, and with several tokens a call the cloud is a source, too.
-expect 0 run --question 3 --policy never -n 60
+expect 0 run -v --question 3 --policy never -n 60
 grep -Eq ' [0-9]+ of [0-9]+ drafted tokens accepted, [0-9.]+ per pass' "$dir/err" || fail "the summary does not tell"
 expect 0 run --question 3 --policy never -n 60 --draft off
 grep -q 'drafted' "$dir/err" && fail "off: drafted"

@@ -30,7 +30,7 @@ for ahead in 0 1 4; do
     [ "$(field replayed)" = true ] || fail "a replay counts as the network"
 done
 before=
-expect 0 run --question 1 --policy always --replay "$dir/rec"
+expect 0 run -v --question 1 --policy always --replay "$dir/rec"
 says '^replay, without a network: [0-9]* calls: [0-9]* answered'
 alike calls $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud required
 

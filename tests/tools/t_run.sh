@@ -9,7 +9,7 @@ subcommand=run
 expect 0 --question 1
 says '^Question:'
 says '^reference:'
-says ' tokens/s'
+says '^[0-9]* tokens, [0-9]* from the cloud ([0-9.]* %), [0-9.]* tokens/s$'
 expect 0 --question 1 --policy always --json --ahead 0
 [ "$(field event)" = done ] && [ "$(field cloud)" -eq "$(field tokens)" ] || fail "always"
 [ "$(field reason)" = eos ] || fail "the answer does not end"

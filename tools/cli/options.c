@@ -83,15 +83,35 @@ size_t edit_distance(const char *a, const char *b)
     return row[nb];
 }
 
+/* Return the option of cmd for which other programs have the name s[n], or NULL. */
+static const char *options_of_others(const struct command *cmd, const char *s, size_t n)
+{
+    static const char *const names[][2] = {
+        { "--max-tokens", "--n-predict" }, { "--max-new-tokens", "--n-predict" },
+        { "--ctx-size", "--context" },     { "--max-model-len", "--context" },
+        { "--base-url", "--cloud-url" },   { "--repetition-penalty", "--repeat-penalty" },
+        { "--prompt-file", "--file" },     { "--system-prompt", "--system" },
+        { "--temperature", "--temp" },     { "--model-path", "--model" },
+        { "--cache-type-k", "--kv" },      { "--api-key", "--cloud-key-file" },
+        { "--interactive", "--chat" },     { "--conversation", "--chat" },
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strlen(names[i][0]) == n && memcmp(names[i][0], s, n) == 0 &&
+            options_find(cmd, names[i][1], strlen(names[i][1])))
+            return names[i][1];
+    return NULL;
+}
+
 /* Report an unknown option s, whose name has n bytes. Say which commands have it, and suggest the
- * nearest name of cmd's own, if that is at most three letters off, or one if others have it. */
+ * nearest name of cmd's own, if that is at most three letters off, or one if others have it, or
+ * what other programs call so. */
 static int options_unknown(const struct command *cmd, const char *s, size_t n)
 {
     struct err line, other, hint;
-    const char *near = NULL;
+    const char *near = options_of_others(cmd, s, n);
     options_elsewhere(&other, s, n);
     hint = other;
-    size_t least = other.msg[0] ? 2 : 4;
+    size_t least = near ? 0 : other.msg[0] ? 2 : 4;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             if (edit_distance(s, o->name) < least) {

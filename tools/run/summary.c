@@ -48,15 +48,10 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
     fprintf(stderr, "\n");
 }
 
-void summary(const struct mizzle_stats *s, bool replays)
+/* Go on with times, drafts and waiting. */
+static void summary_times(const struct mizzle_stats *s)
 {
-    fprintf(stderr, "%zu token%s, %zu from the cloud (%.1f %%)", s->tokens,
-            s->tokens == 1 ? "" : "s", s->cloud,
-            s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
-    if (s->fallback)
-        fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->ttft_ms < 10,
-            s->ttft_ms);
+    fprintf(stderr, ", first after %.*f ms", s->ttft_ms < 10, s->ttft_ms);
     if (s->start_ms >= 1)
         fprintf(stderr, ", and %.0f ms before that to open the cloud", s->start_ms);
     if (s->drafted)
@@ -66,7 +61,21 @@ void summary(const struct mizzle_stats *s, bool replays)
         fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)
         fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
+}
+
+void summary(const struct mizzle_stats *s, bool replays, bool verbose)
+{
+    double share = s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0;
+    double speed = json_events_speed(s);
+    fprintf(stderr, "%zu token%s, %zu from the cloud (%.*f %%)", s->tokens,
+            s->tokens == 1 ? "" : "s", s->cloud, share > 0 && share < 1, share);
+    if (s->fallback)
+        fprintf(stderr, ", %zu fallback", s->fallback);
+    fprintf(stderr, ", %.*f tokens/s", speed < 10, speed);
+    if (verbose)
+        summary_times(s);
     fprintf(stderr, "\n");
-    if (s->calls + s->audit.calls + s->memo + s->store + s->fallback)
+    if (s->failed + s->fallback || s->cost ||
+        (verbose && s->calls + s->audit.calls + s->memo + s->store))
         summary_ledger(s, replays);
 }

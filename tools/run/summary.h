@@ -1,4 +1,4 @@
-/* summary.h - what an answer took, in two lines for a person. */
+/* summary.h - what an answer took, for a person. */
 #ifndef TOOLS_RUN_SUMMARY_H
 #define TOOLS_RUN_SUMMARY_H
 
@@ -6,8 +6,8 @@
 
 struct mizzle_stats;
 
-/* Print tokens and times to stderr and, if the cloud was wanted, the calls and what became of them.
- * replays: they come from a recording. */
-void summary(const struct mizzle_stats *s, bool replays);
+/* Print tokens, their sources and speed to stderr; verbose: times and calls, too. Calls are told
+ * wherever one failed or had a price, or a token is a fallback. replays: they come from a recording. */
+void summary(const struct mizzle_stats *s, bool replays, bool verbose);
 
 #endif
