@@ -1,9 +1,9 @@
 /* caps.h - limits on what the cloud may cost: tokens, bytes up, money.
  *
- * Only committed calls count, in commit order and from their prefix alone: neither the clock nor
- * wasted calls nor the server's own numbers matter. So decoding ahead reaches a limit at the same
- * token as decoding in step. A call is charged for all tokens it asks for; those that are used
- * later come from the memo, which is no call and costs nothing. Neither does the store.
+ * Calls count in commit order and from their prefix alone: neither the clock nor the server's own
+ * numbers matter. So decoding ahead reaches a limit at the same token as decoding in step. A call
+ * is charged for all tokens it asks for; those that are used later come from the memo, which is no
+ * call and costs nothing. Neither does the store.
  *
  * Money is exact: integers of 10^-12 ("pico") of any currency. There are three prices per million
  * tokens: up, up but in the server's prefix cache, and down. A token counts as cached when the

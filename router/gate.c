@@ -23,10 +23,15 @@ void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *promp
     t->warm = g->caps->count.warm;
 }
 
-/* Add to a count what others have reserved; at the top it stays there. */
-static void gate_add_reserved(uint64_t *count, uint64_t all, uint64_t mine)
+bool gate_limited(const struct gate *g, const struct gate_text *t)
 {
-    if (__builtin_add_overflow(*count, all - mine, count))
+    return t->limit || (g->caps && caps_limited(&g->caps->limits));
+}
+
+/* Add to a count; at the top it stays there. */
+static void gate_add(uint64_t *count, uint64_t more)
+{
+    if (__builtin_add_overflow(*count, more, count))
         *count = UINT64_MAX;
 }
 
@@ -37,9 +42,9 @@ static struct caps_count gate_count(const struct gate *g, const struct gate_text
     struct caps_count count = { 0 };
     if (g->caps)
         count = g->caps->count;
-    gate_add_reserved(&count.tokens, all->tokens, mine->tokens);
-    gate_add_reserved(&count.upload, all->upload, mine->upload);
-    gate_add_reserved(&count.cost, all->cost, mine->cost);
+    gate_add(&count.tokens, all->tokens - mine->tokens);
+    gate_add(&count.upload, all->upload - mine->upload);
+    gate_add(&count.cost, all->cost - mine->cost);
     count.warm = t->warm;
     return count;
 }
@@ -71,6 +76,12 @@ static void gate_release(struct gate *g, struct gate_text *t)
 
 void gate_end(struct gate *g, struct gate_text *t)
 {
+    if (g->caps) {
+        gate_add(&g->caps->count.tokens, t->reserved.tokens);
+        gate_add(&g->caps->count.upload, t->reserved.upload);
+        gate_add(&g->caps->count.cost, t->reserved.cost);
+        gate_add(&t->cost, t->reserved.cost);
+    }
     gate_release(g, t);
     private_text_end(&t->matches);
 }

@@ -1,8 +1,9 @@
 /* gate.h - decides in commit order whether a routed token may be requested, and if not, why not.
  *
  * The decision depends only on the tokens decided so far, not on the clock or on calls that were
- * made ahead and dropped. So decoding ahead stops asking at the same token as decoding in step. A
- * token that the gate holds back is the local model's, marked as fallback. */
+ * made ahead and dropped. So decoding ahead stops asking at the same token as decoding in step.
+ * (The call in flight of a text that was given up counts for the texts after it.) A token that the
+ * gate holds back is the local model's, marked as fallback. */
 #ifndef ROUTER_GATE_H
 #define ROUTER_GATE_H
 
@@ -30,9 +31,8 @@ enum gate_reason {
 /* Return "open", "no-cloud", "refused", "unfit", "private", "capped", "breaker" or "fault". */
 const char *gate_name(enum gate_reason r);
 
-/* Of one process, over all its texts; zero at first except its limits. The calls that the texts
- * use keep to the limits together; those that are made ahead and wasted are known to their own text
- * alone, so several texts may send and waste a few more. */
+/* Of one process, over all its texts; zero at first except its limits, to which the calls of the
+ * texts keep together. */
 struct gate {
     struct caps *caps;                     /* or NULL; borrowed */
     const struct private_filter *patterns; /* or NULL; borrowed */
@@ -59,7 +59,8 @@ struct gate_text { /* of one text, several of which may be written at the same t
 
 /* Begin a text with prompt[n]. */
 void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
-/* End it, if it was begun; what is reserved for a call without a result is free again. */
+/* End it, if it was begun. What is reserved for a call without a result is charged, as the server
+ * has been asked. */
 void gate_end(struct gate *g, struct gate_text *t);
 /* True when ids[n], a prefix of this text, must not be sent (private_holds). */
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n);
@@ -105,6 +106,9 @@ void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct cap
 bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],
                   bool held, const struct gate_ahead *a, size_t *way);
 
+/* True when anything is limited. Then no call may be made ahead of its decision: it could be
+ * wasted, and pass the limit. */
+bool gate_limited(const struct gate *g, const struct gate_text *t);
 /* True when the sizes of bodies matter to the gate. */
 bool gate_counts_bytes(const struct gate *g);
 

@@ -261,12 +261,10 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
  * requested, or the gate has said why not. */
 static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
-    size_t way = 0, asked = e->ways[e->way].tokens;
+    size_t way = 0;
     e->met = true;
     if (s->cloud)
         step_find_ways(s, e); /* again: the server may have been unknown before */
-    if (asked > e->ways[0].tokens)
-        asked = e->ways[0].tokens; /* the server gives no more */
     enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
     enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
     e->answered = from != ORIGIN_NONE;
@@ -280,8 +278,6 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
         err_set(&s->fault, ERR_NET, "there is no cloud");
     } else {
         e->gate = gate_decide(s->gate, &s->its, e->ways, e->held, &way, &s->fault);
-        if (e->call && e->gate == GATE_OPEN && e->ways[way].tokens != asked)
-            ahead_drop(&s->ahead, e); /* a limit has come closer than predicted */
         e->way = way;
         if (e->gate == GATE_OPEN)
             return e->call ? OK : step_ask(s, e, &s->err);

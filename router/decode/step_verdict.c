@@ -101,8 +101,10 @@ bool step_has_room(const struct step *s)
     const struct ahead_token *first = ahead_at(&s->ahead, 0);
     /* Without a call of its own, the oldest token waits for a committed reply, which counts,
      * too. */
-    size_t more = first->routed && !first->call;
-    return s->ahead.out + more < s->o->ahead;
+    size_t more = first->routed && !first->call, most = s->o->ahead;
+    if (most && gate_limited(s->gate, &s->its))
+        most = 1;
+    return s->ahead.out + more < most;
 }
 
 bool step_expects(const struct step *s, struct ahead_token *e)

@@ -78,6 +78,7 @@ struct result { /* the results of one case and window */
     struct gate gate;
     struct caps caps;
     struct caps_count count;
+    size_t lost; /* tokens charged for calls of texts that were given up */
 };
 
 static struct result results[WINDOWS];
@@ -95,8 +96,14 @@ static inline bool on_token(void *arg, const struct decode_token *t)
     return x->n != x->most;
 }
 
+/* True when no limit of a case is set. */
+static inline bool unlimited(const struct caps_limits *l)
+{
+    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
+}
+
 /* The counts of a text agree with one another and with the simulation. */
-static inline void check_ledger(const struct result *r, const struct text *x)
+static inline void check_ledger(struct result *r, const struct text *x)
 {
     const struct decode_stats *s = &x->stats;
     size_t reasons = 0, sources[3] = { 0 };
@@ -114,15 +121,14 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
     CHECK(s->traffic.retries <= r->sim.retries && (s->calls + d->calls || !s->traffic.retries));
-    CHECK(r->sim.live == 0); /* no call is left over */
-    CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
+    CHECK(r->sim.live == 0);                             /* no call is left over */
+    size_t lost = r->caps.count.tokens - r->sim.charged; /* by a call of a text that was given up */
+    CHECK(lost == r->lost || (x->rc != OK && lost > r->lost && s->wasted + d->wasted));
+    r->lost = lost;
+    CHECK(r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
-}
-
-/* True when no limit of a case is set. */
-static inline bool unlimited(const struct caps_limits *l)
-{
-    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
+    /* A call that is wasted could pass a limit. */
+    CHECK(unlimited(&r->caps.limits) || s->wasted <= (x->rc != OK));
 }
 
 /* What routed each token is what policy_kind.h says, told from the text alone. */

@@ -89,13 +89,17 @@ static void test_reserved(void)
         CHECK(decide(&gate, &t[1], &call, &way[1]) == GATE_OPEN && way[1] == 0);
         CHECK(decide(&gate, &t[2], &call, &way[2]) == GATE_OPEN && way[2] == (i != 1));
         CHECK(decide(&gate, &t[3], &call, &way[3]) == GATE_CAPPED);
-        /* A failed call brought no token, and one without a result has cost nothing. */
+        /* A failed call brought no token. One without a result may have cost all that it could. */
         gate_done(&gate, &t[0], GATE_FAULT, ids, &call, &why);
+        CHECK(decide(&gate, &t[3], &call, &way[3]) == (i == 1 ? GATE_CAPPED : GATE_OPEN));
         gate_end(&gate, &t[1]);
-        CHECK(decide(&gate, &t[3], &call, &way[3]) == GATE_OPEN && way[3] == 0);
-        gate_done(&gate, &t[2], GATE_OPEN, ids, &call, &why);
-        gate_done(&gate, &t[3], GATE_OPEN, ids, &call, &why);
-        CHECK(caps.count.tokens == 8 && caps.count.upload == 300);
+        CHECK(t[1].cost == 52 && caps.count.cost == t[0].cost + t[1].cost);
+        CHECK(caps.count.tokens == 4 && caps.count.upload == 200);
+        gate_end(&gate, &t[1]);
+        gate_end(&gate, &t[2]);
+        gate_end(&gate, &t[3]);
+        CHECK(caps.count.tokens <= limits[i].tokens && caps.count.upload <= limits[i].upload);
+        CHECK(caps.count.cost <= limits[i].budget && caps.count.tokens > 4);
         CHECK(!gate.reserved.tokens && !gate.reserved.upload && !gate.reserved.cost);
         caps_end(&caps);
     }

@@ -47,7 +47,7 @@ static const struct {
     { RAW, "{\"prompt\":\"" LONG "\",\"max_tokens\":12,\"model\":\"edge-0.5:cloud\"}" },
     { RAW, "{\"prompt\":\"" LONG "\",\"max_tokens\":0,\"echo\":true,\"logprobs\":1}" },
     { RAW, "{\"prompt\":\"Once %u\",\"max_tokens\":24,\"mizzle\":{\"policy\":\"max-prob\","
-           "\"threshold\":0.9,\"ahead\":3,\"trace\":{\"top\":3}}}" },
+           "\"threshold\":0.9,\"ahead\":0,\"trace\":{\"top\":3}}}" },
     { CHAT, "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"user\","
             "\"content\":\"hi\"}],\"max_tokens\":16,\"temperature\":0.7,\"seed\":%u,"
             "\"top_p\":0.9}" },

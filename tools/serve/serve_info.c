@@ -152,12 +152,13 @@ void serve_info_all(struct serve_exchange *x)
                               (json_int_t)c->hidden, "vocab", (json_int_t)c->vocab, "context",
                               (json_int_t)s->context, "trained", (json_int_t)c->context);
     json_t *out = json_pack(
-        "{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:O}", "version",
+        "{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:O}", "version",
         MIZZLE_VERSION, "model", model, "names", names, "chat", (int)chat, "fingerprint",
         s->fingerprint, "router", serve_info_router(s), "policies", serve_info_policies(s), "kv",
         kvcache_name(s->kv), "isa", e->kernels.isa, "threads",
         (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots", (json_int_t)s->o.parallel,
-        "context", (json_int_t)s->context, "queue", (json_int_t)s->o.queue, "cloud",
-        serve_info_cloud(s, &count), "price", serve_info_price(s), "questions", s->questions);
+        "context", (json_int_t)s->context, "queue", (json_int_t)s->o.queue, "ahead",
+        (json_int_t)s->routing.how.ahead, "cloud", serve_info_cloud(s, &count), "price",
+        serve_info_price(s), "questions", s->questions);
     serve_routes_json(x, 200, out);
 }

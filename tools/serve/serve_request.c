@@ -14,7 +14,6 @@
 
 enum {
     USUAL_MAX = 16, /* tokens of a raw completion, as OpenAI has it */
-    AHEAD_MAX = 64,
     TEMPERATURE_MAX = 100
 };
 
@@ -278,7 +277,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
         return false;
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
         !serve_field_number(&a->routing.span, m, "span", 0, false, 1, e) ||
-        !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
+        !serve_field_count(&ahead, m, "ahead", 0, ahead, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
         return serve_request_inside(e, "mizzle");
     a->routing.ahead = (size_t)ahead;

@@ -13,6 +13,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
+#include "tools/serve/serve_internal.h"
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 
@@ -114,6 +115,31 @@ static void test_waiting(void)
     serving_close(&server);
 }
 
+/* Clients that leave while the cloud is asked have asked it, and use up the limits. */
+static void test_charged(void)
+{
+    enum { LIMIT = 3, CLIENTS = 6 };
+    const struct serve_options o = { .parallel = 1 };
+    const struct stand_in_net slow = { .latency_ms = 10000 };
+    serving_open(&server, &o, SERVING_CLOUD);
+    stand_in_set_network(server.cloud, &slow);
+    struct caps *caps = &((struct serve *)server.serve)->routing.caps;
+    caps->limits.tokens = LIMIT;
+    for (int i = 0; i < CLIENTS; i++) {
+        int fd = begin(STUCK);
+        if (i >= LIMIT) {
+            finish(fd);
+            continue;
+        }
+        await_words(fd, WAITS);
+        close(fd);
+        await("slots_busy", 0);
+    }
+    CHECK(count("cloud_calls_total") == LIMIT && caps->count.tokens == LIMIT);
+    CHECK(count("cloud_tokens_total") == 0);
+    serving_close(&server);
+}
+
 /* A prompt is not read to its end once its client has left, unless that took too long. */
 static void test_reading(void)
 {
@@ -166,6 +192,7 @@ int main(void)
 {
     const struct serve_options o = { .parallel = 1 };
     test_waiting();
+    test_charged();
     serving_open(&server, &o, SERVING_ALONE);
     test_reading();
     test_writing();

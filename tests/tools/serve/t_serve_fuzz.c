@@ -16,7 +16,7 @@ enum { RUNS = SANITIZED ? 4000 : 30000, ROOM = 4096 };
 static const char *const seeds[] = {
     "{\"prompt\":[\"a b\",[1,2,3]],\"stop\":[\"x\",\"y\"],\"stop_token_ids\":[5],\"logprobs\":2,"
     "\"mizzle\":{\"policy\":\"max-prob\",\"private\":[\"p\\\\d\",\"q\"],\"cloud\":\"auto\","
-    "\"trace\":{\"top\":2,\"events\":true},\"ahead\":2,\"threshold\":0.5}}",
+    "\"trace\":{\"top\":2,\"events\":true},\"ahead\":1,\"threshold\":0.5}}",
     "{\"prompt\":\"Once upon\",\"echo\":true,\"logprobs\":1,\"max_tokens\":1,\"n\":2,\"seed\":-1}",
     "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":[{"
     "\"type\":\"text\",\"text\":\"a\"}]}],\"logprobs\":true,\"top_logprobs\":2,\"n\":8}",

@@ -172,7 +172,7 @@ static const struct {
     MIZZLE("\"threshold\":1.5", "threshold"),
     MIZZLE("\"span\":1.5", "span"),
     MIZZLE("\"span\":0.9", "span"),
-    MIZZLE("\"ahead\":65", "ahead"),
+    MIZZLE("\"ahead\":2", "ahead"),
     MIZZLE("\"cloud\":\"maybe\"", "cloud"),
     MIZZLE("\"trace\":true", "trace"),
     MIZZLE("\"trace\":{\"top\":21}", "trace.top"),

@@ -95,6 +95,7 @@ function showInfo(first) {
         : 'No cloud: the small model writes alone';
     $('cloud').dataset.state = cloud ? cloud.state : 'none';
     if (!first) return;
+    $('ahead').max = info.ahead;
     $('policy').replaceChildren(
         ...(info.policies || [])
             .map(spoken)
