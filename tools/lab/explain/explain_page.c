@@ -1,14 +1,25 @@
-/* explain_page.c - the page of one position for a terminal: at most 100 columns, no colour. */
+/* explain_page.c - the page of one position for a terminal: as wide as that, no colour. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
 
-enum { COLUMNS = 100, PIECE = 10, PIECE_TEXT = 64, BAR = 40 };
+enum { COLUMNS = 80, PIECE = 10, PIECE_TEXT = 64, BAR = 40, LAYER = 43, LENS = 18 };
+
+/* Return the columns of the terminal, at least 80. */
+static size_t page_columns(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < COLUMNS)
+        return COLUMNS;
+    return size.ws_col;
+}
 
 /* Write a token's piece in quotes, cut to PIECE columns; return the columns. What is not ASCII
  * counts as two, as it may be wide. */
@@ -49,10 +60,10 @@ static void page_put_piece(const struct explain *x, uint32_t id, bool pad)
 /* Print a line of ASCII, broken at blanks; lines after the first are indented. */
 static void page_wrap(const char *text)
 {
-    size_t column = 0;
+    size_t column = 0, columns = page_columns();
     while (*text) {
         size_t blank = strspn(text, " "), word = strcspn(text + blank, " ");
-        if (column && column + blank + word > COLUMNS) {
+        if (column && column + blank + word > columns) {
             fputs("\n    ", stdout);
             column = 4;
             text += blank;
@@ -68,7 +79,7 @@ static void page_wrap(const char *text)
 /* Print all tokens with their positions; those that the cloud wrote are marked. */
 static void page_tokens(const struct explain *x)
 {
-    size_t column = 0;
+    size_t column = 0, columns = page_columns();
     for (size_t i = 0; i < x->n; i++) {
         char piece[PIECE_TEXT], entry[2 * PIECE_TEXT];
         static const char *const marks[] = { "", " cloud", " fallback", "" };
@@ -78,7 +89,7 @@ static void page_tokens(const struct explain *x)
         size_t more = (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s", first ? "| " : "", i,
                                        piece, mark) -
                       strlen(piece);
-        if (column && column + 2 + width + more > COLUMNS) {
+        if (column && column + 2 + width + more > columns) {
             putchar('\n');
             column = 0;
         }
@@ -115,18 +126,18 @@ static int page_percent(float p)
 
 static void page_layers(const struct explain *x, size_t pos)
 {
-    puts(
-        "\nThe residual stream of each layer: lengths of the vector that enters, of what attention "
-        "adds, of\nthe sum, of what the MLP adds, and of the sum that leaves (only vectors add up, "
-        "not lengths);\nand the three likeliest tokens if this layer were the last\n"
-        "layer  enters   attn between    MLP  leaves");
+    size_t fit = (page_columns() - LAYER) / LENS, lens = fit < EXPLAIN_LENS ? fit : EXPLAIN_LENS;
+    puts("\nThe residual stream of each layer: lengths of the vector that enters, of what\n"
+         "attention adds, of the sum, of what the MLP adds, and of the sum that leaves\n"
+         "(only vectors add up, not lengths); the likeliest if this layer were the last\n"
+         "layer  enters   attn between    MLP  leaves");
     for (size_t l = 0; l < model_config(x->engine.model)->layers; l++) {
         const struct explain_layer *y = explain_layer(x, pos, l);
         printf("%5zu %7.4g %6.3g %7.4g %6.3g %7.4g", l, (double)y->in, (double)y->attention,
                (double)y->middle, (double)y->mlp, (double)y->out);
-        for (size_t i = 0; i < EXPLAIN_LENS; i++) {
+        for (size_t i = 0; i < lens; i++) {
             printf(" %3d%% ", page_percent(y->lens[i].p));
-            page_put_piece(x, y->lens[i].id, i + 1 < EXPLAIN_LENS);
+            page_put_piece(x, y->lens[i].id, i + 1 < lens);
         }
         putchar('\n');
     }
@@ -134,7 +145,7 @@ static void page_layers(const struct explain *x, size_t pos)
 
 static void page_heads(const struct explain *x, size_t pos, size_t layer)
 {
-    printf("\nWhere the heads of layer %zu look\n", layer);
+    printf("\nWhere the heads of layer %zu look, and how much of them elsewhere\n", layer);
     for (size_t i = x->heads.from; i <= x->heads.to; i++) {
         const struct explain_head *h = explain_head(x, pos, layer, i);
         printf("%4zu ", i);
@@ -142,7 +153,7 @@ static void page_heads(const struct explain *x, size_t pos, size_t layer)
             printf(" %3d%% %4u ", page_percent(h->weight[k]), (unsigned)h->pos[k]);
             page_put_piece(x, x->ids[h->pos[k]], true);
         }
-        printf("  rest %3d%%\n", page_percent(h->rest));
+        printf(" %3d%%\n", page_percent(h->rest));
     }
 }
 
@@ -166,7 +177,7 @@ static void page_units(const char *what, const struct explain_unit *u, size_t n)
 {
     printf("%s", what);
     for (size_t i = 0; i < n; i++)
-        printf("%s unit %u %+.3f", i ? "," : "", (unsigned)u[i].unit, (double)u[i].adds);
+        printf("%s %u %+.3f", i ? "," : "", (unsigned)u[i].unit, (double)u[i].adds);
     puts(n ? "" : " none");
 }
 
@@ -197,8 +208,8 @@ static void page_router(const struct explain *x, size_t pos)
     if (r->how.policy == POLICY_PRICE)
         printf("  price weighs what a call costs against the router's output, %.4f\n",
                1 / (1 + exp(-page_sum(at, (double)x->bias))));
-    page_units("  for the small model:", at->up, at->nup);
-    page_units("  for the cloud:      ", at->down, at->ndown);
+    page_units("  for the small model: unit", at->up, at->nup);
+    page_units("  for the cloud:       unit", at->down, at->ndown);
     printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
 }
 

@@ -17,7 +17,7 @@ static void table_cell(const char *form, int width, double v)
 /* Print a line of something that is no operation. */
 static void table_line(const char *what, double ms, double all_ms)
 {
-    printf("%-17s %9.3f %5.1f%%\n", what, ms, 100 * ms / all_ms);
+    printf("%-17s %8.3f %5.1f%%\n", what, ms, 100 * ms / all_ms);
 }
 
 static void table_operation(const struct explain *x, const struct op_times *t, enum batch_op op,
@@ -26,9 +26,9 @@ static void table_operation(const struct explain *x, const struct op_times *t, e
     const struct op_sum *s = &t->of[op];
     double ns = (double)s->ns;
     struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
-    printf("%-10s %6zu %9.3f %5.1f%%", op_name(op), s->calls, ns / 1e6, 100 * ns / 1e6 / all_ms);
-    table_cell(" %*.3f", 8, s->bytes / 1e6);
-    table_cell(" %*.3f", 8, s->ops / 1e6);
+    printf("%-10s %6zu %8.3f %5.1f%%", op_name(op), s->calls, ns / 1e6, 100 * ns / 1e6 / all_ms);
+    table_cell(" %*.2f", 7, s->bytes / 1e6);
+    table_cell(" %*.2f", 7, s->ops / 1e6);
     table_cell(" %*.2f", 7, speed.gb_s);
     table_cell(" %*.2f", 7, speed.gop_s);
     printf("  %-6s", speed.limit);
@@ -45,11 +45,11 @@ static void table_part(const struct explain *x, bool reading)
         return;
     if (reading)
         printf("\nWhere the time went: %zu token%s of the prompt%s, %.3f ms\n", x->prompt,
-               x->prompt == 1 ? "" : "s", t.tokens ? ", up to the first token written" : "", t.ms);
+               x->prompt == 1 ? "" : "s", t.tokens ? ", to the first token" : "", t.ms);
     else
         printf("\nWhere the time went: %zu token%s after that, %.3f ms\n", t.tokens,
                t.tokens == 1 ? "" : "s", t.ms);
-    puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit reached");
+    puts("operation   calls       ms  share      MB     MOP    GB/s   GOP/s  limit reached");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
             table_operation(x, t.operations, (enum batch_op)op, t.ms);
@@ -68,14 +68,14 @@ void explain_table(const struct explain *x)
     double mb = (double)op_pass_bytes(x->engine.model) / 1e6;
     table_part(x, true);
     table_part(x, false);
-    puts("\nThe limit is what would take longest if the machine did its best; what of that speed "
-         "was reached\nstands beside it: 100 % would be perfect.");
+    puts("\nThe limit is what would take longest if the machine did its best; what of that\n"
+         "speed was reached stands beside it: 100 % would be perfect.");
     size_t threads = pool_threads(x->engine.pool);
-    printf("%zu thread%s. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
-           "so it takes\n%.3f ms at least",
+    printf("%zu thread%s. A pass reads %.2f MB of weights. They lie in %s, which gives\n"
+           "%.1f GB/s, so it takes %.3f ms at least",
            threads, threads == 1 ? "" : "s", mb, level->name, level->gb_s, mb / level->gb_s);
     if (level != memory)
-        printf("; from memory, which gives %.1f, it would be %.3f", memory->gb_s,
+        printf(";\nfrom memory, which gives %.1f, it would be %.3f", memory->gb_s,
                mb / memory->gb_s);
     printf(".\nProducts compute %.0f GOP/s in int8 and %.0f in f32 at most.\n", x->limits.int8,
            x->limits.f32);
