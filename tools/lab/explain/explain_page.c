@@ -202,7 +202,7 @@ static void page_router(const struct explain *x, size_t pos)
     }
     printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->how.policy),
            (double)at->score, (double)at->threshold,
-           at->routed ? "ask the cloud" : "the small model's token may stand");
+           at->routed ? "ask the cloud" : "the small model's may stand");
     if (!policy_reads_network(r->how.policy))
         return;
     if (r->how.policy == POLICY_PRICE)
