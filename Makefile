@@ -311,6 +311,7 @@ $(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 	@printf '%s\n' '$(subst ','\'',$(or $(made.$(@F)),$(flags.$(@:$(BUILD)/%.flags=%))))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
+COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 STRIP := $(shell $(CC) -print-prog-name=strip)
 install: all lib $(BUILD)/mizzle.pc
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \
@@ -324,6 +325,13 @@ install: all lib $(BUILD)/mizzle.pc
 	install -m 644 $(BUILD)/mizzle.pc '$(LIBDIR)/pkgconfig/mizzle.pc'
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
 	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
+	install -d '$(SHARE)/doc/mizzle' $(COMPLETIONS:%='$(SHARE)/%')
+	install -m 644 LICENSE '$(SHARE)/doc/mizzle/LICENSE'
+	for s in $(COMPLETIONS); do \
+	    sh tools/completions.sh $${s%%[-/]*} $(RUN) $(BUILD)/mizzle >$(BUILD)/completions || exit; \
+	    case $$s in bash*) f=mizzle ;; zsh*) f=_mizzle ;; *) f=mizzle.fish ;; esac; \
+	    install -m 644 $(BUILD)/completions '$(SHARE)/'"$$s/$$f" || exit; \
+	done
 	for f in weights/milli/* weights/routers/*; do \
 	    [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/'"$${f#weights/}" || exit; \
 	done
@@ -334,7 +342,9 @@ uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1' '$(INCLUDE)/mizzle.h' \
 	    '$(LIBDIR)/libmizzle.a' '$(LIBDIR)/$(SONAME)' '$(LIBDIR)/$(SOLINK)' \
 	    '$(LIBDIR)/pkgconfig/mizzle.pc'
-	rm -rf '$(SHARE)/mizzle'
+	rm -f '$(SHARE)/bash-completion/completions/mizzle' '$(SHARE)/zsh/site-functions/_mizzle' \
+	    '$(SHARE)/fish/vendor_completions.d/mizzle.fish'
+	rm -rf '$(SHARE)/mizzle' '$(SHARE)/doc/mizzle'
 
 # The last commit as build/mizzle-VERSION.tar.gz, which builds and passes its tests outside of git. The
 # same commit gives the same bytes.
