@@ -209,6 +209,26 @@ struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
     return sum;
 }
 
+/* True when a dropped call of the tally is still on the wire. With the lock held. */
+static bool tally_moves(const struct cloud_tally *t)
+{
+    const struct wire_call *call = t->calls;
+    while (call && !call->dropped)
+        call = call->tally_next;
+    return call != NULL;
+}
+
+bool cloud_tally_quiet(struct cloud *c, const struct cloud_tally *t, bool wait)
+{
+    if (!wire_enter(c->wire))
+        return true;
+    while (wait && tally_moves(t))
+        wire_wait(c->wire);
+    bool quiet = !tally_moves(t);
+    wire_unlock(c->wire);
+    return quiet;
+}
+
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t)
 {
     if (!wire_enter(c->wire))

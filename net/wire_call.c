@@ -185,8 +185,7 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
     answer->done = answer->ended = true;
     wire_untally(call);
     bool dropped = call->dropped;
-    if (!dropped)
-        wire_tell(w);
+    wire_tell(w);
     wire_unlock(w);
     if (dropped)
         wire_free(call);

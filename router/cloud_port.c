@@ -100,6 +100,11 @@ static void cloud_port_enough(void *call)
     cloud_enough(call);
 }
 
+static bool cloud_port_quiet(void *arg, const struct cloud_tally *tally, bool wait)
+{
+    return cloud_tally_quiet(arg, tally, wait);
+}
+
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
@@ -119,5 +124,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_moved,
                                 cloud_port_audit,
                                 cloud_port_look,
-                                cloud_port_enough };
+                                cloud_port_enough,
+                                cloud_port_quiet };
 }

@@ -667,8 +667,8 @@ enum step_want step_next(struct step *s)
             rc = step_advance(s);
         step_end(s, rc);
     }
-    if (s->ended && s->rc == OK && !s->abandoned && o->audit > 0)
-        step_end(s, step_audit(s, false));
+    if (s->ended)
+        step_end(s, step_after(s, false));
     if (s->ended && s->want != STEP_CLOUD)
         s->want = STEP_DONE;
     else if (s->want == STEP_CLOUD)
@@ -782,7 +782,7 @@ void step_wait(struct step *s)
         return;
     s->want = 0;
     if (s->ended) {
-        step_end(s, step_audit(s, true));
+        step_end(s, step_after(s, true));
         s->want = 0; /* it will be wanted again */
         return;
     }

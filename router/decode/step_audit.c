@@ -132,7 +132,8 @@ static int step_audit_hear(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-int step_audit(struct step *s, bool wait)
+/* Ask about the tokens drawn, as step_after. */
+static int step_audit(struct step *s, bool wait)
 {
     step_audit_begin(s);
     s->stats->audit.drawn = s->audit.n;
@@ -161,4 +162,17 @@ int step_audit(struct step *s, bool wait)
         ahead_pop(&s->ahead);
     }
     return OK;
+}
+
+int step_after(struct step *s, bool wait)
+{
+    const struct cloud_port *c = s->cloud;
+    bool stopped = s->o->stop && *s->o->stop;
+    int rc = s->rc;
+    step_audit_begin(s);
+    if (rc == OK && !s->abandoned && s->o->audit > 0)
+        rc = step_audit(s, wait);
+    if (!s->want && !stopped && c && c->quiet && !c->quiet(c->arg, &s->tally, wait))
+        s->want = STEP_CLOUD;
+    return rc;
 }

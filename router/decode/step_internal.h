@@ -137,8 +137,9 @@ void step_audit_close(struct step *s);
 int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called);
 /* Complete the counts of the text itself, once. */
 void step_audit_begin(struct step *s);
-/* Ask about the tokens drawn, and take the answers that are there; wants the cloud if the next one
- * is not. wait: wait for that. */
-int step_audit(struct step *s, bool wait);
+/* Do what follows the end of a text: ask about the tokens drawn, take the answers that are there,
+ * and let its dropped calls end, so that their bytes are counted. Wants the cloud if something is
+ * still to come; wait: wait for that. Returns the result of the text. */
+int step_after(struct step *s, bool wait);
 
 #endif

@@ -353,7 +353,7 @@ void sim_port(struct cloud_port *out, struct sim *s)
     *out =
         (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
                              commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
-                             NULL,   audit, NULL,  NULL };
+                             NULL,   audit, NULL,  NULL,         NULL };
 }
 
 void sim_text(struct sim *s)

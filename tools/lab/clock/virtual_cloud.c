@@ -164,5 +164,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    NULL,
                                    virtual_cloud_audit,
                                    NULL,
+                                   NULL,
                                    NULL };
 }
