@@ -184,19 +184,22 @@ struct wanted {
     struct err *err;
 };
 
-/* The longest command: names of 96 bytes each, twice, and four bytes for each of 40 letters of a
- * type. */
-enum { COMMAND = 672 };
+/* The longest command: names of 96 bytes each, three times, and four bytes for each of 40 letters
+ * of a type, which stands there twice more. */
+enum { COMMAND = 896 };
+static const char script[] = ", or sh tools/download.sh ";
 
-/* Write "; to fetch it: hf download ..." for what is wanted. hf's patterns respect case and
+/* Write "; to fetch it: hf download ..., or ..." for what is wanted. hf's patterns respect case and
  * publishers do not agree on it, hence [qQ]. They do keep GGUF files in a repository of their own,
  * NAME-GGUF, which is meant with a type unless this repository is known to have some. */
 static void find_command(char out[COMMAND], const struct wanted *w, bool has_some)
 {
     size_t room = COMMAND;
     size_t at = (size_t)snprintf(out, room, "; to fetch it: hf download %.*s", (int)w->n, w->name);
-    if (!w->type || !find_plain(w->type, strlen(w->type)) || strlen(w->type) > 40)
+    if (!w->type || !find_plain(w->type, strlen(w->type)) || strlen(w->type) > 40) {
+        snprintf(out + at, room - at, "%s%.*s", script, (int)w->n, w->name);
         return;
+    }
     bool named = w->n > 5 && strncasecmp(w->name + w->n - 5, "-GGUF", 5) == 0;
     at +=
         (size_t)snprintf(out + at, room - at, "%s --include '*", has_some || named ? "" : "-GGUF");
@@ -206,7 +209,8 @@ static void find_command(char out[COMMAND], const struct wanted *w, bool has_som
             high = low - 32;
         at += (size_t)snprintf(out + at, room - at, low == high ? "%c" : "[%c%c]", low, high);
     }
-    at += (size_t)snprintf(out + at, room - at, "*'");
+    at += (size_t)snprintf(out + at, room - at, "*'%s%.*s%s:%s", script, (int)w->n, w->name,
+                           has_some || named ? "" : "-GGUF", w->type);
     if (!has_some && !named)
         snprintf(out + at, room - at, ", then -m %.*s-GGUF:%s", (int)w->n, w->name, w->type);
 }

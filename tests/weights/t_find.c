@@ -233,8 +233,8 @@ static void test_environment(void)
     refused("Org/Name-1.5", ERR_IO,
             "no such file or folder|/none|; to fetch it: hf download Org/Name-1.5");
     refused("Org/Name-1.5:Q4_K_M", ERR_IO,
-            "hf download Org/Name-1.5-GGUF --include '*[qQ]4_[kK]_[mM]*', then -m "
-            "Org/Name-1.5-GGUF:");
+            "hf download Org/Name-1.5-GGUF --include '*[qQ]4_[kK]_[mM]*', or sh tools/download.sh "
+            "Org/Name-1.5-GGUF:Q4_K_M, then -m Org/Name-1.5-GGUF:");
     CHECK(access(at("none"), F_OK) != 0); /* nothing was made */
 }
 

@@ -1,0 +1,109 @@
+#!/bin/sh
+# Fetch a model from Hugging Face with curl into the cache where Mizzle and hf look for it.
+#
+# Usage: sh tools/download.sh ORG/NAME:TYPE   the GGUF files whose names have the part TYPE
+#        sh tools/download.sh ORG/NAME        a folder of safetensors
+#        sh tools/download.sh ORG/NAME FILE...
+#
+# A file that was begun is continued. Each file is compared with the hash that the hub names. $HF_TOKEN
+# opens repositories that ask for it, $HF_ENDPOINT is another hub, and the cache is that of hf:
+# $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
+# Exit status: 0, 1 where something could not be fetched, 2 for wrong usage.
+set -u
+fail() { echo "download: $1" >&2 && exit "${2:-1}"; }
+usage() { fail "expected ORG/NAME:TYPE, or ORG/NAME and names of files; found '$*'" 2; }
+
+[ $# -gt 0 ] || usage
+name=${1%%:*} type=
+[ "$name" = "$1" ] || type=${1#*:}
+case $name in
+*[!A-Za-z0-9._/-]* | */*/* | /* | */ | -* | *..* | *--*) usage "$*" ;;
+*/*) ;;
+*) usage "$*" ;;
+esac
+[ -z "$type" ] || [ $# -eq 1 ] || usage "$*"
+shift
+command -v curl >/dev/null || fail "curl is not installed"
+hub=${HF_ENDPOINT:-https://huggingface.co}
+if [ -n "${HF_HUB_CACHE:-}" ]; then
+    cache=$HF_HUB_CACHE
+elif [ -n "${HF_HOME:-}" ]; then
+    cache=$HF_HOME/hub
+else
+    cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/huggingface/hub
+fi
+into=$cache/models--$(echo "$name" | sed 's,/,--,')
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' HUP INT TERM
+
+# The token goes to curl by its standard input, so that no list of processes shows it. curl keeps it
+# from other hosts, to which the hub sends for large files.
+ask() { # ARGS...: run curl
+    { [ -z "${HF_TOKEN:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$HF_TOKEN"; } |
+        curl --config - --silent --show-error --fail --proto-redir =http,https "$@"
+}
+
+lower() { printf '%s' "$1" | tr 'A-Z' 'a-z'; }
+
+if [ $# -eq 0 ]; then # choose among the repository's files
+    ask --location --output "$dir/list" "$hub/api/models/$name" || fail "$name: no such model, or none that may be read"
+    grep -o '"rfilename" *: *"[^"\\]*"' "$dir/list" | sed 's/.*: *"//; s/"$//' >"$dir/files"
+    if [ -n "$type" ]; then
+        part=$(lower "$type" | sed 's/[.[\*^$]/\\&/g')
+        tr 'A-Z' 'a-z' <"$dir/files" | grep -nE "(^|[-._/])$part([-.].*)?\.gguf\$" | cut -d : -f 1 >"$dir/lines"
+        found=$(sed -n "$(sed 's/$/p/' "$dir/lines" | tr '\n' ';')" "$dir/files")
+    else
+        found=$(grep -E '^(model.*\.safetensors(\.index\.json)?|(generation_|tokenizer_)?config\.json|tokenizer\.json|vocab\.json|merges\.txt)$' "$dir/files")
+        case $found in *.safetensors*) ;; *) found= ;; esac
+    fi
+    wanted="a folder of safetensors"
+    [ -z "$type" ] || wanted="GGUF files with $type in their names"
+    [ -n "$found" ] ||
+        fail "$name: expected $wanted, found $(grep -E '\.(gguf|safetensors)$' "$dir/files" | head -n 30 | xargs)"
+    # shellcheck disable=SC2086 # names have no blanks
+    set -- $found
+fi
+
+field() { # NAME: print the value of a header of the last answer
+    tr -d '\r' <"$dir/head" | awk -v name="$1:" 'tolower($1) == name { value = $2 } END { gsub(/^W\/|"/, "", value); print value }'
+}
+
+sum() { # 1|256: print the SHA of stdin
+    if command -v sha${1}sum >/dev/null; then sha${1}sum; else shasum -a $1; fi | cut -d ' ' -f 1
+}
+
+right() { # compare the part with its SHA-256, or with git's hash of small files
+    [ "$(wc -c <"$blob.part")" -eq "$size" ] || return
+    case ${#hash} in
+    64) [ "$(sum 256 <"$blob.part")" = "$hash" ] ;;
+    *) [ "$({ printf 'blob %s\0' "$size" && cat "$blob.part"; } | sum 1)" = "$hash" ] ;;
+    esac
+}
+
+for file; do
+    case $file in *[!A-Za-z0-9._/-]* | /* | -* | *..*) usage "$file" ;; esac
+    ask --head --output "$dir/head" "$hub/$name/resolve/main/$file" || fail "$name: no file $file, or none that may be read"
+    commit=$(field x-repo-commit) hash=$(field x-linked-etag) size=$(field x-linked-size)
+    [ -n "$hash" ] || hash=$(field etag) size=$(field content-length)
+    case $commit,$hash,$size in
+    *[!0-9a-f,]* | ,* | *,, | *, | *,*[!0-9]) fail "$file: expected commit, hash and size from the hub, found '$commit', '$hash', '$size'" ;;
+    esac
+    blob=$into/blobs/$hash
+    mkdir -p "$into/blobs" "$into/refs" "$(dirname "$into/snapshots/$commit/$file")" || exit 1
+    if [ ! -e "$blob" ]; then
+        echo "download: $name/$file, $((size / 1000000)) MB" >&2
+        bar=
+        [ ! -t 2 ] || bar='--no-silent --progress-bar'
+        # shellcheck disable=SC2086
+        [ "$(wc -c 2>/dev/null <"$blob.part")" = "$size" ] ||
+            ask $bar --location --continue-at - --output "$blob.part" "$hub/$name/resolve/main/$file" ||
+            fail "$file: cut off; the same command goes on"
+        right || { rm -f "$blob.part"; fail "$file: expected a file with hash $hash, found another; begin again"; }
+        mv "$blob.part" "$blob" || exit 1
+    fi
+    up=$(echo "$file" | sed 's,[^/]*$,,; s,[^/]*/,../,g')
+    ln -sfn "../../${up}blobs/$hash" "$into/snapshots/$commit/$file" || exit 1
+done
+printf %s "$commit" >"$into/refs/main" || exit 1
+echo "download: done; try: mizzle run --chat -m $name${type:+:$type}" >&2
