@@ -50,7 +50,8 @@ struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_
                          .vocab = c->o.vocab,
                          .want = want,
                          .stream = want > 1,
-                         .encode = c->text ? c->o.encode : NULL,
+                         .logprobs = c->logprobs,
+                         .encode = c->text && !c->logprobs ? c->o.encode : NULL,
                          .encode_arg = c->o.encode_arg };
 }
 

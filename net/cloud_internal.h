@@ -42,7 +42,8 @@ struct cloud {
     /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
     char *model, *model_json; /* NULL: requests name no model */
-    bool text;                /* replies are text alone */
+    bool text;                /* replies have no list of ids, */
+    bool logprobs;            /* but one id, beside its logprob */
     struct cloud_info info;   /* except health, version and http2 */
     uint64_t trip_ns;         /* the probe's slowest exchange */
     size_t sample;            /* tokens of its test text; 0: unknown */

@@ -214,9 +214,22 @@ static int ask_logprobs(struct probe *p, struct err *err)
     return rc;
 }
 
-/* Ask for one token after the sample, which is sent as text while the tokenizer is unconfirmed; see
- * whether ids of the token and of the prompt come back. */
-static int ask_round_trip(struct probe *p, struct err *err)
+/* See whether llama.cpp's server has ids in its own replies; an older one, and ik_llama.cpp, have
+ * them in those of OpenAI's form. */
+static int ask_return_tokens(struct probe *p, struct err *err)
+{
+    json_t *body = json_pack("{s:s,s:i,s:i,s:b}", "prompt", sample, "n_predict", 1, "temperature",
+                             0, "return_tokens", 1);
+    int rc = probe_post(p, "/completion", body, err);
+    if (rc == OK && json_is_string(json_object_get(p->root, "content")) &&
+        !json_object_get(p->root, "tokens"))
+        p->c->dialect = &dialect_openai;
+    return rc && not_offered(p->status) ? OK : rc;
+}
+
+/* Ask for one token after the sample, which is sent as text while the tokenizer is unconfirmed;
+ * logprobs: with that of the token. */
+static int ask_completion(struct probe *p, bool logprobs, struct err *err)
 {
     struct cloud *c = p->c;
     json_t *prompt = json_array();
@@ -230,18 +243,34 @@ static int ask_round_trip(struct probe *p, struct err *err)
                              "temperature", 0, "return_token_ids", 1, "add_special_tokens", 0);
     if (body && c->model)
         json_object_set_new(body, "model", json_string(c->model));
-    int rc = probe_post(p, "/v1/completions", body, err);
+    if (body && logprobs)
+        json_object_set_new(body, "logprobs", json_integer(1));
+    return probe_post(p, "/v1/completions", body, err);
+}
+
+/* See whether ids of a token and of its prompt come back, or text alone. */
+static int ask_round_trip(struct probe *p, struct err *err)
+{
+    struct cloud *c = p->c;
+    int rc = ask_completion(p, false, err);
     const json_t *choice = json_array_get(json_object_get(p->root, "choices"), 0);
-    if (rc == OK && !c->info.tokenizer)
+    if (rc == OK && c->o.encode && !c->info.tokenizer)
         rc = compare(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
-    if (rc == OK && !json_is_array(json_object_get(choice, "token_ids")) &&
-        json_is_string(json_object_get(choice, "text"))) {
-        c->text = true;
+    if (rc && !c->o.encode && not_offered(p->status)) /* as long as nobody asks for tokens */
+        return OK;
+    if (rc != OK || json_is_array(json_object_get(choice, "token_ids")) ||
+        !json_is_string(json_object_get(choice, "text")))
+        return rc;
+    c->text = true;
+    rc = ask_completion(p, true, err);
+    choice = json_array_get(json_object_get(p->root, "choices"), 0);
+    choice = json_array_get(json_object_get(json_object_get(choice, "logprobs"), "content"), 0);
+    c->logprobs = json_is_integer(json_object_get(choice, "id"));
+    if (!c->logprobs)
         cloud_say(c,
                   "the server answers in text without token ids: its text is cut into tokens here, "
                   "which is not always exact");
-    }
-    return rc;
+    return rc && not_offered(p->status) ? OK : rc;
 }
 
 /* Compare the server's tokenizer with ours in every way that its dialect offers. */
@@ -253,8 +282,6 @@ static int check_tokenizer(struct probe *p, struct err *err)
     if (rc)
         return err_set(err, rc, "cloud: the test text: %s", low.msg);
     rc = ask_tokenize(p, err);
-    if (rc == OK && c->dialect == &dialect_openai)
-        rc = ask_round_trip(p, err);
     if (rc == OK && c->dialect == &dialect_sglang && !c->info.tokenizer)
         rc = ask_logprobs(p, err);
     return rc;
@@ -271,13 +298,17 @@ int probe_run(struct cloud *c, struct err *err)
     struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
     bool models = c->o.encode || c->o.api == CLOUD_AUTO || (c->o.api == CLOUD_OPENAI && !c->model);
     c->info = (struct cloud_info){ 0 };
-    c->text = false;
+    c->text = c->logprobs = false;
     c->trip_ns = 0;
     int rc = models ? ask_models(&p, err) : OK;
     if (!models && c->o.background) /* this makes the connection; the reply does not matter */
         rc = probe_any(&p, probe_get(&p, "/health", err));
     if (rc == OK && c->o.encode)
         rc = check_tokenizer(&p, err);
+    if (rc == OK && models && c->dialect == &dialect_llamacpp && c->o.api == CLOUD_AUTO)
+        rc = ask_return_tokens(&p, err);
+    if (rc == OK && models && c->dialect == &dialect_openai)
+        rc = ask_round_trip(&p, err);
     free(p.ids);
     json_decref(p.root);
     c->sample = p.n;
@@ -285,7 +316,7 @@ int probe_run(struct cloud *c, struct err *err)
         return rc;
     c->info.api = c->dialect->api;
     c->info.model = c->model;
-    c->info.ids = !c->text;
+    c->info.ids = !c->text || c->logprobs;
     return OK;
 }
 

@@ -21,6 +21,9 @@ struct ask {
     size_t vocab; /* ids in the reply must be below this */
     size_t want;  /* tokens to ask for, 1 to CLOUD_MAX_TOKENS */
     bool stream;  /* ask for server-sent events */
+    /* For openai without stream and with one token: the id is among the logprobs, as llama.cpp's
+     * servers and those made from them have it. */
+    bool logprobs;
     /* For openai without stream and with one token: cuts text into ids (see cloud_options.encode)
      * when the server gives text alone. NULL: the reply must have ids. */
     int (*encode)(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,

@@ -3,8 +3,9 @@
  * generation_config.json, so all are sent. top_k 1 is greedy in every version; 0 and -1 have both
  * been refused by some.
  *
- * Other servers (SGLang and llama.cpp at this path, generic ones) give text alone, which is used
- * only when the caller can cut it into ids again. */
+ * llama.cpp at this path and servers made from it (ik_llama.cpp) have the id of a token beside its
+ * logprob. Others (SGLang at this path, generic ones) give text alone, which is used only when the
+ * caller can cut it into ids again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,11 @@ static bool openai_request(struct buf *out, const struct ask *a, const struct bu
            buf_str(out, ",\"temperature\":0,\"top_p\":1,\"top_k\":1,\"min_p\":0,"
                         "\"repetition_penalty\":1,\"return_token_ids\":true") &&
            buf_str(out, a->encode ? ",\"skip_special_tokens\":false" : "") &&
+           /* what llamacpp.c sends, as the server's command line sets the defaults here, too */
+           buf_str(out, a->logprobs ? ",\"logprobs\":1,\"repeat_penalty\":1,\"mirostat\":0,"
+                                      "\"samplers\":[\"top_k\"],\"ignore_eos\":false,"
+                                      "\"cache_prompt\":true"
+                                    : "") &&
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
@@ -67,6 +73,27 @@ static int from_text(struct reply *out, const json_t *choice, const struct ask *
     return rc;
 }
 
+/* Read the id beside a token's logprob. A token that ends inside a character may have none there.
+ */
+static int from_logprobs(struct reply *out, const json_t *root, const json_t *choice,
+                         const struct ask *a, struct err *err)
+{
+    const json_t *content = json_object_get(json_object_get(choice, "logprobs"), "content");
+    const json_t *id = json_object_get(json_array_get(content, 0), "id");
+    size_t n = json_array_size(content);
+    size_t got = json_input_count(json_object_get(json_object_get(root, "usage"), "prompt_tokens"));
+    if (got && got < a->n) /* older servers drop its middle and answer anyway */
+        return err_set(err, ERR_TEXT, "the server has read %zu of %zu tokens: its context is full",
+                       got, a->n);
+    *out = (struct reply){ .n = 1, .ended = true };
+    if (n == 1 && json_input_id(&out->ids[0], id, a->vocab))
+        return OK;
+    return err_set(
+        err, ERR_NET,
+        "choices[0].logprobs.content: expected one token with an id below %zu, found %zu", a->vocab,
+        n);
+}
+
 static int openai_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *choice;
@@ -75,6 +102,8 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
         rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
     if (rc)
         return rc;
+    if (a->logprobs)
+        return from_logprobs(out, root, choice, a, err);
     const json_t *ids = json_object_get(choice, "token_ids");
     if ((!ids || json_is_null(ids)) && json_is_string(json_object_get(choice, "text")))
         return a->encode ? from_text(out, choice, a, err) : dialect_text_alone(no_ids, err);

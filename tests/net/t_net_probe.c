@@ -13,7 +13,7 @@
 
 static struct rude *server;
 /* The behaviour of the server, set by the tests. */
-static _Atomic int tokenize, text_only, sglang, slow, down, shift, two;
+static _Atomic int tokenize, text_only, sglang, ik, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
 static _Atomic int down_for, probes;
 
@@ -53,6 +53,22 @@ static void sample_ids(const struct rude_request *r, const char *key, char *out,
 static bool completions(const struct rude_request *r)
 {
     char json[4096], ids[3000] = "";
+    /* As llama.cpp of February 2025 and ik_llama.cpp write it. */
+    if (ik && strstr(r->body, "\"logprobs\":1") && r->last != 9)
+        return rude_json(r, "200 OK",
+                         r->last == 8 ? "{\"choices\":[{\"text\":\"\",\"index\":0,\"logprobs\":{"
+                                        "\"content\":[{\"id\":2,\"token\":\"\",\"bytes\":[],"
+                                        "\"logprob\":-0.1,\"top_logprobs\":[]}]},"
+                                        "\"finish_reason\":\"stop\"}]}"
+                                      : "{\"choices\":[{\"text\":\"x\",\"index\":0,\"logprobs\":{"
+                                        "\"content\":[{\"id\":7,\"token\":\"x\",\"bytes\":[120],"
+                                        "\"logprob\":-2.5,\"top_logprobs\":[]}]},"
+                                        "\"finish_reason\":\"length\"}],"
+                                        "\"usage\":{\"completion_tokens\":1,\"prompt_tokens\":2}}");
+    if (ik)
+        return rude_json(r, "200 OK",
+                         "{\"choices\":[{\"text\":\"\xef\xbf\xbd\",\"index\":0,\"logprobs\":null,"
+                         "\"finish_reason\":\"length\"}]}");
     if (text_only)
         return rude_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
     if (strstr(r->body, "\"prompt\":\""))
@@ -79,6 +95,7 @@ static bool serve(const struct rude_request *r)
         return rude_json(r, "200 OK",
                          sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
                                   "\"max_model_len\":4096}]}"
+                         : ik   ? "{\"data\":[{\"id\":\"v\",\"owned_by\":\"llamacpp\"}]}"
                                 : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
     if (strcmp(r->path, "/version") == 0)
         return rude_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
@@ -89,6 +106,8 @@ static bool serve(const struct rude_request *r)
         snprintf(json, sizeof(json), "{\"tokens\":[%s]}", ids);
         return rude_json(r, "200 OK", json);
     }
+    if (strcmp(r->path, "/completion") == 0 && ik)
+        return rude_json(r, "200 OK", "{\"content\":\"x\",\"stop\":true}");
     if (strcmp(r->path, "/v1/completions") == 0)
         return completions(r);
     if (strcmp(r->path, "/generate") == 0 && strstr(r->body, "\"text\"")) {
@@ -177,6 +196,30 @@ static void test_text(void)
     CHECK(strstr(err.msg, "without token ids"));
     cloud_close(c);
     text_only = 0;
+}
+
+/* A server of llama.cpp's kind without return_tokens has the id beside the logprob: one of the end
+ * of the text, too. A part of a character has none, which is a fault of that call alone. */
+static void test_logprobs(void)
+{
+    struct cloud *c;
+    struct err err = { "" };
+    uint32_t id = 77;
+    ik = 1;
+    for (tokenize = 0; tokenize < 2; tokenize++)
+        for (int encodes = 0; encodes < 2; encodes++)
+            expect("logprobs", (struct cloud_options){ .encode = encodes ? bytes : NULL }, OK,
+                   encodes && tokenize ? "/tokenize" : NULL, NULL);
+    CHECK(begin(&c, (struct cloud_options){ .tokens = 8 }, &err) == OK &&
+          cloud_ready(c, &err) == OK);
+    CHECK(cloud_known_info(c)->api == CLOUD_OPENAI && cloud_tokens(c) == 1);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5, 8 }, 2, &id, &err) == OK && id == 2);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5, 9 }, 2, &id, &err) == ERR_NET && id == 2);
+    CHECK(strstr(err.msg, "logprobs.content: expected one token with an id below 1000, found 0"));
+    CHECK(cloud_next(c, (const uint32_t[]){ 5, 6, 7 }, 3, &id, &err) == ERR_TEXT);
+    CHECK(strstr(err.msg, "has read 2 of 3 tokens"));
+    cloud_close(c);
+    ik = tokenize = 0;
 }
 
 /* Of several models, what is known is that of the one that is requested. */
@@ -327,6 +370,7 @@ int main(void)
     test_deadline();
     test_tokenizers();
     test_text();
+    test_logprobs();
     test_models();
     test_background();
     test_one_at_a_time();
