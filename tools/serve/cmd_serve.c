@@ -199,7 +199,7 @@ const struct command cmd_serve = {
         "token, why, and at what cost. Many texts are written at a time; each is the one that it "
         "would be alone.\n\n"
         "The routed model has the name of its file. With :edge behind it, the small model writes "
-        "alone, and with :cloud the large one. Other names mean the routed model.\n\n"
+        "alone, and with :cloud the large one, or nobody. Other names mean the routed model.\n\n"
         "A missing temperature means 0. An object \"mizzle\" in a request may hold policy, "
         "threshold, span, ahead, cloud (auto, required or off), max_cloud_tokens, private "
         "(patterns, which are added to those of --private-file) and trace; the reply has one as "

@@ -86,8 +86,10 @@ bool serve_field_wrong(struct serve_error *e, const char *param, const char *exp
         snprintf(shown, sizeof(shown), "%g", json_real_value(found));
     else if (json_is_string(found))
         json_input_line(shown, sizeof(shown), json_string_value(found), json_string_length(found));
-    return serve_error_set(e, 400, "invalid_value", param, "%s: expected %s, found %s", param,
-                           expected, shown[0] ? shown : json_input_type(found));
+    const char *quote = json_is_string(found) ? "\"" : "";
+    return serve_error_set(e, 400, "invalid_value", param, "%s: expected %s, found %s%s%s", param,
+                           expected, quote, shown[0] || *quote ? shown : json_input_type(found),
+                           quote);
 }
 
 bool serve_field_flag(bool *out, const json_t *in, const char *name, struct serve_error *e)

@@ -17,7 +17,8 @@ enum {
     TEMPERATURE_MAX = 100
 };
 
-/* Find out who is asked to write. */
+/* Find out who is asked to write. Whoever names the large model alone does not want the small one
+ * in its place, because the cloud is gone or the name is mistyped. */
 static bool serve_request_model(struct serve_ask *a, const struct serve *s, const json_t *in,
                                 struct serve_error *e)
 {
@@ -32,10 +33,15 @@ static bool serve_request_model(struct serve_ask *a, const struct serve *s, cons
         if (strcmp(name, own) != 0)
             continue;
         a->wish.model = (enum text_model)m;
+        a->required = m == TEXT_CLOUD;
         if (m == TEXT_CLOUD && !routing_port(&s->routing))
             return serve_error_set(e, 400, "no_cloud", "model", "model %s: there is no cloud", own);
         return true;
     }
+    const char *end = name ? strrchr(name, ':') : NULL;
+    if (end && (strcmp(end, ":cloud") == 0 || strcmp(end, ":edge") == 0))
+        return serve_error_set(e, 404, "model_not_found", "model", "model %s: not served here",
+                               name);
     return true;
 }
 

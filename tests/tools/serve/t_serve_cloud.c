@@ -147,6 +147,10 @@ static void test_killed(const struct child *cloud)
         close(fd[i]);
     }
     clients_settle(server.port);
+    /* Who names the large model gets it or an error. */
+    json_decref(serving_complete(&server, RAW, "Kill", ",\"model\":\"edge-0.5:cloud\""));
+    CHECK(server.status == 502);
+    clients_settle(server.port);
     CHECK(clients_metric(server.port, "texts_failed_total") == 0);
     CHECK(cloud_is("breaker"));
 }

@@ -114,6 +114,8 @@ static const struct {
     { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":0}", 400, "max_tokens", "invalid_value" },
     { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":\"1\"}", 400, "max_tokens", "invalid_value" },
     WRONG(C, "\"max_completion_tokens\":-1", "max_completion_tokens"),
+    ROW(R, "\"model\":\"egde-0.5:cloud\"", 404, "model", "model_not_found"),
+    ROW(C, "\"model\":\"other:edge\"", 404, "model", "model_not_found"),
     WRONG(R, "\"temperature\":-0.1", "temperature"),
     WRONG(R, "\"temperature\":\"hot\"", "temperature"),
     WRONG(R, "\"top_p\":0", "top_p"),
@@ -233,6 +235,18 @@ static void test_rows(void)
     printf("%zu rows\n", n);
 }
 
+/* A text is quoted, so that "1" is not taken for 1; what is not there says what is. */
+static void test_words(void)
+{
+    json_t *reply = serving_post(&server, RAW, "{" P ",\"top_k\":\"1\"}");
+    CHECK(strcmp(serving_text(reply, "error.message"),
+                 "top_k: expected a whole number from -1, found \"1\"") == 0);
+    json_decref(reply);
+    reply = serving_post(&server, "/v1/responses", "{\"input\":\"a\"}");
+    CHECK(server.status == 404 && strstr(serving_text(reply, "error.message"), "/v1/completions"));
+    json_decref(reply);
+}
+
 /* Ask and check the status. */
 static void expect(int status, const char *code, const char *method, const char *path,
                    const char *headers, const char *body)
@@ -342,6 +356,7 @@ int main(void)
     const struct serve_options o = { .parallel = 8 };
     serving_open(&server, &o, SERVING_CLOUD);
     test_rows();
+    test_words();
     test_length();
     test_heads();
     test_memory();
