@@ -185,12 +185,14 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const ui
                const struct caps_call *call, const struct err *why)
 {
     /* A server that refuses this text is alive. */
-    breaker_result(&g->breaker, t->probing, r == GATE_OPEN || r == GATE_UNFIT);
+    bool alive = r == GATE_OPEN || r == GATE_UNFIT;
+    breaker_result(&g->breaker, t->probing, alive);
     gate_count_call(g, t, r == GATE_OPEN, ids, call);
     g->audit_faults = r == GATE_OPEN ? 0 : g->audit_faults;
     if (r != GATE_OPEN)
         g->fault = *why;
     g->refused |= r == GATE_REFUSED; /* another text's call may have been answered since */
+    g->lost = !alive && (g->lost || g->refused || g->breaker.pause);
     t->unfit |= r == GATE_UNFIT;
     if (r == GATE_UNFIT)
         t->why = *why;

@@ -42,6 +42,7 @@ struct gate {
     struct breaker breaker;
     unsigned audit_faults; /* of audits, in a row, since a text's call was answered */
     bool refused;          /* off for all texts */
+    bool lost;             /* refused, or the breaker has opened; until a call is answered */
     struct err fault;      /* the latest fault */
 };
 

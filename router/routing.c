@@ -305,7 +305,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
         return rc;
     routing_add_note(r, "cloud off: ", err->msg);
     if (refused) { /* as if it had refused a token: a server may ask it again later */
-        r->gate.refused = true;
+        r->gate.refused = r->gate.lost = true;
         r->gate.fault = *err;
         return OK;
     }

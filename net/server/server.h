@@ -113,6 +113,10 @@ void server_drop_body(struct server_request *r);
 bool server_is_json(const struct server_request *r);
 size_t server_received(const struct server_request *r); /* bytes of the body as sent */
 int server_fd(const struct server_request *r);
+unsigned server_status(const struct server_request *r); /* of its reply; 0: it has none */
+enum { SERVER_PEER = 64 };
+/* Write the client's address, or "-", to out, and return that. */
+const char *server_peer(const struct server_request *r, char out[SERVER_PEER]);
 /* Return a number that no other request of this server has, nor, in all likelihood, of another. All
  * replies but those of libmicrohttpd itself have it in x-request-id: "req-" and 16 digits, base 16.
  */

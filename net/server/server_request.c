@@ -1,3 +1,5 @@
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +269,23 @@ size_t server_received(const struct server_request *r)
 int server_fd(const struct server_request *r)
 {
     return r->guest->fd;
+}
+
+unsigned server_status(const struct server_request *r)
+{
+    return r->status;
+}
+
+const char *server_peer(const struct server_request *r, char out[SERVER_PEER])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *a = info ? info->client_addr : NULL;
+    socklen_t n =
+        a && a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (!a || getnameinfo(a, n, out, SERVER_PEER, NULL, 0, NI_NUMERICHOST))
+        snprintf(out, SERVER_PEER, "-");
+    return out;
 }
 
 bool server_first(const struct server_request *r)

@@ -275,6 +275,7 @@ static void texts_count_cloud(struct texts *e)
     e->count.refused = e->routing->gate.refused;
     e->count.again = (e->refused_at ? e->refused_at : os_now_ns()) + e->again_ns;
     e->count.paused = e->routing->gate.breaker.pause > 0;
+    e->count.lost = e->routing->gate.lost;
     e->count.why = e->routing->gate.fault;
 }
 

@@ -76,7 +76,7 @@ static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
     }
     if (rc)
         return rc;
-    listen_wait(stand_in_url(s), &interrupted);
+    listen_wait(stand_in_url(s), &interrupted, NULL, NULL);
     stand_in_close(s);
     return interrupted == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
 }

@@ -15,10 +15,11 @@
 #include "tools/serve/serve.h"
 #include "kernels/sys/atomic_file.h"
 
-enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
+enum { GRACE_MAX = 86400, QUEUE_MAX = 100000, FOLDER = 4096 };
 
 static const char *origin;
-static size_t parallel = 8, queue = 64, context;
+static size_t parallel = 8, queue = 256, context, grace = 2;
+static bool log_requests;
 static struct option_list hosts;
 
 static const struct option_group server_opts = {
@@ -28,7 +29,7 @@ static const struct option_group server_opts = {
           "Write up to N texts at a time, 1 to 64; the memory of each is taken when it is first "
           "needed (default: 8)" },
         { "--max-queue", NULL, OPTION_SIZE, &queue, "N",
-          "Let N texts wait for their turn; requests beyond get status 503 (default: 64)" },
+          "Let N texts wait for their turn; requests beyond get status 503 (default: 256)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Keep a context of N tokens for each text, its prompt included (default: 4096, or the "
           "model's maximum if that is less)" },
@@ -37,6 +38,11 @@ static const struct option_group server_opts = {
           "host.docker.internal; may be given 16 times (default: none)" },
         { "--cors-origin", NULL, OPTION_STR, &origin, "ORIGIN",
           "Let pages of this site call, such as http://localhost:3000 (default: none)" },
+        { "--log", NULL, OPTION_FLAG, &log_requests, NULL,
+          "Print a line on stderr for each request: method, status, time, tokens, those of the "
+          "cloud, client and path; never text" },
+        { "--grace", NULL, OPTION_SIZE, &grace, "S",
+          "Give requests in progress S seconds to finish after a signal (default: 2)" },
         OPTION_END,
     },
 };
@@ -122,6 +128,8 @@ static int cmd_serve_check(struct err *err)
     if (!parallel || parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        parallel);
+    if (grace > GRACE_MAX)
+        return err_set(err, ERR_ARG, "--grace: expected 0 to %d, found %zu", GRACE_MAX, grace);
     if (queue > QUEUE_MAX)
         return err_set(err, ERR_ARG, "--max-queue: expected 0 to %d, found %zu", QUEUE_MAX, queue);
     return OK;
@@ -144,6 +152,12 @@ static int cmd_serve_load(struct serve *s, struct err *err)
     return rc;
 }
 
+/* Callback while it serves. */
+static void cmd_serve_look(void *arg)
+{
+    serve_look(arg);
+}
+
 /* Serve until a signal arrives; return the exit status. */
 static int cmd_serve_run(const struct serve_options *o, struct err *err)
 {
@@ -157,8 +171,8 @@ static int cmd_serve_run(const struct serve_options *o, struct err *err)
         rc = cmd_serve_load(s, err);
     atomic_store(&ready, 1);
     if (rc == OK && !atomic_load(&ended))
-        listen_wait(serve_url(s), &ended);
-    int closed = serve_close(s, rc == OK ? GRACE_MS : 0, rc == OK ? err : NULL);
+        listen_wait(serve_url(s), &ended, cmd_serve_look, s);
+    int closed = serve_close(s, rc == OK ? (unsigned)grace * 1000 : 0, rc == OK ? err : NULL);
     if (rc == OK && closed != OK)
         return closed;
     if (rc != OK && !(rc == ERR_STOP && atomic_load(&ended)))
@@ -182,6 +196,7 @@ static int cmd_serve_main(int n, char **args, struct err *err)
                                      .demo = !shared_options.model,
                                      .parallel = parallel,
                                      .queue = queue,
+                                     .log = log_requests,
                                      .context = context };
     cmd_serve_catch_signals();
     cmd_serve_confine();
@@ -209,7 +224,8 @@ const struct command cmd_serve = {
         "Without -m, the demo pair is served, both models in this process. The server prints "
         "\"listening on URL\" on stderr when it is ready; until then requests get status 503. It "
         "stops on SIGTERM (status 0) or SIGINT (status 130) and gives requests in progress two "
-        "seconds to finish. It can write no files but those of --cloud-store and --record, where "
+        "seconds (--grace) to finish. It says on stderr when the cloud is lost and when it is "
+        "back. It can write no files but those of --cloud-store and --record, where "
         "the system can guarantee that. The key is not asked for by /health and the page's own "
         "files; the page asks for it.\n\n"
         "  mizzle serve\n"

@@ -43,10 +43,13 @@ int listen_read(struct server_options *out, char **key, struct err *err)
     return OK;
 }
 
-void listen_wait(const char *url, const _Atomic int *ended)
+void listen_wait(const char *url, const _Atomic int *ended, void (*look)(void *arg), void *arg)
 {
     fprintf(stderr, "listening on %s\n", url);
     fflush(stderr);
-    while (!*ended)
+    while (!*ended) {
         poll(NULL, 0, 100);
+        if (look)
+            look(arg);
+    }
 }

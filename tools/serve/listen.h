@@ -12,7 +12,8 @@ extern const struct option_group listen_option_rows; /* --port --host and those 
 /* Set *out to what these say. *key is that of --api-key-file, else of MIZZLE_SERVE_KEY; the caller
  * frees it with wipe_text. ERR_ARG; errors of api_key_of_server. */
 int listen_read(struct server_options *out, char **key, struct err *err);
-/* Print the line that a server is ready, and wait for a signal. */
-void listen_wait(const char *url, const _Atomic int *ended);
+/* Print the line that a server is ready, and wait for a signal; look is called now and then, unless
+ * it is NULL. */
+void listen_wait(const char *url, const _Atomic int *ended, void (*look)(void *arg), void *arg);
 
 #endif

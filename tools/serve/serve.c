@@ -177,6 +177,7 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic i
     s->vocab = tokenizer_size(s->engine.tokenizer);
     serve_notes(s);
     serve_set_fingerprint(s, mo);
+    s->lost = s->routing.gate.lost; /* which has been said */
     rc = serve_know_cloud(s, err);
     if (rc == OK)
         rc = serve_ask_world(s, err);
@@ -187,6 +188,16 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic i
     serve_note_chat(s);
     atomic_store(&s->ready, 1);
     return OK;
+}
+
+void serve_look(struct serve *s)
+{
+    const struct texts_counts c = texts_count(s->texts);
+    if (c.lost == s->lost)
+        return;
+    s->lost = c.lost;
+    fprintf(stderr, c.lost ? "mizzle: the cloud is lost: %s\n" : "mizzle: the cloud is back\n",
+            c.why.msg);
 }
 
 int serve_close(struct serve *s, unsigned grace_ms, struct err *err)

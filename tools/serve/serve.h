@@ -19,6 +19,7 @@ struct serve_options {
     bool demo;              /* the page offers questions of the demo world */
     size_t parallel, queue; /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */
     size_t context;         /* of each text; 0: that of the model, at most 4,096 */
+    bool log;               /* print a line for each request to stderr */
 };
 
 /* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of
@@ -28,6 +29,9 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
  * are printed to stderr. Errors of engine_open, routing_open and texts_open. */
 int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic int *stop,
                struct err *err);
+/* Print to stderr if the cloud has been lost or found since the last call, of one thread. After
+ * serve_load. */
+void serve_look(struct serve *s);
 /* Take no new requests; those in progress have grace_ms to finish and then get status 503. Frees
  * everything. NULL is fine. ERR_IO if the recording is incomplete. */
 int serve_close(struct serve *s, unsigned grace_ms, struct err *err);

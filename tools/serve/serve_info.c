@@ -22,7 +22,8 @@ void serve_info_health(struct serve_exchange *x)
 {
     struct serve_error e;
     if (atomic_load(&x->s->ready) && !server_closing(x->r)) {
-        serve_routes_json(x, 200, json_pack("{s:s}", "status", "ok"));
+        bool lost = texts_count(x->s->texts).lost;
+        serve_routes_json(x, 200, json_pack("{s:s}", "status", lost ? "degraded" : "ok"));
         return;
     }
     bool stops = server_closing(x->r);
@@ -77,13 +78,11 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     bool there = routing_port(&s->routing) != NULL;
     if (!there && !s->cloud_off.msg[0])
         return json_null();
-    const char *state = !there           ? "off"
-                        : count->refused ? "refused"
-                        : count->paused  ? "breaker"
-                                         : "open";
-    const char *why = !there                            ? s->cloud_off.msg
-                      : count->refused || count->paused ? count->why.msg
-                                                        : NULL;
+    const char *state = !there          ? "off"
+                        : !count->lost  ? "working"
+                        : count->paused ? "paused"
+                                        : "refused";
+    const char *why = !there ? s->cloud_off.msg : count->lost ? count->why.msg : NULL;
     uint64_t now = os_now_ns();
     json_t *later = count->refused
                         ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)

@@ -42,6 +42,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     json_t *questions;            /* of the demo world; printed by any thread */
     uint64_t salt;                /* of seeds */
     atomic_uint_fast64_t streams; /* begun */
+    bool lost;                    /* what serve_look has said of the cloud */
     atomic_size_t held;           /* bytes of answers, as serve_routes_hold counts them */
 };
 
@@ -59,7 +60,8 @@ struct serve_exchange {
     json_t *in;     /* the body while it is needed, or NULL */
     struct serve_ask ask;
     struct serve_writing *writing;
-    size_t held; /* bytes of its answer, counted in s->held */
+    size_t held;          /* bytes of its answer, counted in s->held */
+    size_t tokens, cloud; /* of the texts that were dropped; those by the cloud */
 };
 
 /* serve_routes.c */
@@ -99,7 +101,7 @@ void serve_write(struct serve_exchange *x);
 void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m);
 
 /* serve_write.c */
-/* Drop the texts. NULL is fine. */
+/* Drop the texts, and count their tokens in the exchange. NULL is fine. */
 void serve_write_drop(struct serve_writing *w);
 
 #endif

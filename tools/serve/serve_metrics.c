@@ -30,6 +30,7 @@ void serve_metrics(struct serve_exchange *x)
         { "cloud_calls_total", c.calls },
         { "cloud_calls_wasted_total", c.wasted },
         { "cloud_refused", c.refused }, /* 1 while the cloud refuses all calls */
+        { "cloud_lost", c.lost }, /* 1 when it refuses or fails, until it has answered again */
     };
     struct buf out = { 0 };
     bool fine = true;

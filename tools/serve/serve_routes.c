@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/os.h"
+#include "net/http/json_input.h"
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_internal.h"
 
@@ -129,12 +130,26 @@ bool serve_routes_hold(struct serve_exchange *x, size_t n)
     return fine;
 }
 
+/* Print the line of --log. Its last field is the only one with blanks. */
+static void serve_routes_log(const struct serve_exchange *x)
+{
+    char line[300], clean[300], peer[SERVER_PEER];
+    snprintf(line, sizeof(line),
+             "method=%s status=%u ms=%.1f tokens=%zu cloud=%zu client=%s path=%s",
+             server_method(x->r), server_status(x->r), (double)(os_now_ns() - x->begun) / 1e6,
+             x->tokens, x->cloud, server_peer(x->r, peer), server_path(x->r));
+    json_input_line(clean, sizeof(clean), line, strlen(line));
+    fprintf(stderr, "%s\n", clean);
+}
+
 /* Callback of the server: the request is over. */
 static void serve_routes_drop(void *own)
 {
     struct serve_exchange *x = own;
     serve_routes_hold(x, 0);
     serve_write_drop(x->writing);
+    if (x->s->o.log)
+        serve_routes_log(x);
     serve_request_free(&x->ask);
     free(x);
 }

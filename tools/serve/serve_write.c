@@ -46,8 +46,11 @@ void serve_write_drop(struct serve_writing *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
+        w->x->tokens += w->choices[i].view.stats.tokens;
+        w->x->cloud += w->choices[i].view.stats.cloud;
         serve_choice_end(&w->choices[i]);
+    }
     pthread_mutex_destroy(&w->lock);
     free(w->choices);
     free(w);
@@ -96,7 +99,8 @@ static bool serve_write_ask(struct serve_writing *w)
         return true;
     if (rc == ERR_NET)
         return serve_error_set(&w->error, 503, "queue_full", NULL,
-                               "all places are taken: %zu texts in progress and %zu in the queue",
+                               "all places are taken: %zu texts in progress (--parallel) and %zu "
+                               "in the queue (--max-queue)",
                                w->x->s->o.parallel, w->x->s->o.queue);
     serve_error_of(&w->error, rc, err.msg);
     if (rc == ERR_FORMAT) /* of the patterns, the only thing that is parsed there */

@@ -42,12 +42,12 @@ async function state(bench, name, words) {
     await page.locator('#banner:not(:empty)').waitFor();
     const banner = await said(page);
     bench.check(`the state “${name}” is explained`, words.test(banner), banner);
-    is = 'open';
+    is = 'working';
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
     bench.same(
         `and withdrawn after “${name}”`,
         await page.getAttribute('#cloud', 'data-state'),
-        'open'
+        'working'
     );
 }
 
@@ -76,7 +76,7 @@ async function loading(bench) {
 module.exports = [
     failure,
     (bench) => state(bench, 'refused', /refused: bad key/),
-    (bench) => state(bench, 'breaker', /left alone.*again in 8 s/),
+    (bench) => state(bench, 'paused', /left alone.*again in 8 s/),
     (bench) => state(bench, 'off', /cannot be reached/),
     none,
     loading,

@@ -9,7 +9,7 @@ shows --cors-origin
 refused 2 serve --port 65536
 refuses 2 "0.0.0.0.*--api-key-file" serve --host 0.0.0.0 --port 0
 for bad in "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key sesame" \
-    "--host example.org" "-c 5000" "--threshold 2" "--kv f64"; do
+    "--host example.org" "--grace 100000" "-c 5000" "--threshold 2" "--kv f64"; do
     # shellcheck disable=SC2086
     refused 2 serve --port 0 $bad
 done
@@ -71,6 +71,45 @@ done
 grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed")"
 tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
+
+# With a longer grace, a text that takes longer is finished. A line of the log has no text.
+start_cloud --latency 700
+start --grace 20 --log --cloud-url "$url"
+curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/reply" &
+client=$!
+wait_for 'curl -s "$url/metrics" | grep -q "^mizzle_slots_busy 1"'
+stop_server TERM 0
+wait "$client" && grep -q '"choices"' "$dir/reply" || fail "--grace: $(cat "$dir/reply")"
+grep -qE '^method=POST status=200 ms=[0-9]+\.[0-9] tokens=4 cloud=4 client=127.0.0.1 path=/v1/completions$' "$dir/serve" ||
+    fail "--log: $(cat "$dir/serve")"
+if grep -q Once "$dir/serve"; then fail "--log has the prompt"; fi
+stop_cloud
+
+# The server says once that the cloud is lost, and once that it is back.
+start_cloud
+place=$url
+start --cloud-url "$place"
+ask() { # N: write N tokens of the cloud
+    curl -s "$url/v1/completions" --json '{"prompt":"N '"$1"'","max_tokens":'"$1"',"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/out"
+}
+health() { curl -s "$url/health" | grep -q "^{\"status\":\"$1\"}$"; }
+ask 4
+health ok || fail "health"
+stop_cloud
+ask 9
+ask 8
+wait_for 'grep -q "^mizzle: the cloud is lost: cloud $place" "$dir/serve"'
+health degraded || fail "health without a cloud"
+curl -s "$url/metrics" | grep -q '^mizzle_cloud_lost 1$' || fail "metrics without a cloud"
+served=$server served_at=$url
+start_cloud --port "${place##*:}"
+url=$served_at server=$served
+ask 100
+wait_for 'grep -q "^mizzle: the cloud is back$" "$dir/serve"'
+health ok || fail "health with the cloud again"
+[ "$(grep -c 'the cloud is' "$dir/serve")" = 2 ] || fail "$(cat "$dir/serve")"
+stop_server TERM 0
+stop_cloud
 
 # A span of a request that would do nothing is refused; one of the server gives way to a threshold.
 refuses 2 '--span: expected more than the threshold, which is 0' serve --port 0 --cloud-tokens 4 --span 0.1

@@ -245,7 +245,7 @@ static void test_network(void)
     stand_in_set_network(server.cloud, &fast);
     r = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
     CHECK(json_is_false(serving_at(r, "cloud.local")) && json_is_true(serving_at(r, "chat")));
-    CHECK(strcmp(serving_text(r, "cloud.state"), "open") == 0);
+    CHECK(strcmp(serving_text(r, "cloud.state"), "working") == 0);
     CHECK(strcmp(serving_text(r, "names.1"), "edge-0.5:edge") == 0);
     json_decref(r);
 }
@@ -276,7 +276,7 @@ static void test_required(void)
     CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") > 0);
     json_decref(r);
     r = serving_ask(&alone, "GET", "/mizzle/info", NULL, NULL); /* three faults were enough */
-    CHECK(strcmp(serving_text(r, "cloud.state"), "breaker") == 0 && *serving_text(r, "cloud.why"));
+    CHECK(strcmp(serving_text(r, "cloud.state"), "paused") == 0 && *serving_text(r, "cloud.why"));
     json_decref(r);
     r = serving_post(&alone, RAW, REQUIRED("", "off"));
     CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") == 0);

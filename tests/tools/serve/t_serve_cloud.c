@@ -152,7 +152,7 @@ static void test_killed(const struct child *cloud)
     CHECK(server.status == 502);
     clients_settle(server.port);
     CHECK(clients_metric(server.port, "texts_failed_total") == 0);
-    CHECK(cloud_is("breaker"));
+    CHECK(cloud_is("paused"));
 }
 
 /* The pause is at most 64 tokens long, so the end of this text is the cloud's again. */
@@ -165,7 +165,7 @@ static void test_return(void)
         CHECK(strcmp(json_string_value(serving_at(json_array_get(tokens, i), "source")), "cloud") ==
               0);
     json_decref(reply);
-    CHECK(cloud_is("open"));
+    CHECK(cloud_is("working"));
 }
 
 int main(void)

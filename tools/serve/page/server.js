@@ -2,10 +2,10 @@
 'use strict';
 
 const STATES = {
-    open: (c) => (c.local ? 'Large model ready (in this process)' : 'Cloud ready'),
+    working: (c) => (c.local ? 'Large model ready (in this process)' : 'Cloud ready'),
     off: () => 'Cloud off',
     refused: () => 'Cloud refused',
-    breaker: () => 'Cloud paused',
+    paused: () => 'Cloud paused',
 };
 
 function bannerWords() {
@@ -16,7 +16,7 @@ function bannerWords() {
         ' The small model writes on; where the cloud was wanted, its tokens are marked “!”.';
     if (!info && !file) return 'Mizzle does not answer. Is “mizzle serve” still running?';
     if (cloud && cloud.state === 'refused') return `The cloud refused${why}.${later}${marks}`;
-    if (cloud && cloud.state === 'breaker')
+    if (cloud && cloud.state === 'paused')
         return `The cloud failed several times and is left alone for now${why}.${later}${marks}`;
     if (cloud && cloud.state === 'off') return `The cloud cannot be reached${why}.${later}${marks}`;
     const fault = active?.run.fault,
@@ -73,7 +73,7 @@ async function askInfo() {
     }
     if (loading || locked) $('banner').textContent = '';
     else banner();
-    if (!locked && (!info || (info.cloud && info.cloud.state !== 'open')))
+    if (!locked && (!info || (info.cloud && info.cloud.state !== 'working')))
         asking = setTimeout(askInfo, loading ? 500 : 3000);
 }
 
@@ -91,7 +91,7 @@ function showInfo(first) {
     );
     $('cloud').hidden = false;
     $('cloud').textContent = cloud
-        ? (STATES[cloud.state] || STATES.open)(cloud)
+        ? (STATES[cloud.state] || STATES.working)(cloud)
         : 'No cloud: the small model writes alone';
     $('cloud').dataset.state = cloud ? cloud.state : 'none';
     if (!first) return;
