@@ -1,8 +1,27 @@
+#include <pthread.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
+
+/* Jansson's parser goes on when its memory for a byte of the text fails, without that byte. */
+static _Thread_local bool starved;
+static json_malloc_t json_input_below;
+
+static void *json_input_malloc(size_t n)
+{
+    void *p = json_input_below(n);
+    starved = starved || !p;
+    return p;
+}
+
+static void json_input_watch(void)
+{
+    json_free_t end;
+    json_get_alloc_funcs(&json_input_below, &end);
+    json_set_alloc_funcs(json_input_malloc, end);
+}
 
 /* True when at most JSON_INPUT_DEPTH brackets are open at once. Brackets inside strings do not
  * count; text that is not JSON is left for the parser to refuse. */
@@ -31,15 +50,23 @@ static bool shallow(const char *p, size_t n)
 
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     json_error_t why;
     *out = NULL;
+    pthread_once(&once, json_input_watch);
     if (!n)
         return err_set(err, ERR_FORMAT, "not JSON: empty");
     if (memchr(p, 0, n)) /* jansson would take a final 0 for the end of the text */
         return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
     if (!shallow(p, n))
         return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSON_INPUT_DEPTH);
+    starved = false;
     *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (starved) {
+        json_decref(*out);
+        *out = NULL;
+        return err_set(err, ERR_NOMEM, "JSON: out of memory");
+    }
     if (*out)
         return OK;
     char line[96];

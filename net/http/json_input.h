@@ -14,8 +14,9 @@ struct err;
 enum { JSON_INPUT_DEPTH = 64 };
 
 /* Parse n bytes as one whole document with any type of value at the top. ERR_FORMAT, with the place
- * in err and *out NULL. The caller keeps n bounded and calls json_decref. "\u0000" inside strings
- * is allowed. */
+ * in err and *out NULL; ERR_NOMEM. The caller keeps n bounded and calls json_decref. "\u0000"
+ * inside strings is allowed. The first call puts a function before the one that gives jansson
+ * memory. */
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err);
 
 /* Read a token id: an integer (not 3.0) in [0, vocab). False when v is anything else. */

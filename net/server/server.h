@@ -35,7 +35,7 @@ enum server_refusal {
     SERVER_BAD_BODY,     /* 400: a compressed body is damaged */
     SERVER_BUSY,         /* 503: too many bytes of bodies at a time */
     SERVER_STOPPING,     /* 503: no answer came in time when the server closed */
-    SERVER_NO_MEMORY,    /* 500 */
+    SERVER_NO_MEMORY,    /* 503 */
 };
 
 struct server_options {

@@ -51,15 +51,29 @@ json_t *json_report_ids(const uint32_t *ids, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ids[i]));
+        json_report_add(&list, json_integer(ids[i]));
     return list;
+}
+
+struct json_report_text {
+    struct buf *out;
+    bool broken; /* a part of it was lost, which jansson may not notice */
+};
+
+/* Callback of jansson: append p[n]. */
+static int json_report_part(const char *p, size_t n, void *arg)
+{
+    struct json_report_text *t = arg;
+    t->broken = t->broken || !buf_add(t->out, p, n);
+    return t->broken ? -1 : 0;
 }
 
 bool json_report_append(struct buf *out, json_t *json, size_t flags)
 {
-    char *text = json ? json_dumps(json, flags) : NULL;
-    bool fine = text && buf_str(out, text);
-    free(text);
+    struct json_report_text t = { .out = out };
+    size_t before = out->n;
+    bool fine = json && json_dump_callback(json, json_report_part, &t, flags) == 0 && !t.broken;
+    out->n = fine ? out->n : before;
     json_decref(json);
     return fine;
 }

@@ -51,13 +51,15 @@ void serve_choice_forget(struct buf *b, size_t n);
 /* Return the text of a token; if it is no whole characters "bytes:\xe2\x82", or "" if `quiet`. */
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet);
 
+/* What returns JSON from here on returns NULL without memory, never less than it should. */
+
 /* serve_logprobs.c: the logprobs of tokens from `told` on as each API wants them; c->chars is moved
  * on. */
 json_t *serve_logprobs_raw(struct serve_choice *c);
 json_t *serve_logprobs_chat(const struct serve_choice *c);
 
 /* serve_mizzle.c: the object "mizzle" for the tokens from `from` on and for new events; with `last`
- * also the ledger. NULL: there is nothing to say. */
+ * also the ledger. Empty: there is nothing to say. */
 json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last);
 
 #endif

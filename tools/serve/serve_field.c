@@ -39,7 +39,7 @@ bool serve_error_of(struct serve_error *e, int rc, const char *why)
         return serve_error_set(e, 502, "cloud_failed", NULL,
                                "the cloud is required and does not help: %s", why);
     default:
-        return serve_error_set(e, 500, "out_of_memory", NULL, "%s",
+        return serve_error_set(e, 503, "out_of_memory", NULL, "%s",
                                why && *why ? why : "out of memory");
     }
 }

@@ -8,6 +8,7 @@
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_internal.h"
 
 void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m)
@@ -53,7 +54,7 @@ void serve_info_models(struct serve_exchange *x)
     json_t *list = json_array();
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++)
         if (serve_info_has(x->s, (enum text_model)m))
-            json_array_append_new(list, serve_info_entry(x->s, (enum text_model)m));
+            json_report_add(&list, serve_info_entry(x->s, (enum text_model)m));
     serve_routes_json(x, 200, json_pack("{s:s,s:o}", "object", "list", "data", list));
 }
 
@@ -117,7 +118,7 @@ static json_t *serve_info_policies(const struct serve *s)
         if ((!policy_reads_router((enum policy)p) ||
              (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
             (p != POLICY_PRICE || s->routing.how.price.worth > 0))
-            json_array_append_new(list, json_string(policy_name((enum policy)p)));
+            json_report_add(&list, json_string(policy_name((enum policy)p)));
     return list;
 }
 
@@ -144,7 +145,7 @@ void serve_info_all(struct serve_exchange *x)
                 tokenizer_special(e->tokenizer, "<|im_end|>", &mark);
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
         serve_info_name(name, s, (enum text_model)m);
-        json_array_append_new(names, json_string(name));
+        json_report_add(&names, json_string(name));
     }
     json_t *model = json_pack("{s:s,s:s?,s:I,s:I,s:I,s:I,s:I}", "name", e->name, "weights",
                               e->weights, "layers", (json_int_t)c->layers, "hidden",

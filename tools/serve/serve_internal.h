@@ -69,10 +69,13 @@ struct serve_exchange {
 void serve_routes_serve(struct server_options *o, struct serve *s);
 /* Answer with JSON, which is released. Without memory the connection is closed. */
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
-/* Answer with text, which is taken; more: further headers, or NULL. */
+/* Answer with text, which is taken and counted by serve_routes_hold; more: further headers, or
+ * NULL. If there is no room for it, the answer is that of serve_routes_refuse_busy. */
 void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
                        struct buf *text, const char *const (*more)[2]);
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e);
+/* Refuse an answer for which there is no room at the moment. */
+void serve_routes_refuse_busy(struct serve_exchange *x);
 /* Free the body, of which nothing more is needed. To be called before any wait. */
 void serve_routes_read(struct serve_exchange *x);
 /* Count the answer as n bytes until the exchange ends or this is called again. False: with those of

@@ -4,6 +4,7 @@
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
+#include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 
 /* What is known of one token. */
@@ -34,29 +35,31 @@ static json_t *serve_logprobs_number(double x)
 }
 
 /* Add a name and its logprob. Where two tokens have the same text, the likelier one was first. */
-static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32_t id, double x)
+static void serve_logprobs_add(json_t **object, const struct tokenizer *t, uint32_t id, double x)
 {
     json_t *name = serve_choice_token(t, id, false);
     const char *key = json_string_value(name);
     size_t n = json_string_length(name);
-    const json_t *other = key ? json_object_getn(object, key, n) : NULL;
-    if (key && (!other || json_real_value(other) < x))
-        json_object_setn_new(object, key, n, serve_logprobs_number(x));
+    const json_t *other = key ? json_object_getn(*object, key, n) : NULL;
+    bool wins = !other || json_real_value(other) < x;
+    if (!key || (wins && json_object_setn_new(*object, key, n, serve_logprobs_number(x))))
+        json_report_set(object, "", NULL);
     json_decref(name);
 }
 
 /* Return where token i, counted as `told` is, begins in the text, in characters, and move c->chars
  * past it. Tokens inside a character begin where it does; what the text leaves out has no length.
  */
-static size_t serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t id)
+static json_t *serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t id)
 {
     bool prompt = c->ask->echo && i < c->prompt->n;
     size_t n, at = 0, offset = c->chars, before = c->counted.n;
     const char *p = tokenizer_bytes(c->tokenizer, id, &n);
     uint32_t code;
-    if (!p || (!prompt && tokenizer_is_control(c->tokenizer, id) && !c->ask->specials) ||
-        !buf_add(&c->counted, p, n))
-        return offset;
+    if (!p || (!prompt && tokenizer_is_control(c->tokenizer, id) && !c->ask->specials))
+        return json_integer((json_int_t)offset);
+    if (!buf_add(&c->counted, p, n))
+        return NULL;
     p = c->counted.p;
     n = c->counted.n;
     n = text_complete(p, n); /* the next token may complete the rest */
@@ -67,7 +70,7 @@ static size_t serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t i
             offset = c->chars;
     }
     serve_choice_forget(&c->counted, at);
-    return offset;
+    return json_integer((json_int_t)offset);
 }
 
 json_t *serve_logprobs_raw(struct serve_choice *c)
@@ -76,15 +79,15 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
     json_t *offsets = json_array();
     for (size_t i = c->told; i < serve_choice_tokens(c); i++) {
         struct serve_scored s = serve_logprobs_at(c, i);
-        json_t *top = s.n ? json_object() : NULL;
+        json_t *top = s.n ? json_object() : json_null();
         for (size_t k = 0; k < s.n; k++)
-            serve_logprobs_add(top, c->tokenizer, s.top[k].id, s.top[k].logprob);
-        if (top)
-            serve_logprobs_add(top, c->tokenizer, s.id, s.logprob);
-        json_array_append_new(tokens, serve_choice_token(c->tokenizer, s.id, false));
-        json_array_append_new(numbers, serve_logprobs_number(s.logprob));
-        json_array_append_new(tops, top ? top : json_null());
-        json_array_append_new(offsets, json_integer((json_int_t)serve_logprobs_offset(c, i, s.id)));
+            serve_logprobs_add(&top, c->tokenizer, s.top[k].id, s.top[k].logprob);
+        if (s.n)
+            serve_logprobs_add(&top, c->tokenizer, s.id, s.logprob);
+        json_report_add(&tokens, serve_choice_token(c->tokenizer, s.id, false));
+        json_report_add(&numbers, serve_logprobs_number(s.logprob));
+        json_report_add(&tops, top);
+        json_report_add(&offsets, serve_logprobs_offset(c, i, s.id));
     }
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
                      "top_logprobs", tops, "text_offset", offsets);
@@ -97,7 +100,7 @@ static json_t *serve_logprobs_entry(const struct tokenizer *t, uint32_t id, doub
     const char *p = tokenizer_bytes(t, id, &n);
     json_t *bytes = json_array();
     for (size_t i = 0; p && i < n; i++)
-        json_array_append_new(bytes, json_integer((unsigned char)p[i]));
+        json_report_add(&bytes, json_integer((unsigned char)p[i]));
     return json_pack("{s:o,s:o,s:o}", "token", serve_choice_token(t, id, false), "bytes", bytes,
                      "logprob", serve_logprobs_number(x));
 }
@@ -111,10 +114,10 @@ json_t *serve_logprobs_chat(const struct serve_choice *c)
             continue; /* it is no part of the message */
         json_t *top = json_array(), *entry = serve_logprobs_entry(c->tokenizer, s.id, s.logprob);
         for (size_t k = 0; k < s.n; k++)
-            json_array_append_new(
-                top, serve_logprobs_entry(c->tokenizer, s.top[k].id, s.top[k].logprob));
-        json_object_set_new(entry, "top_logprobs", top);
-        json_array_append_new(content, entry);
+            json_report_add(&top,
+                            serve_logprobs_entry(c->tokenizer, s.top[k].id, s.top[k].logprob));
+        json_report_set(&entry, "top_logprobs", top);
+        json_report_add(&content, entry);
     }
     return json_pack("{s:o,s:n}", "content", content, "refusal");
 }

@@ -11,33 +11,35 @@
 enum { EVENTS = 256 /* sent at a time */ };
 
 /* Put the text of a token, and its bytes if they are no whole characters. */
-static void serve_mizzle_text(json_t *to, const struct tokenizer *t, uint32_t id)
+static void serve_mizzle_text(json_t **to, const struct tokenizer *t, uint32_t id)
 {
     size_t n = 0;
     const char *p = tokenizer_bytes(t, id, &n);
-    json_object_set_new(to, "text", serve_choice_token(t, id, true));
+    json_report_set(to, "text", serve_choice_token(t, id, true));
     if (!p || text_valid(p, n))
         return;
     json_t *bytes = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(bytes, json_integer((unsigned char)p[i]));
-    json_object_set_new(to, "bytes", bytes);
+        json_report_add(&bytes, json_integer((unsigned char)p[i]));
+    json_report_set(to, "bytes", bytes);
 }
 
 /* Put the characters that a token of the text completes, and its bytes if it is no whole ones. */
-static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struct text_token *t)
+static void serve_mizzle_written(json_t **to, struct serve_choice *c, const struct text_token *t)
 {
     size_t n = 0;
     const char *p = tokenizer_bytes(c->tokenizer, t->t.id, &n);
     serve_mizzle_text(to, c->tokenizer, t->t.id);
     if (!p || (tokenizer_is_control(c->tokenizer, t->t.id) && !c->ask->specials)) {
-        json_object_set_new(to, "text", json_string(""));
+        json_report_set(to, "text", json_string(""));
         return;
     }
-    if (!buf_add(&c->part, p, n))
+    if (!buf_add(&c->part, p, n)) {
+        json_report_set(to, "text", NULL);
         return;
+    }
     size_t whole = text_complete(c->part.p, c->part.n);
-    json_object_set_new(to, "text", json_report_text(c->part.p, whole));
+    json_report_set(to, "text", json_report_text(c->part.p, whole));
     serve_choice_forget(&c->part, whole);
 }
 
@@ -59,28 +61,27 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
     json_t *out =
         json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->t.id, "source",
                   source_name(t->t.source), "ms", (double)(t->at - c->begun) / 1e6);
-    serve_mizzle_written(out, c, t);
-    json_object_set_new(out, "score",
-                        isnan(t->t.score) ? json_null() : json_real((double)t->t.score));
+    serve_mizzle_written(&out, c, t);
+    json_report_set(&out, "score", isnan(t->t.score) ? json_null() : json_real((double)t->t.score));
     if (!isnan(t->t.score) && t->t.threshold > c->ask->routing.threshold) /* in reach of a reply */
-        json_object_set_new(out, "threshold", json_real((double)t->t.threshold));
-    json_object_set_new(out, "edge_id", t->t.has_edge ? json_integer(t->t.edge_id) : json_null());
+        json_report_set(&out, "threshold", json_real((double)t->t.threshold));
+    json_report_set(&out, "edge_id", t->t.has_edge ? json_integer(t->t.edge_id) : json_null());
     if (t->t.has_edge)
-        json_object_set_new(out, "edge_text", serve_choice_token(c->tokenizer, t->t.edge_id, true));
-    json_object_set_new(out, "call", serve_mizzle_call(t));
-    json_object_set_new(out, "fault", t->t.fault ? json_string(t->t.fault) : json_null());
+        json_report_set(&out, "edge_text", serve_choice_token(c->tokenizer, t->t.edge_id, true));
+    json_report_set(&out, "call", serve_mizzle_call(t));
+    json_report_set(&out, "fault", t->t.fault ? json_string(t->t.fault) : json_null());
     if (t->t.fault)
-        json_object_set_new(out, "reason", json_string(gate_name(t->t.reason)));
+        json_report_set(&out, "reason", json_string(gate_name(t->t.reason)));
     if (!c->ask->trace_top)
         return out;
     json_t *list = json_array();
     for (size_t i = 0; tops && i < c->ask->trace_top && isfinite(tops[i].logprob); i++) {
         json_t *one =
             json_pack("{s:I,s:f}", "id", (json_int_t)tops[i].id, "logprob", tops[i].logprob);
-        serve_mizzle_text(one, c->tokenizer, tops[i].id);
-        json_array_append_new(list, one);
+        serve_mizzle_text(&one, c->tokenizer, tops[i].id);
+        json_report_add(&list, one);
     }
-    json_object_set_new(out, "top", list);
+    json_report_set(&out, "top", list);
     return out;
 }
 
@@ -96,7 +97,7 @@ static json_t *serve_mizzle_event(const struct serve_choice *c, const struct dec
                   (json_int_t)d->at - (json_int_t)c->prompt->n, "n", (json_int_t)d->n, "ms",
                   ((double)d->ns - (double)c->begun) / 1e6, "took_ms", (double)d->took_ns / 1e6);
     if (d->kind == DECODE_ANSWERED && d->reason != GATE_OPEN)
-        json_object_set_new(out, "reason", json_string(gate_name(d->reason)));
+        json_report_set(&out, "reason", json_string(gate_name(d->reason)));
     return out;
 }
 
@@ -111,13 +112,13 @@ static json_t *serve_mizzle_ledger(const struct serve_choice *c)
     s.total_ms = v->n ? (double)(v->tokens[v->n - 1].at - c->begun) / 1e6 : 0;
     json_t *out = json_pack("{s:f,s:f,s:I}", "cost", (double)s.cost / 1e12, "queue_ms", v->queue_ms,
                             "cached_tokens", (json_int_t)v->cached);
-#define X(name) json_object_set_new(out, #name, json_integer((json_int_t)s.name));
+#define X(name) json_report_set(&out, #name, json_integer((json_int_t)s.name));
     FIGURES_COUNTS(X)
 #undef X
-#define X(name) json_object_set_new(out, #name, json_integer((json_int_t)s.traffic.name));
+#define X(name) json_report_set(&out, #name, json_integer((json_int_t)s.traffic.name));
     TRAFFIC_COUNTS(X)
 #undef X
-#define X(name) json_object_set_new(out, #name, json_real(s.name));
+#define X(name) json_report_set(&out, #name, json_real(s.name));
     FIGURES_TIMES(X)
 #undef X
     return out;
@@ -131,28 +132,26 @@ json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last)
     if (a->trace && from < c->taken) {
         json_t *list = json_array();
         for (size_t i = from; i < c->taken; i++)
-            json_array_append_new(list, serve_mizzle_token(c, i));
-        json_object_set_new(out, "tokens", list);
+            json_report_add(&list, serve_mizzle_token(c, i));
+        json_report_set(&out, "tokens", list);
     }
     json_t *happened = json_array();
     for (size_t n; a->events && (n = text_events(c->text, c->events, events, EVENTS)) > 0;
          c->events += n)
         for (size_t i = 0; i < n; i++)
-            json_array_append_new(happened, serve_mizzle_event(c, &events[i]));
-    if (json_array_size(happened))
-        json_object_set(out, "events", happened);
-    json_decref(happened);
+            json_report_add(&happened, serve_mizzle_event(c, &events[i]));
+    if (!happened || json_array_size(happened))
+        json_report_set(&out, "events", happened);
+    else
+        json_decref(happened);
     if (last) {
         enum policy policy = serve_ask_policy(a);
-        json_object_set_new(out, "ledger", serve_mizzle_ledger(c));
-        json_object_set_new(out, "policy", json_string(policy_name(policy)));
-        json_object_set_new(out, "threshold",
-                            policy_scores(policy) ? json_real((double)a->routing.threshold)
-                                                  : json_null());
-        json_object_set_new(out, "seed", json_integer((json_int_t)c->seed));
+        json_report_set(&out, "ledger", serve_mizzle_ledger(c));
+        json_report_set(&out, "policy", json_string(policy_name(policy)));
+        json_report_set(&out, "threshold",
+                        policy_scores(policy) ? json_real((double)a->routing.threshold)
+                                              : json_null());
+        json_report_set(&out, "seed", json_integer((json_int_t)c->seed));
     }
-    if (json_object_size(out))
-        return out;
-    json_decref(out);
-    return NULL;
+    return out;
 }

@@ -378,4 +378,5 @@ void serve_request_free(struct serve_ask *a)
     free(a->prompts);
     free(a->patterns);
     json_decref(a->stop);
+    *a = (struct serve_ask){ .nprompts = 0 };
 }

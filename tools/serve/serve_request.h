@@ -42,7 +42,7 @@ struct serve_ask {
 /* Read a request. False: *e is set; call serve_request_free in either case. */
 bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
                         struct serve_error *e);
-void serve_request_free(struct serve_ask *a);
+void serve_request_free(struct serve_ask *a); /* it is all zero then */
 /* Return the policy by which the answer is written: with one model alone, never or always. */
 enum policy serve_ask_policy(const struct serve_ask *a);
 /* Return how many bytes the answer may take until it is sent, about. One text counts as nothing

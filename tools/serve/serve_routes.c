@@ -8,6 +8,8 @@
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_internal.h"
 
+enum { SMALL = 16 << 10 /* bytes of an answer that is sent even when there is no room for more */ };
+
 struct serve_route {
     const char *path; /* one that ends in '/' stands for all that begin so, except "/" */
     bool post;        /* with a JSON body; else GET or HEAD */
@@ -31,9 +33,20 @@ static const struct serve_route routes[] = {
     { "/page.js", .open = true, .early = true, .answer = serve_page },
 };
 
+void serve_routes_refuse_busy(struct serve_exchange *x)
+{
+    struct serve_error e;
+    serve_error_set(&e, 503, "busy", NULL, "too many bytes of answers at a time");
+    serve_routes_refuse(x, &e);
+}
+
 void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
                        struct buf *text, const char *const (*more)[2])
 {
+    if (!serve_routes_hold(x, text->cap) && text->cap > SMALL) {
+        serve_routes_refuse_busy(x);
+        return;
+    }
     const char *headers[8][2] = { { "X-Content-Type-Options", "nosniff" },
                                   { "Cache-Control", "no-store" } };
     for (size_t i = 2; more && more[0][0] && i < 7; i++, more++)
@@ -204,10 +217,13 @@ static void serve_routes_handle(void *arg, struct server_request *r)
         x->route->answer(x);
         return;
     }
-    if (server_parse(r, &x->in, &err) == OK) {
+    int rc = server_parse(r, &x->in, &err);
+    if (rc == OK) {
         x->route->answer(x);
     } else {
-        serve_error_set(&e, 400, "invalid_json", NULL, "the body: %s", err.msg);
+        serve_error_of(&e, rc, err.msg);
+        if (rc == ERR_FORMAT)
+            serve_error_set(&e, 400, "invalid_json", NULL, "the body: %s", err.msg);
         serve_routes_refuse(x, &e);
     }
     serve_routes_read(x);

@@ -1,4 +1,5 @@
 /* serve_tokens.c - the tokenizer, in the forms of vLLM and llama.cpp. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "model/text/tokenizer.h"
@@ -6,6 +7,12 @@
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
+
+enum {
+    TEXT_MAX = 1 << 20, /* bytes of a text, as a body has it; at most three tokens each */
+    ENCODING = 100, /* bytes that the encoder needs for a byte of text, and the answer, at most */
+    DECODING = 16   /* and to print one as JSON, twice */
+};
 
 /* Return the text of a special token, or null. */
 static json_t *serve_tokens_special(const struct tokenizer *t, bool found, uint32_t id)
@@ -55,23 +62,48 @@ static bool serve_tokens_read(struct serve_exchange *x, bool *llamacpp, struct s
     return serve_error_of(e, ERR_NOMEM, NULL);
 }
 
+/* Make sure of room for n bytes of text. False: the request is refused. */
+static bool serve_tokens_fits(struct serve_exchange *x, const char *param, size_t n, size_t each)
+{
+    struct serve_error e;
+    if (n <= TEXT_MAX && serve_routes_hold(x, n * each))
+        return true;
+    serve_error_set(&e, 400, "invalid_value", param,
+                    "%s: expected at most %d bytes of text, found %zu", param ? param : "the body",
+                    TEXT_MAX, n);
+    if (n <= TEXT_MAX)
+        serve_routes_refuse_busy(x);
+    else
+        serve_routes_refuse(x, &e);
+    return false;
+}
+
+/* Append the answer, without JSON in between, which takes ten times its memory. */
+static bool serve_tokens_print(struct buf *out, const struct serve_exchange *x, bool llamacpp)
+{
+    const struct serve_prompt *p = &x->ask.prompts[0];
+    char head[100];
+    snprintf(head, sizeof(head), "{\"count\":%zu,\"max_model_len\":%zu,\"tokens\":", p->n,
+             x->s->context);
+    return buf_str(out, llamacpp ? "{\"tokens\":" : head) && buf_ids(out, p->ids, p->n) &&
+           buf_str(out, llamacpp ? "}" : ",\"token_strs\":null}");
+}
+
 void serve_tokens_encode(struct serve_exchange *x)
 {
     struct serve_error e = { 0 };
+    struct buf out = { 0 };
     bool llamacpp = false;
-    if (!serve_tokens_read(x, &llamacpp, &e)) {
+    if (!serve_tokens_fits(x, NULL, server_body(x->r)->n, ENCODING))
+        return;
+    bool fine = serve_tokens_read(x, &llamacpp, &e);
+    serve_routes_read(x);
+    if (!fine)
         serve_routes_refuse(x, &e);
-        return;
-    }
-    const struct serve_prompt *p = &x->ask.prompts[0];
-    json_t *tokens = json_report_ids(p->ids, p->n);
-    if (llamacpp) {
-        serve_routes_json(x, 200, json_pack("{s:o}", "tokens", tokens));
-        return;
-    }
-    serve_routes_json(x, 200,
-                      json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)p->n, "max_model_len",
-                                (json_int_t)x->s->context, "tokens", tokens, "token_strs"));
+    else if (serve_tokens_print(&out, x, llamacpp))
+        serve_routes_send(x, 200, "application/json", &out, NULL);
+    buf_free(&out);
+    serve_request_free(&x->ask); /* a client may take its time to read */
 }
 
 void serve_tokens_decode(struct serve_exchange *x)
@@ -81,9 +113,15 @@ void serve_tokens_decode(struct serve_exchange *x)
     struct serve_error e = { 0 };
     struct buf raw = { 0 };
     uint32_t *ids = NULL;
-    size_t n = 0, len;
+    size_t n = 0, len, all = 0;
     bool fine = json_is_array(list) ? serve_prompt_ids(&ids, &n, x->s, list, "tokens", &e)
                                     : serve_field_wrong(&e, "tokens", "a list of ids", list);
+    for (size_t i = 0; i < n && fine; i++, all += len)
+        tokenizer_bytes(t, ids[i], &len);
+    if (fine && !serve_tokens_fits(x, "tokens", all, DECODING)) {
+        free(ids);
+        return;
+    }
     for (size_t i = 0; i < n && fine; i++) {
         const char *p = tokenizer_bytes(t, ids[i], &len);
         fine = buf_add(&raw, p, len) || serve_error_of(&e, ERR_NOMEM, NULL);

@@ -161,7 +161,7 @@ static json_t *serve_write_usage(const struct serve_writing *w)
                      (json_int_t)cached);
 }
 
-/* Return a reply or an event with these choices, or without; mizzle may be NULL. */
+/* Return a reply or an event with these choices, or without; mizzle may be empty. */
 static json_t *serve_write_object(const struct serve_writing *w, json_t *choices, json_t *mizzle)
 {
     const struct serve_ask *a = &w->x->ask;
@@ -175,12 +175,12 @@ static json_t *serve_write_object(const struct serve_writing *w, json_t *choices
         json_decref(out);
         out = NULL;
     }
-    if (out && mizzle)
-        json_object_set_new(out, "mizzle", mizzle);
+    if (!mizzle || json_object_size(mizzle))
+        json_report_set(&out, "mizzle", mizzle);
     else
         json_decref(mizzle);
-    if (out && a->stream && a->usage)
-        json_object_set_new(out, "usage", json_null());
+    if (a->stream && a->usage)
+        json_report_set(&out, "usage", json_null());
     return out;
 }
 
@@ -193,23 +193,22 @@ static json_t *serve_write_logprobs(struct serve_choice *c)
 }
 
 /* Add the ids of the prompt to what opens the choice, if they are wanted. */
-static void serve_write_prompt(json_t *choice, const struct serve_choice *c)
+static void serve_write_prompt(json_t **choice, const struct serve_choice *c)
 {
     if (c->ask->return_ids && !c->opened)
-        json_object_set_new(choice, "prompt_token_ids",
-                            json_report_ids(c->prompt->ids, c->prompt->n));
+        json_report_set(choice, "prompt_token_ids", json_report_ids(c->prompt->ids, c->prompt->n));
 }
 
 /* Add the ids of the tokens that were not told, if they are wanted. */
-static void serve_write_ids(json_t *choice, const struct serve_choice *c)
+static void serve_write_ids(json_t **choice, const struct serve_choice *c)
 {
     size_t prompt = c->ask->echo ? c->prompt->n : 0;
     size_t from = c->told > prompt ? c->told - prompt : 0;
     if (!c->ask->return_ids)
         return;
     serve_write_prompt(choice, c);
-    json_object_set_new(choice, "token_ids",
-                        json_report_ids(c->view.ids + c->prompt->n + from, c->taken - from));
+    json_report_set(choice, "token_ids",
+                    json_report_ids(c->view.ids + c->prompt->n + from, c->taken - from));
 }
 
 /* Return a finished choice. */
@@ -224,7 +223,7 @@ static json_t *serve_write_choice(struct serve_choice *c)
     else
         choice = json_pack("{s:I,s:o,s:o,s:s}", "index", (json_int_t)c->index, "text", text,
                            "logprobs", logprobs, "finish_reason", serve_choice_reason(c));
-    serve_write_ids(choice, c);
+    serve_write_ids(&choice, c);
     return choice;
 }
 
@@ -232,27 +231,19 @@ static json_t *serve_write_choice(struct serve_choice *c)
  * scored prompt takes far more memory than its text. */
 static bool serve_write_all(struct serve_writing *w, struct buf *out)
 {
-    json_t *mizzle = w->n == 1 ? serve_mizzle(&w->choices[0], 0, true) : NULL;
+    json_t *mizzle = w->n == 1 ? serve_mizzle(&w->choices[0], 0, true) : json_object();
     json_t *head = serve_write_object(w, NULL, mizzle);
-    json_object_set_new(head, "usage", serve_write_usage(w));
+    json_report_set(&head, "usage", serve_write_usage(w));
     bool fine = serve_routes_print(out, head);
     out->n -= fine; /* the closing brace */
     fine = fine && buf_str(out, ",\"choices\":");
     for (size_t i = 0; i < w->n && fine; i++) {
         json_t *choice = serve_write_choice(&w->choices[i]);
         if (w->n > 1)
-            json_object_set_new(choice, "mizzle", serve_mizzle(&w->choices[i], 0, true));
+            json_report_set(&choice, "mizzle", serve_mizzle(&w->choices[i], 0, true));
         fine = buf_str(out, i ? "," : "[") && serve_routes_print(out, choice);
     }
     return fine && buf_str(out, "]}");
-}
-
-/* Refuse an answer for which there is no room at the moment. */
-static void serve_write_refuse_busy(struct serve_exchange *x)
-{
-    struct serve_error e;
-    serve_error_set(&e, 503, "busy", NULL, "too many bytes of answers at a time");
-    serve_routes_refuse(x, &e);
 }
 
 /* Send all texts once they are finished. */
@@ -276,9 +267,7 @@ static void serve_write_whole(struct serve_writing *w)
     server_on_gone(x->r, NULL, NULL);
     serve_write_drop(w); /* a client may take its time to read */
     x->writing = NULL;
-    if (fine && !serve_routes_hold(x, out.n))
-        serve_write_refuse_busy(x);
-    else if (fine)
+    if (fine)
         serve_routes_send(x, 200, "application/json", &out, NULL);
     buf_free(&out);
 }
@@ -294,9 +283,9 @@ static bool serve_write_role(struct serve_writing *w, struct serve_choice *c, st
 {
     json_t *choice = json_pack("{s:I,s:{s:s,s:s},s:n,s:n}", "index", (json_int_t)c->index, "delta",
                                "role", "assistant", "content", "", "logprobs", "finish_reason");
-    serve_write_prompt(choice, c);
+    serve_write_prompt(&choice, c);
     c->opened = true;
-    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), NULL));
+    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), json_object()));
 }
 
 /* Append an event with the text up to `ready` and all tokens; with `last` it is the final one. */
@@ -322,12 +311,12 @@ static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, s
                       some ? serve_write_logprobs(c) : json_null(), "finish_reason", reason);
     if (a->chat && !some)
         json_decref(text);
-    serve_write_ids(choice, c);
+    serve_write_ids(&choice, c);
     c->opened = true;
     c->shown = ready;
     c->told = serve_choice_tokens(c);
-    if (mizzle && w->n > 1)
-        json_object_set_new(mizzle, "index", json_integer((json_int_t)c->index));
+    if (json_object_size(mizzle) && w->n > 1)
+        json_report_set(&mizzle, "index", json_integer((json_int_t)c->index));
     return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), mizzle));
 }
 
@@ -355,7 +344,7 @@ static bool serve_write_progress(struct serve_writing *w, struct serve_choice *c
         return serve_write_delta(w, c, out, ready, false);
     json_t *mizzle = serve_mizzle(c, c->taken, false);
     if (w->n > 1)
-        json_object_set_new(mizzle, "index", json_integer((json_int_t)c->index));
+        json_report_set(&mizzle, "index", json_integer((json_int_t)c->index));
     return serve_write_event(out, serve_write_object(w, json_array(), mizzle));
 }
 
@@ -366,8 +355,8 @@ static bool serve_write_done(struct serve_writing *w, struct buf *out)
     if (w->error.status)
         return serve_write_event(out, serve_error_json(&w->error));
     if (w->x->ask.usage) {
-        json_t *last = serve_write_object(w, json_array(), NULL);
-        json_object_set_new(last, "usage", serve_write_usage(w));
+        json_t *last = serve_write_object(w, json_array(), json_object());
+        json_report_set(&last, "usage", serve_write_usage(w));
         if (!serve_write_event(out, last))
             return false;
     }
@@ -449,7 +438,7 @@ static bool serve_write_has_room(struct serve_exchange *x)
     if (bytes <= SERVE_ANSWERS && serve_routes_hold(x, (size_t)bytes))
         return true;
     if (bytes <= SERVE_ANSWERS) {
-        serve_write_refuse_busy(x);
+        serve_routes_refuse_busy(x);
         return false;
     }
     serve_error_set(&e, 400, "invalid_value", x->ask.n > 1 ? "n" : "prompt",

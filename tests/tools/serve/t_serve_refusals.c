@@ -1,12 +1,16 @@
 /* Requests and what they are answered: status, param and code, from a table; the headers of every
  * reply; what is open, what needs a key, and what is said while the model is loaded. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
+#include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
+#include "tools/serve/serve_internal.h"
 
 static struct serving server;
 
@@ -314,6 +318,41 @@ static void test_memory(void)
     expect(200, NULL, "POST", RAW, NULL, "{" P ",\"n\":8,\"logprobs\":20}");
 }
 
+/* Replies of the tokenizer that nobody reads are counted; a text that is too long is refused. */
+static void test_unread(void)
+{
+    struct serve *s = server.serve;
+    const size_t text = 1000000, most = (size_t)1 << 20;
+    char *body = calloc(1, most + 100);
+    CHECK(body);
+    size_t n = (size_t)sprintf(body, "{\"prompt\":\"");
+    memset(body + n, 'a', text);
+    strcpy(body + n + text, "\"}");
+    int fd = http_client_open(server.port);
+    http_client_put(fd, "POST", "/tokenize", NULL, body, strlen(body));
+    CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
+    size_t held = atomic_load(&s->held);
+    CHECK_MSG(held > text && held < 16 * text, "held: %zu", held);
+    atomic_fetch_add(&s->held, SERVE_ANSWERS - 20 * text);
+    expect(503, "busy", "POST", "/tokenize", NULL, body);
+    CHECK(strstr(server.head, "Retry-After: 1"));
+    expect(200, NULL, "POST", "/tokenize", NULL, "{" P "}");
+    expect(200, NULL, "POST", RAW, NULL, "{" P "}");
+    atomic_fetch_sub(&s->held, SERVE_ANSWERS - 20 * text);
+    close(fd);
+    while (atomic_load(&s->held))
+        ;
+    memset(body + n, 'a', most);
+    strcpy(body + n + most, "\"}");
+    expect(400, "invalid_value", "POST", "/tokenize", NULL, body);
+    n = (size_t)sprintf(body, "{\"tokens\":[0");
+    for (size_t i = 0; i < most / 8; i++) /* of nine bytes each */
+        n += (size_t)sprintf(body + n, ",999");
+    strcpy(body + n, "]}");
+    expect(400, "invalid_value", "POST", "/detokenize", NULL, body);
+    free(body);
+}
+
 /* With a key all but /health and the files of the page need it. */
 static void test_key(void)
 {
@@ -360,6 +399,7 @@ int main(void)
     test_length();
     test_heads();
     test_memory();
+    test_unread();
     serving_close(&server);
     test_key();
     test_loading();

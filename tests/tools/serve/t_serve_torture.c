@@ -1,10 +1,14 @@
-/* Reads requests and formats tokens while the n-th allocation fails, jansson's included, for every
- * n: the result is an error or no answer, without crash or leak. */
+/* Reads requests, formats tokens and asks for every path while the n-th allocation fails, jansson's
+ * included, for every n: the result is an error or no answer, never a shorter one, without crash or
+ * leak. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "tests/support/http_client.h"
+#include "tests/support/raw_http.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
@@ -31,16 +35,32 @@ static const struct {
     { false, "{\"prompt\":\"a\",\"mizzle\":{\"threshold\":7}}" },
 };
 
-/* Print the JSON as a reply would be. */
-static void print(json_t *json)
+/* What an answer has without a failure. It is told while failures go on, until none is left. */
+enum { ERROR = 3, NO_MEMORY, PARTS, ANSWER = 64 << 10 };
+static struct {
+    char text[ANSWER];
+    size_t n;
+} whole[PARTS];
+
+/* Print the JSON as a reply would be, unless memory fails: then there is none. */
+static void print(json_t *json, size_t part, bool first)
 {
     struct buf out = { 0 };
-    serve_routes_print(&out, json);
+    if (serve_routes_print(&out, json)) {
+        CHECK(out.n < ANSWER);
+        if (first)
+            memcpy(whole[part].text, out.p, whole[part].n = out.n);
+        CHECK_MSG(out.n == whole[part].n && memcmp(out.p, whole[part].text, out.n) == 0,
+                  "expected %.*s, found %.*s", (int)whole[part].n, whole[part].text, (int)out.n,
+                  out.p);
+    } else {
+        CHECK_MSG(!out.n && !first, "part %zu", part);
+    }
     buf_free(&out);
 }
 
 /* Format an answer of three tokens: a word, a part of a character, end-of-text. */
-static void tell(const struct serve_ask *a)
+static void tell(const struct serve_ask *a, bool first)
 {
     static const struct text_top tops[15] = { { 40, -0.5 }, { 41, -1 }, { 200, -2 }, { 5, -3 } };
     static const double scores[8] = { 0, -1, -2, -3, -4, -5, -6, -7 };
@@ -61,11 +81,82 @@ static void tell(const struct serve_ask *a)
                                         .prompt_n = p->n,
                                         .finished = true } };
     if (serve_choice_begin(&c) && (!a->echo || p->n <= 5)) {
-        print(a->chat ? serve_logprobs_chat(&c) : serve_logprobs_raw(&c));
-        print(serve_mizzle(&c, 0, true));
-        print(json_report_text("a\xff", 2));
+        print(a->chat ? serve_logprobs_chat(&c) : serve_logprobs_raw(&c), 0, first);
+        print(serve_mizzle(&c, 0, true), 1, first);
+        print(json_pack("[o]", json_report_text("a\xff", 2)), 2, first);
     }
     serve_choice_end(&c);
+}
+
+/* Ask and read what comes back, without an allocation. Returns the status, 0 if the connection was
+ * closed without a whole answer, and the body with its numbers blotted out, which may differ. */
+static int ask(const char *path, const char *body, char out[ANSWER], size_t *n)
+{
+    static struct raw_reply r;
+    char head[300];
+    int fd = http_client_open(server.port);
+    snprintf(head, sizeof(head),
+             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: "
+             "application/json\r\nContent-Length: %zu\r\n\r\n",
+             body ? "POST" : "GET", path, body ? strlen(body) : 0);
+    http_client_send(fd, head, strlen(head));
+    http_client_send(fd, body ? body : "", body ? strlen(body) : 0);
+    raw_http_read(fd, &r, 0, 60000);
+    close(fd);
+    CHECK(r.ended && r.n < sizeof(r.bytes) - 1);
+    const char *p = strstr(r.bytes, "\r\n\r\n"), *end = r.bytes + r.n;
+    const char *length = strstr(r.bytes, "Content-Length: ");
+    *n = 0;
+    if (!p || !length || (size_t)(end - p - 4) < strtoul(length + 16, NULL, 10))
+        return 0;
+    for (p += 4; p < end; *n += 1) {
+        size_t digits = strspn(p, "0123456789abcdef.-");
+        out[*n] = digits ? '0' : *p;
+        p += digits ? digits : 1;
+    }
+    return r.status;
+}
+
+/* Every path answers whole, with an error, or not at all. */
+static void test_paths(void)
+{
+    static const char *const paths[][2] = {
+        { "/health", NULL },
+        { "/metrics", NULL },
+        { "/v1/models", NULL },
+        { "/v1/models/edge-0.5", NULL },
+        { "/mizzle/info", NULL },
+        { "/tokenizer_info", NULL },
+        { "/tokenize", "{\"prompt\":\"Once upon a time, the \xc3\xa9\"}" },
+        { "/tokenize", "{\"content\":\"Once upon\"}" },
+        { "/tokenize", "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}" },
+        { "/detokenize", "{\"tokens\":[1,2,3,200]}" },
+        { RAW,
+          "{\"prompt\":\"Once\",\"max_tokens\":2,\"return_token_ids\":true,\"mizzle\":{\"trace\":"
+          "{\"top\":1}}}" },
+        { RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":1,\"echo\":true,\"logprobs\":1}" },
+        { CHAT,
+          "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":2,\"logprobs\":"
+          "true,\"top_logprobs\":1}" },
+    };
+    static char text[ANSWER];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        long n = 0, silent = 0, refused = 0;
+        do {
+            size_t length;
+            torture_begin(n);
+            int status = ask(paths[i][0], paths[i][1], text, &length);
+            CHECK(status == 200 || (n && (!status || status >= 400)));
+            if (!n)
+                memcpy(whole[0].text, text, whole[0].n = length);
+            CHECK_MSG(status != 200 ||
+                          (length == whole[0].n && memcmp(text, whole[0].text, length) == 0),
+                      "%s, allocation %ld: %.*s", paths[i][0], n, (int)length, text);
+            silent += !status;
+            refused += status >= 400;
+        } while (torture_end() + (n++ == 0));
+        printf("%s: %ld allocations, %ld refused, %ld closed\n", paths[i][0], n, refused, silent);
+    }
 }
 
 int main(void)
@@ -75,26 +166,28 @@ int main(void)
     serving_open(&server, &o, SERVING_ALONE);
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
         json_t *in = json_loads(requests[i].body, 0, NULL);
-        long n = 1;
+        long n = 0;
         CHECK(in);
-        do {
+        do { /* at first none fails */
             struct serve_ask a = { 0 };
             struct serve_error e = { 0 };
-            torture_begin(n++);
+            torture_begin(n);
             if (serve_request_read(&a, server.serve, in, requests[i].chat, &e)) {
                 CHECK(!e.status);
                 a.events = false; /* there is no text that has some */
-                tell(&a);
+                tell(&a, n == 0);
             } else {
-                CHECK(e.status == 400 || e.status == 500);
-                print(serve_error_json(&e));
+                CHECK(e.status == 400 || e.status == 503);
+                bool memory = e.status == 503;
+                print(serve_error_json(&e), memory ? NO_MEMORY : ERROR, memory || n == 0);
             }
             serve_request_free(&a);
             CHECK(torture_live() == 0);
-        } while (torture_end());
+        } while (torture_end() + (n++ == 0));
         printf("request %zu: %ld allocations\n", i, n);
         json_decref(in);
     }
+    test_paths();
     serving_close(&server);
     return 0;
 }
