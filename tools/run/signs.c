@@ -5,7 +5,8 @@
 #include "router/binomial.h"
 
 enum { MIN_COMPARED = 10, MIN_TOKENS = 50, SLOW_MS = 100 }; /* a fast reader needs 100 ms a token */
-#define MOST_CLOUD 0.3 /* of the tokens; the paper's systems need less than 0.07 */
+#define FEW_CLOUD  0.07 /* of the tokens: the paper's systems need fewer */
+#define MOST_CLOUD 0.3
 
 void signs_token(struct signs *s, bool cloud, bool has_edge, bool agrees)
 {
@@ -43,7 +44,8 @@ static bool signs_missed(const struct signs *s)
 bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
 {
     double n = s->tokens ? (double)s->tokens : 1, waited = s->ms > 0 ? s->waited_ms / s->ms : 0;
-    if (s->compared >= MIN_COMPARED && signs_above(s->confirmed, s->compared, 0.5))
+    if (s->compared >= MIN_COMPARED && signs_above(s->confirmed, s->compared, 0.5) &&
+        signs_above(s->cloud, s->tokens, FEW_CLOUD))
         snprintf(
             out, SIGNS_LINE,
             "threshold too high: the small model had guessed %zu of %zu tokens of the cloud; a "
