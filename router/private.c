@@ -33,6 +33,8 @@ struct private_filter {
     uint64_t *at[FLAGS]; /* [words] each: the elements with this flag; in the memory of masks */
 };
 
+static const char mark[] = "\xef\xbb\xbf";
+
 static bool is_blank(unsigned c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -94,16 +96,30 @@ static int add_both(struct list *l, const char *from, const char *p, size_t n, s
     return wrong ? err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong) : OK;
 }
 
-/* Add the patterns of an open file, and close it. */
+/* Add a line without blanks around it, unless it is blank or a comment. A mark that editors put
+ * before a text would make it a pattern that nothing matches, or hide that it is a comment. */
+static int add_line(struct list *l, const char *from, const char *p, size_t n, struct err *err)
+{
+    if (n >= 3 && !strncmp(p, mark, 3))
+        return err_set(err, ERR_FORMAT, "%s: expected a pattern, found a byte order mark", from);
+    if (memchr(p, '\r', n))
+        return err_set(err, ERR_FORMAT, "%s: expected one line, found a carriage return", from);
+    return n && *p != '#' ? add_both(l, from, p, n, err) : OK;
+}
+
+/* Add the patterns of an open file, which may begin with a byte order mark, or of a text (path is
+ * NULL), and close it. */
 static int add_lines(struct list *l, FILE *f, const char *path, struct err *err)
 {
+    bool marked = path != NULL;
     char line[LINE], from[256];
+    path = path ? path : "patterns";
     if (!f)
         return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     int rc = OK;
     size_t before = l->n;
     for (size_t number = 1; rc == OK && fgets(line, sizeof(line), f); number++) {
-        size_t n = strlen(line), begin = number == 1 && !strncmp(line, "\xef\xbb\xbf", 3) ? 3 : 0;
+        size_t n = strlen(line), begin = marked && number == 1 && !strncmp(line, mark, 3) ? 3 : 0;
         snprintf(from, sizeof(from), "%s: line %zu", path, number);
         if (!n || (line[n - 1] != '\n' && !feof(f)))
             rc = err_set(err, ERR_FORMAT, "%s: expected at most 255 bytes of text", from);
@@ -111,8 +127,8 @@ static int add_lines(struct list *l, FILE *f, const char *path, struct err *err)
             n--;
         while (begin < n && is_blank((unsigned char)line[begin]))
             begin++;
-        if (rc == OK && n > begin && line[begin] != '#')
-            rc = add_both(l, from, line + begin, n - begin, err);
+        if (rc == OK)
+            rc = add_line(l, from, line + begin, n - begin, err);
     }
     if (rc == OK && ferror(f))
         rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
@@ -158,7 +174,7 @@ int private_open(struct private_filter **out, const char *file, const char *patt
     if (rc == OK && file)
         rc = add_lines(l, fopen(file, "rb"), file, err);
     if (rc == OK && size) /* it is only read */
-        rc = add_lines(l, fmemopen((char *)(size_t)patterns, size, "r"), "patterns", err);
+        rc = add_lines(l, fmemopen((char *)(size_t)patterns, size, "r"), NULL, err);
     if (rc == OK)
         rc = private_build(p, l, err);
     free(l);

@@ -8,7 +8,10 @@
  * matches itself, except for the backslash: "\d" is one digit, "\w" an ASCII letter, a digit, _ or
  * one byte beyond ASCII, "\s" a blank or tab, and two backslashes are one.
  *
- * Blank lines and lines that begin with # are ignored. The tokenizer composes characters (NFC), so
+ * Blank lines and lines that begin with # are ignored, as is a byte order mark at the start of a
+ * file; before another pattern it is refused, as is a carriage return inside. What looks alike is
+ * another text and not matched: other case, a no-break space or a line break for a blank, zero-width
+ * characters in between. But the tokenizer composes characters (NFC), so
  * each pattern is searched for both as written and composed.
  *
  * The search is Shift-And (Baeza-Yates and Gonnet, 1992): all patterns in one pass, with one bit

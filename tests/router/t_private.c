@@ -56,8 +56,7 @@ static void expect(struct private_filter *p, const char *text, const char *held)
 
 static void test_by_hand(void)
 {
-    struct private_filter *p =
-        open_private("\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
+    struct private_filter *p = open_private("sesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
     CHECK(!private_holds(p, &state, NULL, 0));
     expect(p, "abc", "...");
     expect(p, "a sesam", "......#"); /* 5 of 9 bytes of the pattern */
@@ -112,12 +111,20 @@ static void test_refused(void)
     refused("ok\\", 3, "line 1: expected a backslash");
     refused("a\n\xc3\n", 4, "line 2");
     refused("a\0b\n", 4, "line 1");
+    refused("a\n \xef\xbb\xbf#b\n", 9, "line 2: expected a pattern, found a byte order mark");
+    refused("\xef\xbb\xbf\xef\xbb\xbfz", 7, "line 1: expected a pattern");
+    refused("a\rb\n", 4, "line 1: expected one line");
     refused(text, sizeof(text), "line 1");
     refused(text, 256, "at most 255");
     for (size_t i = 100; i < sizeof(text); i += 101)
         text[i] = '\n';
     refused(text, sizeof(text), "4,096");
-    struct private_filter *p;
+    struct private_filter *p; /* only a file may begin with a mark */
+    CHECK(private_open(&p, NULL, "\xef\xbb\xbfzz", tok, &err) == ERR_FORMAT && !p);
+    spill(path, "\xef\xbb\xbfzz", 5);
+    CHECK(private_open(&p, path, NULL, tok, &err) == OK);
+    expect(p, "a zz", "..##");
+    close_private(p);
     CHECK(private_open(&p, "build/no-such-file", NULL, tok, &err) == ERR_IO && !p);
 }
 

@@ -145,7 +145,7 @@ static bool serve_request_logprobs(struct serve_ask *a, const json_t *in, struct
     return true;
 }
 
-/* Read mizzle.private: a text of patterns or a list of such. */
+/* Read mizzle.private: a pattern or a list of them. */
 static bool serve_request_private(struct serve_ask *a, const json_t *m, struct serve_error *e)
 {
     json_t *v = serve_field_get(m, "private");
@@ -158,9 +158,13 @@ static bool serve_request_private(struct serve_ask *a, const json_t *m, struct s
             buf_free(&lines);
             return serve_field_wrong(e, "mizzle.private", "a pattern or a list of patterns", one);
         }
-        if (json_string_value(one)[strspn(json_string_value(one), " \t\r\n")] == '#') {
-            buf_free(&lines); /* in a file of patterns it would be ignored */
-            return serve_field_wrong(e, "mizzle.private", "patterns that do not begin with #", one);
+        const char *p = json_string_value(one);
+        p += strspn(p, " \t\r\n");
+        if (*p == '#' || !*p ||
+            strpbrk(p, "\r\n")) { /* in a file of patterns it would be ignored */
+            buf_free(&lines);
+            return serve_field_wrong(e, "mizzle.private",
+                                     "patterns of one line that do not begin with #", one);
         }
         fine = buf_str(&lines, json_string_value(one)) && buf_str(&lines, "\n");
     }
