@@ -72,9 +72,12 @@ grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed"
 tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
-# With a longer grace, a text that takes longer is finished. A line of the log has no text.
+# With a longer grace, as in the unit of systemd, a text that takes longer is finished. A line of the
+# log has no text.
+unit=$(sed -n 's/^ExecStart=.* serve \(--log --grace [0-9]*\) $ARGS$/\1/p' tools/serve/mizzle.service)
 start_cloud --latency 700
-start --grace 20 --log --cloud-url "$url"
+# shellcheck disable=SC2086
+start ${unit:?} --cloud-url "$url"
 curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/reply" &
 client=$!
 wait_for 'curl -s "$url/metrics" | grep -q "^mizzle_slots_busy 1"'
@@ -187,7 +190,9 @@ for from in file environment; do
         start -m $edge --cloud off --host 127.0.0.1 --api-key-file "$dir/key"
     else
         export MIZZLE_SERVE_KEY=sesame
-        start -m $edge --cloud off
+        entry=$(sed -n 's/^ENTRYPOINT .*"serve", \(.*\)\]$/\1/p' tools/serve/Dockerfile | tr -d '",')
+        # shellcheck disable=SC2086
+        start ${entry:?} -m $edge --cloud off
         unset MIZZLE_SERVE_KEY
     fi
     for row in "200 /health" "200 /" "401 /v1/models" "401 /mizzle/info"; do
