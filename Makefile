@@ -1,4 +1,4 @@
-# Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
+# Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
 # Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
 # results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
@@ -105,6 +105,15 @@ LIBS     += $(if $(filter Linux,$(shell uname)),-ldl)
 flags.kernels/kernels  := -DHAVE_BLAS
 flags.kernels/sys/cpu  := -DHAVE_BLAS
 flags.kernels/openblas := -DHAVE_BLAS -DOPENBLAS='"$(OPENBLAS)"'
+endif
+endif
+
+# `run` edits the lines of a conversation with libedit, unless EDIT=0 or it is not installed.
+ifneq ($(EDIT),0)
+EDIT_FOUND := $(shell echo 'int main(void){return !readline;}' | $(CC) $(LDFLAGS) -include stdio.h -include editline/readline.h -x c - -ledit -o /dev/null 2>/dev/null && echo 1)
+ifeq ($(EDIT_FOUND),1)
+LIBS += -ledit
+flags.tools/run/prompt_input := -DHAVE_EDIT
 endif
 endif
 

@@ -11,7 +11,7 @@
 set -eu
 
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
- libopenblas-dev ca-certificates curl"
+ libopenblas-dev libedit-dev ca-certificates curl"
 dev="git clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
  libc6-dev-arm64-cross python3-numpy python3-regex groff-base
  g++ pkg-config debootstrap"
@@ -112,18 +112,18 @@ other() {
     fi
     if command -v dnf >/dev/null; then
         line="dnf install gcc make libcurl-devel jansson-devel libmicrohttpd-devel zlib-devel \
-openblas-devel"
+openblas-devel libedit-devel"
     elif command -v pacman >/dev/null; then
-        line="pacman -S --needed gcc make curl jansson libmicrohttpd zlib openblas"
+        line="pacman -S --needed gcc make curl jansson libmicrohttpd zlib openblas libedit"
     elif command -v zypper >/dev/null; then
         line="zypper install gcc make libcurl-devel libjansson-devel libmicrohttpd-devel \
-zlib-devel openblas-devel"
+zlib-devel openblas-devel libedit-devel"
     elif command -v apk >/dev/null; then
         line="apk add gcc make musl-dev curl-dev jansson-dev libmicrohttpd-dev zlib-dev \
-openblas-dev"
+openblas-dev libedit-dev"
     else
         line="the packages of your system for: a C compiler, make, and the development files of \
-libcurl, jansson, libmicrohttpd, zlib and (optional) OpenBLAS"
+libcurl, jansson, libmicrohttpd, zlib and (optional) OpenBLAS and libedit"
     fi
     echo "Mizzle needs packages that this script cannot install here. As root, type:" >&2
     echo "$line" >&2

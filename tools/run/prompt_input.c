@@ -1,20 +1,46 @@
 #include "tools/run/prompt_input.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#ifdef HAVE_EDIT
+#include <editline/readline.h>
+#endif
 
 #include "kernels/sys/base.h"
 #include "tools/cli/setup.h"
 
+/* Return the next line as getline does. Where a person writes on a terminal, it can be edited, and
+ * those before can be had again. */
+static ssize_t prompt_input_get(char **line, const char *sign)
+{
+    size_t cap = 0;
+#ifdef HAVE_EDIT
+    if (sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+        if (!setlocale(LC_CTYPE, "C.UTF-8")) /* else only ASCII could be typed */
+            setlocale(LC_CTYPE, "");
+        rl_outstream = stderr;
+        *line = readline(sign);
+        if (*line && **line)
+            add_history(*line);
+        return *line ? (ssize_t)strlen(*line) : -1;
+    }
+#endif
+    if (sign)
+        fputs(sign, stderr);
+    return getline(line, &cap, stdin);
+}
+
 /* Append one line without its end to *out; false at the end of the input or without memory. */
-static bool prompt_input_append_line(char **out, size_t *n, int *rc, struct err *err)
+static bool prompt_input_append_line(char **out, size_t *n, const char *sign, int *rc,
+                                     struct err *err)
 {
     char *line = NULL;
-    size_t cap = 0;
     errno = 0;
-    ssize_t got = getline(&line, &cap, stdin);
+    ssize_t got = prompt_input_get(&line, sign);
     if (got < 0 && errno == ENOMEM)
         *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
     while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
@@ -37,9 +63,7 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
     const char *sign = "> ";
     *n = 0;
     for (;;) {
-        if (asks)
-            fputs(sign, stderr);
-        if (!prompt_input_append_line(out, n, rc, err)) {
+        if (!prompt_input_append_line(out, n, asks ? sign : NULL, rc, err)) {
             if (asks)
                 fputs("\n", stderr);
             if (*rc == OK && interrupted)
