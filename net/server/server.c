@@ -1,6 +1,5 @@
 #include "net/server/server.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +21,6 @@ enum {
     BODIES_MAX = 128 << 20,
     FAREWELL_MS = 1000, /* time to send status 503 after the grace */
 };
-
-/* Log nothing: libmicrohttpd would print GnuTLS's complaints about a bad certificate to stderr, but
- * the caller reports the error. */
-static void server_quiet(void *arg, const char *format, va_list args)
-{
-    (void)arg, (void)format, (void)args;
-}
 
 /* True if this libmicrohttpd cuts a head into texts in place. Later ones (1.0) check lines
  * themselves, and trim them. */
@@ -61,20 +53,22 @@ static size_t server_places(size_t wanted)
  * it starts again with each byte. */
 int server_start(struct server *s, struct err *err)
 {
+    static char versions[] = "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1";
     struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
                                     { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_key },
+                                    { MHD_OPTION_HTTPS_PRIORITIES, 0, versions },
                                     { MHD_OPTION_END, 0, NULL } };
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
                      MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls_cert ? (unsigned)MHD_USE_TLS : 0u);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, server_request_handle, s, MHD_OPTION_EXTERNAL_LOGGER, server_quiet,
-        NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
+        flags, 0, NULL, NULL, server_request_handle, s, MHD_OPTION_EXTERNAL_LOGGER,
+        server_request_log, s, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
         server_request_done, s, MHD_OPTION_NOTIFY_CONNECTION, server_watch_connection, s,
         MHD_OPTION_URI_LOG_CALLBACK, server_request_begin, s, MHD_OPTION_UNESCAPE_CALLBACK,
         server_request_unescape, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->watch.limit,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY,
-        s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
+        s->tls_cert ? tls : tls + 3, MHD_OPTION_END);
     if (s->daemon)
         return OK;
     if (s->tls_cert)

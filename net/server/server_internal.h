@@ -7,6 +7,7 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "kernels/sys/buf.h"
@@ -155,6 +156,7 @@ enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const
                                       size_t *n, void **state);
 void server_request_done(void *arg, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why);
+void server_request_log(void *arg, const char *format, va_list args);
 size_t server_request_unescape(void *arg, struct MHD_Connection *c, char *text);
 
 #endif

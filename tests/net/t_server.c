@@ -312,6 +312,17 @@ static void tls_requests(void)
     http_close(h);
 }
 
+/* True if the server speaks this version of TLS, an option of openssl. */
+static bool tls_speaks(const char *version)
+{
+    char line[200];
+    snprintf(line, sizeof(line),
+             "openssl s_client -connect 127.0.0.1:%u %s -cipher ALL:@SECLEVEL=0 </dev/null "
+             ">/dev/null 2>&1",
+             server_port(server), version);
+    return system(line) == 0;
+}
+
 static void test_tls(void)
 {
     static const char plain[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -327,6 +338,8 @@ static void test_tls(void)
     serve((struct server_options){ .tls_cert = cert, .tls_key = key, .key = "sesame" });
     CHECK(strncmp(server_url(server), "https://127.0.0.1:", 18) == 0);
     tls_requests();
+    CHECK(tls_speaks("-tls1_2") && tls_speaks("-tls1_3"));
+    CHECK(!tls_speaks("-tls1_1") && !tls_speaks("-tls1"));
     /* Plain HTTP gets no reply, and a client that says nothing is not waited for. */
     raw_http_ask(server_port(server), &raw, plain, sizeof(plain) - 1, 1, 9000);
     CHECK(!raw.status && raw.ended);
