@@ -36,7 +36,7 @@ void atomic_file_abandon_all(void)
     }
 }
 
-enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
+enum { LINKS_MAX = 40, TARGET_MAX = ATOMIC_FILE_NAME };
 
 /* Write the name of the folder of a file. False: it is too long. */
 static bool atomic_file_folder(char folder[TARGET_MAX], const char *name)
@@ -58,9 +58,7 @@ static bool atomic_file_planted(const char *name, const struct stat *link)
             link->st_uid != st.st_uid);
 }
 
-/* Write the name that a path leads to after all its symbolic links. The last one may lead to
- * nothing: the file is created there, as a shell's > does. */
-static int atomic_file_target(char name[TARGET_MAX], const char *path, struct err *err)
+int atomic_file_target(char name[TARGET_MAX], const char *path, struct err *err)
 {
     struct stat st;
     char target[TARGET_MAX], next[TARGET_MAX];

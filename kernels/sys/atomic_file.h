@@ -22,6 +22,12 @@ struct atomic_file {
     bool listed; /* temp is on the list; false when the list was full */
 };
 
+enum { ATOMIC_FILE_NAME = 4096 };
+/* Write the name that a path leads to after all its symbolic links. The last one may lead to
+ * nothing: the file is created there, as a shell's > does. ERR_IO: another user's link, as above,
+ * or none that can be followed. */
+int atomic_file_target(char name[ATOMIC_FILE_NAME], const char *path, struct err *err);
+
 /* Create the unfinished file. On ERR_IO or ERR_NOMEM nothing is left behind. */
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
 

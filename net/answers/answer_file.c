@@ -54,12 +54,28 @@ static bool answer_file_write(int fd, const void *p, size_t n, off_t size)
     return false;
 }
 
+/* Refuse a file that others could fill with answers, or get to read: one that is written must be
+ * this user's, and a store that is read this user's or root's. */
+static int answer_file_owned(const struct answer_file *f, const struct stat *st, struct err *err)
+{
+    const mode_t others = S_IWGRP | S_IWOTH;
+    if (st->st_uid != geteuid() && (f->writable || st->st_uid != 0))
+        return err_set(err, ERR_IO, "%s: expected a file of this user, found one of user %lu",
+                       f->path, (unsigned long)st->st_uid);
+    if (st->st_mode & others)
+        return err_set(err, ERR_IO,
+                       "%s: expected a file that only its owner may write, found mode %04o",
+                       f->path, (unsigned)(st->st_mode & 07777));
+    return OK;
+}
+
 /* Open f->path; a store that cannot be written is opened for reading. made: O_CREAT or 0. */
 static int open_fd(struct answer_file *f, int made, struct err *err)
 {
     struct stat st;
     /* Do not wait for the other end of a FIFO. */
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY, why = EACCES;
+    flags |= f->use == ANSWER_REPLAY ? 0 : O_NOFOLLOW; /* the path has been followed */
     f->writable = f->use != ANSWER_REPLAY;
     if (f->writable) {
         f->fd = open(f->path, O_RDWR | O_APPEND | made | flags, 0600);
@@ -79,7 +95,7 @@ static int open_fd(struct answer_file *f, int made, struct err *err)
         return err_set(err, ERR_ARG, "%s: expected a regular file", f->path);
     f->dev = st.st_dev;
     f->ino = st.st_ino;
-    return OK;
+    return f->use == ANSWER_REPLAY ? OK : answer_file_owned(f, &st, err);
 }
 
 /* Write what a file of this use begins with: all of a store's first line, or the part of a
@@ -274,13 +290,18 @@ int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
 int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,
                      struct err *err)
 {
+    char name[ATOMIC_FILE_NAME];
+    *f = (struct answer_file){ .use = use, .fd = -1 };
+    int rc = use == ANSWER_REPLAY ? OK : atomic_file_target(name, path, err);
+    if (rc != OK)
+        return rc;
+    path = use == ANSWER_REPLAY ? path : name;
     size_t n = strlen(path) + 1;
-    *f = (struct answer_file){ .use = use, .fd = -1, .path = malloc(n) };
-    if (!f->path)
+    if (!(f->path = malloc(n)))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     memcpy(f->path, path, n);
     answer_file_rewind(f);
-    int rc = open_fd(f, O_CREAT, err);
+    rc = open_fd(f, O_CREAT, err);
     if (rc == OK && f->writable)
         rc = answer_file_lock(f, ms, err);
     return rc == OK ? answer_file_check(f, err) : rc;

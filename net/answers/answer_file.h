@@ -38,7 +38,9 @@ struct answer_file {
 };
 
 /* Open path, or create it, readable by its owner alone, and look at its first bytes; a file that
- * can be written is locked as below. *f is always fit for answer_file_close. Nothing is changed
+ * can be written is locked as below. One that is not to be replayed must be this user's, a store
+ * that is only read may be root's, and nobody else may write it or have planted a link to it
+ * (atomic_file.h). *f is always fit for answer_file_close. Nothing is changed
  * yet. ERR_FORMAT: the file is something else, or of another version; one that is empty or torn at
  * its beginning is fine if it can be written. ERR_ARG (not a regular file), ERR_IO, ERR_NOMEM. */
 int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,

@@ -216,6 +216,44 @@ static void test_link(void)
     CHECK(unlink(path) == 0);
 }
 
+/* The store is not opened, and the error says why. */
+static void refused(const char *why)
+{
+    struct store *s;
+    CHECK(store_open(&s, path, 0, &err) == ERR_IO && !s);
+    CHECK_MSG(strstr(err.msg, why), "expected %s, found %s", why, err.msg);
+}
+
+/* Others could have put answers into the file, or a link in its place. */
+static void test_planted(void)
+{
+    char bytes[BYTES], real[64];
+    snprintf(real, sizeof(real), "%s/real", folder);
+    make_some(bytes);
+    static const mode_t modes[] = { 0602, 0620, 0666 };
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(chmod(path, modes[i]) == 0);
+        refused("only its owner may write");
+    }
+    CHECK(chmod(path, 0600) == 0);
+    store_close(must_open());
+    if (geteuid() != 0) {
+        puts("SKIP: files of another user need root");
+    } else {
+        CHECK(chown(path, 65534, 65534) == 0);
+        refused("found one of user 65534");
+        CHECK(rename(path, real) == 0 && symlink("real", path) == 0);
+        CHECK(chown(real, 0, 0) == 0 && chmod(folder, 01777) == 0);
+        store_close(must_open()); /* one's own link */
+        CHECK(lchown(path, 65534, 65534) == 0);
+        refused("another user's link");
+        CHECK(unlink(real) == 0);
+        refused("another user's link");
+        CHECK(access(real, F_OK) != 0 && chmod(folder, 0700) == 0);
+    }
+    CHECK(unlink(path) == 0);
+}
+
 static void test_read_only(void)
 {
     char bytes[BYTES];
@@ -438,6 +476,7 @@ int main(void)
     test_flips();
     test_strangers();
     test_link();
+    test_planted();
     test_read_only();
     test_compaction();
     test_no_compaction();
