@@ -98,9 +98,11 @@ points="$points $(percent '%.1f' real/choice-loop difference_low score=citer pol
 says results "$points $(percent '%.1f' real/choice-loop difference_high score=citer policy='mlp=mix')"
 
 real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
-    form=chat
+    form=chat task=csqa
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
-    awk -F, -v OFS=, -v form="$form" 'NR > 1 && $2 == form { $2 = "this" } { print }' \
+    [ "$1" != gsm8k ] || task=gsm8k
+    awk -F, -v OFS=, -v task=$task -v form="$form" '
+        NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' \
         "$results/real/figures.csv" >"$dir/real.csv"
     right=$(of "$2" '%.1f %%' accuracy) routed=${3:-$(of "$2" '%.2f %%' routed)}
     read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer against=)")
@@ -114,6 +116,9 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had la
 real chat never 0
 real chat always '100 %'
 real chat slot '1 token an answer'
+real gsm8k never 0
+real gsm8k always '100 %'
+says results "large model has $(of always '%.0f %%' relative_gain) more right"
 real reason never 0
 for policy in position context combined mlp=mix; do
     real reason $policy ''
