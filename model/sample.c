@@ -1,6 +1,6 @@
 /* sample.c - the sampler: logits in, one id out. Begin at sampler_pick at the end, which calls the
- * rest in this order: repetition penalty, top-k, sorting, top-p and min-p, and a draw that depends
- * only on seed and position. At temperature 0 the largest logit is taken. */
+ * rest in this order: biases and repetition penalty, top-k, sorting, top-p and min-p, and a draw
+ * that depends only on seed and position. At temperature 0 the largest logit is taken. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -89,14 +89,19 @@ void sampler_close(struct sampler *s)
     free(s);
 }
 
-/* Return the logits with the repetition penalty applied, once per token, however often the prefix
- * repeats it. */
+/* Return the logits with the biases and the repetition penalty applied, the latter once per token,
+ * however often the prefix repeats it. */
 static const float *penalised(struct sampler *s, const float *logits, const uint32_t *prefix,
                               size_t n)
 {
-    if (s->p.repeat_penalty == 1.0f)
+    if (s->p.repeat_penalty == 1.0f && !s->p.nbias)
         return logits;
     memcpy(s->logits, logits, s->size * sizeof(*logits));
+    for (size_t i = 0; i < s->p.nbias; i++)
+        if (s->p.bias[i].id < s->size)
+            s->logits[s->p.bias[i].id] += s->p.bias[i].add;
+    if (s->p.repeat_penalty == 1.0f)
+        return s->logits;
     memset(s->seen, 0, s->size);
     for (size_t i = 0; i < n; i++) {
         uint32_t id = prefix[i];

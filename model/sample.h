@@ -9,6 +9,11 @@ struct err;
 struct kernels;
 struct sampler;
 
+struct sample_bias {
+    uint32_t id;
+    float add; /* finite */
+};
+
 struct sample_params {
     float temp;           /* 0: greedy */
     size_t top_k;         /* 0: no limit */
@@ -17,6 +22,9 @@ struct sample_params {
     float repeat_penalty; /* 1: off; as in Hugging Face, logits > 0 of tokens in the prefix are
                              divided by it, others multiplied */
     uint64_t seed;
+    const struct sample_bias *bias; /* [nbias]: before all else, this is added to these logits;
+                                       borrowed; ids that are not in use are left out */
+    size_t nbias;
 };
 
 /* Create a sampler for `size` ids in use; logits beyond them (padding rows) are never read. The

@@ -60,6 +60,7 @@ struct text {
     struct text_routing routing;
     size_t n, max;
     uint32_t *ids, *stop_ids; /* ids: [n + max], prompt and text */
+    struct sample_bias *bias;
     char **stops;
     struct private_filter *patterns; /* of the wish, or NULL */
     struct gate gate;                /* of a text that is apart */

@@ -97,6 +97,7 @@ static bool texts_make_room(struct text *t)
     t->ids = texts_room(t->n + t->max, 1, sizeof(*t->ids), &fine);
     t->tokens = texts_room(t->max, 1, sizeof(*t->tokens), &fine);
     t->stop_ids = texts_room(w->nstop_ids, 1, sizeof(*t->stop_ids), &fine);
+    t->bias = texts_room(w->sample.nbias, 1, sizeof(*t->bias), &fine);
     if (w->logprobs) {
         t->tops = texts_room(t->max, w->top, sizeof(*t->tops), &fine);
         t->lse = texts_room(t->max, 1, sizeof(*t->lse), &fine);
@@ -124,6 +125,9 @@ static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err
     memcpy(t->ids, w->prompt, w->n * sizeof(*t->ids));
     if (w->nstop_ids)
         memcpy(t->stop_ids, w->stop_ids, w->nstop_ids * sizeof(*t->stop_ids));
+    if (w->sample.nbias)
+        memcpy(t->bias, w->sample.bias, w->sample.nbias * sizeof(*t->bias));
+    t->wish.sample.bias = t->bias;
     int rc = texts_copy_stops(t, w->stops, err);
     if (rc == OK && w->patterns && e->engine)
         rc = private_open(&t->patterns, NULL, w->patterns, e->engine->tokenizer, err);
@@ -178,6 +182,7 @@ void texts_free(struct text *t)
     free(t->tops);
     free(t->stops);
     free(t->stop_ids);
+    free(t->bias);
     free(t->tokens);
     free(t->ids);
     free(t);

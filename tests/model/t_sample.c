@@ -103,6 +103,11 @@ static void check_greedy(void)
     CHECK(pick(&p, none, 2, prefix, 1) == 0 && pick(&plain, none, 2, prefix, 1) == 0);
     p.repeat_penalty = 2; /* 5 / 2 once, however often the prefix has it */
     CHECK(pick(&p, ties, 3, prefix, 4) == 2);
+    const struct sample_bias bias[] = { { 0, 1.75f }, { 900, 9 } };
+    p.bias = bias; /* 1 + 1.75 is more than 5 / 2, which is less than 5 */
+    p.nbias = 2;
+    CHECK(pick(&p, ties, 2, prefix, 4) == 0 && pick(&p, ties, 3, prefix, 4) == 2);
+    p.nbias = 0;
     const float below[] = { -3, -2 };
     CHECK(pick(&p, below, 2, prefix, 4) == 0); /* -2 * 2 */
 }

@@ -176,7 +176,6 @@ static const struct {
     { "tool_choice", NAN, "none", BOTH },
     { "function_call", NAN, "none", BOTH },
     { "response_format", NAN, "text", BOTH },
-    { "logit_bias", NAN, NULL, BOTH },
     { "suffix", NAN, NULL, BOTH },
     { "best_of", 1, NULL, BOTH },
     { "presence_penalty", 0, NULL, BOTH },

@@ -66,6 +66,40 @@ static bool serve_request_sampling(struct serve_ask *a, const json_t *in, struct
     return true;
 }
 
+/* Read what is added to the small model's logits. The cloud cannot be told. */
+static bool serve_request_bias(struct serve_ask *a, const struct serve *s, const json_t *in,
+                               struct serve_error *e)
+{
+    const char *key;
+    json_t *all, *v;
+    size_t n = 0;
+    if (!serve_field_object(&all, in, "logit_bias", e))
+        return false;
+    if (json_object_size(all) && a->wish.model == TEXT_CLOUD)
+        return serve_error_set(e, 400, "unsupported_parameter", "logit_bias",
+                               "logit_bias: not served with the large model alone");
+    if (json_object_size(all) > SERVE_BIASES)
+        return serve_error_set(e, 400, "invalid_value", "logit_bias",
+                               "logit_bias: expected at most %d ids, found %zu", SERVE_BIASES,
+                               json_object_size(all));
+    json_object_foreach(all, key, v)
+    {
+        char *end = NULL;
+        unsigned long long id = *key >= '0' && *key <= '9' ? strtoull(key, &end, 10) : 0;
+        double add = json_number_value(v);
+        if (!end || *end || id >= s->vocab)
+            return serve_error_set(e, 400, "invalid_value", "logit_bias",
+                                   "logit_bias: expected ids below %zu, found \"%.20s\"", s->vocab,
+                                   key);
+        if (!json_is_number(v) || !(add >= -100 && add <= 100))
+            return serve_field_wrong(e, "logit_bias", "numbers from -100 to 100", v);
+        a->bias[n++] = (struct sample_bias){ (uint32_t)id, (float)add };
+    }
+    a->wish.sample.bias = a->bias;
+    a->wish.sample.nbias = n;
+    return true;
+}
+
 /* Read the texts and ids that end an answer. */
 static bool serve_request_stops(struct serve_ask *a, const struct serve *s, const json_t *in,
                                 struct serve_error *e)
@@ -347,7 +381,8 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
     if (!serve_request_model(a, s, in, e) || !serve_field_refuse(in, chat, e) ||
         !serve_request_form(a, in, e) || !serve_request_logprobs(a, in, e) ||
         !serve_request_max(a, in, e) || !serve_request_sampling(a, in, e) ||
-        !serve_request_stops(a, s, in, e) || !serve_request_mizzle(a, s, in, e))
+        !serve_request_bias(a, s, in, e) || !serve_request_stops(a, s, in, e) ||
+        !serve_request_mizzle(a, s, in, e))
         return false;
     bool fine = chat ? serve_prompt_chat(a, s, in, e)
                      : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);

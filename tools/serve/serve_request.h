@@ -12,7 +12,13 @@
 
 struct serve;
 
-enum { SERVE_PROMPTS = 64, SERVE_CHOICES = 8, SERVE_STOPS = 16, SERVE_STOP_IDS = 64 };
+enum {
+    SERVE_PROMPTS = 64,
+    SERVE_CHOICES = 8,
+    SERVE_STOPS = 16,
+    SERVE_STOP_IDS = 64,
+    SERVE_BIASES = 300
+};
 
 struct serve_prompt {
     uint32_t *ids; /* [n], malloc'ed */
@@ -36,6 +42,7 @@ struct serve_ask {
     const char *stops[SERVE_STOPS + 1]; /* NULL-ended; texts of `stop` */
     json_t *stop;
     uint32_t stop_ids[SERVE_STOP_IDS];
+    struct sample_bias bias[SERVE_BIASES];
     char *patterns;
 };
 

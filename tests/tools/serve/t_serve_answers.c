@@ -93,6 +93,34 @@ static void test_policies(void)
     }
 }
 
+/* Return the ids that the small model writes with this bias of an id. */
+static json_t *biased(json_int_t id, int bias)
+{
+    char more[140];
+    snprintf(more, sizeof(more),
+             ",\"model\":\"edge-0.5:edge\",\"return_token_ids\":true,\"logit_bias\":{\"%lld\":%d}",
+             (long long)id, bias);
+    json_t *got = serving_complete(&server, RAW, serving_prompts[1], more);
+    json_t *ids = json_incref(serving_at(got, "choices.0.token_ids"));
+    json_decref(got);
+    return ids;
+}
+
+/* A bias of 100 makes the small model write this id, and one of -100 any other. */
+static void test_bias(void)
+{
+    json_t *plain = biased(9, 0), *more = biased(9, 100), *id;
+    json_int_t first = serving_number(plain, "0");
+    json_t *less = biased(first, -100);
+    size_t i;
+    CHECK(json_array_size(more) == 40 && json_array_size(less) > 0 && first != 9);
+    json_array_foreach(more, i, id) CHECK(json_integer_value(id) == 9);
+    json_array_foreach(less, i, id) CHECK(json_integer_value(id) != first);
+    json_decref(plain);
+    json_decref(more);
+    json_decref(less);
+}
+
 /* Append the string at the path, if it is one. */
 static void join(struct buf *out, const json_t *in, const char *path)
 {
@@ -334,6 +362,7 @@ int main(void)
     serving_open(&server, &o, SERVING_CLOUD);
     test_texts();
     test_policies();
+    test_bias();
     for (size_t i = 0; i < PROMPTS; i++) {
         check_stream(RAW, serving_prompts[i], "");
         check_stream(CHAT, serving_prompts[i], "");
