@@ -14,6 +14,7 @@
 #include "tools/lab/stand_in/gzip.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
+#include "tests/support/raw_http.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/machine/limits.h"
@@ -100,6 +101,23 @@ static void test_keys(void)
         CHECK(get_status("GET", "/v1/models", NULL) == cases[i].models);
         CHECK(get_status("GET", "/v1/models", "Authorization: Bearer sesame\r\n") == 200);
         CHECK(get_status("POST", cases[i].path, "Authorization: Bearer sesame\r\n") == 200);
+        stand_in_close(server);
+    }
+}
+
+/* A page of another site may not ask, even under a name that leads here. With a key any name may.
+ */
+static void test_sites(void)
+{
+    static const char evil[] =
+        "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n"
+        "Authorization: Bearer sesame\r\n\r\n";
+    static struct raw_reply r;
+    for (int keyed = 0; keyed < 2; keyed++) {
+        serve((struct stand_in_options){ .listen.key = keyed ? "sesame" : NULL });
+        raw_http_ask(stand_in_port(server), &r, evil, sizeof(evil) - 1, 1, 5000);
+        CHECK(r.status == (keyed ? 200 : 403));
+        CHECK(get_status("GET", "/health", "Origin: http://evil.example\r\n") == 403);
         stand_in_close(server);
     }
 }
@@ -288,6 +306,7 @@ int main(void)
     test_gzip();
     test_keys();
     test_media();
+    test_sites();
     test_copy();
     test_gone();
     test_queue();

@@ -32,7 +32,8 @@ static int stand_in_listen(struct stand_in *s, const struct stand_in_options *o,
     so.body_ms = so.body_ms ? so.body_ms : PATIENCE_MS;
     so.send_ms = PATIENCE_MS;
     so.head_max = needs_headers(&o->faults) ? MORE_HEADERS : 0;
-    so.any_host = so.later = true;
+    so.any_host = so.key != NULL; /* else any site's page could ask it, by a name of that site */
+    so.later = true;
     stand_in_request_serve(&so, s);
     return server_open(&s->server, &so, err);
 }
