@@ -84,7 +84,7 @@ struct chat_writing {
     const struct tokenizer *t;
     struct buf text; /* what is not encoded yet */
     uint32_t *ids;
-    size_t count;
+    size_t count, room;
     int rc;
     struct err *err;
 };
@@ -102,17 +102,18 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
     size_t count = 0;
     if (w->rc == OK && w->text.n)
         w->rc = tokenizer_encode(w->t, &ids, &count, w->text.p, w->text.n, false, w->err);
-    more = w->rc == OK ? realloc(w->ids, (w->count + count + 1) * sizeof(*more)) : NULL;
-    if (more) {
-        w->ids = more;
+    while (w->rc == OK && w->room < w->count + count + 1) {
+        more = array_grow(w->ids, &w->room, w->room, sizeof(*more));
+        w->ids = more ? more : w->ids;
+        w->rc = more ? OK : err_set(w->err, ERR_NOMEM, "chat: out of memory");
+    }
+    if (w->rc == OK) {
         if (count)
             memcpy(w->ids + w->count, ids, count * sizeof(*ids));
         w->count += count;
         if (mark)
             w->ids[w->count++] = *mark;
         w->text.n = 0;
-    } else if (w->rc == OK) {
-        w->rc = err_set(w->err, ERR_NOMEM, "chat: out of memory");
     }
     free(ids);
 }

@@ -145,6 +145,12 @@ ends 3 "info of a file cut short"
 [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'keys.gguf: another process cut' "$dir/err" ||
     fail "info of a file cut short ($line)"
 
+# What could steer a terminal is escaped in JSON, too.
+strange=$dir/$(printf 'e\342\200\256m\302\233.gguf')
+[ ! -e weights/milli/edge-0.1.gguf ] || cp weights/milli/edge-0.1.gguf "$strange"
+[ ! -e "$strange" ] || expect 0 info "$strange" --json
+[ ! -e "$strange" ] || grep -q '/e\\u202em\\u009b.gguf"' "$dir/out" || fail "a file's name in JSON"
+
 # Whenever a model is cut: a result, or status 3 and one line.
 [ ! -e weights/milli/edge-0.5.gguf ] && exit 0
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do

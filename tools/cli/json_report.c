@@ -78,28 +78,38 @@ bool json_report_append(struct buf *out, json_t *json, size_t flags)
     return fine;
 }
 
-/* Return the text, malloc'ed; NULL: out of memory, where json_dumps may return a text that lacks
- * something. */
-static char *json_report_line(const json_t *root, size_t flags)
+/* Callback of jansson: write p[n], which ends with a whole character. */
+static int json_report_show(const char *p, size_t n, void *to)
 {
-    size_t n = root ? json_dumpb(root, NULL, 0, flags) : 0;
-    char *text = n ? malloc(n + 1) : NULL;
-    if (text && json_dumpb(root, text, n, flags) == n) {
-        text[n] = '\0';
-        return text;
+    for (size_t i = 0, at = 0, len; at < n; at += len, i = at) {
+        uint32_t c;
+        while (i < n && (p[i] == '\n' || text_shown(p + i, n - i)))
+            i += text_decode(&c, p + i, n - i, NULL);
+        fwrite(p + at, 1, i - at, to);
+        len = i - at;
+        if (i < n) {
+            len += text_decode(&c, p + i, n - i, NULL);
+            fprintf(to, "\\u%04x", (unsigned)c);
+        }
     }
-    free(text);
-    return NULL;
+    return ferror(to) ? -1 : 0;
+}
+
+int json_report_dump(const json_t *json, FILE *to, size_t flags)
+{
+    return json_dump_callback(json, json_report_show, to, flags);
 }
 
 int json_report_print(const char *what, json_t *root, size_t flags, const char *before,
                       const char *after, struct err *err)
 {
-    char *text = json_report_line(root, flags);
-    json_decref(root);
-    if (!text)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", what);
-    printf("%s%s%s\n", before, text, after);
-    free(text);
-    return OK;
+    struct buf text = { 0 };
+    bool fine = json_report_append(&text, root, flags);
+    if (fine) {
+        fputs(before, stdout);
+        json_report_show(text.p, text.n, stdout);
+        puts(after);
+    }
+    buf_free(&text);
+    return fine ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", what);
 }

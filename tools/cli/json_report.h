@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct buf;
 struct err;
@@ -28,8 +29,12 @@ json_t *json_report_ids(const uint32_t *ids, size_t n);
 /* Append the JSON as text, with jansson's flags, and release it. False: it is NULL, or there is no
  * memory. */
 bool json_report_append(struct buf *out, json_t *json, size_t flags);
-/* Print root, with jansson's flags, between two texts as one line, and release it. ERR_NOMEM, which
- * names what is reported: root is NULL, or its text cannot be made; then nothing is printed. */
+/* Write the JSON as json_dumpf does, but with what could steer a terminal (text_harmless) as
+ * \uXXXX. Not 0: it is not whole. */
+int json_report_dump(const json_t *json, FILE *to, size_t flags);
+/* Print root so, with jansson's flags, between two texts as one line, and release it. ERR_NOMEM,
+ * which names what is reported: root is NULL, or its text cannot be made; then nothing is printed.
+ */
 int json_report_print(const char *what, json_t *root, size_t flags, const char *before,
                       const char *after, struct err *err);
 

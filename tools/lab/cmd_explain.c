@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
@@ -100,6 +101,8 @@ static int cmd_explain_html(const struct explain *x, struct err *err)
 {
     struct output_file html;
     int rc = output_file_open(&html, options.html, err);
+    if (rc == OK && html.part.f) /* the prompt is nobody else's business */
+        (void)!fchmod(fileno(html.f), 0600);
     if (rc != OK)
         return rc;
     errno = 0;

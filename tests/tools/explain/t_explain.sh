@@ -59,6 +59,8 @@ expect 0 explain -p "$full" -n 50
 grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
 for range in 0:1000000 3 1:99999999999 : 0: :1 1x; do expect 2 explain -p "$text" --layers "$range"; done
 expect 2 explain -p "$text" --html ""
+expect 0 explain -p "$text" -n 1 --html "$dir/page.html"
+[ "$(ls -l "$dir/page.html" | cut -c1-10)" = -rw------- ] || fail "--html: others may read it"
 expect 0 explain --question 1
 grep -q '^Stopped after' "$dir/out" && fail "--question: stopped before the answer ended"
 tr -s '\n ' ' ' <"$dir/out" |

@@ -45,7 +45,7 @@ static json_t *json_text(const char *s)
 static void writer_put(struct writer *w, const char *before, json_t *value)
 {
     fputs(before, w->to);
-    if (!value || json_dumpf(value, w->to, DUMP) != 0)
+    if (!value || json_report_dump(value, w->to, DUMP) != 0)
         w->failed = true;
     json_decref(value);
 }
