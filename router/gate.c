@@ -133,7 +133,8 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct c
         err_set(why, OK, "%s", cap);
         return GATE_CAPPED;
     }
-    if (breaker_allows(&g->breaker) && !(breaker_probes(&g->breaker) && g->probing)) {
+    bool pauses = !breaker_allows(&g->breaker) || (breaker_probes(&g->breaker) && g->probing);
+    if (t->required || !pauses) {
         gate_reserve(g, t, &ways[*way]);
         return GATE_OPEN;
     }

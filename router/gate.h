@@ -49,10 +49,11 @@ struct gate {
 struct gate_text { /* of one text, several of which may be written at the same time */
     bool unfit;    /* off for this text, for the reason in why */
     struct err why;
-    uint64_t limit;             /* as cloud_limit in decode_options */
-    uint64_t tokens;            /* of its calls that were answered */
-    size_t warm;                /* as in caps_count */
-    uint64_t cost;              /* of its calls; pico, as in caps.h */
+    bool required;   /* cloud_required of decode_options: the breaker does not hold its calls */
+    uint64_t limit;  /* as cloud_limit in decode_options */
+    uint64_t tokens; /* of its calls that were answered */
+    size_t warm;     /* as in caps_count */
+    uint64_t cost;   /* of its calls; pico, as in caps.h */
     struct caps_count reserved; /* its part of the gate's, of one call at most */
     bool probing;
     struct private_text matches; /* what the gate's patterns found in it */

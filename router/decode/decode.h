@@ -72,12 +72,14 @@ struct decode_event {
 struct decode_options {
     enum policy policy;
     float threshold;
-    float tie;           /* part of the tokens that score the threshold itself which are routed */
-    struct price price;  /* of policy price */
-    struct span span;    /* threshold 0: one for all tokens */
-    size_t ahead;        /* most requests in flight; 0: in step */
-    struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
-    bool cloud_required; /* a fault ends the run with its error; a limit does not */
+    float tie;          /* part of the tokens that score the threshold itself which are routed */
+    struct price price; /* of policy price */
+    struct span span;   /* threshold 0: one for all tokens */
+    size_t ahead;       /* most requests in flight; 0: in step */
+    struct gate *gate;  /* limits and breaker of all texts; NULL: no limits */
+    /* A fault ends the run with its error; a limit does not. The breaker holds back no call, as to
+     * fail unasked would be no better. */
+    bool cloud_required;
     /* Share, 0 to 1, of the tokens about which the cloud is asked when the text has ended: of those
      * that are the local model's own, and of those that took a call. Which ones depends on seed and
      * text alone. An error, an interrupt or emit ends a text without this. */

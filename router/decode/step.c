@@ -692,6 +692,7 @@ void step_start(struct step *s)
 {
     gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
     s->its.limit = s->o->cloud_limit;
+    s->its.required = s->o->cloud_required;
     s->ended = s->o->max_tokens == 0;
 }
 

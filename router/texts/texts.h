@@ -95,6 +95,7 @@ struct text_wish {
      * limits but its own. One that the cloud writes, in step, is not read by the small model. */
     bool apart;
     enum text_model model;
+    bool required; /* as cloud_required of decode_options; with that of the options' routing */
     const struct text_routing *routing; /* of TEXT_ROUTED; NULL: as the options' routing says */
     const char *patterns; /* lines of patterns (private.h) that this text adds, or NULL */
     bool edges;           /* as in decode_options */

@@ -33,7 +33,7 @@ static bool serve_request_model(struct serve_ask *a, const struct serve *s, cons
         if (strcmp(name, own) != 0)
             continue;
         a->wish.model = (enum text_model)m;
-        a->required = m == TEXT_CLOUD;
+        a->wish.required = m == TEXT_CLOUD;
         if (m == TEXT_CLOUD && !routing_port(&s->routing))
             return serve_error_set(e, 400, "no_cloud", "model", "model %s: there is no cloud", own);
         return true;
@@ -296,7 +296,7 @@ static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct ser
     if (!v || (mode && strcmp(mode, "auto") == 0))
         return true;
     if (mode && strcmp(mode, "required") == 0) {
-        a->required = true;
+        a->wish.required = true;
         return true;
     }
     if (!mode || strcmp(mode, "off") != 0)

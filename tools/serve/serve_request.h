@@ -30,7 +30,6 @@ struct serve_ask {
     bool specials; /* control tokens appear in the text */
     bool logprobs, trace, events;
     bool draws;                   /* no seed was given, and one is needed */
-    bool required;                /* a token that the cloud fails to write ends the text */
     size_t top, trace_top;        /* alternatives in logprobs; in the trace */
     size_t n;                     /* choices of each prompt */
     struct serve_prompt *prompts; /* [nprompts] */

@@ -108,30 +108,15 @@ static bool serve_write_ask(struct serve_writing *w)
     return false;
 }
 
-/* Refuse a token that the cloud should have written, if it is required. */
-static bool serve_write_check(struct serve_writing *w, const struct serve_choice *c, size_t from)
-{
-    for (size_t i = from; w->x->ask.required && i < c->taken; i++) {
-        const struct text_token *t = &c->view.tokens[i];
-        if (t->t.source == SOURCE_FALLBACK && t->t.reason != GATE_PRIVATE &&
-            t->t.reason != GATE_CAPPED)
-            return serve_error_of(&w->error, ERR_NET, t->t.fault ? t->t.fault : "no answer");
-    }
-    return true;
-}
-
 /* Look at all texts. False: w->error is set. */
 static bool serve_write_look(struct serve_writing *w)
 {
     for (size_t i = 0; i < w->asked; i++) {
         struct serve_choice *c = &w->choices[i];
-        size_t from = c->taken;
         if (c->view.finished)
             continue;
         if (!serve_choice_look(c))
             return serve_error_of(&w->error, ERR_NOMEM, NULL);
-        if (!serve_write_check(w, c, from))
-            return false;
         if (c->view.finished && c->view.rc != OK)
             return serve_error_of(&w->error, c->view.rc, c->view.why);
     }
