@@ -125,8 +125,8 @@ struct mizzle_options {
                              server (net/cloud.h) */
     size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
     size_t ahead;         /* requests in flight while the small model continues after its own
-                             tentative token, 0 (wait for each answer) to 64; the text is the
-                             same for all; default: 1 */
+                             tentative token, 0 (wait for each answer) to 64, and at most 1
+                             with a limit; the text is the same for all; default: 1 */
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* UINT64_MAX, the default: no limit */
