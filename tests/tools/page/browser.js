@@ -23,7 +23,9 @@ function observe() {
 /* Answer with what the server says, changed by f. The page may be closed by then. */
 async function patched(route, f) {
     try {
-        const changed = f(await (await route.fetch()).json());
+        const reply = await route.fetch();
+        if (!reply.ok()) return await route.fulfill({ response: reply });
+        const changed = f(await reply.json());
         await route.fulfill(changed.status ? changed : { json: changed });
     } catch (e) {
         if (!/disposed|closed/.test(e.message)) throw e;
@@ -62,7 +64,7 @@ class Bench {
 
     /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
     async page(options = {}, url = this.url) {
-        const { info, ...rest } = options;
+        const { info = (i) => i, opens = false, ...rest } = options;
         const context = await this.browser.newContext({
             viewport: SMALL,
             ...rest,
@@ -98,7 +100,9 @@ class Bench {
                     ...JSON.parse(r.postData()),
                 })
         );
-        if (info) await page.route('**/mizzle/info', (r) => patched(r, info));
+        /* The page writes a text of its own only where the large model costs nothing. */
+        const costs = (i) => (opens ? i : { ...i, cloud: i.cloud && { ...i.cloud, local: false } });
+        await page.route('**/mizzle/info', (r) => patched(r, (i) => info(costs(i))));
         await page.goto(url);
         await page.waitForFunction(() => document.querySelector('#model').textContent !== '');
         return page;

@@ -13,7 +13,7 @@ const LOOKS = {
 async function look(bench, name, options) {
     const page = await bench.page({ ...options, bypassCSP: true });
     await bench.axe(page, `${name}: empty`);
-    await write(page, '@plain');
+    await write(page, `@plain${'\nof many lines'.repeat(20)}`);
     await page.click('.turn .cloud >> nth=0');
     if (name === 'narrow') await bench.shot(page, 'narrow-details');
     await bench.axe(page, `${name}: details open`);

@@ -14,6 +14,8 @@ async function failure(bench) {
         /could not help with 5 tokens \(connection refused\)/.test(await said(page)),
         await said(page)
     );
+    const badge = () => page.getAttribute('#cloud', 'data-state');
+    bench.same('the badge says so, too', await badge(), 'failing');
     bench.same('it is an alert', await page.getAttribute('#banner', 'role'), 'alert');
     await page.click('.turn .fallback >> nth=0');
     const why = /could not help: connection refused/;
@@ -32,6 +34,23 @@ async function failure(bench) {
     await write(page, '@plain');
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
     bench.check('it goes when the next text is well', true);
+    bench.same('and the badge is well again', await badge(), 'working');
+}
+
+/* What the page keeps when its server ends. */
+async function dead(bench) {
+    let ends = false;
+    const page = await bench.page({
+        info: (i) =>
+            ends ? { status: 500, json: {} } : { ...i, router: { ...i.router, threshold: 0.3 } },
+    });
+    ends = true;
+    await write(page, '@refuse');
+    await bench.says(page, '#banner', 'a server that ended has a banner', /does not answer/);
+    bench.check('no badge says that the cloud is well', await page.isHidden('#cloud'));
+    await page.setViewportSize({ width: 900, height: 660 });
+    await page.waitForTimeout(200);
+    bench.same('the threshold stays', await page.inputValue('#threshold'), '0.3');
 }
 
 async function state(bench, name, words) {
@@ -75,6 +94,7 @@ async function loading(bench) {
 
 module.exports = [
     failure,
+    dead,
     (bench) => state(bench, 'refused', /refused: bad key/),
     (bench) => state(bench, 'paused', /left alone.*again in 8 s/),
     (bench) => state(bench, 'off', /cannot be reached/),

@@ -20,7 +20,7 @@ async function marks(bench) {
     const page = await bench.page();
     await write(page, '@plain');
     const edge = await style(page, '.turn .edge'),
-        cloud = await style(page, '.turn .cloud');
+        cloud = await style(page, '.turn .cloud .w');
     bench.check(
         'the small model’s tokens are plain',
         edge.line === 'none' && edge.weight === 400,
@@ -31,11 +31,20 @@ async function marks(bench) {
         cloud.line === 'underline' && cloud.kind === 'solid' && cloud.weight >= 700,
         cloud
     );
+    const [word, whole] = await page.$eval('.turn .cloud', (e) => [
+        e.querySelector('.w').textContent,
+        e.textContent,
+    ]);
+    bench.check(
+        'but not the space before',
+        whole === ` ${word}` && (await style(page, '.turn .cloud')).line === 'none',
+        whole
+    );
     bench.check(
         'the cloud’s have a c',
         /^"c"/.test((await style(page, '.turn .cloud', '::after')).content)
     );
-    const memo = await style(page, '.marks .memo');
+    const memo = await style(page, '.marks .memo .w');
     bench.check(
         'remembered ones are dotted, with an m',
         memo.kind === 'dotted' &&
@@ -43,7 +52,7 @@ async function marks(bench) {
         memo
     );
     await write(page, '@fail');
-    const fall = await style(page, '.turn .fallback');
+    const fall = await style(page, '.turn .fallback .w');
     bench.check(
         'fallbacks are wavy, with an !',
         fall.kind === 'wavy' &&
@@ -57,7 +66,24 @@ async function marks(bench) {
         '.turn .t[data-h]',
         (all) => [...new Set(all.map((e) => e.dataset.h))].length
     );
-    bench.check('scores have shades of several heights', heat >= 3, heat);
+    bench.check('scores have tints of several strengths', heat >= 3, heat);
+    const tint = await page.$eval('.turn .t[data-h="0"], .turn .t[data-h="1"]', (e) =>
+        getComputedStyle(e)
+    );
+    bench.check(
+        'a tint is no picture, and is printed',
+        tint.backgroundImage === 'none' && tint.printColorAdjust === 'exact',
+        [tint.backgroundImage, tint.printColorAdjust]
+    );
+    await page.emulateMedia({ media: 'print' });
+    bench.check(
+        'on paper there is the key, without what only a screen can do',
+        (await page.isVisible('.marks .cloud')) &&
+            (await page.isVisible('#shade')) &&
+            (await page.isHidden('#colour')) &&
+            (await page.$eval('.lanes i', (e) => getComputedStyle(e).printColorAdjust)) === 'exact'
+    );
+    await page.emulateMedia({ media: null });
     await page.check('#colour [value=probability]');
     await bench.says(page, '#shade', 'shades are explained', /less probable/);
     await page.check('#colour [value=""]');
@@ -134,6 +160,15 @@ async function sideBySide(bench) {
     const [edge, routed] = await Promise.all(
         [0, 1].map((i) => texts(page, `.answer >> nth=${i} >> .t`))
     );
+    bench.same(
+        'a text of one author has no marks',
+        await page.$$eval(
+            '.answer:nth-child(3) .t',
+            (all) => all.filter((e) => /"\S+"/.test(getComputedStyle(e, '::after').content)).length
+        ),
+        0
+    );
+    await bench.says(page, '.answer:nth-child(3) .note', 'its head says so once', /all by the cloud/);
     const first = edge.findIndex((t, i) => t !== routed[i]);
     await page.locator('.differs').first().waitFor();
     bench.same(
@@ -216,7 +251,7 @@ async function timeline(bench) {
     bench.check('the timeline is drawn', inks > 4, inks);
     bench.check(
         'and told in words',
-        /\d+ steps of the small model and \d+ calls?.*hidden.*rolled back/.test(
+        /\d+ steps of the small model and \d+ calls?.*hidden.*discarded/.test(
             await page.textContent('.words')
         ),
         await page.textContent('.words')

@@ -1,7 +1,7 @@
 /* A text is asked for, written, stopped and refused. */
 'use strict';
 const { gzipSync } = require('zlib');
-const { json, mode, write, begin, ended, texts } = require('./browser.js');
+const { SMALL, json, mode, write, begin, ended, texts } = require('./browser.js');
 
 /* What the server sends, packed as it sends it. */
 async function size(bench) {
@@ -84,6 +84,11 @@ async function plain(bench) {
         'screen readers hear that it is finished',
         /^Finished: \d+ tokens/.test(await page.textContent('#status'))
     );
+    bench.same(
+        'what is typed next replaces the prompt',
+        await page.$eval('#prompt', (e) => e.selectionEnd - e.selectionStart - e.value.length),
+        0
+    );
     bench.same('no error', page.errors, []);
     const stored = await page.evaluate(() => [
         Object.keys(localStorage),
@@ -139,6 +144,43 @@ async function questions(bench) {
     await page.locator('.turn .t').first().waitFor();
     bench.same('a click on one of the others asks it', page.bodies[0].prompt, all[6]);
     await page.keyboard.press('Escape');
+}
+
+/* Where it costs nothing, the page begins with a text, which the first screen shows. */
+async function opening(bench, viewport) {
+    const page = await bench.page({ opens: true, viewport }),
+        { questions } = await json(`${bench.url}/mizzle/info`);
+    await page.locator('.turn .t').nth(20).waitFor();
+    await ended(page);
+    const size = `${viewport.width} x ${viewport.height}`;
+    bench.same(`${size}: the page begins with a question`, page.bodies[0].prompt, questions[2]);
+    const marked = page.locator('.turn :is(.cloud, .memo)').first(),
+        box = await marked.boundingBox(),
+        form = await page.locator('#form').boundingBox();
+    bench.check(
+        `${size}: what the cloud wrote of it is in the first screen`,
+        box.y + box.height <= Math.min(viewport.height, form.y),
+        [box, form]
+    );
+    bench.same(`${size}: above it stands what this is`, await page.isVisible('#intro p'), true);
+    await bench.shot(page, `opening-${viewport.width}`);
+    /* README's picture. */
+    await page.setViewportSize({ width: 1000, height: 560 });
+    await page.locator('.turn :is(.cloud, .memo)').last().click();
+    await bench.shot(page, `picture-${viewport.width}`);
+    await page.click('#clear');
+    await page.waitForTimeout(200);
+    bench.same(`${size}: it does so once`, await page.locator('.turn').count(), 0);
+    bench.same(`${size}: no error`, page.errors, []);
+}
+
+/* It says what it waits for. */
+async function waiting(bench) {
+    const page = await bench.page();
+    await begin(page, '@asks');
+    await bench.says(page, '.answer .note', 'it says when it waits for the cloud', /asking the cloud …/);
+    await page.keyboard.press('Escape');
+    await ended(page);
 }
 
 async function stopping(bench) {
@@ -199,4 +241,15 @@ async function faults(bench) {
     );
 }
 
-module.exports = [size, firstLook, plain, chat, questions, stopping, faults];
+module.exports = [
+    size,
+    firstLook,
+    (bench) => opening(bench, SMALL),
+    (bench) => opening(bench, { width: 320, height: 568 }),
+    plain,
+    chat,
+    questions,
+    waiting,
+    stopping,
+    faults,
+];

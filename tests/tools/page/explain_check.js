@@ -90,13 +90,22 @@ async function drawn(bench, page, p) {
         near(score, router.score, 1e-4) && /cloud/.test(verdict) === (router.verdict === 'cloud'),
         [score, verdict]
     );
+    const shares = [...router.units.map((u) => u.adds), router.others, router.bias].sort(
+        (a, b) => Math.abs(b) - Math.abs(a)
+    );
     const adds = numbers(await texts(page, '#router td.n'));
     bench.check(
         of('units'),
-        [...router.units.map((u) => u.adds), router.others, router.bias].every((v, i) =>
-            near(v, adds[i], 1e-3)
-        ),
+        shares.every((v, i) => near(v, adds[i], 1e-3)),
         adds
+    );
+    const decided = /largest share is that of .*: (-?[\d.]+), for the (cloud|small model)\./.exec(
+        await page.innerText('#router')
+    );
+    bench.check(
+        of('what decided'),
+        decided && near(decided[1], shares[0], 1e-3) && (decided[2] === 'cloud') === shares[0] < 0,
+        decided
     );
 }
 
@@ -209,6 +218,15 @@ async function numbersOf(bench) {
     rowsAddUp(bench);
     const page = await open(bench);
     await whole(bench, page);
+    const marks = await page.$$eval('#text .t', (all) =>
+        all.map((e) => /"c"|"f"/.test(getComputedStyle(e, '::after').content))
+    );
+    bench.same(
+        'only what is not the small model’s is marked',
+        marks,
+        json.tokens.map((t) => /cloud|fallback/.test(t.source))
+    );
+    bench.check('it says that arcs scroll', await page.isVisible('#arcs-scroll'));
     bench.same(
         'the cloud was asked at the position shown first',
         json.tokens[Number(/p=(\d+)/.exec(page.url())[1]) + 1].source,

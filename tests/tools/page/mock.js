@@ -1,6 +1,6 @@
 /* mock.js - texts that no model writes, streamed as `mizzle serve` streams its own. The prompt
  * chooses one: @hostile, @long, @line (without a newline), @burst (in one event), @fail, @error,
- * @ends, @refuse, @slow; any other word is a text of 60 tokens. */
+ * @ends, @refuse, @slow, @asks (waits for each call); any other word is a text of 60 tokens. */
 'use strict';
 const http = require('http');
 
@@ -132,7 +132,12 @@ async function write(req, reply, wish, chat) {
                 'data: {"error":{"message":"the model broke","type":"server_error"}}\n\n'
             );
         if (wish.script === '@ends' && i === 5) return reply.end();
-        const part = all.slice(i, i + size);
+        const part = all.slice(i, i + size),
+            asked = wish.script === '@asks' && events(part[0]).find((e) => e.kind === 'asked');
+        if (asked) {
+            send({ choices: [], mizzle: { events: [asked] } });
+            await new Promise((go) => setTimeout(go, 1000));
+        }
         send({
             choices: [
                 { index: 0, ...piece(part.map((t) => t.text).join('')), finish_reason: null },

@@ -75,6 +75,7 @@ function body(model, prompt) {
 
 /* Put a turn on the page: what was asked, and a column for each run. */
 function addTurn(turn, runs) {
+    if (turns.length) document.body.classList.remove('opening');
     const root = make('article', 'turn'),
         said = make('p', 'asked', ''),
         columns = make('div', 'columns');
@@ -97,6 +98,11 @@ function addTurn(turn, runs) {
     columns.append(...turn.views.map((v) => v.root));
     root.append(title, said, columns);
     root.setAttribute('aria-label', title.textContent);
+    /* A prompt that scrolls can be reached by keys. */
+    new ResizeObserver(() => {
+        const scrolls = said.scrollHeight > said.clientHeight;
+        scrolls ? said.setAttribute('tabindex', 0) : said.removeAttribute('tabindex');
+    }).observe(said);
     turn.root = root;
     turns.push(turn);
     $('thread').append(root);
@@ -106,7 +112,6 @@ function addTurn(turn, runs) {
 
 /* Show what belongs to texts, and hide what explains the empty page; or the other way round. */
 function showStarted(on) {
-    $('intro').classList.toggle('unseen', on && !file);
     document.body.classList.toggle('started', on && !file);
     $('clear').hidden = $('save').hidden = !on || !!file;
     $('replay').hidden = $('time').hidden = $('numbers').hidden = !on;
@@ -117,6 +122,7 @@ function showStarted(on) {
 function startOver() {
     stopAll();
     details.hide(false);
+    document.body.classList.remove('opening');
     turns.length = 0;
     active = wanted = timeline.run = null;
     $('thread').replaceChildren();
@@ -137,8 +143,8 @@ async function write(turn, models, path, prompt, more = {}) {
     player.stop();
     details.hide(false);
     addTurn(turn, runs);
-    following = true;
-    turn.root.scrollIntoView({ block: 'nearest' });
+    following = !document.body.classList.contains('opening');
+    if (following) turn.root.scrollIntoView({ block: 'nearest' });
     busy(true);
     $('status').textContent = 'Writing.';
     await Promise.all(turn.views.map((v) => v.run.write(() => host.news(v))));
@@ -170,6 +176,7 @@ function ask(prompt) {
         write({ prompt, messages }, models(), '/v1/chat/completions', { messages });
     } else {
         write({ prompt }, models(), '/v1/completions', { prompt });
+        if ($('prompt').value === prompt) $('prompt').select(); /* for the next one */
     }
 }
 
@@ -242,9 +249,9 @@ function shade(by) {
     look.shade = by;
     views().forEach((v) => v.dress());
     $('shade').hidden = !by;
-    /* Where colours are forced, a digit stands in for the bar. */
+    /* Where colours are forced, a digit stands in for the tint. */
     const digits = matchMedia('(forced-colors: active)').matches;
-    const sign = digits ? 'smaller the digit at' : 'taller the bar behind';
+    const sign = digits ? 'smaller the digit at' : 'stronger the tint behind';
     $('shade').textContent =
         (digits ? `The digit at a token is its ${by} in tenths. ` : '') +
         `The ${sign} a token, the ` +

@@ -82,6 +82,8 @@ class Run {
         this.threshold = this.policy = this.seed = null;
         this.abort = new AbortController();
         this.fault = null;
+        this.asked = new Set(); /* places of the text for which the cloud has not answered yet */
+        this.failing = false; /* the latest call brought nothing */
         first.forEach((t) => this.add(t));
     }
 
@@ -128,7 +130,11 @@ class Run {
         for (const key of ['ledger', 'threshold', 'policy', 'seed'])
             this[key] = own[key] ?? this[key];
         (own.tokens || []).forEach((t) => this.add(t));
-        for (const event of own.events || []) this.events.push(event);
+        for (const event of own.events || []) {
+            this.events.push(event);
+            if (event.kind === 'asked') this.asked.add(event.at);
+            if (event.kind === 'answered') this.asked.delete(event.at);
+        }
     }
 
     add(token) {
@@ -136,12 +142,20 @@ class Run {
         token.kind ||= token.source === 'cloud' && call && call.memo ? 'memo' : token.source;
         /* Private text and limits hold a token back without a failure of the cloud. */
         if (token.kind === 'fallback' && !/^(private|capped|no-cloud)$/.test(token.reason || ''))
-            this.fault = token.fault || 'no answer';
+            this.failing = !!(this.fault = token.fault || 'no answer');
+        else if (token.kind === 'cloud') this.failing = false;
         this.tokens.push(token);
     }
 
     get writing() {
         return this.state === 'writing';
+    }
+
+    /* What the next token waits for. */
+    get doing() {
+        const next = this.tokens.length - this.first;
+        if (this.asked.has(next)) return 'asking the cloud';
+        return next ? 'writing' : 'reading the prompt';
     }
 
     get text() {

@@ -3,6 +3,8 @@
 
 const STATES = {
     working: (c) => (c.local ? 'Large model ready (in this process)' : 'Cloud ready'),
+    none: () => 'No cloud: the small model writes alone',
+    failing: () => 'Cloud failing',
     off: () => 'Cloud off',
     refused: () => 'Cloud refused',
     paused: () => 'Cloud paused',
@@ -26,12 +28,25 @@ function bannerWords() {
         : '';
 }
 
+/* The badge says how the cloud does: what the server knows, or what the latest text has met. */
+function badge() {
+    const cloud = info?.cloud,
+        failing = turns.at(-1)?.views.some((v) => v.run.failing);
+    const state = !cloud ? 'none' : failing && cloud.state === 'working' ? 'failing' : cloud.state;
+    $('cloud').hidden = !info || !!file;
+    $('cloud').textContent = (STATES[state] || STATES.working)(cloud);
+    $('cloud').dataset.state = state;
+}
+
 function banner() {
     const words = bannerWords();
+    badge();
     if ($('banner').textContent !== words) $('banner').textContent = words;
 }
 
 let asking = 0;
+let opened = false;
+let serverLimit = 0.5; /* the server's threshold; it stays known when the server ends */
 let locked = false; /* the server has refused the key, or that there is none */
 
 /* Ask for the key, or stop asking for it. */
@@ -71,8 +86,8 @@ async function askInfo() {
               ? 'This server requires a key.'
               : '';
     }
+    banner();
     if (loading || locked) $('banner').textContent = '';
-    else banner();
     if (!locked && (!info || (info.cloud && info.cloud.state !== 'working')))
         asking = setTimeout(askInfo, loading ? 500 : 3000);
 }
@@ -89,12 +104,8 @@ function showInfo(first) {
             .filter((w) => w)
             .join(' · ')
     );
-    $('cloud').hidden = false;
-    $('cloud').textContent = cloud
-        ? (STATES[cloud.state] || STATES.working)(cloud)
-        : 'No cloud: the small model writes alone';
-    $('cloud').dataset.state = cloud ? cloud.state : 'none';
     if (!first) return;
+    serverLimit = router?.threshold ?? 0.5;
     $('ahead').max = info.ahead;
     $('policy').replaceChildren(
         ...(info.policies || [])
@@ -110,6 +121,16 @@ function showInfo(first) {
         : '';
     showQuestions(questions);
     threshold();
+    openWithText(questions[2]);
+}
+
+/* Begin with a text, once and where it costs nothing: the demo's question 2, whose answer is wrong
+ * from the small model alone, and right with routing. */
+function openWithText(prompt) {
+    if (opened || turns.length || !prompt || !info.cloud?.local) return;
+    opened = true;
+    document.body.classList.add('opening');
+    write({ prompt }, models(), '/v1/completions', { prompt });
 }
 
 let firstQuestion = 0;

@@ -64,7 +64,7 @@ function probability(token) {
     return token.top && token.top.length ? 0 : null;
 }
 
-/* What the bars behind tokens show: score, probability or nothing. */
+/* What the tints behind tokens show: score, probability or nothing. */
 const look = { shade: '' };
 
 /* A digit from 0 to 9, the surer the higher; empty where nothing is known. */
@@ -161,6 +161,7 @@ class TextView {
     append(token) {
         const span = make('span', 't ' + token.kind),
             i = this.spans.length;
+        if (token.kind !== 'edge') document.body.classList.add(`has-${token.kind}`);
         if (i < this.run.first) span.classList.add('kept');
         if (token.text.endsWith('\n'))
             span.classList.add('eol'); /* its mark stands before the line ends */
@@ -168,10 +169,14 @@ class TextView {
             token.text === ''
                 ? [['ctl', token.bytes ? '·' : 'end']]
                 : pieces(token.text, this.marks);
-        for (const [kind, s] of parts) {
-            if (kind === 'text') span.append(s);
+        const gap = parts[0][0] === 'text' ? /^ */.exec(parts[0][1])[0] : '',
+            word = token.kind === 'edge' ? span : make('span', 'w'); /* what is underlined */
+        span.append(gap);
+        if (word !== span) span.append(word);
+        for (const [n, [kind, s]] of parts.entries()) {
+            if (kind === 'text') word.append(n ? s : s.slice(gap.length));
             else
-                span.append(
+                word.append(
                     make('span', kind === 'nl' && !span.querySelector('.nl') ? 'nl first' : kind, s)
                 );
         }

@@ -1,5 +1,5 @@
 /* timeline.js - what happened when: steps of the small model, calls to the cloud, guesses that were
- * rolled back. Times are milliseconds since the text began; an event happened at its `ms` and took
+ * discarded. Times are milliseconds since the text began; an event happened at its `ms` and took
  * `took_ms` before that. */
 'use strict';
 
@@ -32,7 +32,7 @@ function intersection(a, b) {
     return out;
 }
 
-/* Sort the events of a run into steps, calls and guesses that were rolled back, up to a time. */
+/* Sort the events of a run into steps, calls and guesses that were discarded, up to a time. */
 function lanesOf(run, until = Infinity) {
     const steps = [],
         standing = [],
@@ -114,8 +114,8 @@ function timelineWords(lanes) {
         );
     words.push(
         undone
-            ? `${plural(undone, 'token')} written ahead did not stand and had to be rolled back.`
-            : 'Nothing was rolled back.'
+            ? `${plural(undone, 'token')} guessed ahead ${undone === 1 ? 'was' : 'were'} discarded.`
+            : 'No guess was discarded.'
     );
     return words.join(' ');
 }
@@ -201,7 +201,7 @@ class Timeline {
         };
         const edge = colour('--edge'),
             cloud = colour('--cloud'),
-            lost = hatch(g, colour('--fall'));
+            lost = hatch(g, colour('--edge'));
         this.axis(g, x, lanes.end, width, height, colour('--soft'), colour('--line'));
         for (const s of lanes.steps) bar(s.begin, s.end, 4, s.undone ? lost : edge);
         for (const u of lanes.undone) bar(u.begin, u.ms, 4 + LANE, lost);
@@ -269,7 +269,7 @@ function hatch(g, colour) {
             t = tile.getContext('2d');
         tile.width = tile.height = 6;
         t.strokeStyle = colour;
-        t.lineWidth = 2.2;
+        t.lineWidth = 1;
         for (const d of [-6, 0, 6]) {
             t.moveTo(d - 1, 7);
             t.lineTo(d + 7, -1);

@@ -86,13 +86,17 @@ function note(view) {
     if (run.seed !== null && run.body.temperature > 0) words.push(`seed ${run.seed}`);
     words.push(
         run.writing
-            ? 'writing …'
+            ? `${run.doing} …`
             : run.state === 'stopped'
               ? 'stopped'
               : run.error
                 ? 'failed'
                 : ENDS[run.finish] || ''
     );
+    /* A text of one author needs no mark on every token. */
+    const one = run.tokens.length > 0 && run.tokens.every((t) => /cloud|memo/.test(t.kind));
+    view.root.classList.toggle('one', one && (run.model === 'cloud' || !run.writing));
+    if (one) words.splice(1, run.model === 'routed' ? 1 : 0, 'all by the cloud');
     view.note.textContent = words.filter((w) => w).join(' · ');
 }
 
@@ -145,7 +149,7 @@ function figures(view) {
     $('whose').hidden = views().length < 2;
 }
 
-const limitNow = () => wanted ?? active?.run.limit ?? info?.router?.threshold ?? 0.5;
+const limitNow = () => wanted ?? active?.run.limit ?? serverLimit;
 
 function threshold() {
     const at = limitNow(),

@@ -111,6 +111,7 @@ function drawArcs(head) {
     const box = emptied('arcs');
     box.append(picture);
     box.scrollLeft = chosen.p * STEP - box.clientWidth * 0.7;
+    $('arcs-scroll').hidden = box.scrollWidth <= box.clientWidth;
 }
 
 /* The size of the matrix: which positions, and how large a cell is. */

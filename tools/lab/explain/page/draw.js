@@ -122,6 +122,17 @@ function signedPair(left, right) {
     return pair;
 }
 
+/* The largest share of the sum, in words. */
+function decided([name, v], shown) {
+    const who =
+        {
+            bias: 'the bias, which is the same everywhere',
+            'all others': `the other ${doc.routing.units - shown} hidden units together`,
+        }[name] || `hidden ${name} of ${doc.routing.units}`,
+        whom = v < 0 ? 'the cloud' : 'the small model';
+    return `The largest share is that of ${who}: ${v.toFixed(3)}, for ${whom}.`;
+}
+
 /* What adds to the sum under the sigmoid, drawn to both sides of zero: a negative share speaks for
  * the cloud, a positive one for the small model's token. */
 function unitTable(router) {
@@ -130,8 +141,8 @@ function unitTable(router) {
             ...router.units.map((u) => [`unit ${u.unit}`, u.adds]),
             ['all others', router.others],
             ['bias', router.bias],
-        ],
-        most = Math.max(...rows.map(([, v]) => Math.abs(v)), 1e-9),
+        ].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a)),
+        most = Math.max(Math.abs(rows[0][1]), 1e-9),
         sum = rows.reduce((s, [, v]) => s + v, 0);
     table
         .querySelector('th:last-child')
@@ -146,6 +157,7 @@ function unitTable(router) {
         tr.lastChild.className = 'track';
     });
     return [
+        make('p', '', decided(rows[0], router.units.length)),
         table,
         make(
             'p',
@@ -154,8 +166,7 @@ function unitTable(router) {
                 (1 / (1 + Math.exp(-sum))).toFixed(4) +
                 (doc.routing.policy === 'price'
                     ? ', which price weighs against what the call costs. '
-                    : '. ') +
-                `The units are those that speak loudest of ${doc.routing.units}.`
+                    : '.')
         ),
     ];
 }
