@@ -107,7 +107,7 @@ function tokens(wish) {
 
 async function write(req, reply, wish, chat) {
     const all = tokens(wish),
-        pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 1;
+        pause = { '@slow': 150, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 1;
     const send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
     const piece = (text) => (chat ? { delta: { content: text } } : { text });
     let gone = false;

@@ -130,7 +130,7 @@ function openWithText(prompt) {
     if (opened || turns.length || !prompt || !info.cloud?.local) return;
     opened = true;
     document.body.classList.add('opening');
-    write({ prompt }, models(), '/v1/completions', { prompt });
+    write({ prompt, label: 'An example' }, models(), '/v1/completions', { prompt });
 }
 
 let firstQuestion = 0;
