@@ -100,8 +100,8 @@ function addTurn(turn, runs) {
     root.setAttribute('aria-label', title.textContent);
     /* A prompt that scrolls can be reached by keys. */
     new ResizeObserver(() => {
-        const scrolls = said.scrollHeight > said.clientHeight;
-        scrolls ? said.setAttribute('tabindex', 0) : said.removeAttribute('tabindex');
+        if (said.scrollHeight > said.clientHeight) said.setAttribute('tabindex', 0);
+        else said.removeAttribute('tabindex');
     }).observe(said);
     turn.root = root;
     turns.push(turn);

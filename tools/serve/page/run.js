@@ -141,9 +141,12 @@ class Run {
         const call = token.call;
         token.kind ||= token.source === 'cloud' && call && call.memo ? 'memo' : token.source;
         /* Private text and limits hold a token back without a failure of the cloud. */
-        if (token.kind === 'fallback' && !/^(private|capped|no-cloud)$/.test(token.reason || ''))
-            this.failing = !!(this.fault = token.fault || 'no answer');
-        else if (token.kind === 'cloud') this.failing = false;
+        if (token.kind === 'fallback' && !/^(private|capped|no-cloud)$/.test(token.reason || '')) {
+            this.fault = token.fault || 'no answer';
+            this.failing = true;
+        } else if (token.kind === 'cloud') {
+            this.failing = false;
+        }
         this.tokens.push(token);
     }
 

@@ -81,8 +81,13 @@ function note(view) {
     const { run } = view,
         f = run.figures(Math.min(run.tokens.length, view.upTo)),
         words = [];
+    /* A text of one author needs no mark on every token. */
+    const all = run.tokens.every((t) => /cloud|memo/.test(t.kind)),
+        one = all && (run.model === 'cloud' || !run.writing);
+    view.root.classList.toggle('one', one);
     if (f.n) words.push(`${f.n} token${f.n === 1 ? '' : 's'}`);
-    if (f.n && run.model === 'routed') words.push(`${percent(f.share)} cloud`);
+    if (f.n && one) words.push('all by the cloud');
+    else if (f.n && run.model === 'routed') words.push(`${percent(f.share)} cloud`);
     if (run.seed !== null && run.body.temperature > 0) words.push(`seed ${run.seed}`);
     words.push(
         run.writing
@@ -93,10 +98,6 @@ function note(view) {
                 ? 'failed'
                 : ENDS[run.finish] || ''
     );
-    /* A text of one author needs no mark on every token. */
-    const one = run.tokens.length > 0 && run.tokens.every((t) => /cloud|memo/.test(t.kind));
-    view.root.classList.toggle('one', one && (run.model === 'cloud' || !run.writing));
-    if (one) words.splice(1, run.model === 'routed' ? 1 : 0, 'all by the cloud');
     view.note.textContent = words.filter((w) => w).join(' · ');
 }
 
