@@ -270,7 +270,7 @@ static int ask_round_trip(struct probe *p, struct err *err)
         cloud_say(c,
                   "the server answers in text without token ids: its text is cut into tokens here, "
                   "which is not always exact");
-    return rc && not_offered(p->status) ? OK : rc;
+    return probe_any(p, rc); /* the server has answered without logprobs */
 }
 
 /* Compare the server's tokenizer with ours in every way that its dialect offers. */

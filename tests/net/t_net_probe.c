@@ -13,7 +13,7 @@
 
 static struct rude *server;
 /* The behaviour of the server, set by the tests. */
-static _Atomic int tokenize, text_only, sglang, ik, slow, down, shift, two;
+static _Atomic int tokenize, text_only, no_logprobs, sglang, ik, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
 static _Atomic int down_for, probes;
 
@@ -69,6 +69,8 @@ static bool completions(const struct rude_request *r)
         return rude_json(r, "200 OK",
                          "{\"choices\":[{\"text\":\"\xef\xbf\xbd\",\"index\":0,\"logprobs\":null,"
                          "\"finish_reason\":\"length\"}]}");
+    if (no_logprobs && strstr(r->body, "\"logprobs\":1"))
+        return rude_json(r, no_logprobs == 403 ? "403 No" : "503 Down", "{}");
     if (text_only)
         return rude_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
     if (strstr(r->body, "\"prompt\":\""))
@@ -190,7 +192,11 @@ static void test_text(void)
     uint32_t id = 77;
     text_only = 1;
     tokenize = 0;
-    expect("text", (struct cloud_options){ .encode = bytes }, OK, NULL, "text without token ids");
+    for (int i = 0; i < 3; i++) { /* a server may refuse to tell logprobs, in its own way */
+        no_logprobs = (int[]){ 403, 503, 0 }[i];
+        expect("text", (struct cloud_options){ .encode = bytes }, OK, NULL,
+               "text without token ids");
+    }
     CHECK(begin(&c, (struct cloud_options){ 0 }, &err) == OK);
     CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_REMOTE && id == 77);
     CHECK(strstr(err.msg, "without token ids"));
