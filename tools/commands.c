@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/http/json_input.h"
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 
@@ -67,6 +68,7 @@ int command_run(const struct command *cmd, int argc, char **argv)
 {
     struct err err = { "" };
     int n;
+    json_input_watch();
     mizzle_options_init(&shared_options, sizeof(shared_options));
     shared_options.cloud = shared_options.cloud_api = "auto";
     if (cmd->begin)

@@ -16,11 +16,17 @@ static void *json_input_malloc(size_t n)
     return p;
 }
 
-static void json_input_watch(void)
+static void json_input_install(void)
 {
     json_free_t end;
     json_get_alloc_funcs(&json_input_below, &end);
     json_set_alloc_funcs(json_input_malloc, end);
+}
+
+void json_input_watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, json_input_install);
 }
 
 /* True when at most JSON_INPUT_DEPTH brackets are open at once. Brackets inside strings do not
@@ -50,10 +56,8 @@ static bool shallow(const char *p, size_t n)
 
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     json_error_t why;
     *out = NULL;
-    pthread_once(&once, json_input_watch);
     if (!n)
         return err_set(err, ERR_FORMAT, "not JSON: empty");
     if (memchr(p, 0, n)) /* jansson would take a final 0 for the end of the text */

@@ -15,9 +15,12 @@ enum { JSON_INPUT_DEPTH = 64 };
 
 /* Parse n bytes as one whole document with any type of value at the top. ERR_FORMAT, with the place
  * in err and *out NULL; ERR_NOMEM. The caller keeps n bounded and calls json_decref. "\u0000"
- * inside strings is allowed. The first call puts a function before the one that gives jansson
- * memory. */
+ * inside strings is allowed. */
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err);
+/* Notice from now on when a text loses bytes for lack of memory (ERR_NOMEM): puts a function before
+ * the one that gives jansson memory, for the whole process, once. So it is for a program; the
+ * library leaves its host's jansson alone. */
+void json_input_watch(void);
 
 /* Read a token id: an integer (not 3.0) in [0, vocab). False when v is anything else. */
 bool json_input_id(uint32_t *out, const json_t *v, size_t vocab);

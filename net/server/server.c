@@ -10,6 +10,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
+#include "net/http/json_input.h"
 #include "net/server/server_internal.h"
 
 enum {
@@ -102,6 +103,7 @@ int server_open(struct server **out, const struct server_options *o, struct err 
     struct server *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "server: out of memory");
+    json_input_watch();
     s->o = *o;
     s->listener = -1;
     pthread_mutex_init(&s->parser, NULL);

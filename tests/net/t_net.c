@@ -256,6 +256,9 @@ static void test_json(void)
 
 int main(void)
 {
+    json_malloc_t before, after;
+    json_free_t end;
+    json_get_alloc_funcs(&before, &end);
     test_buf();
     test_requests();
     test_lines();
@@ -263,6 +266,8 @@ int main(void)
     test_cut_prompt();
     test_messages();
     test_json();
+    json_get_alloc_funcs(&after, &end);
+    CHECK(after == before); /* a host may use jansson when the library is gone */
     if (skipped)
         SKIP("recorded exchanges: no data at $MIZZLE_TESTDATA (default ../shared/data)");
     return 0;
