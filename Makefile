@@ -309,7 +309,8 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 # differs in these (.ci/run), and a new set compiles two files.
 $(LIB) $(TOOLS) $(TLIB) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
     $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
-OWN := $(patsubst %,$(BUILD)/%,$(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
+OWN := $(patsubst %,$(BUILD)/%,tools/run/prompt_input \
+    $(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
     kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
 $(OWN:%=%.o): %.o: %.flags
 $(BUILD)/exercises/kernels.o: $(BUILD)/kernels/kernels.flags

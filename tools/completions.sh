@@ -3,6 +3,8 @@
 # SHELL is bash, zsh or fish. All is read from the program's own --help.
 shell=$1
 shift
+export LC_ALL=C
+"$@" --help >/dev/null || exit
 tab=$(printf '\t')
 
 commands() { # print name, tab, summary; without quotes, which shells would read
@@ -19,7 +21,8 @@ options() {
     commands "$@" | cut -f 1 | while read -r command; do
         # shellcheck disable=SC2086 # a name of two words is two arguments
         "$@" $command --help all | awk -v command="$command" -v OFS='\t' '
-            /^(  -., |      )--[a-z]/ {
+            { example = goes_on; goes_on = /\\$/ }
+            !example && /^(  -., |      )--[a-z]/ {
                 letter = $1 ~ /^-.,$/ ? substr($1, 2, 1) : "-"
                 sub(/^ *(-., )? */, "")
                 option = $1
@@ -28,7 +31,8 @@ options() {
                 arg = words ~ /^ [^ ]/ ? $2 : "-"
                 sub(/^ [^ ]+/, "", words)
                 if (words !~ /[^ ]/) getline words
-                gsub(/^ +|\(default.*|\[|\]|:|'\''/, "", words)
+                gsub(/^ +|\(default.*|\[|\]|'\''/, "", words)
+                gsub(/:/, " ", words)
                 print command, letter, option, arg, words
             }'
     done
@@ -46,6 +50,7 @@ bash)
         { words = (words ? words " " : "    *\\ " (sub(/ /, "\\ ", $1) ? $1 : $1 "\\ *") ") words=\"") $3 }
         END { print words "\" ;;" }' | sort -r
     echo '    esac'
+    echo '    [ "$COMP_CWORD" = 1 ] || [ "${word#-}" != "$word" ] || words= # files'
     for first in router bench; do
         echo "    [ \"\$COMP_CWORD \${COMP_WORDS[1]}\" = '2 $first' ] && words=\"\$words $(
             commands "$@" | sed -n "s/^$first \([a-z]*\).*/\1/p" | xargs)\""
@@ -73,7 +78,11 @@ zsh)
             END { print first ") words_of+=(" substr(all, 2) ") ;;" }'
     done
     echo 'esac'
-    echo '[[ $CURRENT -gt 2 && $PREFIX != -* && $words[2] != (router|bench) ]] && _files || _describe mizzle words_of'
+    echo 'if [[ $CURRENT == 2 || $PREFIX == -* || "$CURRENT $words[2]" == (3 router|3 bench) ]]; then'
+    echo '    _describe mizzle words_of'
+    echo 'else'
+    echo '    _files'
+    echo 'fi'
     ;;
 fish)
     echo 'complete -c mizzle -n __fish_use_subcommand -f'

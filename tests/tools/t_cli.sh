@@ -108,7 +108,8 @@ if [ -e /dev/full ]; then
     [ $? -eq 3 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
 fi
 # A reader that has gone, as `| head` does, is no failure.
-for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" "fleet -N 9"; do
+for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" "fleet -N 9" \
+    "logits -p hello --top 2" "eval --questions 1"; do
     # shellcheck disable=SC2086
     { sleep 0.2 && "$MIZZLE" $c 2>"$dir/err" && echo fine >"$dir/ended"; } | true
     [ "$(cat "$dir/ended")" = fine ] || fail "$c, whose reader has gone: $(cat "$dir/err")"

@@ -31,6 +31,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
         data = open(folder + '/' + name, 'rb').read()
         head = {'X-Repo-Commit': 'c' * 40}
         if name.endswith('.json'):
+            if '/resolve/' in self.path:
+                return self.answer(307, dict(head, Location='/cdn/' + name, **{'Content-Length': 262}))
+            if 'strange' in name: return self.answer(200, {'Content-Length': len(data)}, data)
             git = hashlib.sha1(b'blob %d\0' % len(data) + data).hexdigest()
             return self.answer(200, dict(head, ETag='"%s"' % git, **{'Content-Length': len(data)}), data)
         if not self.path.startswith('/cdn/'):
@@ -40,7 +43,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if name.startswith('bad'): data = data[:-1] + b'?'
         headers = {'Content-Length': len(data) - first, 'Content-Range': 'bytes %d-%d/%d' % (first, len(data) - 1, len(data))}
         body = data[first:]
-        if cut[0]: cut[0], body, self.close_connection = False, body[:1000], True
+        if cut[0] and self.command == 'GET': cut[0], body, self.close_connection = False, body[:1000], True
         self.answer(206 if first else 200, headers, body)
 server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hub)
 print(server.server_address[1], flush=True)
@@ -78,6 +81,8 @@ fetch 1 'expected GGUF files with Q4_0 in their names, found bad-q8_0.gguf demo-
 fetch 1 'expected a folder of safetensors, found bad' Org/Demo-GGUF
 fetch 1 'no file none.gguf' Org/Demo-GGUF none.gguf
 fetch 1 'no such model' Org/None:F16
+cp "$dir/hub/config.json" "$dir/hub/strange.json"
+fetch 1 'the hub named no commit, hash and size' Org/Demo-GGUF strange.json
 for wrong in '' Org ../x Org/../x Org/Demo/x 'Org/De mo' -x; do fetch 2 'expected ORG/NAME' "$wrong"; done
 fetch 2 'expected ORG/NAME' Org/Demo ../../x
 exit 0
