@@ -183,8 +183,8 @@ int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_cal
 void cloud_tally(struct cloud_call *call, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t);
-/* True when all dropped calls that *t counts have ended, so that it has what they move; those over
- * HTTP/1.1 may end by themselves, within 2 s. wait: wait for that. */
+/* True when *t counts no dropped call any more: it has ended, or, over HTTP/1.1, is left to end by
+ * itself and has been counted for 200 ms, time for its request to go up. wait: wait for that. */
 bool cloud_tally_quiet(struct cloud *c, const struct cloud_tally *t, bool wait);
 /* Count no more in *t, which may then go; call it before cloud_close. */
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t);

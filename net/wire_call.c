@@ -17,6 +17,7 @@ enum {
     BEGINNING_OF_KEY = 6,
     MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
     LINGER_MS = 2000, /* and for how long at most */
+    COUNT_MS = 200,   /* and for how long what they move is counted */
     RETRY_MS = 40,    /* mean delay before the retry, times 1/2 to 3/2 */
 };
 
@@ -343,6 +344,15 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
         return;
     }
     wire_call_lower(next, call->deadline);
+    if (call->count_until && now >= call->count_until) {
+        call->count_until = 0;
+        wire_lock(w);
+        count_wire(w, call);
+        wire_untally(call); /* a text may wait for it */
+        wire_tell(w);
+        wire_unlock(w);
+    }
+    wire_call_lower(next, call->count_until);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
         wire_call_count_retry(w, call);
@@ -481,6 +491,7 @@ void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now)
         return;
     }
     call->linger = true;
+    call->count_until = now + COUNT_MS * ms;
     w->lingering++;
     if (call->deadline > now + LINGER_MS * ms)
         call->deadline = now + LINGER_MS * ms;

@@ -172,7 +172,7 @@ int step_after(struct step *s, bool wait)
     step_audit_begin(s);
     if (rc == OK && !s->abandoned && s->o->audit > 0)
         rc = step_audit(s, wait);
-    if (!s->want && !stopped && c && c->quiet && !c->quiet(c->arg, &s->tally, wait))
+    if (rc == OK && !s->want && !stopped && c && c->quiet && !c->quiet(c->arg, &s->tally, wait))
         s->want = STEP_CLOUD;
     return rc;
 }

@@ -292,6 +292,15 @@ static void test_drop(void)
     }
     CHECK(cloud_ledger(c)->wasted == 20 && cloud_ledger(c)->committed == 20);
     CHECK(rude_connections(server) < 15);
+    /* What a stuck one has sent is counted, and no text waits 2 s for its end. */
+    struct cloud_tally t = { .calls = NULL };
+    struct cloud_call *stuck = ask(c, SILENT);
+    cloud_tally(stuck, &t);
+    rest_us(100000);
+    cloud_drop(stuck);
+    uint64_t start = os_now_ns();
+    CHECK(cloud_tally_quiet(c, &t, true) && seconds_since(start) < 1);
+    CHECK(cloud_tally_read(c, &t).bytes_up > 100);
     cloud_close(c);
 }
 
