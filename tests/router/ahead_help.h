@@ -47,6 +47,7 @@ struct setup { /* one case */
     char place[8]; /* of policy position */
     uint64_t seed, delay, step_ns;
     struct caps_limits limits;
+    uint64_t cloud_limit;
     bool private, required;
     bool edges;
     double audit;
@@ -235,6 +236,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .max_routed = c->max_routed,
                                           .ahead = window,
                                           .gate = &r->gate,
+                                          .cloud_limit = c->cloud_limit,
                                           .cloud_required = c->required,
                                           .audit = c->audit,
                                           .edges = c->edges,

@@ -86,6 +86,16 @@ static void test_limits(void)
         /* The limit is for the process, not for the text. */
         CHECK(results[w].text[1].stats.calls == 0);
     }
+    plain_case(&c); /* and one of each text alone, beside which no guess of the edge stands */
+    c.truth.agree = 0;
+    c.cloud_limit = 9;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        for (size_t i = 0; i < TEXTS; i++) {
+            const struct decode_stats *s = &results[w].text[i].stats;
+            CHECK(s->cloud == 8 && s->calls == 8 && s->wasted == 0);
+        }
+    }
 }
 
 /* With 8 tokens per call, what a call in flight will bring is not requested again. A limit is never
