@@ -204,6 +204,8 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
  * alone. Leaves no trace. */
 size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, size_t room,
                   bool *ended);
+/* True when the server is or has been asked: not while the call waits for a probe. */
+bool cloud_sent(const struct cloud_call *call);
 /* Let the answer end with the tokens that have come, at least one, as the text needs no more. The
  * call is then committed or dropped like any other. */
 void cloud_enough(struct cloud_call *call);

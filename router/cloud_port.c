@@ -105,6 +105,11 @@ static bool cloud_port_quiet(void *arg, const struct cloud_tally *tally, bool wa
     return cloud_tally_quiet(arg, tally, wait);
 }
 
+static bool cloud_port_sent(const void *call)
+{
+    return cloud_sent(call);
+}
+
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
@@ -125,5 +130,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_audit,
                                 cloud_port_look,
                                 cloud_port_enough,
-                                cloud_port_quiet };
+                                cloud_port_quiet,
+                                cloud_port_sent };
 }

@@ -64,6 +64,8 @@ struct cloud_port {
     /* True when dropped calls will move no more, so that *tally has all of it. wait: wait for that.
      * NULL: it is always so. */
     bool (*quiet)(void *arg, const struct cloud_tally *tally, bool wait);
+    /* True when the server is or has been asked. NULL: it is always so. */
+    bool (*sent)(const void *call);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

@@ -74,15 +74,19 @@ static void gate_release(struct gate *g, struct gate_text *t)
     t->reserved = (struct caps_count){ 0 };
 }
 
-void gate_end(struct gate *g, struct gate_text *t)
+void gate_drop(struct gate *g, struct gate_text *t, bool sent)
 {
-    if (g->caps) {
+    if (g->caps && sent) {
         gate_add(&g->caps->count.tokens, t->reserved.tokens);
         gate_add(&g->caps->count.upload, t->reserved.upload);
         gate_add(&g->caps->count.cost, t->reserved.cost);
         gate_add(&t->cost, t->reserved.cost);
     }
     gate_release(g, t);
+}
+
+void gate_end(struct gate_text *t)
+{
     private_text_end(&t->matches);
 }
 

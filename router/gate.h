@@ -61,9 +61,11 @@ struct gate_text { /* of one text, several of which may be written at the same t
 
 /* Begin a text with prompt[n]. */
 void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
-/* End it, if it was begun. What is reserved for a call without a result is charged, as the server
- * has been asked. */
-void gate_end(struct gate *g, struct gate_text *t);
+/* Give up the call that something is reserved for, if there is one: where it was sent it is
+ * charged, as the server has been asked. */
+void gate_drop(struct gate *g, struct gate_text *t, bool sent);
+/* End the text, if it was begun; nothing is reserved for it. */
+void gate_end(struct gate_text *t);
 /* True when ids[n], a prefix of this text, must not be sent (private_holds). */
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n);
 /* Let a server that refused for good be asked again. */

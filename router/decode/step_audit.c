@@ -43,14 +43,21 @@ int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, boo
     return OK;
 }
 
+void step_give_up(struct step *s)
+{
+    const struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : &s->next;
+    gate_drop(s->gate, &s->its, e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
+    ahead_drop(&s->ahead, &s->next);
+    ahead_cut(&s->ahead, 0);
+}
+
 void step_audit_begin(struct step *s)
 {
     struct decode_stats *stats = s->stats;
     if (s->audit.begun)
         return;
     s->audit.begun = true;
-    ahead_drop(&s->ahead, &s->next);
-    ahead_cut(&s->ahead, 0);
+    step_give_up(s);
     stats->wasted = (size_t)s->ahead.wasted;
     stats->total_ms = step_lap(&s->begun);
     s->audit.cost = s->its.cost;

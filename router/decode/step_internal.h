@@ -135,6 +135,9 @@ void step_audit_close(struct step *s);
 /* Draw whether the cloud will be asked about a token of the text, which follows `at` ids. called:
  * its own call has brought it. ERR_NOMEM. */
 int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called);
+/* Drop the calls in flight. Something is reserved for the one whose turn has come alone, which is
+ * the oldest. */
+void step_give_up(struct step *s);
 /* Complete the counts of the text itself, once. */
 void step_audit_begin(struct step *s);
 /* Do what follows the end of a text: ask about the tokens drawn, take the answers that are there,

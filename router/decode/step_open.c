@@ -116,9 +116,10 @@ int step_close(struct step *s, struct err *err)
     step_draft_end(s);
     draft_close(&s->draft);
     step_audit_begin(s);
+    step_give_up(s);
     ahead_close(&s->ahead);
     step_audit_close(s);
-    gate_end(s->gate, &s->its);
+    gate_end(&s->its);
     private_text_end(&s->matches);
     if (rc == OK && !s->ended)
         rc = err_set(&s->err, ERR_STOP, "interrupted");

@@ -92,17 +92,35 @@ static void test_reserved(void)
         /* A failed call brought no token. One without a result may have cost all that it could. */
         gate_done(&gate, &t[0], GATE_FAULT, ids, &call, &why);
         CHECK(decide(&gate, &t[3], &call, &way[3]) == (i == 1 ? GATE_CAPPED : GATE_OPEN));
-        gate_end(&gate, &t[1]);
+        gate_drop(&gate, &t[1], true);
         CHECK(t[1].cost == 52 && caps.count.cost == t[0].cost + t[1].cost);
         CHECK(caps.count.tokens == 4 && caps.count.upload == 200);
-        gate_end(&gate, &t[1]);
-        gate_end(&gate, &t[2]);
-        gate_end(&gate, &t[3]);
+        gate_drop(&gate, &t[1], true);
+        gate_drop(&gate, &t[2], true);
+        gate_drop(&gate, &t[3], true);
         CHECK(caps.count.tokens <= limits[i].tokens && caps.count.upload <= limits[i].upload);
         CHECK(caps.count.cost <= limits[i].budget && caps.count.tokens > 4);
         CHECK(!gate.reserved.tokens && !gate.reserved.upload && !gate.reserved.cost);
         caps_end(&caps);
     }
+}
+
+/* A call that was given up before it was sent costs nothing. */
+static void test_unsent(void)
+{
+    const struct caps_limits limits = { 1, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
+    const struct caps_call call = { .n = 4, .tokens = 1 };
+    struct caps caps;
+    struct gate gate = { .caps = &caps };
+    struct gate_text t = { 0 };
+    size_t way;
+    caps_begin(&caps, &limits);
+    for (int sent = 0; sent < 2; sent++) {
+        CHECK(decide(&gate, &t, &call, &way) == GATE_OPEN);
+        gate_drop(&gate, &t, sent);
+    }
+    CHECK(decide(&gate, &t, &call, &way) == GATE_CAPPED && caps.count.tokens == 1);
+    caps_end(&caps);
 }
 
 /* A prediction counts a call once: the one that is reserved is among those that it adds. */
@@ -149,7 +167,7 @@ static void test_probe(void)
     CHECK(decide(&gate, &t[1], &call, &way) == GATE_BREAKER);
     gate_ahead_begin(&ahead, &gate, &t[1]);
     CHECK(!gate_expects(&gate, &t[1], (struct caps_call[]){ call, call }, false, &ahead, &way));
-    gate_end(&gate, &t[0]); /* interrupted: another one may */
+    gate_drop(&gate, &t[0], true); /* interrupted: another one may */
     CHECK(gate_expects(&gate, &t[1], (struct caps_call[]){ call, call }, false, &ahead, &way));
     CHECK(decide(&gate, &t[1], &call, &way) == GATE_OPEN);
     gate_done(&gate, &t[1], GATE_FAULT, ids, &call, &why);
@@ -161,6 +179,7 @@ int main(void)
     test_breaker();
     test_refused();
     test_reserved();
+    test_unsent();
     test_expects();
     test_probe();
     CHECK(!strcmp(gate_name(GATE_UNFIT), "unfit"));

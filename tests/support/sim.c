@@ -350,10 +350,11 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
-    *out =
-        (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
-                             commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
-                             NULL,   audit, NULL,  NULL,         NULL };
+    *out = (struct cloud_port){
+        s,     known,        peek,         tokens,         ask,  done, take,  commit, drop,
+        bytes, port_settled, port_traffic, port_end_tally, NULL, NULL, audit, NULL,   NULL,
+        NULL,  NULL
+    };
 }
 
 void sim_text(struct sim *s)

@@ -1,6 +1,8 @@
 /* Clients that close their connection while their text is written, waits for a slot, is read, or
  * waits for the cloud: its slot is free at once, which is counted in passes of the model. A cloud
  * that is slow costs the other texts no pass. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -140,6 +142,31 @@ static void test_charged(void)
     serving_close(&server);
 }
 
+/* Clients that leave while the server is being found out have asked nothing, and use up nothing. */
+static void test_uncharged(void)
+{
+    enum { CLIENTS = 3 };
+    const struct serve_options o = { .parallel = 1 };
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof(a);
+    int silent = socket(AF_INET, SOCK_STREAM, 0); /* refuses until it listens, and never answers */
+    CHECK(!bind(silent, (struct sockaddr *)&a, n) &&
+          !getsockname(silent, (struct sockaddr *)&a, &n));
+    serving_open_with(&server, &o, ntohs(a.sin_port), NULL);
+    CHECK(!listen(silent, 64));
+    struct caps *caps = &((struct serve *)server.serve)->routing.caps;
+    caps->limits.tokens = CLIENTS - 1;
+    for (int i = 0; i < CLIENTS; i++) {
+        int fd = begin(STUCK);
+        await_words(fd, WAITS);
+        close(fd);
+        await("slots_busy", 0);
+    }
+    CHECK(caps->count.tokens == 0);
+    serving_close(&server);
+    close(silent);
+}
+
 /* A prompt is not read to its end once its client has left, unless that took too long. */
 static void test_reading(void)
 {
@@ -193,6 +220,7 @@ int main(void)
     const struct serve_options o = { .parallel = 1 };
     test_waiting();
     test_charged();
+    test_uncharged();
     serving_open(&server, &o, SERVING_ALONE);
     test_reading();
     test_writing();

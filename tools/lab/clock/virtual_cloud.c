@@ -165,5 +165,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_audit,
                                    NULL,
                                    NULL,
+                                   NULL,
                                    NULL };
 }
