@@ -80,6 +80,7 @@ struct decode_options {
     /* A fault ends the run with its error; a limit does not. The breaker holds back no call, as to
      * fail unasked would be no better. */
     bool cloud_required;
+    bool cloud_alone; /* with cloud_required: a limit or a private pattern ends the run, too */
     /* Share, 0 to 1, of the tokens about which the cloud is asked when the text has ended: of those
      * that are the local model's own, and of those that took a call. Which ones depends on seed and
      * text alone. An error, an interrupt or emit ends a text without this. */

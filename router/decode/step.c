@@ -453,7 +453,7 @@ static int step_fall_back(struct step *s, struct ahead_token *e)
 {
     bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
     int code = e->gate == GATE_REFUSED ? ERR_REMOTE : e->gate == GATE_UNFIT ? ERR_TEXT : ERR_NET;
-    if (s->o->cloud_required && !limit)
+    if (s->o->cloud_required && (s->o->cloud_alone || !limit))
         return err_set(&s->err, code, "%s", s->fault.msg);
     if (!step_pick_oldest(s, e))
         return OK;

@@ -96,6 +96,7 @@ struct text_wish {
     bool apart;
     enum text_model model;
     bool required; /* as cloud_required of decode_options; with that of the options' routing */
+    bool alone;    /* as cloud_alone */
     const struct text_routing *routing; /* of TEXT_ROUTED; NULL: as the options' routing says */
     const char *patterns; /* lines of patterns (private.h) that this text adds, or NULL */
     bool edges;           /* as in decode_options */

@@ -320,6 +320,7 @@ static void texts_set_options(struct text *t)
     o->max_routed = t->routing.max_routed;
     o->ahead = t->routing.ahead;
     o->cloud_required = o->cloud_required || w->required;
+    o->cloud_alone = w->alone;
     o->audit = 0;
     o->gate = r ? &e->routing->gate : NULL;
     o->draft_max = DRAFT_DEFAULT;

@@ -18,7 +18,7 @@ enum {
 };
 
 /* Find out who is asked to write. Whoever names the large model alone does not want the small one
- * in its place, because the cloud is gone or the name is mistyped. */
+ * in its place, because the cloud is gone or held back, or the name is mistyped. */
 static bool serve_request_model(struct serve_ask *a, const struct serve *s, const json_t *in,
                                 struct serve_error *e)
 {
@@ -33,7 +33,7 @@ static bool serve_request_model(struct serve_ask *a, const struct serve *s, cons
         if (strcmp(name, own) != 0)
             continue;
         a->wish.model = (enum text_model)m;
-        a->wish.required = m == TEXT_CLOUD;
+        a->wish.required = a->wish.alone = m == TEXT_CLOUD;
         if (m == TEXT_CLOUD && !routing_port(&s->routing))
             return serve_error_set(e, 400, "no_cloud", "model", "model %s: there is no cloud", own);
         return true;
