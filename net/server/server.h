@@ -118,8 +118,8 @@ enum { SERVER_PEER = 64 };
 /* Write the client's address, or "-", to out, and return that. */
 const char *server_peer(const struct server_request *r, char out[SERVER_PEER]);
 /* Return a number that no other request of this server has, nor, in all likelihood, of another. All
- * replies but those of libmicrohttpd itself have it in x-request-id: "req-" and 16 digits, base 16.
- */
+ * replies have it in x-request-id, "req-" and 16 digits, base 16, but those of libmicrohttpd itself
+ * and the one to a malformed Content-Length, which has no body either. */
 uint64_t server_number(const struct server_request *r);
 /* True for the first request of its connection. */
 bool server_first(const struct server_request *r);

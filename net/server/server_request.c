@@ -33,7 +33,7 @@ void server_request_log(void *arg, const char *format, va_list args)
         "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     const struct server *s = arg;
     (void)args;
-    if (reading < 0 || !strstr(format, "Content-Length"))
+    if (reading < 0 || !strstr(format, "Content-Length' header. Closing"))
         return;
     if (!s->tls_cert)
         (void)!send(reading, reply, sizeof(reply) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
