@@ -42,8 +42,8 @@ struct gate {
     struct breaker breaker;
     unsigned audit_faults; /* of audits, in a row, since a text's call was answered */
     bool refused;          /* off for all texts */
-    bool lost;             /* refused, or the breaker has opened; until a call is answered */
-    struct err fault;      /* the latest fault */
+    bool lost; /* refused, never reached, or the breaker has opened; until a call is answered */
+    struct err fault; /* the latest fault */
 };
 
 struct gate_text { /* of one text, several of which may be written at the same time */

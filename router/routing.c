@@ -266,6 +266,8 @@ static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
     int rc = r->how.cloud_required || asks ? cloud_ready(r->cloud, err) : OK;
     if (rc == ERR_NET && !r->how.cloud_required) {
         routing_add_note(r, "no answer from the cloud yet: ", err->msg);
+        r->gate.lost = true;
+        r->gate.fault = *err;
         rc = OK;
     }
     return rc;

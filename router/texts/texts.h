@@ -193,7 +193,7 @@ struct texts_counts {
     bool refused;   /* the cloud is switched off, as it refused */
     uint64_t again; /* then: when it is asked again, as os_now_ns() says it */
     bool paused;    /* it is left alone for some tokens after several faults (breaker.h) */
-    bool lost;      /* either of these has been so, and no call has been answered since */
+    bool lost;      /* one of these, or never reached, and no call has been answered since */
     struct err why; /* its latest fault, or "" */
 };
 struct texts_counts texts_count(struct texts *e);

@@ -178,6 +178,7 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic i
     serve_notes(s);
     serve_set_fingerprint(s, mo);
     s->lost = s->routing.gate.lost; /* which has been said */
+    s->unreached = s->lost && !s->routing.gate.refused;
     rc = serve_know_cloud(s, err);
     if (rc == OK)
         rc = serve_ask_world(s, err);

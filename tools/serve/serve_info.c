@@ -79,10 +79,11 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     bool there = routing_port(&s->routing) != NULL;
     if (!there && !s->cloud_off.msg[0])
         return json_null();
-    const char *state = !there          ? "off"
-                        : !count->lost  ? "working"
-                        : count->paused ? "paused"
-                                        : "refused";
+    const char *state = !there                            ? "off"
+                        : !count->lost                    ? "working"
+                        : count->paused                   ? "paused"
+                        : s->unreached && !count->refused ? "off"
+                                                          : "refused";
     const char *why = !there ? s->cloud_off.msg : count->lost ? count->why.msg : NULL;
     uint64_t now = os_now_ns();
     json_t *later = count->refused

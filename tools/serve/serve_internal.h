@@ -43,6 +43,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     uint64_t salt;                /* of seeds */
     atomic_uint_fast64_t streams; /* begun */
     bool lost;                    /* what serve_look has said of the cloud */
+    bool unreached;               /* it did not answer when all was loaded */
     atomic_size_t held;           /* bytes of answers, as serve_routes_hold counts them */
 };
 

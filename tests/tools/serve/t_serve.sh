@@ -114,6 +114,20 @@ health ok || fail "health with the cloud again"
 stop_server TERM 0
 stop_cloud
 
+# One that does not answer at the start is not called well; it is asked when it is wanted.
+state() { curl -s "$url/mizzle/info" | grep -q '"state":"'"$1"'","why":'; }
+start --cloud-url "$place"
+grep -q '^mizzle: no answer from the cloud yet: ' "$dir/serve" || fail "$(cat "$dir/serve")"
+health degraded && state off || fail "a cloud that was never reached"
+served=$server served_at=$url
+start_cloud --port "${place##*:}"
+url=$served_at server=$served
+ask 4
+wait_for 'grep -q "^mizzle: the cloud is back$" "$dir/serve"'
+health ok && state working || fail "a cloud that was reached late"
+stop_server TERM 0
+stop_cloud
+
 # A span of a request that would do nothing is refused; one of the server gives way to a threshold.
 refuses 2 '--span: expected more than the threshold, which is 0' serve --port 0 --cloud-tokens 4 --span 0.1
 ask() { # WISHES: ask with them in the object "mizzle"
