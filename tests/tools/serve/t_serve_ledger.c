@@ -33,8 +33,8 @@ static void *carry(void *arg)
     at[1].fd = http_client_open(proxy.cloud);
     for (bool open = true; open && poll(at, 2, -1) > 0;)
         for (int i = 0; i < 2 && open; i++) {
-            ssize_t n = at[i].revents ? read(at[i].fd, bytes, sizeof(bytes)) : -1;
-            open = n != 0;
+            ssize_t n = at[i].revents ? read(at[i].fd, bytes, sizeof(bytes)) : 0;
+            open = n > 0 || !at[i].revents;
             if (n <= 0)
                 continue;
             atomic_fetch_add(i ? &proxy.down : &proxy.up, (uint64_t)n);
