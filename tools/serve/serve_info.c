@@ -89,9 +89,10 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     json_t *later = count->refused
                         ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)
                         : json_null();
-    return json_pack("{s:s?,s:s?,s:s?,s:s,s:s?,s:o,s:b}", "url", s->cloud_url, "api", s->cloud_api,
-                     "model", s->cloud_model, "state", state, "why", why, "retry_s", later, "local",
-                     s->routing.local != NULL);
+    return json_pack("{s:s?,s:s?,s:s?,s:s,s:s?,s:o,s:b,s:b}", "url", s->cloud_url, "api",
+                     s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
+                     later, "local", s->routing.local != NULL, "limited",
+                     caps_limited(&s->routing.caps.limits));
 }
 
 /* Return the router, or null. */

@@ -174,6 +174,14 @@ async function opening(bench, viewport) {
     bench.same(`${size}: no error`, page.errors, []);
 }
 
+/* A text that nobody asked for takes nothing from a limit. */
+async function sparing(bench) {
+    const info = (i) => ({ ...i, cloud: { ...i.cloud, limited: true } }),
+        page = await bench.page({ opens: true, info });
+    await page.waitForTimeout(200);
+    bench.same('with a limit, the page begins without a text', page.bodies, []);
+}
+
 /* It says what it waits for. */
 async function waiting(bench) {
     const page = await bench.page();
@@ -246,6 +254,7 @@ module.exports = [
     firstLook,
     (bench) => opening(bench, SMALL),
     (bench) => opening(bench, { width: 320, height: 568 }),
+    sparing,
     plain,
     chat,
     questions,

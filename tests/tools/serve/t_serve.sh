@@ -155,6 +155,11 @@ for policy in always never; do
 done
 stop_server TERM 0
 
+# The page spends nothing of a limit on a text of its own.
+start --max-cloud-tokens 9
+curl -s "$url/mizzle/info" | grep -q '"local":true,"limited":true' || fail "a limit is not told"
+stop_server TERM 0
+
 # A cap of the router goes with its own threshold; one that was named holds every request.
 expect 0 router calibrate -q --router weights/milli/edge-0.5.router.safetensors --questions 40 --target-routed 0.02 -o "$dir/r.safetensors"
 for named in '' '--max-routed 0.05'; do

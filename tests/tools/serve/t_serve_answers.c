@@ -273,6 +273,7 @@ static void test_network(void)
     stand_in_set_network(server.cloud, &fast);
     r = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
     CHECK(json_is_false(serving_at(r, "cloud.local")) && json_is_true(serving_at(r, "chat")));
+    CHECK(json_is_false(serving_at(r, "cloud.limited")));
     CHECK(strcmp(serving_text(r, "cloud.state"), "working") == 0);
     CHECK(strcmp(serving_text(r, "names.1"), "edge-0.5:edge") == 0);
     json_decref(r);

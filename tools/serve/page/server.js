@@ -124,10 +124,10 @@ function showInfo(first) {
     openWithText(questions[2]);
 }
 
-/* Begin with a text, once and where it costs nothing: the demo's question 2, whose answer is wrong
- * from the small model alone, and right with routing. */
+/* Begin with a text, once and where it costs nothing, not even of a limit: the demo's question 2,
+ * whose answer is wrong from the small model alone, and right with routing. */
 function openWithText(prompt) {
-    if (opened || turns.length || !prompt || !info.cloud?.local) return;
+    if (opened || turns.length || !prompt || !info.cloud?.local || info.cloud.limited) return;
     opened = true;
     document.body.classList.add('opening');
     write({ prompt, label: 'An example' }, models(), '/v1/completions', { prompt });
