@@ -136,7 +136,7 @@ async function write(req, reply, wish, chat) {
             asked = wish.script === '@asks' && events(part[0]).find((e) => e.kind === 'asked');
         if (asked) {
             send({ choices: [], mizzle: { events: [asked] } });
-            await new Promise((go) => setTimeout(go, 1000));
+            await new Promise((go) => setTimeout(go, 4000));
         }
         send({
             choices: [
