@@ -18,6 +18,10 @@
 #include "tools/command.h"
 #include "tools/serve/serve_internal.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 enum { CONTEXT_MAX = 4096, QUESTIONS = 15 };
 
 int serve_open(struct serve **out, const struct serve_options *o, struct err *err)
@@ -26,6 +30,9 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
     struct serve *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "serve: out of memory");
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 1); /* a connection's thread would keep what its requests once took */
+#endif
     s->o = *o;
     s->created = (int64_t)time(NULL);
     s->salt = os_now_ns() ^ (uint64_t)s->created << 32;

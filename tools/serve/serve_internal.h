@@ -95,6 +95,8 @@ void serve_info_model(struct serve_exchange *x);
 void serve_info_all(struct serve_exchange *x);
 void serve_metrics(struct serve_exchange *x);
 void serve_tokens_info(struct serve_exchange *x);
+/* Make sure of room to read the body. False: the request is refused. */
+bool serve_tokens_room(struct serve_exchange *x);
 void serve_tokens_encode(struct serve_exchange *x);
 void serve_tokens_decode(struct serve_exchange *x);
 void serve_page(struct serve_exchange *x); /* the page and its files */

@@ -15,6 +15,7 @@ struct serve_route {
     bool post;        /* with a JSON body; else GET or HEAD */
     bool open, early; /* needs no key; is answered while the model is loaded */
     void (*answer)(struct serve_exchange *x);
+    bool (*room)(struct serve_exchange *x); /* or NULL; asked before the body is parsed */
 };
 
 static const struct serve_route routes[] = {
@@ -22,8 +23,8 @@ static const struct serve_route routes[] = {
     { "/v1/completions", .post = true, .answer = serve_write },
     { "/v1/models", .answer = serve_info_models },
     { "/v1/models/", .answer = serve_info_model },
-    { "/tokenize", .post = true, .answer = serve_tokens_encode },
-    { "/detokenize", .post = true, .answer = serve_tokens_decode },
+    { "/tokenize", .post = true, .answer = serve_tokens_encode, .room = serve_tokens_room },
+    { "/detokenize", .post = true, .answer = serve_tokens_decode, .room = serve_tokens_room },
     { "/tokenizer_info", .answer = serve_tokens_info },
     { "/health", .open = true, .early = true, .answer = serve_info_health },
     { "/metrics", .answer = serve_metrics },
@@ -215,6 +216,10 @@ static void serve_routes_handle(void *arg, struct server_request *r)
         return;
     if (!x->route->post) {
         x->route->answer(x);
+        return;
+    }
+    if (x->route->room && !x->route->room(x)) {
+        serve_routes_read(x);
         return;
     }
     int rc = server_parse(r, &x->in, &err);

@@ -10,8 +10,8 @@
 
 enum {
     TEXT_MAX = 1 << 20, /* bytes of a text, as a body has it; at most three tokens each */
-    ENCODING = 100, /* bytes that the encoder needs for a byte of text, and the answer, at most */
-    DECODING = 16   /* and to print one as JSON, twice */
+    READING = 100,      /* bytes that the parser or the encoder needs for a byte, with the answer */
+    DECODING = 40       /* and to print one as JSON, twice: a control character takes six */
 };
 
 /* Return the text of a special token, or null. */
@@ -89,13 +89,16 @@ static bool serve_tokens_print(struct buf *out, const struct serve_exchange *x, 
            buf_str(out, llamacpp ? "}" : ",\"token_strs\":null}");
 }
 
+bool serve_tokens_room(struct serve_exchange *x)
+{
+    return serve_tokens_fits(x, NULL, server_body(x->r)->n, READING);
+}
+
 void serve_tokens_encode(struct serve_exchange *x)
 {
     struct serve_error e = { 0 };
     struct buf out = { 0 };
     bool llamacpp = false;
-    if (!serve_tokens_fits(x, NULL, server_body(x->r)->n, ENCODING))
-        return;
     bool fine = serve_tokens_read(x, &llamacpp, &e);
     serve_routes_read(x);
     if (!fine)
@@ -116,6 +119,7 @@ void serve_tokens_decode(struct serve_exchange *x)
     size_t n = 0, len, all = 0;
     bool fine = json_is_array(list) ? serve_prompt_ids(&ids, &n, x->s, list, "tokens", &e)
                                     : serve_field_wrong(&e, "tokens", "a list of ids", list);
+    serve_routes_read(x);
     for (size_t i = 0; i < n && fine; i++, all += len)
         tokenizer_bytes(t, ids[i], &len);
     if (fine && !serve_tokens_fits(x, "tokens", all, DECODING)) {

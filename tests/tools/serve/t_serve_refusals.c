@@ -10,6 +10,7 @@
 #include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
+#include "tools/lab/stand_in/gzip.h"
 #include "tools/serve/serve_internal.h"
 
 static struct serving server;
@@ -334,6 +335,7 @@ static void test_memory(void)
 /* Replies of the tokenizer that nobody reads are counted; a text that is too long is refused. */
 static void test_unread(void)
 {
+    enum { IDS = 20000 };
     struct serve *s = server.serve;
     const size_t text = 1000000, most = (size_t)1 << 20;
     char *body = calloc(1, most + 100);
@@ -365,7 +367,72 @@ static void test_unread(void)
         n += (size_t)sprintf(body + n, ",999");
     strcpy(body + n, "]}");
     expect(400, "invalid_value", "POST", "/detokenize", NULL, body);
+    n = (size_t)sprintf(body, "{\"tokens\":[1005");
+    for (size_t i = 1; i < IDS; i++) /* of 13 bytes each, which take 40 times as many */
+        n += (size_t)sprintf(body + n, ",1005");
+    strcpy(body + n, "]}");
+    for (int fits = 0; fits < 2; fits++) {
+        const size_t room = IDS * (fits ? 530 : 510);
+        atomic_fetch_add(&s->held, SERVE_ANSWERS - room);
+        expect(fits ? 200 : 503, fits ? NULL : "busy", "POST", "/detokenize", NULL, body);
+        atomic_fetch_sub(&s->held, SERVE_ANSWERS - room);
+    }
     free(body);
+}
+
+/* Return a number of /proc/self/status, in KiB; 0 if it has none. */
+static size_t status_kb(const char *name)
+{
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    size_t kb = 0;
+    while (f && !kb && fgets(line, sizeof(line), f))
+        if (!strncmp(line, name, strlen(name)))
+            kb = strtoul(line + strlen(name), NULL, 10);
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+/* Ask with a body of 4 MB, most of it empty objects, whose tree takes 400 MB; then return the most
+ * memory that has been taken, in MiB. */
+static size_t tree_mb(const char *path, const char *key, size_t clients)
+{
+    enum { OBJECTS = 1300000 };
+    int fd[6];
+    struct buf body = { 0 }, packed = { 0 };
+    CHECK(clients <= 6 && buf_str(&body, "{\"") && buf_str(&body, key) && buf_str(&body, "\":[{}"));
+    for (size_t i = 0; i < OBJECTS; i++)
+        CHECK(buf_str(&body, ",{}"));
+    CHECK(buf_str(&body, "]}") && gzip_add(&packed, body.p, body.n));
+    buf_free(&body);
+    for (size_t i = 0; i < clients; i++) {
+        fd[i] = http_client_open(server.port);
+        http_client_put(fd[i], "POST", path, "Content-Encoding: gzip\r\n", packed.p, packed.n);
+    }
+    for (size_t i = 0; i < clients; i++) {
+        struct http_client_reply r;
+        http_client_get(fd[i], &r, 60000);
+        CHECK(r.status == 400);
+        http_client_free(&r);
+        close(fd[i]);
+    }
+    buf_free(&packed);
+    size_t most = status_kb("VmHWM:") >> 10;
+    printf("%s, %zu clients: at most %zu MiB\n", path, clients, most);
+    return most;
+}
+
+/* A tree of JSON takes a hundred times its text. The tokenizer, which needs less text, refuses to
+ * read it; where it is read, that is once at a time, and the threads keep nothing of it. */
+static void test_tree(void)
+{
+    const struct serve_options o = { .parallel = 1 };
+    serving_open(&server, &o, SERVING_ALONE);
+    CHECK(SANITIZED || tree_mb("/tokenize", "prompt", 4) < 200);
+    CHECK(SANITIZED || tree_mb("/detokenize", "tokens", 4) < 200);
+    CHECK(SANITIZED || tree_mb(CHAT, "messages", 6) < 600);
+    serving_close(&server);
 }
 
 /* With a key all but /health and the files of the page need it. */
@@ -408,6 +475,7 @@ static void test_loading(void)
 int main(void)
 {
     const struct serve_options o = { .parallel = 8 };
+    test_tree(); /* first: the process has taken nothing yet */
     serving_open(&server, &o, SERVING_CLOUD);
     test_rows();
     test_words();
