@@ -10,9 +10,9 @@
  *
  * Blank lines and lines that begin with # are ignored, as is a byte order mark at the start of a
  * file; before another pattern it is refused, as is a carriage return inside. What looks alike is
- * another text and not matched: other case, a no-break space or a line break for a blank, zero-width
- * characters in between. But the tokenizer composes characters (NFC), so
- * each pattern is searched for both as written and composed.
+ * another text and not matched: other case, a no-break space or a line break for a blank,
+ * zero-width characters in between. But the tokenizer composes characters (NFC), so each pattern is
+ * searched for both as written and composed.
  *
  * The search is Shift-And (Baeza-Yates and Gonnet, 1992): all patterns in one pass, with one bit
  * for each byte of them. */
