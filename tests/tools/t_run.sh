@@ -288,6 +288,13 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     printf 'Question: Where\\\nAnswer:\n/quit\n' |
         TERM=xterm script -qec "$MIZZLE run --policy never -n 3" /dev/null >"$dir/out" 2>&1
     [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "line by line: expected one answer"
+    # Lines are edited where there is libedit: the arrow brings the line before, Ctrl-A goes to its
+    # beginning. Without, the model answers these lines.
+    ! ldd "$MIZZLE" 2>/dev/null | grep -q libedit || for typed in '/qui\n\033[At\nno\n' 'quit\001/\nno\n'; do
+        # shellcheck disable=SC2059
+        printf "$typed" | TERM=xterm script -qec "$MIZZLE run --chat --policy never -n 2" /dev/null >"$dir/out" 2>&1
+        ! grep -q ' tokens/s' "$dir/out" || fail "lines are not edited: $(cat "$dir/out")"
+    done
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
         LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"
@@ -295,27 +302,5 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     done
 else
     echo "SKIP: no script(1), terminals were not tested"
-fi
-# On a terminal lines can be edited, and those before can be had again: Ctrl-A and the arrow.
-if command -v python3 >/dev/null && ldd "$MIZZLE" 2>/dev/null | grep -q libedit; then
-    cat >"$dir/typed.py" <<'END'
-import os, pty, sys
-pid, terminal = pty.fork()
-if not pid:
-    os.execv(sys.argv[1], sys.argv[1:] + ['run', '--chat', '--policy', 'never', '-n', '2'])
-shown = b''
-for waits_for, typed in (b'> ', b'qui\x01/\n'), (b'(ends)', b''), (b'> ', b'\x1b[At\n'), (None, b''):
-    while waits_for is None or waits_for not in shown:
-        try:
-            shown += os.read(terminal, 4096)
-        except OSError:
-            break
-    shown = shown.split(waits_for, 1)[1] if waits_for else shown
-    os.write(terminal, typed) if typed else None
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-END
-    timeout 60 python3 "$dir/typed.py" "$MIZZLE" >"$dir/out" 2>&1 || fail "lines are not edited: $(cat "$dir/out")"
-else
-    echo "SKIP: lines are not edited: no python3, or a build without libedit"
 fi
 exit 0
