@@ -230,9 +230,11 @@ bool cloud_tally_quiet(struct cloud *c, const struct cloud_tally *t, bool wait)
 {
     if (!wire_enter(c->wire))
         return true;
-    while (wait && tally_moves(t))
-        wire_wait(c->wire);
     bool quiet = !tally_moves(t);
+    if (!quiet)
+        wire_wake(c->wire); /* a dropped call whose reply has ended is not looked after at once */
+    for (; wait && !quiet; quiet = !tally_moves(t))
+        wire_wait(c->wire);
     wire_unlock(c->wire);
     return quiet;
 }

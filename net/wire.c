@@ -37,6 +37,11 @@ bool wire_enter(struct wire *w)
     return true;
 }
 
+void wire_wake(struct wire *w)
+{
+    http_wake(w->http);
+}
+
 void wire_wait(struct wire *w)
 {
     pthread_cond_wait(&w->changed, &w->lock);

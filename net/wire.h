@@ -80,6 +80,7 @@ bool wire_forked(const struct wire *w); /* true in a forked child of the process
 void wire_lock(struct wire *w);
 bool wire_enter(struct wire *w); /* lock it; false, without the lock, in a forked child */
 void wire_unlock(struct wire *w);
+void wire_wake(struct wire *w); /* the network thread looks at its calls now; with the lock held */
 void wire_wait(struct wire *w); /* wait until some call may have changed; with the lock held */
 void wire_tell(struct wire *w); /* wake the threads that wait; with the lock held */
 /* Call f with the lock held whenever some call may have changed; NULL: no longer. */
