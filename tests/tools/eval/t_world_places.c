@@ -1,7 +1,7 @@
 /* What the answers of the demo world are made of, read by edge-0.5 and the cloud in f32, question
  * by question with the right answer before them: which places there are, where the models differ,
  * and how well confidence tells. The figures are those of weights/milli/README.md and
- * constants.csv. */
+ * constants.csv. A sanitizer sees the questions alone: the models read in t_eval. */
 #include <stdio.h>
 #include <string.h>
 
@@ -128,22 +128,24 @@ int main(void)
     static const char *const wordings[] = { "plain", "chatty", "story" };
     struct err err = { "" };
     char sentence[400];
-    double auc, pairs;
+    double auc = 0, pairs;
     serving_need_pair();
     reader_open(&edge, "weights/milli/edge-0.5.gguf");
     reader_open(&cloud, "weights/milli/cloud.gguf");
     CHECK(world_open(&world, WORLD_SEED, &err) == OK);
-    questions(QUESTIONS, WORLD_WORDINGS, true);
-    CHECK(measures_auc(&auc, &pairs, score, right, NULL, facts, &err) == OK);
+    questions(QUESTIONS, WORLD_WORDINGS, !SANITIZED);
+    CHECK(SANITIZED || measures_auc(&auc, &pairs, score, right, NULL, facts, &err) == OK);
     snprintf(sentence, sizeof(sentence),
              "%.1f %% of the tokens are facts (%.0f points of them idle: behind the right thing), "
              "%.1f %% are free choices; both models differ on %.1f %% of the tokens, and %.1f %% "
              "of all tokens are errors that count",
              percent(tokens[WORLD_FACT] + tokens[WORLD_IDLE]), percent(tokens[WORLD_IDLE]),
              percent(tokens[WORLD_FREE]), percent(differ), percent(harmful));
-    says("weights/milli/README.md", sentence);
+    if (!SANITIZED)
+        says("weights/milli/README.md", sentence);
     snprintf(sentence, sizeof(sentence), "tells right from wrong with an AUC of %.2f.", auc);
-    says("weights/milli/README.md", sentence);
+    if (!SANITIZED)
+        says("weights/milli/README.md", sentence);
     for (size_t i = 0; i < WORLD_WORDINGS; i++) {
         questions(FEW, (enum world_wording)i, false);
         snprintf(sentence, sizeof(sentence), "free_%s,%.6f,", wordings[i],
