@@ -45,12 +45,18 @@ async function dead(bench) {
             ends ? { status: 500, json: {} } : { ...i, router: { ...i.router, threshold: 0.3 } },
     });
     ends = true;
+    await page.$eval('#policy', (e) => (e.value = 'random')); /* in a menu that is closed */
+    await page.$eval('#mode [value=chat]', (e) => (e.checked = true));
     await write(page, '@refuse');
     await bench.says(page, '#banner', 'a server that ended has a banner', /does not answer/);
     bench.check('no badge says that the cloud is well', await page.isHidden('#cloud'));
     await page.setViewportSize({ width: 900, height: 660 });
     await page.waitForTimeout(200);
     bench.same('the threshold stays', await page.inputValue('#threshold'), '0.3');
+    ends = false;
+    await page.locator('#cloud').waitFor();
+    bench.same('the policy stays when it is back', await page.inputValue('#policy'), 'random');
+    bench.check('so does the prompt', await page.isChecked('#mode [value=chat]'));
 }
 
 async function state(bench, name, words) {

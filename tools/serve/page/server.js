@@ -107,14 +107,15 @@ function showInfo(first) {
     if (!first) return;
     serverLimit = router?.threshold ?? 0.5;
     $('ahead').max = info.ahead;
-    $('policy').replaceChildren(
-        ...(info.policies || [])
-            .map(spoken)
-            .map((p) => new Option(p, p, false, p === router?.policy))
-    );
+    /* What was chosen before the server ended stays. */
+    const policies = (info.policies || []).map(spoken),
+        known = policies.includes($('policy').value);
+    const policy = known ? $('policy').value : router?.policy;
+    $('policy').replaceChildren(...policies.map((p) => new Option(p, p, false, p === policy)));
     const questions = info.questions || [];
     document.querySelector('#mode [value=chat]').disabled = $('mode').hidden = !info.chat;
-    setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
+    if (!known || !info.chat)
+        setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
     /* Only the demo pair has questions. */
     $('suits').textContent = questions.length
         ? 'This pair was not taught to chat: raw text suits it.'

@@ -9,7 +9,7 @@ function drawFacts() {
         `${spoken(model.name)}: ${model.layers} layers of ${model.heads} heads, ${model.hidden} ` +
         `hidden values, ${model.vocab} tokens in the vocabulary, weights of type ${model.type}. ` +
         `Policy ${routing.policy}. ${spoken(machine.cpu)}, kernels ${machine.isa}, ` +
-        `${machine.threads} threads.${answer}${doc.cut === null ? '' : ` ${doc.cut}.`}`;
+        `${machine.threads} thread${machine.threads === 1 ? '' : 's'}.${answer}${doc.cut === null ? '' : ` ${doc.cut}.`}`;
 }
 
 /* A number with so many digits, or nothing where there is none. */
