@@ -277,8 +277,13 @@ $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(GROUP) $(LIBS) -o $@
 
+# A set that writes to static memory is right in one thread, and wrong in two.
 kernels-test: $(KTESTS)
-	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
+	@for o in $(if $(filter release,$(MODE)),$(filter $(BUILD)/$(isa.$(ARCH))/%,$(KOBJ))); do \
+	    ! size -A $$o 2>/dev/null | grep -E '^\.(data|bss) +[1-9]' || \
+	    { echo "$$o: expected no static data but const, which threads would share"; exit 1; }; done
+	@for t in $(if $(ISA)$(ONLY),$(firstword $(KTESTS)),$(KTESTS)); do echo "$(RUN) $$t"; \
+	    $(RUN) $$t $(ISA:%=--isa %) $(ONLY:%=--only %) || exit 1; done
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
