@@ -30,9 +30,23 @@ int samples_reserve(struct samples *s, size_t n, struct err *err)
     return OK;
 }
 
+/* Refuse values of a row that are not finite. */
+static int samples_finite(const char *name, const char *tensor, size_t row, const float *x,
+                          size_t n, struct err *err)
+{
+    for (size_t k = 0; k < n; k++)
+        if (!isfinite(x[k]))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: row %zu: expected finite values, found %g at %zu", name,
+                           tensor, row, (double)x[k], k);
+    return OK;
+}
+
 int samples_add(struct samples *s, const float *x, const struct sample_row *row, struct err *err)
 {
-    int rc = s->n < s->room ? OK : samples_reserve(s, s->room ? s->room : 256, err);
+    int rc = samples_finite("the model", "hidden", s->n, x, s->dim, err);
+    if (rc == OK && s->n == s->room)
+        rc = samples_reserve(s, s->room ? s->room : 256, err);
     if (rc != OK)
         return rc;
     memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
@@ -58,18 +72,6 @@ void samples_close(struct samples *s)
     free(s->x);
     free(s->rows);
     *s = (struct samples){ 0 };
-}
-
-/* Refuse values of a row that are not finite. */
-static int samples_finite(const char *name, const char *tensor, size_t row, const float *x,
-                          size_t n, struct err *err)
-{
-    for (size_t k = 0; k < n; k++)
-        if (!isfinite(x[k]))
-            return err_set(err, ERR_FORMAT,
-                           "%s: tensor %s: row %zu: expected finite values, found %g at %zu", name,
-                           tensor, row, (double)x[k], k);
-    return OK;
 }
 
 int samples_check(const struct samples *s, size_t vocab, uint32_t first, uint32_t end,
