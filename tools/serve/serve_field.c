@@ -105,11 +105,14 @@ bool serve_field_count(json_int_t *out, const json_t *in, const char *name, json
                        json_int_t most, struct serve_error *e)
 {
     const json_t *v = serve_field_get(in, name);
+    double x = json_number_value(v); /* some clients write 16.0 */
+    bool real = json_is_real(v) && fabs(x) < 0x1p53;
+    json_int_t n = real ? (json_int_t)x : json_integer_value(v);
     char range[80];
     if (!v)
         return true;
-    if (json_is_integer(v) && json_integer_value(v) >= least && json_integer_value(v) <= most) {
-        *out = json_integer_value(v);
+    if (json_is_number(v) && (double)n == x && n >= least && n <= most) {
+        *out = n;
         return true;
     }
     if (most == INT64_MAX)

@@ -280,7 +280,8 @@ static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, s
     const struct serve_ask *a = &w->x->ask;
     bool some = ready > c->shown || c->told < serve_choice_tokens(c);
     size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
-    json_t *choice = NULL, *reason = last ? json_string(serve_choice_reason(c)) : json_null();
+    bool ends = last && c->view.rc == OK; /* of a text that failed, the error tells */
+    json_t *choice = NULL, *reason = ends ? json_string(serve_choice_reason(c)) : json_null();
     json_t *mizzle = serve_mizzle(c, from, last);
     json_t *text = json_report_text(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
     if (a->chat && some)

@@ -153,6 +153,14 @@ static void test_killed(const struct child *cloud)
     CHECK(server.status == 502 && !strstr(serving_text(reply, "error.message"), "not asked"));
     json_decref(reply);
     CHECK(cloud_is("paused"));
+    /* In a stream the error is the last event, and no other one calls the text finished. */
+    static const char ask[] = "{\"prompt\":\"Kill\",\"stream\":true,\"model\":\"edge-0.5:cloud\"}";
+    fd[0] = http_client_open(server.port);
+    http_client_put(fd[0], "POST", RAW, NULL, ask, strlen(ask));
+    http_client_get(fd[0], &r, 60000);
+    CHECK(strstr(r.body, "cloud_failed") && !strstr(r.body, "\"finish_reason\":\""));
+    http_client_free(&r);
+    close(fd[0]);
 }
 
 /* The pause is at most 64 tokens long, so the end of this text is the cloud's again. */
