@@ -58,7 +58,9 @@ END { exit bad }' "$dir/out"
 [ "$(head -n 1 "$dir/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful,cpu ]
 grep -q '^read from memory,GB/s,1,[0-9.]*,[0-9.]*,,,.' "$dir/out"
 [ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,,.' "$dir/out")" -eq 3 ]
-"$MIZZLE" bench limits -t 1 >"$dir/out"
+grep -q '^read 64 MiB again and again,GB/s,1,[0-9.]*,[0-9.]*,67108864,,.' "$dir/out"
+"$MIZZLE" bench limits -t 1 --plot "$dir/caches.svg" >"$dir/out"
+grep -q 'working set, MiB' "$dir/caches.svg"
 [ "$(head -n 1 "$dir/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$dir/out" | sort -u)" -eq 6 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
@@ -68,7 +70,7 @@ for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --p
 done
 # An option of another subject is refused, not ignored.
 for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
-    'limits --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
+    'memory --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
     'kernels -p 8'; do
     # shellcheck disable=SC2086

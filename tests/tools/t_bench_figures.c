@@ -129,6 +129,9 @@ static void check_model_figures(void)
     t.one = 20;
     model_figures(&f, &t, 2000000000);
     CHECK(near(f.share, 20.0 / 18) && !strcmp(f.doubtful, "over 100 % of the limit"));
+    t.l3 = 2000000000; /* from there it may be read so fast */
+    model_figures(&f, &t, 2000000000);
+    CHECK(near(f.share, 20.0 / 18) && !*f.doubtful);
     /* A prompt is not limited by memory. */
     t = (struct bench_test){ .prompt = 100, .texts = 1, .threads = 1, .samples = 2, .on_cpu = 1 };
     t.ns[0] = 1e9;
@@ -282,6 +285,19 @@ static void check_model_report(void)
     model_close(engine.model);
 }
 
+/* Where L3 ends, on a shared Xeon whose system tells of 480 MiB, and on what none is faster in. */
+static void check_stairs(void)
+{
+    const struct read_stair xeon[] = {
+        { 4u << 20, 102.7 }, { 8u << 20, 57.6 },   { 16u << 20, 58.2 },  { 32u << 20, 57.4 },
+        { 64u << 20, 55.1 }, { 128u << 20, 45.6 }, { 256u << 20, 34.9 }, { 512u << 20, 32.4 },
+    };
+    CHECK(read_stairs_end(xeon, 8, 28.8) == 128u << 20);
+    CHECK(read_stairs_end(xeon, 6, 28.8) == 0); /* not seen to end */
+    CHECK(read_stairs_end(xeon + 6, 2, 28.8) == 0);
+    CHECK(read_stairs_end(xeon, 0, 28.8) == 0);
+}
+
 /* The probe itself: every thread reads its part, with one thread and with two, and there are four
  * levels whose sizes rise. */
 static void check_probe(void)
@@ -300,6 +316,7 @@ static void check_probe(void)
     CHECK(read_probe_memory(probe, pool) > 0);
     CHECK(read_probe_memory(probe, NULL) > 0);
     read_probe_levels(levels, probe, pool);
+    CHECK(levels[2].bytes == read_probe_l3(probe, pool));
     for (size_t i = 0; i < READ_LEVELS; i++)
         CHECK(levels[i].gb_s > 0 && (levels[i].bytes > 0) == (i + 1 < READ_LEVELS));
     read_probe_close(probe);
@@ -316,6 +333,7 @@ int main(void)
     check_pass_bytes();
     check_kernels_report();
     check_model_report();
+    check_stairs();
     check_probe();
     return 0;
 }

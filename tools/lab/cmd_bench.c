@@ -76,6 +76,8 @@ static const struct option_group limits_options = {
         BENCH_ROW_OUTPUT,
         { "--threads", "-t", OPTION_STR, &bench_threads, "N",
           "Measure with one thread and with N (default: all processors)" },
+        { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
+          "Draw an SVG picture of where the caches end (default: none)" },
         OPTION_END,
     },
 };
@@ -95,9 +97,10 @@ const struct command cmd_bench_limits = {
     .description =
         "Measures how fast memory and each level of cache are read and the peak of each "
         "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
-        "as for model; of caches and arithmetic the best of several passes counts. A row in "
-        "which the threads get what one gets is marked.\n\n"
-        "  mizzle bench limits",
+        "as for model; of caches and arithmetic the best of several passes counts. L3 ends "
+        "at the largest working set that is read a quarter faster than memory, whatever the "
+        "system tells. A row in which the threads get what one gets is marked.\n\n"
+        "  mizzle bench limits --plot caches.svg",
     .groups = (const struct option_group *const[]){ &limits_options, NULL },
     .run = cmd_bench_limits_main,
 };

@@ -11,19 +11,52 @@
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/lab/bench/row.h"
+#include "tools/lab/plot/chart.h"
 #include "tools/cli/setup.h"
 
-enum { MOST = 16 };
+enum { MOST = 32 };
 
 struct limit_row {
     char name[48];
     const char *unit;
     double one, all; /* with one thread, with all threads */
-    size_t bytes;    /* of a level of cache, or 0 */
+    size_t bytes;    /* of a level of cache or a working set, or 0 */
 };
 
-/* Measure how fast each level is read; return the number of rows, 0 after an error. */
-static size_t bench_limits_read(struct limit_row rows[READ_LEVELS], struct pool *one,
+/* Working sets that are read again and again, with one thread and with all. */
+struct limit_stairs {
+    struct read_stair one[READ_STAIRS], all[READ_STAIRS];
+    size_t n, threads;
+};
+
+/* Draw them. */
+static int bench_limits_plot(const char *path, const struct limit_stairs *s, struct err *err)
+{
+    struct chart_point at[2][READ_STAIRS];
+    char title[32];
+    for (size_t i = 0; i < s->n; i++) {
+        double mib = (double)(s->one[i].bytes >> 20);
+        at[0][i] = (struct chart_point){ mib, s->one[i].gb_s, (double)NAN, (double)NAN, NULL };
+        at[1][i] = (struct chart_point){ mib, s->all[i].gb_s, (double)NAN, (double)NAN, NULL };
+    }
+    snprintf(title, sizeof(title), "%zu threads", s->threads);
+    const struct chart_series series[] = {
+        { "1 thread", at[0], s->n, 0, true, false, true, false },
+        { title, at[1], s->n, 1, true, false, true, false },
+    };
+    const struct chart c = { .title = "Where the caches end",
+                             .note = "A working set is read again and again; the threads share it.",
+                             .x = "working set, MiB",
+                             .y = "read, GB/s",
+                             .log = true,
+                             .series = series,
+                             .n = s->threads > 1 ? 2 : 1 };
+    return charts_write(path, &c, 1, err);
+}
+
+/* Measure how fast each level is read, and working sets; return the number of rows, 0 after an
+ * error. */
+static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s, struct pool *one,
                                 struct pool *all, struct err *err)
 {
     struct read_probe *probe;
@@ -32,6 +65,9 @@ static size_t bench_limits_read(struct limit_row rows[READ_LEVELS], struct pool 
         return 0;
     read_probe_levels(a, probe, one);
     read_probe_levels(b, probe, all);
+    s->threads = pool_threads(all);
+    s->n = read_probe_stairs(s->one, probe, one);
+    read_probe_stairs(s->all, probe, all);
     read_probe_close(probe);
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
@@ -42,19 +78,24 @@ static size_t bench_limits_read(struct limit_row rows[READ_LEVELS], struct pool 
         else
             snprintf(rows[i].name, sizeof(rows[i].name), "read from %s", l->name);
     }
-    return READ_LEVELS;
+    for (size_t i = 0; i < s->n; i++) {
+        struct limit_row *r = &rows[READ_LEVELS + i];
+        *r = (struct limit_row){ "", "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes };
+        snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
+    }
+    return READ_LEVELS + s->n;
 }
 
 /* Measure all limits of this processor with one thread and with all, and set *count to the number
  * of rows. */
-static int bench_limits_measure(struct limit_row rows[MOST], size_t *count, struct pool *all,
-                                struct err *err)
+static int bench_limits_measure(struct limit_row rows[MOST], size_t *count,
+                                struct limit_stairs *stairs, struct pool *all, struct err *err)
 {
     struct pool *one;
     int rc = pool_open(&one, 1, err);
     if (rc != OK)
         return rc;
-    size_t n = bench_limits_read(rows, one, all, err);
+    size_t n = bench_limits_read(rows, stairs, one, all, err);
     for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
             continue;
@@ -88,13 +129,14 @@ static int bench_limits_print(struct row *out, const struct limit_row *r, size_t
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 {
     struct limit_row rows[MOST];
+    struct limit_stairs stairs;
     struct pool *all;
     size_t n = 0;
     int rc = pool_open(&all, threads, err);
     if (rc != OK)
         return rc;
     threads = pool_threads(all);
-    rc = bench_limits_measure(rows, &n, all, err);
+    rc = bench_limits_measure(rows, &n, &stairs, all, err);
     pool_close(all);
     if (rc != OK)
         return rc;
@@ -104,5 +146,5 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
     for (size_t i = 0; i < n && rc == OK; i++)
         rc = bench_limits_print(&out, &rows[i], threads, err);
     row_end(&out);
-    return rc;
+    return rc == OK && o->plot ? bench_limits_plot(o->plot, &stairs, err) : rc;
 }

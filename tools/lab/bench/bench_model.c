@@ -191,6 +191,7 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     int rc = warm_up(b, t, err);
     if (!rc)
         rc = run_probe(b, &t->before, err);
+    t->l3 = rc ? 0 : read_probe_l3(b->probe, b->pool);
     t->peak = b->peak;
     double ran = seconds_run(), all = 0;
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {

@@ -28,6 +28,7 @@ struct bench_test {
     double before, after; /* GB/s read right before the samples and right after; 0: not measured */
     double on_cpu;        /* share of the samples' time in which its threads ran */
     double one;           /* tokens per second of this test on one thread; 0: not measured */
+    size_t l3;            /* bytes that L3 holds, or 0: weights in there have no limit here */
     size_t peak; /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */

@@ -49,8 +49,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
-    bool cached = pass_bytes <= limits_cache(3); /* then memory is no limit */
-    doubt_text(out->doubtful, cached ? 0 : out->share, t->threads, t->one, out->ts);
+    doubt_text(out->doubtful, pass_bytes <= t->l3 ? 0 : out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);
     doubt_busy(out->doubtful, t->on_cpu);

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "kernels/sys/base.h"
@@ -10,12 +11,20 @@
 #include "kernels/sys/pool.h"
 #include "tools/lab/machine/limits.h"
 
-enum { PASSES = 5, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
-enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20 };
+enum { PASSES = 5, STAIR_PASSES = 3, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
+enum {
+    PASS_BYTES = 64 << 20,
+    LEAST_PASSES = 4,
+    CACHE_PIECE = 4 << 20,
+    FIRST_STAIR = 4 << 20,
+    FAR_BELOW = 8
+};
+static const double NEARER = 1.25; /* a cache is read at least so many times as fast as memory */
 
 struct read_probe {
     uint64_t *data; /* [bytes / WORD] */
     size_t bytes;
+    size_t l3;   /* bytes, 0: not measured */
     size_t next; /* byte at which the next pass begins, so that it meets nothing it has read */
 };
 
@@ -125,16 +134,6 @@ static int read_probe_make(struct read_probe **out, size_t bytes, struct pool *p
     return OK;
 }
 
-int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
-{
-    return read_probe_make(out, read_probe_bytes(os_memory(), limits_cache(3)), pool, err);
-}
-
-int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err)
-{
-    return read_probe_make(out, read_probe_bytes(0, 0), pool, err);
-}
-
 void read_probe_close(struct read_probe *p)
 {
     if (p)
@@ -142,22 +141,33 @@ void read_probe_close(struct read_probe *p)
     free(p);
 }
 
-double read_probe_memory(struct read_probe *probe, struct pool *pool)
+/* Return the GB/s of the median pass over so many bytes, which the threads share: again and again
+ * the same, or each pass others. */
+static double read_probe_median(struct read_probe *probe, struct pool *pool, size_t bytes,
+                                size_t streams, bool again)
 {
     struct pass p = read_probe_plan(pool);
-    double best = 0, sample[PASSES + 1];
+    double sample[PASSES + 1];
+    p.streams = streams;
     p.turns = 1;
-    p.piece = PASS_BYTES / p.threads / READ_PIECES / ALIGN_BYTES * (ALIGN_BYTES / WORD);
+    p.piece = bytes / p.threads / READ_PIECES / ALIGN_BYTES * (ALIGN_BYTES / WORD);
     p.step = p.piece;
     p.part = READ_PIECES * p.piece;
-    for (p.streams = 1; p.streams <= MOST_STREAMS; p.streams *= 2) {
-        for (size_t i = 0; i <= PASSES; i++) {
-            p.data = probe->data + probe->next / WORD;
-            probe->next = (probe->next + PASS_BYTES) % probe->bytes;
-            sample[i] = read_probe_pass(&p, pool);
-        }
-        double median = limits_median(sample + 1, PASSES);
-        best = median > best ? median : best;
+    size_t passes = again ? STAIR_PASSES : PASSES;
+    for (size_t i = 0; i <= passes; i++) {
+        p.data = probe->data + (again ? 0 : probe->next) / WORD;
+        probe->next = again ? probe->next : (probe->next + bytes) % probe->bytes;
+        sample[i] = read_probe_pass(&p, pool);
+    }
+    return limits_median(sample + 1, passes);
+}
+
+double read_probe_memory(struct read_probe *probe, struct pool *pool)
+{
+    double best = 0;
+    for (size_t streams = 1; streams <= MOST_STREAMS; streams *= 2) {
+        double now = read_probe_median(probe, pool, PASS_BYTES, streams, false);
+        best = now > best ? now : best;
     }
     return best;
 }
@@ -182,12 +192,58 @@ static double read_probe_cache(const struct read_probe *probe, struct pool *pool
     return best;
 }
 
+size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
+                         struct pool *pool)
+{
+    size_t n = 0;
+    for (size_t bytes = FIRST_STAIR; bytes <= p->bytes / 2 && n < READ_STAIRS; bytes *= 2)
+        out[n++] =
+            (struct read_stair){ bytes, read_probe_median(p, pool, bytes, MOST_STREAMS, true) };
+    return n;
+}
+
+size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory)
+{
+    size_t i = n;
+    while (i > 0 && stairs[i - 1].gb_s < NEARER * memory)
+        i--;
+    return i && i < n ? stairs[i - 1].bytes : 0;
+}
+
+size_t read_probe_l3(struct read_probe *p, struct pool *pool)
+{
+    struct read_stair stairs[READ_STAIRS];
+    size_t n = p->l3 ? 0 : read_probe_stairs(stairs, p, pool);
+    if (!p->l3)
+        p->l3 = read_stairs_end(stairs, n, read_probe_memory(p, pool));
+    if (!p->l3)
+        p->l3 = limits_cache(3);
+    return p->l3;
+}
+
+int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
+{
+    size_t l3 = limits_cache(3), bytes = read_probe_bytes(os_memory(), l3);
+    size_t enough = read_probe_bytes(os_memory(), 0);
+    int rc = read_probe_make(out, bytes < enough ? bytes : enough, pool, err);
+    if (rc != OK || bytes <= enough || read_probe_l3(*out, pool) <= enough / FAR_BELOW)
+        return rc;
+    read_probe_close(*out);
+    return read_probe_make(out, bytes, pool, err);
+}
+
+int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err)
+{
+    return read_probe_make(out, read_probe_bytes(0, 0), pool, err);
+}
+
 void read_probe_levels(struct read_level out[READ_LEVELS], struct read_probe *p, struct pool *pool)
 {
     static const char *const names[] = { "L1", "L2", "L3", "memory" };
     size_t threads = pool_threads(pool), use[READ_LEVELS - 1];
     for (unsigned i = 0; i < READ_LEVELS; i++)
         out[i] = (struct read_level){ names[i], i + 1 < READ_LEVELS ? limits_cache(i + 1) : 0, 0 };
+    out[2].bytes = read_probe_l3(p, pool);
     size_t l2 = out[1].bytes, share = out[2].bytes / 2 / threads;
     use[0] = out[0].bytes / 2;
     use[1] = l2 / 2;
