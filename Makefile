@@ -1,6 +1,6 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
+# Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
 # results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
@@ -11,6 +11,10 @@ AR := ar
 endif
 MODE   := release
 ARCH   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
+$(if $(filter release debug asan tsan fuzz,$(MODE)),,$(error MODE: expected release, debug, asan or tsan, found $(MODE)))
+$(if $(ARCH),,$(error CC: expected a compiler, found $(CC), which does not run))
+endif
 SUFFIX := $(if $(filter 1,$(PORTABLE)),-portable)$(if $(filter 0,$(BLAS)),-noblas)
 BUILD  := build/$(ARCH)-$(MODE)$(SUFFIX)
 PREFIX := /usr/local
@@ -144,6 +148,9 @@ ifneq ($(PLAIN),)
 else
 	@echo "the program is $(BUILD)/mizzle"
 endif
+
+help:
+	@sed -n '/^#/!q; s/^# *//p' Makefile
 
 # What ONLY leaves out (tests/run.sh) is not built either.
 WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(strip $(ONLY))' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
@@ -336,6 +343,7 @@ install: all lib $(BUILD)/mizzle.pc
 	install -m 644 router/mizzle.h '$(INCLUDE)/mizzle.h'
 	install -m 644 $(BUILD)/libmizzle.a '$(LIBDIR)/libmizzle.a'
 	install -m 755 $(BUILD)/$(SONAME) '$(LIBDIR)/$(SONAME)'
+	$(STRIP) --strip-unneeded '$(LIBDIR)/$(SONAME)'
 	ln -sfn $(SONAME) '$(LIBDIR)/$(SOLINK)'
 	install -m 644 $(BUILD)/mizzle.pc '$(LIBDIR)/pkgconfig/mizzle.pc'
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
@@ -373,6 +381,6 @@ dist:
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall dist clean always
+.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

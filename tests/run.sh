@@ -98,6 +98,13 @@ for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
     esac
 done
 names="$slow $names"
+set -f
+for word in ${ONLY:-}; do # one that is misspelt would pass
+    case $word in -*) continue ;; esac
+    (ONLY=$word; for name in $names; do wanted "$name" && exit; done; exit 1) ||
+        { echo "ONLY: no test matches $word" && exit 2; }
+done
+set +f
 number=1
 while [ "$number" -le "$JOBS" ]; do
     lane $number &

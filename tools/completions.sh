@@ -7,13 +7,13 @@ export LC_ALL=C
 "$@" --help >/dev/null || exit
 tab=$(printf '\t')
 
-commands() { # print name, tab, summary; without quotes, which shells would read
+commands() { # print name, tab, summary; with apostrophes that no shell reads as quotes
     {
         "$@" --help | sed -n "s/^  \([a-z][a-z]*\)  *\([a-z].*\)/\1$tab\2/p"
         for first in router bench; do
             "$@" $first --help | sed -n "s/^  mizzle \($first [a-z]*\)  *\([a-z].*\)/\1$tab\2/p"
         done
-    } | sed "s/'//g"
+    } | sed "s/'/’/g"
 }
 
 # Print command, letter or -, option, argument or -, and the first line of its help, with tabs.
@@ -31,7 +31,8 @@ options() {
                 arg = words ~ /^ [^ ]/ ? $2 : "-"
                 sub(/^ [^ ]+/, "", words)
                 if (words !~ /[^ ]/) getline words
-                gsub(/^ +|\(default.*|\[|\]|'\''/, "", words)
+                gsub(/^ +|\(default.*|\[|\]/, "", words)
+                gsub(/'\''/, "’", words)
                 gsub(/:/, " ", words)
                 print command, letter, option, arg, words
             }'

@@ -44,10 +44,16 @@ ask() { # ARGS...: run curl
         curl --config - --silent --show-error --fail --proto-redir =http,https "$@"
 }
 
+# After curl's status: 22 is an answer of the hub, any other is none.
+not_there() { # STATUS MESSAGE
+    [ "$1" -eq 22 ] || fail "$hub: not reached"
+    fail "$2, or none that may be read"
+}
+
 lower() { printf '%s' "$1" | tr 'A-Z' 'a-z'; }
 
 if [ $# -eq 0 ]; then # choose among the repository's files
-    ask --location --output "$dir/list" "$hub/api/models/$name" || fail "$name: no such model, or none that may be read"
+    ask --location --output "$dir/list" "$hub/api/models/$name" || not_there $? "$name: no such model"
     grep -o '"rfilename" *: *"[^"\\]*"' "$dir/list" | sed 's/.*: *"//; s/"$//' >"$dir/files"
     if [ -n "$type" ]; then
         part=$(lower "$type" | sed 's/[.[\*^$]/\\&/g')
@@ -86,7 +92,7 @@ for file; do
     # The hub names hash and size before it sends to another host, or in what it itself goes on to.
     at=$hub/$name/resolve/main/$file commit='' hash='' size=''
     for hop in 1 2 3; do
-        ask --head --output "$dir/head" "$at" || fail "$name: no file $file, or none that may be read"
+        ask --head --output "$dir/head" "$at" || not_there $? "$name: no file $file"
         [ -n "$commit" ] || commit=$(field x-repo-commit)
         [ -n "$hash" ] || hash=$(field x-linked-etag) size=$(field x-linked-size)
         next=$(field location)

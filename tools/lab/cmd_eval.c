@@ -236,7 +236,7 @@ const struct command cmd_eval = {
         "small model had guessed most tokens of a cloud that writes over 7 % of them (threshold "
         "too high; with --ahead 0 this is not known), an audit found over twice as much to change "
         "as was changed (too low), the cloud wrote over 30 % of the tokens (small model too weak), "
-        "or most of the time went by waiting, at less than 10 tokens a second (network slow).\n\n"
+        "or most of the time went by waiting, at less than 10 tokens a second (cloud slow).\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
         "token is scored once. Without -f, the text is the answers to the test questions.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"

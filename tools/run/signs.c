@@ -63,8 +63,8 @@ bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
                  s->missed, s->kept);
     else if (s->cloud && s->ms / n > SLOW_MS && waited > 0.5)
         snprintf(out, SIGNS_LINE,
-                 "network slow: %.0f %% of the time went by waiting for the cloud, %.0f ms for "
-                 "each of its tokens",
+                 "cloud slow: %.0f %% of the time went by waiting for it, %.0f ms for each of its "
+                 "tokens",
                  100 * waited, s->waited_ms / (double)s->cloud);
     else
         return false;

@@ -81,8 +81,8 @@ static void test_network(void)
     s.waited_ms = 15000;
     CHECK(signs_tell(line, &s));
     CHECK(!strcmp(line,
-                  "network slow: 75 % of the time went by waiting for the cloud, 3000 ms for each "
-                  "of its tokens"));
+                  "cloud slow: 75 % of the time went by waiting for it, 3000 ms for each of its "
+                  "tokens"));
     s.waited_ms = 9000; /* the small model is slower */
     CHECK(!signs_tell(line, &s));
     s.ms = 9000;

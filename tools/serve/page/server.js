@@ -118,7 +118,7 @@ function showInfo(first) {
         setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
     /* Only the demo pair has questions. */
     $('suits').textContent = questions.length
-        ? 'This pair was not taught to chat: raw text suits it.'
+        ? 'This pair knows an invented world and nothing else, and was not taught to chat.'
         : '';
     showQuestions(questions);
     threshold();
