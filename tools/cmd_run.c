@@ -212,7 +212,9 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     r->progress =
         (struct progress_count){ .what = "reading the prompt, tokens", .since = os_now_ns() };
     answer_text_begin(&r->answer, stops);
+    setup_stop_on_interrupt(r->m);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
+    setup_stop_on_interrupt(NULL);
     decode_audit_add(&r->audit, &stats.audit);
     progress_wipe(&r->progress);
     if (options.json)
@@ -272,7 +274,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
             break;
         if (strcmp(line, "/clear") == 0)
             conversation_cut(c, first);
-        if (!n || strcmp(line, "/clear") == 0 || (options.chat && prompt_input_no_command(line, n)))
+        if (!n || strcmp(line, "/clear") == 0 || prompt_input_no_command(line, n))
             continue;
         size_t before = c->n;
         rc = answer_line(r, c, line, n, err);
@@ -287,7 +289,6 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         if (rc == ERR_STOP && (person || !stopped)) { /* ends this answer; from a file, only once */
             stopped = true;
             interrupted = 0;
-            setup_catch_interrupts();
             rc = OK;
         }
     }
@@ -369,15 +370,14 @@ static int open_handle(struct run *r, struct err *err)
     if (rc != OK)
         return rc;
     o.stops = options.stops.n ? options.stops.at : NULL;
-    o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */
     rc = setup_large_model(&o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin("loading", o.model);
+    struct progress *progress = setup_open_begin("loading", o.model);
     rc = mizzle_open(&r->m, &o, &e);
-    progress_end(progress);
+    setup_open_end(progress);
     return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
 }
 
@@ -393,7 +393,6 @@ static int cmd_run_main(int n, char **args, struct err *err)
         rc = answer_all(&r, err);
         cmd_run_notes(&r, !options.quiet);
         cmd_run_end(&r);
-        setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(err, -end, "%s", r.note.msg); /* the last note says why */
@@ -412,7 +411,8 @@ const struct command cmd_run = {
         "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
         "Without -p and -f, the prompt is read from standard input; on a terminal, every line is a "
         "prompt of its own, or a turn of the conversation with --chat. There, Ctrl-C ends only the "
-        "current answer.\n\n"
+        "current answer, or drops the line that is typed; on an empty line, the second one ends "
+        "the program.\n\n"
         "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
         "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "

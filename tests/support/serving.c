@@ -42,7 +42,7 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
-        rc = serve_load(s->serve, &mo, NULL, &err);
+        rc = serve_load(s->serve, &mo, &err);
     CHECK_MSG(rc == OK, "%s", err.msg);
     s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
 }

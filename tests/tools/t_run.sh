@@ -173,6 +173,18 @@ status=$?
 [ $(($(date +%s) - begin)) -le 2 ] || fail "SIGINT: not at once"
 stop_cloud
 
+# While models and the cloud are opened, it ends at once; here opening waits for another file.
+mkfifo "$dir/waits"
+for args in 'run -p x' 'eval --first 2' 'serve --port 0'; do
+    # shellcheck disable=SC2086
+    "$MIZZLE" $args --private-file "$dir/waits" >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    interrupt $pid
+    wait $pid
+    status=$?
+    [ $status -eq 130 ] && [ ! -s "$dir/err" ] || fail "$args: SIGINT while opening: status $status, $(cat "$dir/err")"
+done
+
 # Ctrl-C in a conversation stops only the answer; a second one ends the program.
 lines() { # COUNT PATTERN: wait until COUNT lines of $dir/out match
     wait_for "[ \"\$(grep -c '$2' '$dir/out')\" -ge $1 ] || ! kill -0 $pid 2>/dev/null"
@@ -294,6 +306,33 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
         # shellcheck disable=SC2059
         printf "$typed" | TERM=xterm script -qec "$MIZZLE run --chat --policy never -n 2" /dev/null >"$dir/out" 2>&1
         ! grep -q ' tokens/s' "$dir/out" || fail "lines are not edited: $(cat "$dir/out")"
+    done
+    # Ctrl-C drops a line that is typed, which is known where there is libedit; on an empty line,
+    # the second one ends. A command that is none is no prompt.
+    half=
+    ! ldd "$MIZZLE" 2>/dev/null | grep -q libedit || half='half \003'
+    mkfifo "$dir/keys"
+    for chat in '' --chat; do
+        : >"$dir/out"
+        TERM=xterm script -qec "$MIZZLE run $chat --policy never -n 2" /dev/null <"$dir/keys" >"$dir/out" 2>&1 &
+        pid=$!
+        exec 3>"$dir/keys"
+        prompts=0 typed=
+        for next in $half '\003' '/help\n' 'one\n' $half '\003' '\003'; do
+            [ "$typed" = half ] || prompts=$((prompts + 1))
+            typed=$next
+            wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge $prompts ]"
+            sleep 0.2 # the terminal is prepared once the prompt is shown
+            # shellcheck disable=SC2059
+            printf "$typed" >&3
+        done
+        wait $pid
+        status=$?
+        exec 3>&-
+        [ $status -eq 130 ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] &&
+            [ "$(grep -c 'Ctrl-C again, Ctrl-D or /quit ends' "$dir/out")" -eq 2 ] &&
+            [ "$(grep -c '/help: expected /clear' "$dir/out")" -eq 1 ] ||
+            fail "$chat: Ctrl-C at the prompt: status $status, $(cat "$dir/out")"
     done
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
@@ -24,22 +25,25 @@ enum { EACH_THREAD = 8, PARALLEL_MOST = 32 };
 _Atomic int interrupted;
 
 static _Atomic(struct mizzle *) stopped; /* the handle that an interrupt stops, or NULL */
+static _Atomic int opening;              /* nothing is begun that a flag would let end in order */
 
-void setup_stop_on_interrupt(void *unused, struct mizzle *m)
+void setup_stop_on_interrupt(struct mizzle *m)
 {
-    (void)unused;
     atomic_store(&stopped, m);
+    if (interrupted)
+        mizzle_stop(m);
 }
 
-/* Handle SIGINT and SIGTERM: the first one sets a flag, the second one ends the process. */
+/* Handle SIGINT and SIGTERM: the first one sets a flag, unless something is being opened, the
+ * second one ends the process. */
 static void setup_on_interrupt(int number)
 {
     mizzle_stop(atomic_load(&stopped));
-    if (!atomic_exchange(&interrupted, number))
+    if (!atomic_exchange(&interrupted, number) && !atomic_load(&opening))
         return;
     atomic_file_abandon_all();
-    signal(number, SIG_DFL);
-    raise(number);
+    (void)!write(STDERR_FILENO, "\n", (size_t)isatty(STDERR_FILENO)); /* ends the progress line */
+    _exit(EXIT_INTERRUPTED);
 }
 
 void setup_catch_interrupts(void)
@@ -48,6 +52,18 @@ void setup_catch_interrupts(void)
     struct sigaction act = { .sa_handler = setup_on_interrupt };
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+}
+
+struct progress *setup_open_begin(const char *doing, const char *what)
+{
+    atomic_store(&opening, 1);
+    return progress_begin(doing, what);
+}
+
+void setup_open_end(struct progress *p)
+{
+    progress_end(p);
+    atomic_store(&opening, 0);
 }
 
 /* Return the value given by an option, else that of an environment variable; NULL if empty. */
@@ -145,9 +161,9 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
     int rc = setup_fill(&o, path, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin("loading", o.model);
+    struct progress *progress = setup_open_begin("loading", o.model);
     rc = engine_open(e, &o, need_tokenizer, err);
-    progress_end(progress);
+    setup_open_end(progress);
     if (rc == OK)
         setup_blas_hint(&e->kernels);
     return rc;

@@ -16,14 +16,18 @@ struct err;
 struct kernels;
 struct mizzle;
 struct mizzle_options;
+struct progress;
 
 /* Set to SIGINT or SIGTERM by it once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
 void setup_catch_interrupts(void);
-/* Make an interrupt stop m too, until this is called with NULL. Has the type of on_opening in
- * struct mizzle_options. */
-void setup_stop_on_interrupt(void *unused, struct mizzle *m);
+/* Make an interrupt, or one that has come, stop m too, until this is called with NULL. */
+void setup_stop_on_interrupt(struct mizzle *m);
+/* Show progress while something is opened, and let an interrupt end the process at once: there is
+ * nothing yet that would have to end in order. */
+struct progress *setup_open_begin(const char *doing, const char *what);
+void setup_open_end(struct progress *p);
 
 /* Refuse policy price without --worth, policies position and slot without --place, and --worth and
  * --place with other policies; of eval's list, too. */

@@ -69,7 +69,9 @@ static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
 {
     struct stand_in *s;
     setup_catch_interrupts();
+    struct progress *progress = setup_open_begin("loading", o->model ? o->model : "the demo model");
     int rc = stand_in_open(&s, o, err);
+    setup_open_end(progress);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
         command_fail("cloud", rc, err);
         return EXIT_FAILED;

@@ -2,32 +2,65 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef HAVE_EDIT
-#include <editline/readline.h>
+#include <histedit.h>
 #endif
 
 #include "kernels/sys/base.h"
 #include "tools/cli/setup.h"
 
-/* Return the next line as getline does. Where a person writes on a terminal, it can be edited, and
- * those before can be had again. */
+static bool prompt_input_begun; /* Ctrl-C came behind a part of a line */
+
+#ifdef HAVE_EDIT
+static const char *prompt_input_sign;
+
+static const char *prompt_input_shown(EditLine *e)
+{
+    return e ? prompt_input_sign : "";
+}
+
+/* Return the next line as getline does; it can be edited, and those before can be had again. */
+static ssize_t prompt_input_edited(char **line)
+{
+    static EditLine *e;
+    static History *past;
+    HistEvent event;
+    int n;
+    if (!e) {
+        if (!setlocale(LC_CTYPE, "C.UTF-8")) /* else only ASCII could be typed */
+            setlocale(LC_CTYPE, "");
+        e = el_init("mizzle", stdin, stderr, stderr);
+        past = history_init();
+        if (!e || !past)
+            return -1;
+        history(past, &event, H_SETSIZE, 1000);
+        el_set(e, EL_PROMPT, prompt_input_shown);
+        el_set(e, EL_EDITOR, "emacs");
+        el_set(e, EL_SIGNAL, 1);
+        el_set(e, EL_HIST, history, past);
+    }
+    const char *got = el_gets(e, &n);
+    prompt_input_begun = !got && el_line(e)->lastchar > el_line(e)->buffer;
+    if (got && *got != '\n')
+        history(past, &event, H_ENTER, got);
+    *line = got ? strdup(got) : NULL;
+    return *line ? (ssize_t)strlen(*line) : -1;
+}
+#endif
+
+/* Return the next line as getline does, of a terminal an edited one. */
 static ssize_t prompt_input_get(char **line, const char *sign)
 {
     size_t cap = 0;
 #ifdef HAVE_EDIT
-    if (sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-        if (!setlocale(LC_CTYPE, "C.UTF-8")) /* else only ASCII could be typed */
-            setlocale(LC_CTYPE, "");
-        rl_outstream = stderr;
-        *line = readline(sign);
-        if (*line && **line)
-            add_history(*line);
-        return *line ? (ssize_t)strlen(*line) : -1;
-    }
+    prompt_input_sign = sign;
+    if (sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        return prompt_input_edited(line);
 #endif
     if (sign)
         fputs(sign, stderr);
@@ -61,20 +94,33 @@ static bool prompt_input_append_line(char **out, size_t *n, const char *sign, in
 bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err)
 {
     const char *sign = "> ";
+    bool warned = false;
     *n = 0;
     for (;;) {
-        if (!prompt_input_append_line(out, n, asks ? sign : NULL, rc, err)) {
-            if (asks)
-                fputs("\n", stderr);
-            if (*rc == OK && interrupted)
-                *rc = ERR_STOP;
-            return false;
+        prompt_input_begun = false;
+        if (prompt_input_append_line(out, n, asks ? sign : NULL, rc, err)) {
+            if (!*n || (*out)[*n - 1] != '\\')
+                return true;
+            (*out)[*n - 1] = '\n';
+            sign = ". ";
+            continue;
         }
-        if (!*n || (*out)[*n - 1] != '\\')
-            return true;
-        (*out)[*n - 1] = '\n';
-        sign = ". ";
+        if (asks)
+            fputs("\n", stderr);
+        bool begun = *n || prompt_input_begun; /* where lines are not edited, nobody knows */
+        if (*rc != OK || interrupted != SIGINT || !isatty(STDIN_FILENO) || (warned && !begun))
+            break;
+        if (asks && !begun)
+            fputs("(Ctrl-C again, Ctrl-D or /quit ends)\n", stderr);
+        warned = !begun;
+        clearerr(stdin);
+        interrupted = 0;
+        *n = 0;
+        sign = "> ";
     }
+    if (*rc == OK && interrupted)
+        *rc = ERR_STOP;
+    return false;
 }
 
 int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,

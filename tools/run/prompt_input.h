@@ -13,9 +13,10 @@
 struct err;
 
 /* Read the next line of standard input, without its newline, terminated. A line that ends in a
- * backslash continues in the next line. With asks, print "> " to stderr first. *out must be NULL or
- * the result of an earlier call, whose memory is reused; the caller frees it at the end. Return
- * false at the end of the input or after an error: ERR_NOMEM or ERR_STOP (interrupted) in *rc. */
+ * backslash continues in the next line. With asks, print "> " to stderr first. Ctrl-C on a terminal
+ * drops what was typed; on an empty line, the second one ends the input. *out must be NULL or the
+ * result of an earlier call, whose memory is reused; the caller frees it at the end. Return false
+ * at the end of the input or after an error: ERR_NOMEM or ERR_STOP (interrupted) in *rc. */
 bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
 /* The messages of a conversation; zero at first. */
@@ -42,7 +43,7 @@ void answer_text_begin(struct answer_text *a, const char *const *stops);
 /* Append the bytes[n] of a token. False if there is no memory. */
 bool answer_text_add(struct answer_text *a, const char *bytes, size_t n);
 
-/* Report a line of a conversation that looks like a command but is not one; true if it is such. */
+/* Report a line that looks like a command but is not one; true if it is such. */
 bool prompt_input_no_command(const char *line, size_t n);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
@@ -73,21 +74,18 @@ static const struct option_group *const groups[] = { &listen_option_rows,
                                                      &cloud_store_option_rows,
                                                      NULL };
 
-static _Atomic int ended;   /* the first signal's number */
-static _Atomic int loading; /* nonzero once a signal has come while the model is loaded */
+static _Atomic int ended; /* the first signal's number */
 static _Atomic int ready;
 
-/* Handle SIGINT and SIGTERM: the first one ends the server in order, the second one at once. */
+/* Handle SIGINT and SIGTERM: the first one ends the server in order, or at once while nothing is
+ * served yet, the second one always at once. */
 static void cmd_serve_on_signal(int number)
 {
     int none = 0;
-    if (!atomic_load(&ready))
-        atomic_store(&loading, 1);
-    if (atomic_compare_exchange_strong(&ended, &none, number))
+    if (atomic_load(&ready) && atomic_compare_exchange_strong(&ended, &none, number))
         return;
     atomic_file_abandon_all();
-    signal(number, SIG_DFL);
-    raise(number);
+    _exit(number == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE);
 }
 
 static void cmd_serve_catch_signals(void)
@@ -147,7 +145,7 @@ static int cmd_serve_load(struct serve *s, struct err *err)
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
-    rc = serve_load(s, &o, &loading, err);
+    rc = serve_load(s, &o, err);
     progress_end(progress);
     return rc;
 }
@@ -170,12 +168,12 @@ static int cmd_serve_run(const struct serve_options *o, struct err *err)
     if (rc == OK)
         rc = cmd_serve_load(s, err);
     atomic_store(&ready, 1);
-    if (rc == OK && !atomic_load(&ended))
+    if (rc == OK)
         listen_wait(serve_url(s), &ended, cmd_serve_look, s);
     int closed = serve_close(s, rc == OK ? (unsigned)grace * 1000 : 0, rc == OK ? err : NULL);
     if (rc == OK && closed != OK)
         return closed;
-    if (rc != OK && !(rc == ERR_STOP && atomic_load(&ended)))
+    if (rc != OK)
         return rc;
     return atomic_load(&ended) == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
 }

@@ -164,8 +164,7 @@ static int serve_open_texts(struct serve *s, struct err *err)
     return texts_open(&s->texts, &to, err);
 }
 
-int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic int *stop,
-               struct err *err)
+int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err)
 {
     s->cloud_url = mo->cloud_url;
     serve_set_name(s, mo->model);
@@ -175,7 +174,7 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic i
     if (rc == OK)
         rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
-        rc = routing_open(&s->routing, &s->engine, mo, stop, err);
+        rc = routing_open(&s->routing, &s->engine, mo, NULL, err);
     if (rc == OK)
         rc = routing_check_span(s->routing.how.policy, s->routing.how.span.threshold,
                                 s->routing.how.threshold, err);

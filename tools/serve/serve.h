@@ -25,10 +25,9 @@ struct serve_options {
 /* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of
  * server_open. */
 int serve_open(struct serve **out, const struct serve_options *o, struct err *err);
-/* Open model, router and cloud, and begin to answer. *stop as in routing_open. Notes for the user
- * are printed to stderr. Errors of engine_open, routing_open and texts_open. */
-int serve_load(struct serve *s, const struct mizzle_options *mo, const _Atomic int *stop,
-               struct err *err);
+/* Open model, router and cloud, and begin to answer. Notes for the user are printed to stderr.
+ * Errors of engine_open, routing_open and texts_open. */
+int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err);
 /* Print to stderr if the cloud has been lost or found since the last call, of one thread. After
  * serve_load. */
 void serve_look(struct serve *s);

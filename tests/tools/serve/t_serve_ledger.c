@@ -108,7 +108,7 @@ static void test_serve(void)
     char url[40];
     options(&mo, url);
     CHECK(serve_open(&server.serve, &so, NULL) == OK);
-    CHECK(serve_load(server.serve, &mo, NULL, NULL) == OK);
+    CHECK(serve_load(server.serve, &mo, NULL) == OK);
     server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
     forget();
     for (size_t i = 0; i < TEXTS; i++) {

@@ -74,8 +74,11 @@ static int routed_stand_in(struct stand_in **out, struct mizzle_options *o, stru
                                   .threads = shared_options.threads,
                                   .kv = shared_options.kv };
     int rc = routed_network(&s.net, err);
-    if (rc == OK)
-        rc = stand_in_open(out, &s, err);
+    if (rc != OK)
+        return rc;
+    struct progress *progress = setup_open_begin("loading", s.model);
+    rc = stand_in_open(out, &s, err);
+    setup_open_end(progress);
     if (rc != OK)
         return rc;
     o->cloud_url = stand_in_url(*out);
@@ -119,10 +122,10 @@ int routed_open(struct routing *r, struct stand_in **server, const struct engine
     if (rc == OK)
         rc = routed_large_model(server, &o, err);
     struct progress *progress =
-        o.cloud_model && !o.cloud_url ? progress_begin("loading", o.cloud_model) : NULL;
+        o.cloud_model && !o.cloud_url ? setup_open_begin("loading", o.cloud_model) : NULL;
     if (rc == OK)
         rc = routing_open(r, e, &o, &interrupted, err);
-    progress_end(progress);
+    setup_open_end(progress);
     if (rc == OK) {
         routed_notes(r);
         return OK;
