@@ -138,6 +138,7 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t ahead, floa
                     __m256i xc = _mm256_sign_epi8(bcast4(xq + j * cols + c * 4), wq);
                     __m256i part = _mm256_madd_epi16(_mm256_maddubs_epi16(mag, xc), ones);
                     sum[i * nt + j] = _mm256_add_epi32(sum[i * nt + j], part);
+                    __asm__("" : "+x"(sum[i * nt + j])); /* else gcc keeps them on the stack */
                 }
             }
         }
@@ -182,6 +183,7 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t ahead, floa
                     __m256i a = _mm256_maddubs_epi16(lo, bcast4(xc));
                     a = _mm256_add_epi16(a, _mm256_maddubs_epi16(hi, bcast4(xc + 16)));
                     sum[i * nt + j] = _mm256_add_epi16(sum[i * nt + j], a);
+                    __asm__("" : "+x"(sum[i * nt + j])); /* else gcc keeps them on the stack */
                 }
             }
         }
