@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
 # Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
-# results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
+# mca, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -179,6 +179,10 @@ fuzz: $(FUZZERS:%=%.run)
 
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
+
+# Predict a kernel's loops without running them: make mca SYMBOL=matmul_q8 ISA=avx2
+mca: all
+	@SYMBOL="$(SYMBOL)" ISA="$(ISA)" sh tools/mca.sh $(BUILD)/mizzle
 
 # Show where the time goes, by symbol: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
 perf: all
@@ -381,6 +385,6 @@ dist:
 clean:
 	rm -rf build
 
-.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall dist clean always
+.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf mca results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

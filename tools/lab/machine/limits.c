@@ -53,7 +53,13 @@ LOOP(madd_zmm, MADD_ZMM)
 LOOP(dot_ymm, DOT_YMM)
 LOOP(bf16_zmm, BF16_ZMM)
 
+static void count_down(size_t turns)
+{
+    __asm__ volatile("1:\n\tdec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
+}
+
 const struct limit limits[] = {
+    { "clock in GHz (dec jnz)", "clock", 0, 1, count_down },
     { "f32 ymm (vfmadd231ps)", "f32", CPU_AVX2, UNROLL * 16, fma_ymm },
     { "f32 zmm (vfmadd231ps)", "f32", CPU_AVX512, UNROLL * 32, fma_zmm },
     { "int8 ymm (vpmaddubsw, vpaddw)", "int8", CPU_AVX2, UNROLL * 64, madd_ymm },
@@ -89,7 +95,13 @@ LOOP(sdot, SDOT)
 LOOP(smmla, SMMLA)
 LOOP(smull, SMLAL)
 
+static void count_down(size_t turns)
+{
+    __asm__ volatile("1:\n\tsubs %0, %0, #1\n\tb.ne 1b" : "+r"(turns) : : "cc");
+}
+
 const struct limit limits[] = {
+    { "clock in GHz (subs b.ne)", "clock", 0, 1, count_down },
     { "f32 (fmla)", "f32", CPU_NEON, UNROLL * 8, fmla },
     { "int8 (smull, sadalp)", "int8", CPU_NEON, UNROLL * 16, smull },
     { "int8 (sdot)", "int8", CPU_DOTPROD, UNROLL * 32, sdot },

@@ -11,7 +11,7 @@ struct pool;
 /* The peak rate of one instruction: many independent copies of it run on registers alone. */
 struct limit {
     const char *name; /* "f32 zmm", "int8 zmm (vpdpbusd)", ... */
-    const char *what; /* "f32", "int8" or "bf16" */
+    const char *what; /* "f32", "int8", "bf16" or "clock", whose turns take a cycle */
     unsigned needs;   /* CPU_* bits, all required */
     double ops;       /* multiplications plus additions per turn */
     void (*run)(size_t turns);

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Predict the inner loops of a kernel, without running them: make mca SYMBOL=matmul_q8 [ISA=avx2]
+#
+# Each innermost loop of the functions whose names begin with SYMBOL is taken from the object and
+# given to llvm-mca, for this processor or $CPU. A row has its place, instructions, accesses to the
+# stack (spilt registers, 0 in a good tile), products of bytes or floats, and the predicted cycles.
+# GOP/s is what they mean at this machine's clock, to be held against `bench kernels`, which follows:
+# it waits for memory as well. llvm-mca knows no caches; on a processor that it does not know by name
+# it predicts for the nearest one that it does.
+set -u
+program=${1:?usage: make mca SYMBOL=matmul_q8 [ISA=avx2]}
+symbol=${SYMBOL:-matmul_q8} build=$(dirname "$program")
+fail() { echo "mca: $1" >&2 && exit 2; }
+for tool in llvm-mca objdump; do
+    command -v $tool >/dev/null || fail "$tool is not installed (sh tools/setup.sh dev)"
+done
+isa=${ISA:-$("$program" info --json | sed -n 's/.*"chosen": *"\([^",]*\).*/\1/p' | head -n 1)}
+object=$(for file in "$build"/kernels/*/"$isa".o "$build"/kernels/*/"${isa}_blocks.o"; do
+    [ ! -e "$file" ] || ! nm "$file" | grep -q " t ${symbol}_$isa\$" || echo "$file"
+done | head -n 1)
+[ -n "$object" ] || fail "expected a set that has $symbol, found $isa"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# Write each loop to a file of its own, with what is counted in it in front. A loop is what lies
+# between the target of a jump backwards and the jump, if no other one is within.
+objdump -d --no-show-raw-insn "$object" | awk -v want="^<${symbol}_$isa[.>]" -v dir="$dir" '
+    function keep(i, j,    k, n, text, jump) {
+        spilt = products = 0
+        jump = text = ""
+        for (k = i; k <= j; k++) {
+            spilt += ins[k] ~ /\(%r(sp|bp)/
+            if (ins[k] ~ /^(\{vex\} )?vp(dpbusd|maddubsw)/) products += ins[k] ~ /zmm/ ? 64 : ins[k] ~ /ymm/ ? 32 : 16
+            if (floats && ins[k] ~ /^vfn?m(add|sub)[123]*ps/) products += ins[k] ~ /zmm/ ? 16 : 8
+            text = text (ins[k] ~ /^j/ ? substr(ins[k], 1, index(ins[k], " ")) (k < j ? "9f" : "1b") : ins[k]) "\n"
+        }
+        if (products)
+            printf "# %s %d %d %d\n1:\n%s9:\n", name "+0x" at[i], j - i + 1, spilt, 2 * products, text >(dir "/" sprintf("%04d", ++loops))
+    }
+    function close_function(    i, k, from) {
+        for (i = 1; i <= n; i++)
+            if (ins[i] ~ /^j/ && (to[i] in line) && line[to[i]] < i) {
+                from = line[to[i]]
+                for (k = from; k < i && !(ins[k] ~ /^j/ && (to[k] in line) && line[to[k]] >= from && line[to[k]] < k); k++) ;
+                if (k == i) keep(from, i)
+            }
+        n = 0
+        split("", line)
+    }
+    BEGIN { floats = want ~ /f32|bf16|attn|swiglu|rmsnorm|rope|expsum/ }
+    /^[0-9a-f]+ <.*>:$/ { if (on) close_function(); on = $2 ~ want; name = $2; gsub(/[<>:]/, "", name) }
+    on && /^ *[0-9a-f]+:\t/ {
+        n++
+        sub(/:.*/, "", $1)
+        at[n] = $1
+        line[$1] = n
+        $1 = ""
+        sub(/^ */, "")
+        sub(/ *#.*/, "")
+        to[n] = $2
+        sub(/ *<.*>/, "")
+        ins[n] = $0
+    }
+    END { if (on) close_function() }'
+set -- "$dir"/[0-9]*
+[ -e "$1" ] || fail "$object: no loop of $symbol multiplies"
+clock=$("$program" bench limits -t 1 -o csv | awk -F, '/^clock/ { print $4 }')
+printf '| %s | instructions | on the stack | operations | cycles | GOP/s at %s GHz |\n|---|---|---|---|---|---|\n' "$object" "$clock"
+for file; do
+    read -r _ place count spilt ops <"$file"
+    llvm-mca -mcpu="${CPU:-native}" -iterations=100 "$file" 2>"$dir/err" |
+        awk -v place="$place" -v count="$count" -v spilt="$spilt" -v ops="$ops" -v clock="$clock" '
+            /^Total Cycles/ { printf "| %s | %d | %d | %d | %.1f | %.1f |\n", place, count, spilt, ops, $3 / 100, ops / ($3 / 100) * clock }' ||
+        fail "$(head -n 1 "$dir/err")"
+done
+[ "$isa" != "${ISA:-}" ] || set -- --isa "$isa"
+echo
+exec "$program" bench kernels --only "$symbol" --isa "$isa"
