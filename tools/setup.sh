@@ -12,7 +12,7 @@ set -eu
 
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
  libopenblas-dev libedit-dev ca-certificates curl"
-dev="git ccache clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
+dev="git ccache clang clang-format libclang-rt-dev llvm universal-ctags qemu-user gcc-aarch64-linux-gnu
  libc6-dev-arm64-cross python3-numpy python3-regex groff-base
  g++ pkg-config debootstrap"
 # For the tests in a browser and of npm's packages, and for make perf. Ubuntu packs no chromium, and

@@ -22,6 +22,18 @@ printf '#!/bin/sh\ncase "$*" in *" true") exit 0 ;; esac\nexit 255\n' >"$dir/bin
 one_line
 says "$mizzle cannot be started, or perf cannot record it"
 
+# tools/mca.sh: the loops of a kernel, none of which may be without products.
+case $mizzle in */x86_64-release/*) tool=llvm-mca ;; *) tool= ;; esac # as gcc makes them, without checks
+if [ -n "$tool" ] && command -v $tool >/dev/null; then
+    SYMBOL=matmul_q8 ISA=avx2 sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" || fail "mca.sh: $(cat "$dir/err")"
+    awk -F'|' '/matmul_q8_avx2\+0x/ { loops++; bad += $3 < 20 || $5 < 1024 || $6 <= 1 || $7 <= 1 }
+        END { exit loops < 3 || bad }' "$dir/out" || fail "mca.sh: $(cat "$dir/out")"
+    SYMBOL=zork sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh finds zork"
+    says "expected a set that has zork"
+else
+    [ -z "$tool" ] || echo "SKIP mca.sh: no llvm-mca"
+fi
+
 if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
     skip "perf is not installed, or may not count here"
 fi
