@@ -99,7 +99,7 @@ static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
         if (kernels_ready(kernels_sets[i], cpu) && at < sizeof(names))
             at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
                                    kernels_sets[i]->isa);
-    return err_set(err, ERR_ARG, "isa '%s': not on this machine, which runs: %s", isa, names);
+    return err_set(err, ERR_ARG, "isa: expected one of %s, found %s", names, isa);
 }
 
 /* Fix the properties that the items in text name, each after a comma. */

@@ -346,7 +346,8 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     if (r->how.policy != POLICY_NEVER || r->how.cloud_required || needs)
         return routing_connect_cloud(r, e, o, stop, err);
     if (!o->policy)
-        routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
+        routing_add_note(r, "cloud off: ",
+                         "no router beside the model, and no policy; --policy entropy needs none");
     return OK;
 }
 

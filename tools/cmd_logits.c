@@ -67,7 +67,7 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
     }
     if (!*n) {
         free(ids);
-        return err_set(err, ERR_ARG, "ids: expected at least one (-p or --ids)");
+        return err_set(err, ERR_ARG, "ids: expected at least one");
     }
     *out = ids;
     return OK;
@@ -214,10 +214,10 @@ static int cmd_logits_main(int n, char **args, struct err *err)
     (void)n, (void)args;
     setup_catch_interrupts();
     int rc = OK;
-    if (prompt && ids_text)
-        rc = err_set(err, ERR_ARG, "expected -p or --ids, found both");
+    if (!prompt == !ids_text)
+        rc = err_set(err, ERR_ARG, "expected -p or --ids, found %s", prompt ? "both" : "none");
     else if (!prompt)
-        rc = parse_ids(&ids, &count, ids_text ? ids_text : "", err);
+        rc = parse_ids(&ids, &count, ids_text, err);
     if (!rc)
         rc = cmd_logits_logits(ids, count, err);
     free(ids);

@@ -1,6 +1,7 @@
 /* cmd_man.c - `mizzle man`: print the manual page, made from the same tables as --help. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/command.h"
 
@@ -152,6 +153,8 @@ static int cmd_man_main(int n, char **args, struct err *err)
          "A file cannot be read or written, or its contents are invalid.\n.TP\n4\n"
          "The cloud is required and not available.\n.TP\n130\nInterrupted. "
          "After SIGTERM, serve and cloud end with 0.");
+    if (isatty(STDOUT_FILENO))
+        fputs("mizzle man: this is roff; to read it: mizzle man | man -l -\n", stderr);
     return EXIT_FINE;
 }
 
@@ -163,6 +166,7 @@ const struct command cmd_man = {
     .description =
         "Prints mizzle(1) as roff source for man, made from the same tables as every --help. "
         "`make install` installs it.\n\n"
+        "  mizzle man | man -l -\n"
         "  mizzle man >mizzle.1 && man ./mizzle.1",
     .groups = groups,
     .run = cmd_man_main,

@@ -347,7 +347,9 @@ static int cmd_run_check(int n, char **args, struct err *err)
     if (n)
         return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
     if (sources > 1)
-        return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
+        return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %s%s and %s",
+                       options.prompt ? "-p" : "-f", sources > 2 ? ", -f" : "",
+                       options.question != SIZE_MAX ? "--question" : "-f");
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question does not work with --chat");
     const char *only = options.system                 ? "--system"

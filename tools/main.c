@@ -27,14 +27,21 @@ static const struct command *command_find(const char *name, const char *next, in
     return found;
 }
 
-/* True when commands of two words begin with the name of this one. */
-static bool has_commands(const struct command *cmd)
+/* Report that one of the commands of two words that begin with this one's name was expected; false
+ * if there is none. */
+static bool main_expected(const struct command *cmd, const char *found)
 {
-    size_t n = strlen(cmd->name);
+    char list[200];
+    size_t n = strlen(cmd->name), at = 0;
     for (size_t i = 0; commands[i]; i++)
         if (strncmp(commands[i]->name, cmd->name, n) == 0 && commands[i]->name[n] == ' ')
-            return true;
-    return false;
+            at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s", at ? ", " : "",
+                                   commands[i]->name + n + 1);
+    struct err err;
+    err_set(&err, ERR_ARG, "expected one of %s, found %s", at ? list : "", found ? found : "none");
+    if (at)
+        fprintf(stderr, "mizzle %s: %s; see mizzle %s --help\n", cmd->name, err.msg, cmd->name);
+    return at;
 }
 
 /* Print the text of `mizzle --help`. */
@@ -62,7 +69,8 @@ static void overview(FILE *to)
             "and cloud: 0 after SIGTERM).\n");
 }
 
-/* Report an unknown subcommand and suggest the nearest name, if one is at most two letters off. */
+/* Report an unknown subcommand or option and suggest the nearest name, if one is at most two
+ * letters off. */
 static int main_unknown(const char *name)
 {
     const char *near = NULL;
@@ -73,7 +81,7 @@ static int main_unknown(const char *name)
             near = commands[i]->name;
         }
     struct err err;
-    err_set(&err, ERR_ARG, "unknown command %s", name);
+    err_set(&err, ERR_ARG, "unknown %s %s", *name == '-' ? "option" : "command", name);
     fprintf(stderr, "mizzle: %s%s%s%s; see mizzle --help\n", err.msg, near ? " (did you mean " : "",
             near ? near : "", near ? "?)" : "");
     return EXIT_USAGE;
@@ -100,11 +108,9 @@ static int dispatch(int argc, char **argv)
     const struct command *cmd = command_find(argv[first], argv[first + 1], &words);
     if (!cmd)
         return main_unknown(argv[first]);
-    if (words == 1 && argv[first + 1] && argv[first + 1][0] != '-' && has_commands(cmd)) {
-        struct err name_of;
-        err_set(&name_of, OK, "%s %s", argv[first], argv[first + 1]);
-        return main_unknown(name_of.msg);
-    }
+    const char *next = argv[first + 1];
+    if (words == 1 && (next ? *next != '-' : !help) && main_expected(cmd, next))
+        return EXIT_USAGE;
     if (help) {
         const char *how = argv[first + words];
         options_help(stdout, cmd, how && strcmp(how, "all") == 0);

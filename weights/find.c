@@ -318,7 +318,7 @@ static int find_in_folder(char out[FIND_PATH], const char *folder, bool cached,
                    : err_set(w->err, ERR_IO, "%s: %s", folder, strerror(ENAMETOOLONG));
     bool whole = !w->type && find_has_safetensors(folder);
     if (code == OK && !whole)
-        code = gguf_list_read(&l, folder, w->err);
+        code = gguf_list_read(&l, folder, cached || w->type || strstr(folder, snapshots), w->err);
     gguf_list_pick(&l, w->type, &at, &found);
     if (code == OK && !whole && found == 1) {
         if (!find_path(path, "%s/%s", folder, l.names[at]))

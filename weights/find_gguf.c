@@ -106,11 +106,11 @@ static bool find_gguf_same(const char *a, const char *b)
            ca == cb && memcmp(a, b, na) == 0;
 }
 
-int gguf_list_read(struct gguf_list *l, const char *folder, struct err *err)
+int gguf_list_read(struct gguf_list *l, const char *folder, bool deep, struct err *err)
 {
     *l = (struct gguf_list){ 0 };
     struct walk w = { .list = l, .folder = folder, .err = err };
-    int code = find_gguf_walk(&w, "", 1);
+    int code = find_gguf_walk(&w, "", deep ? 1 : DEPTH_MAX);
     if (code != OK || !l->n)
         return code;
     qsort(l->names, l->n, sizeof(*l->names), find_gguf_compare);

@@ -13,9 +13,9 @@ struct gguf_list {
 
 enum { GGUF_LIST_TEXT = 300 };
 
-/* List the GGUF files of a folder. ERR_IO, ERR_FORMAT (more files than any model has) or ERR_NOMEM;
- * free the list in either case. */
-int gguf_list_read(struct gguf_list *l, const char *folder, struct err *err);
+/* List the GGUF files of a folder and, if deep, of those in it. ERR_IO, ERR_FORMAT (more files than
+ * any model has) or ERR_NOMEM; free the list in either case. */
+int gguf_list_read(struct gguf_list *l, const char *folder, bool deep, struct err *err);
 void gguf_list_free(struct gguf_list *l);
 
 /* Set *found to the number of files that a type picks, and *at to the first of them. type NULL

@@ -83,8 +83,8 @@ int server_listen_open(struct server *s, struct err *err)
         return err_set(err, ERR_ARG, "host %s: others reach it, so it needs a key: api_key_file",
                        host);
     if (s->listener < 0)
-        return err_set(err, ERR_NET, "cannot listen on %s port %u: %s", host, s->o.port,
-                       strerror(why));
+        return err_set(err, ERR_NET, "cannot listen on %s port %u: %s%s", host, s->o.port,
+                       strerror(why), why == EADDRINUSE ? "; try --port" : "");
     return server_listen_name(s, host, err);
 }
 

@@ -36,7 +36,7 @@ if ! start; then
     exit 77
 fi
 [ "$(wc -l <"$dir/cloud")" -eq 1 ] || fail "more than the ready line on stderr"
-refused 1 cloud --port "${url##*:}"
+refuses 1 "Address already in use; try --port$" cloud --port "${url##*:}"
 for api in auto openai llamacpp; do
     expect 0 cloud --check "$url" --cloud-api $api
     shows "dialect .*, model .*, round trip"

@@ -44,6 +44,11 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     END { exit good != 2 || NR != 3 }' "$dir/real" || fail "$(cat "$dir/real")"
 expect 2 fleet -N 1 --real 1 --batch 1 --idle 1000
 says 'expected time for at least one call'
+# A terminal is told that it runs.
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
+    script -qec "$MIZZLE fleet -N 2 --real 2 --idle 1e-6 --edge-ms 1 -p 9 -n 9 --batch 8" /dev/null >"$dir/out" </dev/null
+    grep -q 'measuring the real fleet, [23] s' "$dir/out" || fail "no progress: $(cat "$dir/out")"
+fi
 # Calls whose text is one token.
 "$MIZZLE" fleet -N 2 --real 1 --idle 1e-6 --edge-ms 1 -L 1 -p 1 -n 1 -R 0.9 --batch 8 --step-ms 5 -o csv >"$dir/real"
 [ "$(wc -l <"$dir/real")" -eq 3 ] || fail "$(cat "$dir/real")"

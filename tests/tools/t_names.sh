@@ -34,6 +34,10 @@ expect 0 bench model -m $edge -p 8 -n 2 --repeat 1
 expect 0 run -m $edge -p x -n 2 --policy always --cloud required --cloud-model $cloud
 expect 0 eval --questions 1 -m $edge --cloud-model $cloud --policy never
 
+grep -q 'cloud off: no router beside' "$dir/err" && fail "eval --policy never: the cloud is off"
+MIZZLE_DEMO=$dir expect 0 run -m $edge -p x -n 2 --cloud-model $cloud
+grep -q 'cloud off: .*; --policy entropy needs none$' "$dir/err" || fail "what to do: $(cat "$dir/err")"
+
 # A router beside the repository suits every snapshot and type; one beside the file goes first.
 fails 2 "no router beside $edge" run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
 cp weights/milli/edge-0.1.router.safetensors "$repository/router.safetensors"

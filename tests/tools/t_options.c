@@ -107,7 +107,8 @@ static void refused(const struct command *as, const char *what, char **argv)
 static void test_refused(void)
 {
     REFUSED("unknown option --siz (did you mean --size?)", "--siz", "1");
-    REFUSED("unknown option -q", "-q");
+    REFUSED("unknown option -q (", "-q");
+    REFUSED("unknown option --foo; see", "--foo"); /* too short for a guess three letters off */
     REFUSED("unknown option --a\?[31m", "--a\033[31m");
     REFUSED("--size: expected a whole number, found -1", "--size", "-1");
     REFUSED("--size: expected a whole number, found nothing", "--size=");

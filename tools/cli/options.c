@@ -103,15 +103,15 @@ static const char *options_of_others(const struct command *cmd, const char *s, s
 }
 
 /* Report an unknown option s, whose name has n bytes. Say which commands have it, and suggest the
- * nearest name of cmd's own, if that is at most three letters off, or one if others have it, or
- * what other programs call so. */
+ * nearest name of cmd's own, if that is at most three letters off, fewer of a short name, one if
+ * others have it, or what other programs call so. */
 static int options_unknown(const struct command *cmd, const char *s, size_t n)
 {
     struct err line, other, hint;
     const char *near = options_of_others(cmd, s, n);
     options_elsewhere(&other, s, n);
     hint = other;
-    size_t least = near ? 0 : other.msg[0] ? 2 : 4;
+    size_t least = near ? 0 : other.msg[0] ? 2 : n < 8 ? n / 2 : 4;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             if (edit_distance(s, o->name) < least) {
@@ -352,6 +352,7 @@ void options_help(FILE *to, const struct command *cmd, bool all)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             options_help_row(to, o, o->help);
     }
-    fprintf(to, "\nOther:\n  -h, --help [all]%*sPrint %s\n", HELP_COLUMN - 18, "",
-            cmd->brief ? "what many use, or all of this" : "this text");
+    fprintf(to, "\nOther:\n%*s%s\n", -HELP_COLUMN,
+            cmd->brief ? "  -h, --help [all]" : "  -h, --help",
+            cmd->brief ? "Print what many use, or all of this" : "Print this text");
 }

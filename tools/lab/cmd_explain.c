@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
@@ -109,6 +110,11 @@ static int cmd_explain_html(const struct explain *x, struct err *err)
     bool written = explain_html(html.f, x);
     int why = errno;
     rc = output_file_close(&html, written, err);
+    if (rc == OK && written && strcmp(options.html, "-") != 0 && isatty(STDERR_FILENO)) {
+        struct err line;
+        err_set(&line, OK, "wrote %s", options.html);
+        fprintf(stderr, "%s\n", line.msg);
+    }
     return rc != OK || written ? rc : cmd_explain_failed(options.html, why, err);
 }
 

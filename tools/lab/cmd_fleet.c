@@ -242,8 +242,10 @@ static int run_real(struct fleet *f, struct err *err)
         ids[i] = (uint32_t)(i % VOCAB);
     int rc = ids ? oracle_cloud_open(&c, VOCAB, n, &net, answer_call, &s, err)
                  : err_set(err, ERR_NOMEM, "fleet: out of memory");
+    struct progress *shown = progress_begin("measuring", "the real fleet");
     if (rc == OK)
         rc = run_devices(&s, c.cloud, ids, err);
+    progress_end(shown);
     oracle_cloud_close(&c);
     free(ids);
     return rc;

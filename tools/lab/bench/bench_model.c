@@ -19,6 +19,7 @@
 #include "tools/lab/machine/limits.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/command.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 enum { WARM = 16 };
@@ -125,6 +126,17 @@ static struct bench_test plan_test(const struct bench_plan *p, size_t depth, siz
     return t;
 }
 
+/* Return the number of samples of all tests; with by_op, each is taken twice more. */
+static size_t plan_samples(const struct bench_plan *p, size_t repeat, bool by_op)
+{
+    size_t tests = 0;
+    for (size_t j = 0; j < p->prompt.n + p->gen.n * p->texts.n; j++) {
+        const struct bench_test t = plan_test(p, 0, j, 1);
+        tests += t.prompt || t.gen;
+    }
+    return tests * p->depth.n * p->threads.n * repeat * (by_op ? 3 : 1);
+}
+
 /* State of the tests with one number of threads. */
 struct bench_run {
     const struct bench_options *o;
@@ -138,6 +150,8 @@ struct bench_run {
     struct read_probe *probe;
     struct bench_ops *ops;   /* NULL without --by-op */
     struct op_limits limits; /* for ops, once measured */
+    struct progress_count shown;
+    size_t done, all; /* samples of all tests */
     double one[BENCH_LIST *
                BENCH_TESTS]; /* tokens per second of each test on one thread, once measured */
 };
@@ -185,10 +199,18 @@ static double seconds_run(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Show how many samples are taken; between them, so that nothing is drawn while one is timed. */
+static void run_shown(struct bench_run *b)
+{
+    progress_counted(&b->shown, b->done, b->all);
+}
+
 /* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
+    run_shown(b);
     int rc = warm_up(b, t, err);
+    run_shown(b);
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->l3 = rc ? 0 : read_probe_l3(b->probe, b->pool);
@@ -200,6 +222,8 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         rc = run_once(b, t, t->gen, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
         all += t->ns[t->samples] / 1e9;
+        b->done++;
+        run_shown(b);
     }
     t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
@@ -217,6 +241,7 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
     o->limits = &b->limits;
     for (; !rc && o->samples < b->o->repeat; o->samples++)
         for (size_t i = 0; !rc && i < 2; i++) {
+            run_shown(b);
             run_rewind(b, t, t->depth);
             o->times.at = t->depth;
             batch_watch(b->batch, i ? &o->timing : NULL);
@@ -227,6 +252,7 @@ static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, s
                 o->plain[o->samples] = ns;
             else
                 bench_ops_timed(o, ns);
+            b->done++;
         }
     batch_watch(b->batch, NULL);
     return rc;
@@ -323,8 +349,10 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
         rc = setup_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, shared_options.threads, err);
+    struct progress *progress = setup_open_begin("making", m->shape);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
+    setup_open_end(progress);
     if (!rc)
         rc = batch_open(&e->batch, e->model, e->pool, err);
     return rc;
@@ -355,6 +383,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
                 rc = run_ops(b, &t, p->kv, err);
             if (rc)
                 return rc;
+            progress_wipe(&b->shown);
             t.one = *one;
             model_figures(&f, &t, op_pass_bytes(b->engine->model));
             rc = model_report_row(report, &t, &f, b->ops, err);
@@ -401,6 +430,7 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
         b->pool = NULL;
         b->limits.level = NULL; /* other threads have others */
     }
+    progress_wipe(&b->shown);
     model_report_end(report);
     read_probe_close(b->probe);
     router_close(b->router);
@@ -428,7 +458,11 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                                    : "demo";
         static struct bench_run b;
         static struct bench_ops ops;
-        b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
+        b = (struct bench_run){ .o = o,
+                                .engine = &e,
+                                .ops = m->by_op ? &ops : NULL,
+                                .shown = { .what = "samples", .since = os_now_ns() },
+                                .all = plan_samples(&p, o->repeat, m->by_op) };
         struct model_report report = { .row.format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),

@@ -155,6 +155,12 @@ size_t explain_telling(const struct explain *x, const char **why);
 /* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
 bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);
 
+/* Return the columns of the terminal, at least 50; 80 where there is none. */
+size_t explain_columns(void);
+/* Print a text in lines that are as wide as the terminal, broken at blanks; all but the first are
+ * indented. */
+void explain_wrap(const char *text, int indent);
+
 /* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */
 struct explain_times {

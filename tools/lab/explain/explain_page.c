@@ -10,15 +10,22 @@
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
 
-enum { COLUMNS = 80, PIECE = 10, PIECE_TEXT = 64, BAR = 40, LAYER = 43, LENS = 18 };
+enum { COLUMNS = 80, LEAST = 50, PIECE = 10, PIECE_TEXT = 64, BAR = 40 };
+enum { LAYER = 43, LENS = 18, HEAD = 10, LOOK = 23 }; /* columns of a row, and of each item in it */
 
-/* Return the columns of the terminal, at least 80. */
-static size_t page_columns(void)
+size_t explain_columns(void)
 {
     struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < COLUMNS)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_col)
         return COLUMNS;
-    return size.ws_col;
+    return size.ws_col > LEAST ? size.ws_col : LEAST;
+}
+
+/* Return how many items fit behind the beginning of a row: 1 to most. */
+static size_t page_fit(size_t begin, size_t item, size_t most)
+{
+    size_t columns = explain_columns(), fit = columns > begin ? (columns - begin) / item : 0;
+    return fit < 1 ? 1 : fit < most ? fit : most;
 }
 
 /* Write a token's piece in quotes, cut to PIECE columns; return the columns. What is not ASCII
@@ -57,15 +64,14 @@ static void page_put_piece(const struct explain *x, uint32_t id, bool pad)
     printf("%s%*s", text, pad ? (int)(PIECE + 2 - width) : 0, "");
 }
 
-/* Print a line of ASCII, broken at blanks; lines after the first are indented. */
-static void page_wrap(const char *text)
+void explain_wrap(const char *text, int indent)
 {
-    size_t column = 0, columns = page_columns();
+    size_t column = 0, columns = explain_columns();
     while (*text) {
         size_t blank = strspn(text, " "), word = strcspn(text + blank, " ");
         if (column && column + blank + word > columns) {
-            fputs("\n    ", stdout);
-            column = 4;
+            printf("\n%*s", indent, "");
+            column = (size_t)indent;
             text += blank;
             blank = 0;
         }
@@ -79,7 +85,7 @@ static void page_wrap(const char *text)
 /* Print all tokens with their positions; those that the cloud wrote are marked. */
 static void page_tokens(const struct explain *x)
 {
-    size_t column = 0, columns = page_columns();
+    size_t column = 0, columns = explain_columns();
     for (size_t i = 0; i < x->n; i++) {
         char piece[PIECE_TEXT], entry[2 * PIECE_TEXT];
         static const char *const marks[] = { "", " cloud", " fallback", "" };
@@ -107,15 +113,17 @@ static void page_title(const struct explain *x, size_t pos)
                                        "written by the small model because the cloud failed",
                                        "which is given" };
     page_piece(piece, x, x->ids[pos]);
-    printf("\nPosition %zu: %s, id %u, %s\n", pos, piece, (unsigned)x->ids[pos],
-           who[x->tokens[pos].source]);
+    snprintf(line, sizeof(line), "Position %zu: %s, id %u, %s", pos, piece, (unsigned)x->ids[pos],
+             who[x->tokens[pos].source]);
+    putchar('\n');
+    explain_wrap(line, 4);
     if (pos + 1 >= x->n)
         return;
     page_piece(piece, x, x->ids[pos + 1]);
     explain_why(why, x, pos + 1);
     snprintf(line, sizeof(line), "Then comes %s, id %u, %s: %s", piece, (unsigned)x->ids[pos + 1],
              who[x->tokens[pos + 1].source], why);
-    page_wrap(line);
+    explain_wrap(line, 4);
 }
 
 /* Return a share in percent that fits three digits. */
@@ -126,11 +134,13 @@ static int page_percent(float p)
 
 static void page_layers(const struct explain *x, size_t pos)
 {
-    size_t fit = (page_columns() - LAYER) / LENS, lens = fit < EXPLAIN_LENS ? fit : EXPLAIN_LENS;
-    puts("\nThe residual stream of each layer: lengths of the vector that enters, of what\n"
-         "attention adds, of the sum, of what the MLP adds, and of the sum that leaves\n"
-         "(only vectors add up, not lengths); the likeliest if this layer were the last\n"
-         "layer  enters   attn between    MLP  leaves");
+    size_t lens = page_fit(LAYER, LENS, EXPLAIN_LENS);
+    putchar('\n');
+    explain_wrap("The residual stream of each layer: lengths of the vector that enters, of what "
+                 "attention adds, of the sum, of what the MLP adds, and of the sum that leaves "
+                 "(only vectors add up, not lengths); the likeliest if this layer were the last",
+                 0);
+    puts("layer  enters   attn between    MLP  leaves");
     for (size_t l = 0; l < model_config(x->engine.model)->layers; l++) {
         const struct explain_layer *y = explain_layer(x, pos, l);
         printf("%5zu %7.4g %6.3g %7.4g %6.3g %7.4g", l, (double)y->in, (double)y->attention,
@@ -145,25 +155,36 @@ static void page_layers(const struct explain *x, size_t pos)
 
 static void page_heads(const struct explain *x, size_t pos, size_t layer)
 {
-    printf("\nWhere the heads of layer %zu look, and how much of them elsewhere\n", layer);
+    char line[80];
+    size_t looks = page_fit(HEAD, LOOK, EXPLAIN_LOOKS);
+    snprintf(line, sizeof(line),
+             "Where the heads of layer %zu look, and how much of them elsewhere", layer);
+    putchar('\n');
+    explain_wrap(line, 0);
     for (size_t i = x->heads.from; i <= x->heads.to; i++) {
         const struct explain_head *h = explain_head(x, pos, layer, i);
+        float rest = h->rest;
         printf("%4zu ", i);
         for (size_t k = 0; k < h->n; k++) {
+            if (k >= looks) {
+                rest += h->weight[k];
+                continue;
+            }
             printf(" %3d%% %4u ", page_percent(h->weight[k]), (unsigned)h->pos[k]);
             page_put_piece(x, x->ids[h->pos[k]], true);
         }
-        printf(" %3d%%\n", page_percent(h->rest));
+        printf(" %3d%%\n", page_percent(rest));
     }
 }
 
 static void page_top(const struct explain *x, size_t pos)
 {
+    size_t wide = explain_columns() - BAR;
     puts("\nWhat the small model would write");
     for (size_t i = 0; i < EXPLAIN_TOP; i++) {
         const struct likeliest *g = &x->at[pos].top[i];
         char piece[PIECE_TEXT];
-        int bar = isfinite(g->p) ? (int)lrintf(BAR * g->p) : 0;
+        int bar = isfinite(g->p) ? (int)lrintf((float)(wide < BAR ? wide : BAR) * g->p) : 0;
         page_piece(piece, x, g->id);
         printf("%7.3f%% ", 100 * (double)g->p);
         for (int k = 0; k < bar; k++)
@@ -175,10 +196,12 @@ static void page_top(const struct explain *x, size_t pos)
 /* Print hidden units in one line each sign. */
 static void page_units(const char *what, const struct explain_unit *u, size_t n)
 {
-    printf("%s", what);
-    for (size_t i = 0; i < n; i++)
-        printf("%s %u %+.3f", i ? "," : "", (unsigned)u[i].unit, (double)u[i].adds);
-    puts(n ? "" : " none");
+    char line[512];
+    size_t at = (size_t)snprintf(line, sizeof(line), "%s%s", what, n ? "" : " none");
+    for (size_t i = 0; i < n && at < sizeof(line); i++)
+        at += (size_t)snprintf(line + at, sizeof(line) - at, "%s %u %+.3f", i ? "," : "",
+                               (unsigned)u[i].unit, (double)u[i].adds);
+    explain_wrap(line, 4);
 }
 
 /* Return the router's sum under its sigmoid. */
@@ -200,9 +223,12 @@ static void page_router(const struct explain *x, size_t pos)
         printf("\nNo score: the policy is '%s'\n", policy_name(r->how.policy));
         return;
     }
-    printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->how.policy),
-           (double)at->score, (double)at->threshold,
-           at->routed ? "ask the cloud" : "the small model's may stand");
+    char line[160];
+    snprintf(line, sizeof(line), "The score of %s is %.4f, the threshold %.4f: %s",
+             policy_name(r->how.policy), (double)at->score, (double)at->threshold,
+             at->routed ? "ask the cloud" : "the small model's may stand");
+    putchar('\n');
+    explain_wrap(line, 4);
     if (!policy_reads_network(r->how.policy))
         return;
     if (r->how.policy == POLICY_PRICE)
@@ -213,21 +239,24 @@ static void page_router(const struct explain *x, size_t pos)
     printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
 }
 
-/* Say which position is shown, and which options show more. */
-static void page_choice(const struct explain *x, size_t pos, const char *why)
+/* Say why this position is shown, and which options show more. The last token of an answer has no
+ * position, because nothing was computed after it. */
+static void page_choice(const struct explain *x, const char *why)
 {
     char line[2 * EXPLAIN_WHY];
     size_t last = model_config(x->engine.model)->layers - 1;
-    int n = snprintf(line, sizeof(line), "This is position %zu", pos);
+    bool layers = x->layers.to - x->layers.from < last;
+    int n = 0;
+    line[0] = '\0';
     if (why)
-        n += snprintf(line + n, sizeof(line) - (size_t)n, ", %s; --at N shows another, 0 to %zu",
-                      why, x->positions - 1);
-    if (x->layers.to - x->layers.from < last)
-        n +=
-            snprintf(line + n, sizeof(line) - (size_t)n,
-                     "%s--layers 0:%zu shows the heads of all layers", why ? ", and " : "; ", last);
-    snprintf(line + n, sizeof(line) - (size_t)n, ".");
-    page_wrap(line);
+        n = snprintf(line, sizeof(line), "This is %s; --at N shows another, 0 to %zu%s%s", why,
+                     x->positions - 1, x->positions < x->n ? ", as the last token is not read" : "",
+                     layers ? ", and " : ".");
+    if (layers)
+        snprintf(line + n, sizeof(line) - (size_t)n,
+                 "--layers 0:%zu shows the heads of all layers.", last);
+    if (*line)
+        explain_wrap(line, 0);
 }
 
 void explain_page(const struct explain *x)
@@ -237,10 +266,9 @@ void explain_page(const struct explain *x)
     page_tokens(x);
     char cut[EXPLAIN_WHY];
     if (explain_cut(cut, x))
-        puts(cut);
-    putchar('\n');
-    page_choice(x, pos, why);
+        explain_wrap(cut, 4);
     page_title(x, pos);
+    page_choice(x, why);
     page_layers(x, pos);
     for (size_t l = x->layers.from; l <= x->layers.to; l++)
         page_heads(x, pos, l);

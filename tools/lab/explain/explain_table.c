@@ -5,6 +5,8 @@
 #include "kernels/sys/pool.h"
 #include "tools/lab/explain/explain.h"
 
+enum { WIDE = 80 }; /* columns of the whole table */
+
 /* Print a number or, where there is none, blanks. */
 static void table_cell(const char *form, int width, double v)
 {
@@ -27,10 +29,12 @@ static void table_operation(const struct explain *x, const struct op_times *t, e
     double ns = (double)s->ns;
     struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     printf("%-10s %6zu %8.3f %5.1f%%", op_name(op), s->calls, ns / 1e6, 100 * ns / 1e6 / all_ms);
-    table_cell(" %*.2f", 7, s->bytes / 1e6);
-    table_cell(" %*.2f", 7, s->ops / 1e6);
-    table_cell(" %*.2f", 7, speed.gb_s);
-    table_cell(" %*.2f", 7, speed.gop_s);
+    if (explain_columns() >= WIDE) {
+        table_cell(" %*.2f", 7, s->bytes / 1e6);
+        table_cell(" %*.2f", 7, s->ops / 1e6);
+        table_cell(" %*.2f", 7, speed.gb_s);
+        table_cell(" %*.2f", 7, speed.gop_s);
+    }
     printf("  %-6s", speed.limit);
     table_cell(" %*.1f%%", 5, 100 * speed.reached);
     putchar('\n');
@@ -43,13 +47,18 @@ static void table_part(const struct explain *x, bool reading)
     double rest = t.ms - t.router_ms - t.cloud_ms;
     if (!t.passes && !t.tokens)
         return;
-    if (reading)
-        printf("\nWhere the time went: %zu token%s of the prompt%s, %.3f ms\n", x->prompt,
-               x->prompt == 1 ? "" : "s", t.tokens ? ", to the first token" : "", t.ms);
-    else
-        printf("\nWhere the time went: %zu token%s after that, %.3f ms\n", t.tokens,
-               t.tokens == 1 ? "" : "s", t.ms);
-    puts("operation   calls       ms  share      MB     MOP    GB/s   GOP/s  limit reached");
+    char line[120];
+    size_t n = reading ? x->prompt : t.tokens;
+    snprintf(line, sizeof(line), "Where the time went: %zu token%s %s, %.3f ms", n,
+             n == 1 ? "" : "s",
+             !reading   ? "after that"
+             : t.tokens ? "of the prompt, to the first token"
+                        : "of the prompt",
+             t.ms);
+    putchar('\n');
+    explain_wrap(line, 0);
+    printf("operation   calls       ms  share%s  limit reached\n",
+           explain_columns() >= WIDE ? "      MB     MOP    GB/s   GOP/s" : "");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
             table_operation(x, t.operations, (enum batch_op)op, t.ms);
@@ -66,17 +75,20 @@ void explain_table(const struct explain *x)
 {
     const struct read_level *level = x->limits.level, *memory = &x->limits.levels[READ_LEVELS - 1];
     double mb = (double)op_pass_bytes(x->engine.model) / 1e6;
+    char line[600], slower[100] = "";
+    size_t threads = pool_threads(x->engine.pool);
     table_part(x, true);
     table_part(x, false);
-    puts("\nThe limit is what would take longest if the machine did its best; what of that\n"
-         "speed was reached stands beside it: 100 % would be perfect.");
-    size_t threads = pool_threads(x->engine.pool);
-    printf("%zu thread%s. A pass reads %.2f MB of weights. They lie in %s, which gives\n"
-           "%.1f GB/s, so it takes %.3f ms at least",
-           threads, threads == 1 ? "" : "s", mb, level->name, level->gb_s, mb / level->gb_s);
     if (level != memory)
-        printf(";\nfrom memory, which gives %.1f, it would be %.3f", memory->gb_s,
-               mb / memory->gb_s);
-    printf(".\nProducts compute %.0f GOP/s in int8 and %.0f in f32 at most.\n", x->limits.int8,
-           x->limits.f32);
+        snprintf(slower, sizeof(slower), "; from memory, which gives %.1f, it would be %.3f",
+                 memory->gb_s, mb / memory->gb_s);
+    snprintf(line, sizeof(line),
+             "The limit is what would take longest if the machine did its best; what of that speed "
+             "was reached stands beside it: 100 %% would be perfect. %zu thread%s. A pass reads "
+             "%.2f MB of weights. They lie in %s, which gives %.1f GB/s, so it takes %.3f ms at "
+             "least%s. Products compute %.0f GOP/s in int8 and %.0f in f32 at most.",
+             threads, threads == 1 ? "" : "s", mb, level->name, level->gb_s, mb / level->gb_s,
+             slower, x->limits.int8, x->limits.f32);
+    putchar('\n');
+    explain_wrap(line, 0);
 }
