@@ -43,6 +43,7 @@ static ssize_t prompt_input_edited(char **line)
         el_set(e, EL_EDITOR, "emacs");
         el_set(e, EL_SIGNAL, 1);
         el_set(e, EL_HIST, history, past);
+        el_source(e, NULL);
     }
     const char *got = el_gets(e, &n);
     prompt_input_begun = !got && el_line(e)->lastchar > el_line(e)->buffer;
@@ -97,7 +98,6 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
     bool warned = false;
     *n = 0;
     for (;;) {
-        prompt_input_begun = false;
         if (prompt_input_append_line(out, n, asks ? sign : NULL, rc, err)) {
             if (!*n || (*out)[*n - 1] != '\\')
                 return true;
