@@ -85,6 +85,7 @@ static void cmd_serve_on_signal(int number)
     if (atomic_load(&ready) && atomic_compare_exchange_strong(&ended, &none, number))
         return;
     atomic_file_abandon_all();
+    (void)!write(STDERR_FILENO, "\n", (size_t)isatty(STDERR_FILENO)); /* ends the progress line */
     _exit(number == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE);
 }
 
