@@ -42,7 +42,7 @@ static void *progress_watch(void *arg)
     }
     pthread_mutex_unlock(&p->lock);
     if (p->shown)
-        fprintf(stderr, "\r%80s\r", "");
+        fputs("\r\033[K", stderr);
     return NULL;
 }
 
@@ -124,6 +124,6 @@ void progress_counted(struct progress_count *p, size_t done, size_t all)
 void progress_wipe(struct progress_count *p)
 {
     if (p->shown)
-        fprintf(stderr, "\r%80s\r", "");
+        fputs("\r\033[K", stderr);
     p->shown = false;
 }
