@@ -108,7 +108,7 @@ static int test_terminal(void)
     progress_counted(&late, 5, 9);
     bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9, 1.7/s, 0:02 left");
     progress_wipe(&late);
-    bool wipes = !late.shown && strstr(heard(terminal), "  \r");
+    bool wipes = !late.shown && strstr(heard(terminal), "\r\033[K");
     progress_wipe(&late);
     bool once = !*heard(terminal);
     /* A thread shows that work goes on, though its line stays the same. */
