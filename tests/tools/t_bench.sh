@@ -54,13 +54,13 @@ awk -F'"' 'NR > 1 { split($3, v, ","); read = v[3] / v[4]; peak = v[6] > 0 ? v[5
         !near && (v[9] ~ /over 100/) != (share > 1)) { print; bad = 1 } }
 END { exit bad }' "$dir/out"
 # limits: memory first, then the levels of cache with their sizes.
-"$MIZZLE" bench limits -t 1 -o csv >"$dir/out"
+"$MIZZLE" bench limits -t 1 -o csv --plot "$dir/caches.svg" >"$dir/out"
+grep -q 'working set, MiB' "$dir/caches.svg"
 [ "$(head -n 1 "$dir/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful,cpu ]
 grep -q '^read from memory,GB/s,1,[0-9.]*,[0-9.]*,,,.' "$dir/out"
 [ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,,.' "$dir/out")" -eq 3 ]
 grep -q '^read 64 MiB again and again,GB/s,1,[0-9.]*,[0-9.]*,67108864,,.' "$dir/out"
-"$MIZZLE" bench limits -t 1 --plot "$dir/caches.svg" >"$dir/out"
-grep -q 'working set, MiB' "$dir/caches.svg"
+"$MIZZLE" bench limits -t 1 >"$dir/out"
 [ "$(head -n 1 "$dir/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$dir/out" | sort -u)" -eq 6 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
