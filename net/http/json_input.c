@@ -1,26 +1,50 @@
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
 
-/* Jansson's parser goes on when its memory for a byte of the text fails, without that byte. */
-static _Thread_local bool starved;
+/* Jansson's lexer goes on when memory for a byte of the text fails, without that byte; if it closes
+ * a string, jansson then reads and writes past its buffer. So what fails while a text is parsed
+ * comes from a spare block, and the text ends there: it has room for what its last piece can still
+ * ask for, and for doubling the buffer once. */
+enum { PIECE = 64, SMALL = 4 << 10, SPARE = 16 << 10 };
+static _Thread_local struct {
+    char *block;               /* NULL: no text is being parsed */
+    size_t size, small, large; /* bytes: in all; for small requests; for the next large one */
+    bool starved;
+} spare;
 static json_malloc_t json_input_below;
+static json_free_t json_input_end;
 
 static void *json_input_malloc(size_t n)
 {
     void *p = json_input_below(n);
-    starved = starved || !p;
-    return p;
+    if (p || !spare.block)
+        return p;
+    spare.starved = true;
+    n = (n + 15) / 16 * 16;
+    if (n <= SMALL && n <= spare.small)
+        return spare.block + (spare.small -= n);
+    if (n > spare.large)
+        return NULL;
+    spare.large = 0;
+    return spare.block + SPARE;
+}
+
+static void json_input_free(void *p)
+{
+    uintptr_t at = (uintptr_t)p, block = (uintptr_t)spare.block;
+    if (!spare.block || at < block || at >= block + spare.size)
+        json_input_end(p);
 }
 
 static void json_input_install(void)
 {
-    json_free_t end;
-    json_get_alloc_funcs(&json_input_below, &end);
-    json_set_alloc_funcs(json_input_malloc, end);
+    json_get_alloc_funcs(&json_input_below, &json_input_end);
+    json_set_alloc_funcs(json_input_malloc, json_input_free);
 }
 
 void json_input_watch(void)
@@ -54,6 +78,46 @@ static bool shallow(const char *p, size_t n)
     return true;
 }
 
+/* What is left of a text. */
+struct json_text {
+    const char *p;
+    size_t n;
+};
+
+/* Called by jansson: give it the next piece. */
+static size_t json_input_piece(void *to, size_t room, void *arg)
+{
+    struct json_text *text = arg;
+    size_t n = text->n < PIECE ? text->n : PIECE;
+    n = spare.starved ? 0 : n < room ? n : room;
+    memcpy(to, text->p, n);
+    text->p += n;
+    text->n -= n;
+    return n;
+}
+
+/* Parse where memory is watched. */
+static int json_input_load(json_t **out, const char *p, size_t n, json_error_t *why,
+                           struct err *err)
+{
+    struct json_text text = { p, n };
+    spare.small = SPARE;
+    spare.large = 2 * n + SMALL;
+    spare.size = spare.small + spare.large;
+    spare.starved = false;
+    spare.block = malloc(spare.size);
+    if (!spare.block)
+        return err_set(err, ERR_NOMEM, "JSON: out of memory");
+    *out = json_load_callback(json_input_piece, &text, JSON_DECODE_ANY | JSON_ALLOW_NUL, why);
+    if (spare.starved) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    free(spare.block);
+    spare.block = NULL;
+    return spare.starved ? err_set(err, ERR_NOMEM, "JSON: out of memory") : OK;
+}
+
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
 {
     json_error_t why;
@@ -64,12 +128,12 @@ int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
         return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
     if (!shallow(p, n))
         return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSON_INPUT_DEPTH);
-    starved = false;
-    *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-    if (starved) {
-        json_decref(*out);
-        *out = NULL;
-        return err_set(err, ERR_NOMEM, "JSON: out of memory");
+    if (json_input_below) {
+        int rc = json_input_load(out, p, n, &why, err);
+        if (rc != OK)
+            return rc;
+    } else {
+        *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     }
     if (*out)
         return OK;

@@ -17,9 +17,9 @@ enum { JSON_INPUT_DEPTH = 64 };
  * in err and *out NULL; ERR_NOMEM. The caller keeps n bounded and calls json_decref. "\u0000"
  * inside strings is allowed. */
 int json_input_parse(json_t **out, const char *p, size_t n, struct err *err);
-/* Notice from now on when a text loses bytes for lack of memory (ERR_NOMEM): puts a function before
- * the one that gives jansson memory, for the whole process, once. So it is for a program; the
- * library leaves its host's jansson alone. */
+/* From now on a text whose memory fails is ERR_NOMEM; else jansson may lose bytes of it, and crash:
+ * puts functions before those that give jansson memory, for the whole process, once. So it is for a
+ * program; the library leaves its host's jansson alone. */
 void json_input_watch(void);
 
 /* Read a token id: an integer (not 3.0) in [0, vocab). False when v is anything else. */

@@ -47,7 +47,7 @@ END {
 # On a terminal a line tells that it works; none before two seconds, and none below the table.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
     script -qec "$MIZZLE bench route -p 2 -n 48 -R 1 -L 60 -W 0 -r 1 -t 1" /dev/null >"$dir/out" 2>&1 </dev/null
-    tr '\r' '\n' <"$dir/out" | sed 's/ *$//; /^$/d' >"$dir/lines"
+    tr '\r' '\n' <"$dir/out" | sed 's/\x1b\[K//; s/ *$//; /^$/d' >"$dir/lines"
     [ "$(grep -m 1 '^measuring' "$dir/lines")" = 'measuring routing, 2 s' ] || fail "no progress: $(cat "$dir/lines")"
     [ "$(grep -n '^measuring' "$dir/lines" | tail -n 1 | cut -d: -f1)" -lt "$(grep -n '^| way |' "$dir/lines" | cut -d: -f1)" ] ||
         fail "progress below the table: $(cat "$dir/lines")"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "net/http/json_input.h"
 #include "tests/support/http_client.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/serving.h"
@@ -34,6 +35,28 @@ static const struct {
     { true, "{\"messages\":[{\"role\":\"tool\"}]}" },
     { false, "{\"prompt\":\"a\",\"mizzle\":{\"threshold\":7}}" },
 };
+
+/* A string of 2^n - 2 letters: jansson's buffer has to grow for its closing quote. */
+static int parse_string(const void *arg)
+{
+    static char text[70000];
+    size_t n = *(const size_t *)arg;
+    json_t *v;
+    struct err err;
+    memset(text, 'a', n + 1);
+    text[0] = text[n] = '"';
+    int rc = json_input_parse(&v, text, n + 1, &err);
+    CHECK(rc == OK ? json_string_length(v) == n - 1 : !v);
+    json_decref(v);
+    return rc;
+}
+
+static void test_strings(void)
+{
+    for (size_t n = 8; n <= 1 << 16; n *= 2)
+        for (size_t more = 0; more < 3; more++)
+            torture_each(parse_string, &(size_t){ n - 2 + more });
+}
 
 /* What an answer has without a failure. It is told while failures go on, until none is left. */
 enum { ERROR = 3, NO_MEMORY, PARTS, ANSWER = 64 << 10 };
@@ -187,6 +210,7 @@ int main(void)
         printf("request %zu: %ld allocations\n", i, n);
         json_decref(in);
     }
+    test_strings();
     test_paths();
     serving_close(&server);
     return 0;
