@@ -268,7 +268,8 @@ struct mizzle_stats {
     uint64_t calls, committed, failed, wasted;
     uint64_t memo, store;                        /* cloud tokens that were known without a call */
     uint64_t retries;                            /* requests sent again, after a fault */
-    uint64_t bytes_up, bytes_down;               /* bodies and headers, of wasted calls too */
+    uint64_t bytes_up, bytes_down;               /* bodies and headers, of wasted calls too, what
+                                                  * comes within 200 ms of the text's end */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
     uint64_t cost;                               /* in 1e-12 of the currency of cloud_price */
     /* Fallback tokens by reason. */

@@ -275,7 +275,7 @@ static void chat_recognise(struct chat *c, const char *template)
     if (!c->way)
         err_set(&c->why, ERR_FORMAT,
                 "chat template: expected one that is known, found another, nearest to %s; set "
-                "chat_template to " CHAT_NAMES,
+                "chat_template (--chat-template) to " CHAT_NAMES,
                 chat_ways[near].name);
 }
 

@@ -137,7 +137,7 @@ static void check_form(const char *template, const char *form, const char *near)
     } else {
         snprintf(want, sizeof(want),
                  "chat template: expected one that is known, found another, nearest to %s; set "
-                 "chat_template to qwen2.5, qwq, qwen3, qwen3-coder or chatml",
+                 "chat_template (--chat-template) to qwen2.5, qwq, qwen3, qwen3-coder or chatml",
                  near);
         CHECK(!chat_form(c) && chat_check(c, &err) == ERR_FORMAT && !strcmp(err.msg, want));
     }

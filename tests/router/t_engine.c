@@ -82,7 +82,7 @@ static void chats(void)
                                        "\"258\":{\"content\":\"<|im_start|>\",\"special\":true}}}");
     CHECK(engine_open(&e, &o, true, &err) == OK && !chat_form(e.chat));
     CHECK(chat_encode(e.chat, &ids, &n, &m, 1, CHAT_THINK_AUTO, &err) == ERR_FORMAT);
-    CHECK(strstr(err.msg, "found another, nearest to chatml; set chat_template"));
+    CHECK(strstr(err.msg, "found another, nearest to chatml; set chat_template (--chat"));
     engine_close(&e);
     o.chat_template = "chatml";
     CHECK(engine_open(&e, &o, true, &err) == OK && !strcmp(chat_form(e.chat), "chatml"));

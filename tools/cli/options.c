@@ -94,6 +94,7 @@ static const char *options_of_others(const struct command *cmd, const char *s, s
         { "--temperature", "--temp" },     { "--model-path", "--model" },
         { "--cache-type-k", "--kv" },      { "--api-key", "--cloud-key-file" },
         { "--interactive", "--chat" },     { "--conversation", "--chat" },
+        { "--ctx", "--context" },          { "--tokens", "--n-predict" },
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         if (strlen(names[i][0]) == n && memcmp(names[i][0], s, n) == 0 &&
@@ -108,14 +109,18 @@ static const char *options_of_others(const struct command *cmd, const char *s, s
 static int options_unknown(const struct command *cmd, const char *s, size_t n)
 {
     struct err line, other, hint;
-    const char *near = options_of_others(cmd, s, n);
+    char dashed[64]; /* as it would be here */
+    snprintf(dashed, sizeof(dashed), "%.*s", (int)(n < sizeof(dashed) ? n : 0), s);
+    for (char *p = dashed; *p; p++)
+        *p = *p == '_' ? '-' : *p;
+    const char *near = options_of_others(cmd, dashed, strlen(dashed));
     options_elsewhere(&other, s, n);
     hint = other;
     size_t least = near ? 0 : other.msg[0] ? 2 : n < 8 ? n / 2 : 4;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
-            if (edit_distance(s, o->name) < least) {
-                least = edit_distance(s, o->name);
+            if (edit_distance(dashed, o->name) < least) {
+                least = edit_distance(dashed, o->name);
                 near = o->name;
             }
     err_set(&line, ERR_ARG, "unknown option %s", s);

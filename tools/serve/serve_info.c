@@ -5,7 +5,7 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
-#include "model/text/tokenizer.h"
+#include "model/text/chat.h"
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/json_report.h"
@@ -142,9 +142,8 @@ void serve_info_all(struct serve_exchange *x)
     struct texts_counts count = texts_count(s->texts);
     json_t *names = json_array();
     char name[SERVE_NAME + 8];
-    uint32_t mark;
-    bool chat = tokenizer_special(e->tokenizer, "<|im_start|>", &mark) &&
-                tokenizer_special(e->tokenizer, "<|im_end|>", &mark);
+    struct err why;
+    bool chat = chat_check(e->chat, &why) == OK;
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
         serve_info_name(name, s, (enum text_model)m);
         json_report_add(&names, json_string(name));
