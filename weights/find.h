@@ -12,9 +12,9 @@
  *
  * A folder without model.safetensors and its index stands for its only GGUF file, if it has one.
  * TYPE is a part of the file's name, in any case: it begins after - . _ or / and ends before - . or
- * /, so that Q4_K is not Q4_K_M. Or it is the whole file name, with or without .gguf. With
- * TYPE, and in the cache, sub-folders are searched as well, three levels deep; the parts of a sharded file count as one. Files mmproj*
- * and *imatrix* are no models.
+ * /, so that Q4_K is not Q4_K_M. Or it is the whole file name, with or without .gguf. With TYPE,
+ * and in the cache, sub-folders are searched as well, three levels deep; the parts of a sharded
+ * file count as one. Files mmproj* and *imatrix* are no models.
  *
  * Nothing is written and no network is used. Links are followed wherever they lead. */
 #ifndef WEIGHTS_FIND_H

@@ -106,7 +106,7 @@ async function plain(bench) {
 
 async function chat(bench) {
     const page = await bench.page({ info: (i) => ({ ...i, chat: true }) });
-    await bench.says(page, '#suits', 'the demo pair knows one world', /an invented world/);
+    bench.check('raw text goes without a word', await page.isHidden('#suits'));
     await mode(page, 'chat');
     await bench.says(page, '#suits', 'the demo pair was not taught to chat', /not taught/);
     await write(page, '@chat first');

@@ -118,7 +118,7 @@ function showInfo(first) {
         setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
     /* Only the demo pair has questions. */
     $('suits').textContent = questions.length
-        ? 'This pair knows an invented world and nothing else, and was not taught to chat.'
+        ? 'This pair was not taught to chat: raw text suits it.'
         : '';
     showQuestions(questions);
     threshold();
@@ -164,5 +164,5 @@ function showQuestions(all, from = firstQuestion) {
             })
         );
     $('questions').hidden = !all.length;
-    $('questions').replaceChildren(make('span', 'note', 'Try a question:'), ...shown);
+    $('questions').replaceChildren(make('span', 'note', 'It knows an invented world alone. Try:'), ...shown);
 }
