@@ -12,13 +12,7 @@
 #include "tools/lab/machine/limits.h"
 
 enum { PASSES = 5, STAIR_PASSES = 3, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
-enum {
-    PASS_BYTES = 64 << 20,
-    LEAST_PASSES = 4,
-    CACHE_PIECE = 4 << 20,
-    FIRST_STAIR = 4 << 20,
-    FAR_BELOW = 8
-};
+enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20, FIRST_STAIR = 4 << 20 };
 static const double NEARER = 1.25; /* a cache is read at least so many times as fast as memory */
 
 struct read_probe {
@@ -207,7 +201,7 @@ size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory)
     size_t i = n;
     while (i > 0 && stairs[i - 1].gb_s < NEARER * memory)
         i--;
-    return i && i < n ? stairs[i - 1].bytes : 0;
+    return i ? stairs[i - 1].bytes : 0;
 }
 
 size_t read_probe_l3(struct read_probe *p, struct pool *pool)
@@ -226,7 +220,9 @@ int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
     size_t l3 = limits_cache(3), bytes = read_probe_bytes(os_memory(), l3);
     size_t enough = read_probe_bytes(os_memory(), 0);
     int rc = read_probe_make(out, bytes < enough ? bytes : enough, pool, err);
-    if (rc != OK || bytes <= enough || read_probe_l3(*out, pool) <= enough / FAR_BELOW)
+    if (rc != OK || bytes <= enough ||
+        read_probe_median(*out, pool, PASS_BYTES, MOST_STREAMS, true) <
+            NEARER * read_probe_memory(*out, pool))
         return rc;
     read_probe_close(*out);
     return read_probe_make(out, bytes, pool, err);

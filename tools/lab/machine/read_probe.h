@@ -32,8 +32,8 @@ struct read_probe;
  * twice L3, so that a pass finds in no cache what a former one has read; but at most an eighth of
  * the memory, and at least 128 MiB. */
 size_t read_probe_bytes(uint64_t memory, size_t l3);
-/* Allocate and fill it with these threads: for the L3 that the system tells of, unless 256 MiB show
- * that it ends far below that. ERR_NOMEM. */
+/* Allocate and fill it with these threads: for the L3 that the system tells of, unless that holds
+ * no 64 MiB. ERR_NOMEM. */
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err);
 /* The same with no more than 128 MiB, which is faster, for who needs L1 and L2: an L3 that is
  * larger than that may then be taken for memory. */
@@ -55,10 +55,10 @@ struct read_stair {
 size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
                          struct pool *pool);
 /* Return the largest one that is read a quarter faster than memory: a cache holds it, whatever the
- * system tells. 0: none is, or the last one, so that the end is not known. */
+ * system tells. 0: none is. */
 size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory);
-/* Return the bytes of L3: where the stairs end, or what the system tells if they do not. They are
- * measured once. */
+/* Return the bytes of L3: where the stairs end, or what the system tells if none is a cache's. They
+ * are measured once. */
 size_t read_probe_l3(struct read_probe *p, struct pool *pool);
 
 /* A place where data lies, and the GB/s at which it is read there. bytes: a cache's size; 0 for
