@@ -187,7 +187,17 @@ struct wanted {
 /* The longest command: names of 96 bytes each, three times, and four bytes for each of 40 letters
  * of a type, which stands there twice more. */
 enum { COMMAND = 896 };
-static const char script[] = ", or sh tools/download.sh ";
+static const char script[] = "tools/download.sh"; /* which is not installed */
+
+/* Append that the script fetches NAME, GGUF and TYPE, if it is here. */
+static size_t find_script(char *out, size_t room, const struct wanted *w, const char *gguf,
+                          const char *type)
+{
+    if (access(script, R_OK) != 0)
+        return 0;
+    return (size_t)snprintf(out, room, ", or sh %s %.*s%s%s", script, (int)w->n, w->name, gguf,
+                            type);
+}
 
 /* Write "; to fetch it: hf download ..., or ..." for what is wanted. hf's patterns respect case and
  * publishers do not agree on it, hence [qQ]. They do keep GGUF files in a repository of their own,
@@ -197,21 +207,23 @@ static void find_command(char out[COMMAND], const struct wanted *w, bool has_som
     size_t room = COMMAND;
     size_t at = (size_t)snprintf(out, room, "; to fetch it: hf download %.*s", (int)w->n, w->name);
     if (!w->type || !find_plain(w->type, strlen(w->type)) || strlen(w->type) > 40) {
-        snprintf(out + at, room - at, "%s%.*s", script, (int)w->n, w->name);
+        find_script(out + at, room - at, w, "", "");
         return;
     }
     bool named = w->n > 5 && strncasecmp(w->name + w->n - 5, "-GGUF", 5) == 0;
-    at +=
-        (size_t)snprintf(out + at, room - at, "%s --include '*", has_some || named ? "" : "-GGUF");
+    const char *gguf = has_some || named ? "" : "-GGUF";
+    at += (size_t)snprintf(out + at, room - at, "%s --include '*", gguf);
     for (const char *p = w->type; *p; p++) {
         int low = *p >= 'A' && *p <= 'Z' ? *p + 32 : *p, high = low;
         if (low >= 'a' && low <= 'z')
             high = low - 32;
         at += (size_t)snprintf(out + at, room - at, low == high ? "%c" : "[%c%c]", low, high);
     }
-    at += (size_t)snprintf(out + at, room - at, "*'%s%.*s%s:%s", script, (int)w->n, w->name,
-                           has_some || named ? "" : "-GGUF", w->type);
-    if (!has_some && !named)
+    char type[48];
+    snprintf(type, sizeof(type), ":%s", w->type);
+    at += (size_t)snprintf(out + at, room - at, "*'");
+    at += find_script(out + at, room - at, w, gguf, type);
+    if (*gguf)
         snprintf(out + at, room - at, ", then -m %.*s-GGUF:%s", (int)w->n, w->name, w->type);
 }
 

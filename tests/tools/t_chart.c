@@ -185,7 +185,7 @@ static void test_bars(void)
     const double none = (double)NAN;
     const struct chart_point one[] = { { 0, 0.474, none, none, "as <it> is" },
                                        { 0, none, none, none, "nothing" } };
-    const struct chart_point two[] = { { 0, -2, -4, 1, "less" } };
+    const struct chart_point two[] = { { 0, -2, -4, 1, "less (assumed)" } };
     const struct chart_series series[] = {
         { .label = "group", .points = one, .n = 2, .intervals = true },
         { .label = "other", .points = two, .n = 1, .intervals = true },
@@ -196,6 +196,7 @@ static void test_bars(void)
     CHECK(strstr(svg, ">other</text>") && strstr(svg, ">change, %</text>"));
     CHECK(strstr(svg, ">-4</text>") && strstr(svg, ">1</text>"));
     CHECK(count("<rect class=\"bar") == 2 && count("class=\"error") == 1);
+    CHECK(count("<rect class=\"bar assumed s0") == 1);
     const char *first = strstr(svg, "<rect class=\"bar"), *last = strstr(first + 1, "<rect class");
     double zero = number_before(first, "/>", " x=\""), left = number_before(last, "/>", " x=\"");
     CHECK(fabs(left + number_before(last, "/>", "width=\"") - zero) < 0.2);

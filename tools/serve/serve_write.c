@@ -362,6 +362,26 @@ static bool serve_write_some(struct serve_writing *w, struct buf *out)
     return fine && closed < w->n ? true : serve_write_done(w, out);
 }
 
+/* Wait until the large model alone has begun to write, for as long as clients await a head, so that
+ * its failure has a status. False: the request is refused, or nobody waits any more. */
+static bool serve_write_starts(struct serve_writing *w)
+{
+    uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
+    for (;;) {
+        if (!serve_write_ask(w) || !serve_write_look(w)) {
+            serve_routes_refuse(w->x, &w->error);
+            return false;
+        }
+        for (size_t i = 0; i < w->asked; i++)
+            if (w->choices[i].view.n || w->choices[i].view.finished)
+                return true;
+        if (os_now_ns() >= until)
+            return true;
+        if (!serve_write_wait(w, until))
+            return false;
+    }
+}
+
 /* Append an error as the last event: the server closes. */
 static enum server_more serve_write_stop(struct serve_writing *w, struct buf *out)
 {
@@ -462,8 +482,8 @@ void serve_write(struct serve_exchange *x)
         return;
     }
     server_on_gone(x->r, serve_write_gone, w);
-    if (x->ask.stream)
-        serve_routes_stream(x, serve_write_more, w);
-    else
+    if (!x->ask.stream)
         serve_write_whole(w);
+    else if (x->ask.wish.model != TEXT_CLOUD || serve_write_starts(w))
+        serve_routes_stream(x, serve_write_more, w);
 }

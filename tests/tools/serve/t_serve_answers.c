@@ -336,12 +336,14 @@ static void test_private(void)
     json_decref(r);
     free(first);
     free(again);
-    /* Who names the large model does not get the small one instead. */
-    static const char *const held[] = { "\"private\":\"upon\"", "\"max_cloud_tokens\":2" };
-    for (size_t i = 0; i < 2; i++) {
+    /* Who names the large model does not get the small one instead; a stream that has not begun has
+     * the status, too. */
+    static const char *const held[] = { "\"private\":\"upon\"}", "\"max_cloud_tokens\":2}",
+                                        "\"private\":\"upon\"},\"stream\":true" };
+    for (size_t i = 0; i < 3; i++) {
         json_decref(serving_postf(&server, RAW,
                                   "{\"model\":\"edge-0.5:cloud\",\"prompt\":\"Thrice upon\","
-                                  "\"max_tokens\":4,\"ignore_eos\":true,\"mizzle\":{%s}}",
+                                  "\"max_tokens\":4,\"ignore_eos\":true,\"mizzle\":{%s}",
                                   held[i]));
         CHECK(server.status == 502 && strstr(server.head, "x-should-retry: false"));
     }

@@ -48,7 +48,8 @@ struct chart {
 int charts_write(const char *path, const struct chart *c, size_t n, struct err *err);
 
 /* Write a horizontal bar from 0 to y for each point. x does not count, and the points of a series
- * stand below its label, with a colour each. Errors as above. */
+ * stand below its label, with a colour each. One whose label has "(assumed)" in it is pale, in a
+ * dashed frame. Errors as above. */
 int chart_bars_write(const char *path, const struct chart *c, struct err *err);
 
 #endif

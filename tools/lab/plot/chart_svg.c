@@ -18,6 +18,7 @@ static const char styles[] =
     ".lead{stroke:currentColor;stroke-width:.8;opacity:.7}"
     ".error{fill:none;stroke:currentColor;stroke-width:1.4}.ink{color:#222}"
     ".band{fill:currentColor;opacity:.16}.bar{fill:currentColor;opacity:.75}"
+    ".assumed{fill-opacity:.25;stroke:currentColor;stroke-dasharray:5 4}"
     ".mark{fill:currentColor;stroke:currentColor;stroke-width:1.8}"
     ".open{fill:none;stroke:currentColor;stroke-width:1.8}"
     ".s0{color:#0072b2}.s1{color:#d55e00}.s2{color:#009e73}.s3{color:#cc79a7}"
