@@ -18,6 +18,7 @@ struct worker {
     struct pool *pool;
     size_t thread;
     pthread_t id;
+    _Atomic uint64_t worked; /* ns, while the pool is watched */
 };
 
 /* Chunks of a job are claimed by counting `left` down. A thread that has claimed a chunk may read
@@ -35,6 +36,9 @@ struct pool {
     _Atomic uint32_t sleepers;         /* workers that sleep or are about to */
     _Atomic uint32_t owner_sleeps;
     _Atomic bool stop;
+
+    _Atomic uint64_t watched; /* since when, 0: it is not */
+    uint64_t waited;          /* ns, by the caller */
 
     uint64_t spin_ns;
     size_t threads, started;
@@ -84,6 +88,12 @@ static void pool_work(struct pool *p, size_t thread)
     }
 }
 
+/* Return the time if the pool is watched, else 0. */
+static uint64_t pool_clock(struct pool *p)
+{
+    return atomic_load_explicit(&p->watched, memory_order_relaxed) ? os_now_ns() : 0;
+}
+
 /* Wait for a job, first by spinning and then asleep, run its chunks, and repeat. */
 static void *worker_main(void *arg)
 {
@@ -98,7 +108,10 @@ static void *worker_main(void *arg)
             atomic_fetch_sub(&p->sleepers, 1);
         }
         seen = atomic_load(&p->job);
+        uint64_t begin = pool_clock(p);
         pool_work(p, w->thread);
+        if (begin)
+            atomic_fetch_add(&w->worked, os_now_ns() - begin);
     }
     return NULL;
 }
@@ -212,5 +225,26 @@ void pool_for(struct pool *p, size_t n, size_t grain,
     if (atomic_load(&p->sleepers))
         os_wake(&p->job);
     pool_work(p, 0);
+    uint64_t begin = pool_clock(p);
     wait_done(p);
+    if (begin)
+        p->waited += os_now_ns() - begin;
+}
+
+void pool_watch(struct pool *p)
+{
+    p->waited = 0;
+    for (size_t i = 1; i < p->threads; i++)
+        atomic_store(&p->worker[i].worked, 0);
+    atomic_store(&p->watched, os_now_ns());
+}
+
+double pool_waited(struct pool *p)
+{
+    uint64_t since = os_now_ns() - atomic_exchange(&p->watched, 0), waited = p->waited;
+    for (size_t i = 1; i < p->threads; i++) {
+        uint64_t worked = atomic_load(&p->worker[i].worked);
+        waited += worked < since ? since - worked : 0;
+    }
+    return since ? (double)waited / ((double)since * (double)p->threads) : 0;
 }

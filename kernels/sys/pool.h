@@ -31,4 +31,12 @@ size_t pool_threads(const struct pool *p);
 void pool_for(struct pool *p, size_t n, size_t grain,
               void (*fn)(void *arg, size_t thread, size_t first, size_t last), void *arg);
 
+/* Count from now on how long threads wait for each other. It costs each thread two looks at the
+ * clock for a job, and where a pool is not watched a branch. */
+void pool_watch(struct pool *p);
+/* Stop, and return the share of all threads' time since then in which they waited: the caller for
+ * the others to end a job, the others for a job that has a chunk left. What others did in the last
+ * job may not be counted yet. With one thread it is 0. */
+double pool_waited(struct pool *p);
+
 #endif

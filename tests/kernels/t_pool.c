@@ -1,6 +1,7 @@
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
- * memory runs out; memory and conditions of os.h. */
+ * memory runs out, and knows who waited; memory and conditions of os.h. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -197,8 +198,41 @@ static void os_conditions(void)
     pthread_cond_destroy(&b.rung);
 }
 
+/* Run a chunk for at least a millisecond, at the same time as the other one if there are two. */
+static void meet(void *arg, size_t thread, size_t first, size_t last)
+{
+    struct job *j = arg;
+    uint64_t until = os_now_ns() + 1000000;
+    (void)thread;
+    atomic_fetch_add(&j->calls, last - first);
+    while (atomic_load(&j->calls) < j->n || os_now_ns() < until)
+        sched_yield();
+}
+
+/* A job of one chunk is the caller's alone, so one of two threads waits; of two chunks at once, no
+ * thread waits all the time, but what a thread did last may not be counted yet. */
+static void waiting(void)
+{
+    static struct job j;
+    struct err err;
+    for (size_t threads = 1; threads <= 2; threads++) {
+        struct pool *p;
+        CHECK(pool_open(&p, threads, &err) == OK);
+        for (j.n = 1; j.n <= 2; j.n++) {
+            atomic_store(&j.calls, 0);
+            pool_watch(p);
+            pool_for(p, j.n, 1, meet, &j);
+            double share = pool_waited(p);
+            CHECK(threads == 2 && j.n == 1 ? share > 0.4999 && share < 0.5001 : share < 1);
+            CHECK(threads == 2 ? share >= 0 : share <= 0);
+        }
+        pool_close(p);
+    }
+}
+
 int main(void)
 {
+    waiting();
     memory_runs_out();
     os_pages();
     os_conditions();
