@@ -49,13 +49,15 @@ make BUILD="$BUILD" $all $objects >"$dir/log" 2>&1 || fail "the skeletons do not
 [ "$(grep -c ': right$' "$dir/log")" -eq 4 ] || fail "not four exercises"
 cat >"$dir/bench" <<END
 #!/bin/sh
-printf '%s\n' isa,shape,ns,gb_s,gop_s scalar,'"8, odd"',4000,1,2 exercise,'"8, odd"',2000,3,4 avx2,'"8, odd"',1000,5,6
+printf '%s\n' isa,shape,ns,gb_s,gop_s,doubtful \
+    scalar,'"8, odd"',4000,1,2,'"busy; ran 5 %, or so"' exercise,'"8, odd"',2000,3,4, avx2,'"8, odd"',1000,5,6,
 END
 chmod +x "$dir/bench"
 sh tests/exercises/check.sh "$BUILD/exercises/known0.kernels" add_f32 "$dir/bench" >"$dir/log" 2>&1 ||
     fail "scalar is not right"
 grep -q '^exercise  *8 operations, 0 failed$' "$dir/log" || fail "not eight operations"
-grep -Eq '^8, odd +2.00 us +3 +4 +4.00 us   1.00 us \(avx2\)$' "$dir/log" || fail "not its speed"
+grep -Eq '^8, odd +2.00 us +3 +4 +4.00 us\?   1.00 us \(avx2\)$' "$dir/log" && grep -q '^?: the machine was busy' "$dir/log" ||
+    fail "not its speed"
 for w in check 'kernels --isa exercise'; do
     "$BUILD"/exercises/known1.$w >>"$dir/log" 2>&1 && fail "mistakes pass"
 done
@@ -87,6 +89,6 @@ END
 made=$BUILD/exercises/01_rmsnorm_f32
 make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 && fail "a wrong exercise passes"
 again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p" "$dir/log")
-[ "$again" ] && grep -Eq '^896 +[0-9.]+ us +[0-9.]+ +[0-9.]+ +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$' "$dir/log" ||
+[ "$again" ] && grep -Eq '^896 +[0-9.]+ us\?? +[0-9.]+ +[0-9.]+ +[0-9.]+ us\??   [0-9.]+ us \([a-z0-9]+\??\)$' "$dir/log" ||
     fail "no program or no speed of a wrong one"
 $again 2>&1 | grep -q '^FAIL' || fail "does not repeat it: $again"

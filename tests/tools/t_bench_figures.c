@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "router/engine.h"
@@ -90,15 +91,60 @@ static void check_doubts(void)
     doubt_changed(why, 53, 86);
     CHECK(!strcmp(why, "probes differ: 53.0 and 86.0 GB/s"));
     doubt_text(why, 1, 1, 0, 0);
-    doubt_busy(why, 0.9);
-    CHECK(!*why);
-    doubt_busy(why, 0.354);
+    CHECK(!doubt_busy(why, 0.9, 0.2) && !doubt_busy(why, 1, -1) && !*why);
+    CHECK(doubt_busy(why, 0.354, -1));
     CHECK(!strcmp(why, "ran 35 % of the time: processors busy elsewhere?"));
+    *why = 0;
+    CHECK(doubt_busy(why, 1, 1.52) && !strcmp(why, "others kept 1.5 processors busy"));
+    *why = 0;
+    CHECK(doubt_busy(why, 0.5, 1));
+    doubt_best(why, 61.21, 58.5, "t/s");
+    CHECK(!strcmp(why, "others kept 1.0 processors busy, ran 50 % of the time; best 61.2 t/s, by "
+                       "processor time 58.5"));
     doubt_text(why, 1.08, 64, 10, 3);
     doubt_changed(why, 100.4, 80);
-    doubt_busy(why, 0.5);
+    CHECK(doubt_busy(why, 0.5, 0));
     CHECK(!strcmp(why, "over 100 % of the limit; 64 threads get what one gets; probes differ: "
                        "100.4 and 80.0 GB/s; ran 50 % of the time: processors busy elsewhere?"));
+}
+
+/* Let the system count so many seconds of all processors, of which half are idle, and look once
+ * more, after a quarter of a second of work. */
+static void look(struct doubt_others *o, double seconds)
+{
+    char text[128];
+    unsigned long long ticks = (unsigned long long)(seconds * (double)sysconf(_SC_CLK_TCK));
+    int n = snprintf(text, sizeof(text), "cpu  %llu 0 %llu %llu 7 0 1 2 0 0\ncpu0 1 1 1\n",
+                     ticks / 2, ticks - ticks / 2, ticks);
+    uint64_t until = os_now_ns() + 260000000;
+    spill(doubt_stat, text, (size_t)n);
+    while (os_now_ns() < until)
+        ;
+    doubt_look(o);
+}
+
+/* What others took is what all did, less the time of this process, which is no second here. */
+static void check_others(void)
+{
+    struct doubt_others o = { 0 };
+    const char *real = doubt_stat;
+    doubt_look(&o);
+    CHECK(o.at && o.took < 0); /* nothing is known from one look */
+    doubt_stat = in_scratch("stat");
+    memset(&o, 0, sizeof(o));
+    look(&o, 1000);
+    look(&o, 1000);
+    CHECK(o.took >= 0 && o.took <= 0); /* all are idle, but this one */
+    look(&o, 5000);
+    CHECK(o.took > 10);
+    double took = o.took;
+    doubt_look(&o); /* too early */
+    CHECK(o.took >= took && o.took <= took);
+    doubt_stat = "/nonexistent/stat";
+    o.at = 1;
+    doubt_look(&o);
+    CHECK(o.took < 0);
+    doubt_stat = real;
 }
 
 static void check_model_figures(void)
@@ -116,6 +162,7 @@ static void check_model_figures(void)
     t.after = 25;
     model_figures(&f, &t, 2000000000);
     CHECK(near(f.ts, 40) && near(f.each, 10) && near(f.ns, 1e9));
+    CHECK(near(f.best, 80) && near(f.by_cpu, 120 / 6.5) && near(f.times, 40.0 / 39));
     CHECK(near(f.deviation_ts,
                sqrt((37.0 + 1.0 / 3) * (37 + 1.0 / 3) / 2 + (2.0 + 2.0 / 3) * (2 + 2.0 / 3) / 2 +
                     (34.0 + 2.0 / 3) * (34 + 2.0 / 3) / 2)));
@@ -123,7 +170,9 @@ static void check_model_figures(void)
     CHECK(near(f.probe, 25) && near(f.share, 0.8)); /* the better of the two */
     CHECK(!strcmp(f.doubtful, "2 threads get what one gets"));
     t.before = 19;
+    t.pass = 0.04e9; /* one token of each of 4 texts */
     model_figures(&f, &t, 2000000000);
+    CHECK(near(f.best, 100));
     CHECK(!strcmp(f.doubtful, "2 threads get what one gets; probes differ: 19.0 and 25.0 GB/s"));
     t.before = t.after = 18;
     t.one = 20;
@@ -132,6 +181,12 @@ static void check_model_figures(void)
     t.l3 = 2000000000; /* from there it may be read so fast */
     model_figures(&f, &t, 2000000000);
     CHECK(near(f.share, 20.0 / 18) && !*f.doubtful);
+    t.on_cpu = 0.5;
+    t.others = 1;
+    model_figures(&f, &t, 2000000000);
+    CHECK(!strcmp(f.doubtful,
+                  "others kept 1.0 processors busy, ran 50 % of the time; best 100.0 t/s, "
+                  "by processor time 36.9"));
     /* A prompt is not limited by memory. */
     t = (struct bench_test){ .prompt = 100, .texts = 1, .threads = 1, .samples = 2, .on_cpu = 1 };
     t.ns[0] = 1e9;
@@ -186,6 +241,9 @@ static void print_kernels(void)
     p.op = "matmul_f32";
     p.peak = 0;
     p.on_cpu = 0.5;
+    p.best = 60;
+    p.cpu = 50;
+    p.others = 1;
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
     row_end(&b.row);
 }
@@ -211,7 +269,9 @@ static void print_counts(void)
 static void check_kernels_report(void)
 {
     form = "csv";
-    CHECK(strstr(printed(print_counts), ",doubtful,cycles,instructions,ipc,tlb_misses,cpu_info\n"));
+    CHECK(strstr(printed(print_counts),
+                 ",doubtful,cycles,instructions,ipc,tlb_misses,best_ns,cpu_ns,on_cpu,"
+                 "others,cpu_info\n"));
     CHECK(strstr(printed(print_counts), ",L3,,1000.0,2500.0,2.50,3.0,"));
     form = "md";
     CHECK(
@@ -228,14 +288,16 @@ static void check_kernels_report(void)
     CHECK(strstr(text, "\n\n| matmul_f32 | shape |"));
     CHECK(strstr(
         text,
-        "| L3 | 60 % | 10.00 |  | 2.00 | ran 50 % of the time: processors busy elsewhere? |\n"));
+        "| L3 | 60 % | 10.00 |  | 2.00 | others kept 1.0 processors busy, ran 50 % of the time; "
+        "best 0.06 us, by processor time 0.05 |\n"));
     form = "csv";
     text = printed(print_kernels);
-    CHECK(strstr(text, ",times_scalar,level,doubtful,cpu_info\n"));
+    CHECK(strstr(text, ",times_scalar,level,doubtful,best_ns,cpu_ns,on_cpu,others,cpu_info\n"));
     CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,,"));
     CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit,"));
     CHECK(strstr(text,
-                 ",30.00,50.00,10.00,,2.00,L3,ran 50 % of the time: processors busy elsewhere?,"));
+                 ",30.00,50.00,10.00,,2.00,L3,\"others kept 1.0 processors busy, ran 50 % of the "
+                 "time; best 0.06 us, by processor time 0.05\",60.0,50.0,0.50,1.00,"));
     form = "jsonl";
     text = printed(print_kernels);
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));
@@ -265,6 +327,32 @@ static void print_model(void)
     model_report_end(&b);
 }
 
+/* Two threads beside one, on a machine that has both for them, then on one where another runs. */
+static void print_threads(void)
+{
+    static struct bench_test t;
+    struct model_figures f;
+    struct model_report b = {
+        .row.format = form, .model = "tiny", .kv = "f16", .engine = &engine, .threads = true
+    };
+    t = (struct bench_test){ .gen = 10,
+                             .texts = 1,
+                             .threads = 2,
+                             .samples = 1,
+                             .before = 25,
+                             .after = 24,
+                             .on_cpu = 1,
+                             .one = 5,
+                             .waiting = 0.124 };
+    t.ns[0] = 1e9;
+    model_figures(&f, &t, 2000000000);
+    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    t.others = 0.98;
+    model_figures(&f, &t, 2000000000);
+    CHECK(model_report_row(&b, &t, &f, NULL, NULL) == OK);
+    model_report_end(&b);
+}
+
 static void check_model_report(void)
 {
     struct err err;
@@ -272,11 +360,20 @@ static void check_model_report(void)
     CHECK(model_random(&engine.model, &tiny_shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
     form = "md";
     const char *text = printed(print_model);
-    CHECK(strstr(text, "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |\n"));
-    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % | over 100 % of the limit |\n"));
+    CHECK(strstr(text,
+                 "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |  |\n"));
+    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % |  | over 100 % of the limit |\n"));
+    text = printed(print_threads);
+    CHECK(strstr(text, " | of probe | x 1 thread | waiting | doubtful |\n"));
+    CHECK(strstr(text, " | 80 % | 2.00 | 12 % |  |\n"));
+    CHECK(strstr(text, " | 80 % | 2.00 | 12 % | others kept 1.0 processors busy; best 10.0 t/s, by "
+                       "processor time 10.0 |\n"));
     form = "jsonl";
+    CHECK(strstr(printed(print_threads), "\"times_one\": 2.0, \"waiting\": 0.124, "));
     text = printed(print_model);
     CHECK(strstr(text, "\"n_texts\": 2"));
+    CHECK(strstr(text, "\"others\": 0.0, \"best_ts\": 20.0, \"cpu_ts\": 20.0, \"times_one\": null, "
+                       "\"waiting\": null, "));
     CHECK(strstr(text, "\"avg_ts\": 20.0, \"stddev_ts\": 0.0, \"text_ts\": 10.0, "));
     CHECK(strstr(text, "\"read_gb_s\": 20.0, \"probe_gb_s\": 25.0, \"probe_before_gb_s\": 25.0, "
                        "\"probe_after_gb_s\": 24.0, \"of_probe\": 0.8"));
@@ -329,6 +426,7 @@ int main(void)
     check_rates();
     check_levels();
     check_doubts();
+    check_others();
     check_model_figures();
     check_pass_bytes();
     check_kernels_report();

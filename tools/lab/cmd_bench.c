@@ -99,7 +99,9 @@ const struct command cmd_bench_limits = {
         "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
         "as for model; of caches and arithmetic the best of several passes counts. L3 ends "
         "at the largest working set that is read a quarter faster than memory, whatever the "
-        "system tells. A row in which the threads get what one gets is marked.\n\n"
+        "system tells. A row in which the threads get what one gets is marked, and one during "
+        "which "
+        "other programs ran.\n\n"
         "  mizzle bench limits --plot caches.svg",
     .groups = (const struct option_group *const[]){ &limits_options, NULL },
     .run = cmd_bench_limits_main,

@@ -204,6 +204,14 @@ int main(void)
     CHECK(check_roofs() == 1 && strstr(svg, " 1 above their roof"));
     CHECK(strstr(svg, " data in L3, above its roof<") && largest_share() <= 100 &&
           largest_share() > 90);
+    points[4].on_cpu = 0.5; /* and others that a busy machine measured, the fastest included */
+    for (size_t i = 0; i < 10; i++)
+        points[i].others = 1;
+    draw(points, n);
+    check_texts();
+    CHECK(strstr(svg, "disturbed 10 of 33 points."));
+    CHECK(strstr(svg, "of its roof; others kept 1.0 processors busy; best "));
+    CHECK(strstr(svg, " busy machine)</text>"));
     n = add_points(points, "matmul_q8", 0.2);
     for (size_t i = 0; i < n; i++)
         points[i].bytes /= 4; /* operations per byte beyond those at which L1 meets the peak */

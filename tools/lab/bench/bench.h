@@ -7,6 +7,7 @@
 
 #include "model/session.h"
 #include "tools/lab/bench/counts.h"
+#include "tools/lab/bench/doubt.h"
 #include "tools/lab/bench/row.h"
 
 struct err;
@@ -24,17 +25,21 @@ struct bench_options {
 /* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
  * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
  * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
- * be counted; on_cpu: share of the time that the thread ran, or -1. Names are borrowed. */
+ * be counted; best: ns in the shortest window, cpu: ns that the thread ran, on_cpu: the share of
+ * the time that it ran; others: as doubt_look found. Names are borrowed. */
 struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
-    double bytes, ops, ns, peak, count[COUNT_EVENTS], on_cpu;
+    double bytes, ops, ns, peak, count[COUNT_EVENTS], best, cpu, on_cpu, others;
 };
+
+/* Write why the point is doubtful, as doubt.h has it; "": it is not. True: the machine was busy. */
+bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p);
 
 /* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
  * columns for the events that can be counted on this machine. `times` is the speed relative to
- * scalar. A row is doubtful (doubt.h) if it reads faster than its level can be read, computes
- * faster than the peak, or did not run all the time. */
+ * scalar. A row is doubtful if it reads faster than its level can be read, computes faster than the
+ * peak, or was disturbed by other programs. */
 struct kernels_report {
     struct row row;
     bool counts[COUNT_EVENTS]; /* events that have columns */

@@ -2,6 +2,7 @@
  * arithmetic. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -21,31 +22,38 @@ struct limit_row {
     const char *unit;
     double one, all; /* with one thread, with all threads */
     size_t bytes;    /* of a level of cache or a working set, or 0 */
+    double others;   /* as doubt_look found */
 };
 
 /* Working sets that are read again and again, with one thread and with all. */
 struct limit_stairs {
     struct read_stair one[READ_STAIRS], all[READ_STAIRS];
     size_t n, threads;
+    struct doubt_others others;
+    char doubtful[DOUBT_TEXT]; /* of a busy machine, or "" */
 };
 
 /* Draw them. */
 static int bench_limits_plot(const char *path, const struct limit_stairs *s, struct err *err)
 {
     struct chart_point at[2][READ_STAIRS];
-    char title[32];
+    char title[32], note[DOUBT_TEXT + 96];
     for (size_t i = 0; i < s->n; i++) {
         double mib = (double)(s->one[i].bytes >> 20);
         at[0][i] = (struct chart_point){ mib, s->one[i].gb_s, (double)NAN, (double)NAN, NULL };
         at[1][i] = (struct chart_point){ mib, s->all[i].gb_s, (double)NAN, (double)NAN, NULL };
     }
     snprintf(title, sizeof(title), "%zu threads", s->threads);
+    snprintf(note, sizeof(note), "A working set is read again and again; the threads share it.%s%s",
+             *s->doubtful ? " Doubtful: " : "", s->doubtful);
     const struct chart_series series[] = {
         { "1 thread", at[0], s->n, 0, true, false, true, false },
         { title, at[1], s->n, 1, true, false, true, false },
     };
-    const struct chart c = { .title = "Where the caches end",
-                             .note = "A working set is read again and again; the threads share it.",
+    const struct chart c = { .title = *s->doubtful
+                                          ? "Where the caches end (doubtful: a busy machine)"
+                                          : "Where the caches end",
+                             .note = note,
                              .x = "working set, MiB",
                              .y = "read, GB/s",
                              .log = true,
@@ -61,17 +69,25 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
 {
     struct read_probe *probe;
     struct read_level a[READ_LEVELS], b[READ_LEVELS];
+    doubt_look(&s->others);
     if (read_probe_open(&probe, all, err) != OK)
         return 0;
-    read_probe_levels(a, probe, one);
-    read_probe_levels(b, probe, all);
     s->threads = pool_threads(all);
-    s->n = read_probe_stairs(s->one, probe, one);
-    read_probe_stairs(s->all, probe, all);
+    s->n = read_probe_stairs(s->all, probe, all);
+    read_probe_levels(b, probe, all);
+    memcpy(s->one, s->all, sizeof(s->one));
+    memcpy(a, b, sizeof(a));
+    if (s->threads > 1) {
+        read_probe_stairs(s->one, probe, one);
+        read_probe_levels(a, probe, one);
+    }
     read_probe_close(probe);
+    doubt_look(&s->others);
+    doubt_busy(s->doubtful, 1, s->others.took);
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
-        rows[i] = (struct limit_row){ "", "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s, l->bytes };
+        rows[i] = (struct limit_row){ "",       "GB/s",        l->gb_s, b[READ_LEVELS - 1 - i].gb_s,
+                                      l->bytes, s->others.took };
         if (l->bytes)
             snprintf(rows[i].name, sizeof(rows[i].name), "read from %s, %zu KiB", l->name,
                      l->bytes >> 10);
@@ -80,7 +96,9 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     }
     for (size_t i = 0; i < s->n; i++) {
         struct limit_row *r = &rows[READ_LEVELS + i];
-        *r = (struct limit_row){ "", "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes };
+        *r = (struct limit_row){
+            "", "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes, s->others.took
+        };
         snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
     }
     return READ_LEVELS + s->n;
@@ -99,8 +117,12 @@ static int bench_limits_measure(struct limit_row rows[MOST], size_t *count,
     for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
             continue;
-        rows[n] = (struct limit_row){ "", "GOP/s", limits_measure(&limits[i], one),
-                                      limits_measure(&limits[i], all), 0 };
+        double most = limits_measure(&limits[i], all);
+        rows[n] = (struct limit_row){ "", "GOP/s", most, most, 0, 0 };
+        if (pool_threads(all) > 1)
+            rows[n].one = limits_measure(&limits[i], one);
+        doubt_look(&stairs->others);
+        rows[n].others = stairs->others.took;
         snprintf(rows[n].name, sizeof(rows[n].name), "%s", limits[i].name);
         n++;
     }
@@ -114,6 +136,7 @@ static int bench_limits_print(struct row *out, const struct limit_row *r, size_t
 {
     char doubtful[DOUBT_TEXT], title[32];
     doubt_text(doubtful, 0, threads, r->one, r->all);
+    doubt_busy(doubtful, 1, r->others);
     snprintf(title, sizeof(title), "%zu threads", threads);
     row_text(out, "limit", "limit", r->name);
     row_text(out, "unit", "unit", r->unit);
@@ -129,7 +152,7 @@ static int bench_limits_print(struct row *out, const struct limit_row *r, size_t
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 {
     struct limit_row rows[MOST];
-    struct limit_stairs stairs;
+    struct limit_stairs stairs = { .n = 0 };
     struct pool *all;
     size_t n = 0;
     int rc = pool_open(&all, threads, err);

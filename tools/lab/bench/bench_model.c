@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
@@ -51,14 +49,16 @@ static int bench_model_read(struct session *s, size_t n, struct err *err)
     return OK;
 }
 
-/* Append n random tokens to each of these texts: a pass evaluates one of each, with its logits. */
+/* Append n random tokens to each of these texts: a pass evaluates one of each, with its logits. A
+ * pass that takes less ns than *least sets it, as does the first one where it is 0. */
 static int bench_model_write(struct batch *b, struct session *const *s, size_t texts, size_t n,
-                             struct err *err)
+                             double *least, struct err *err)
 {
     struct batch_part parts[BENCH_TEXTS];
     uint32_t ids[BENCH_TEXTS];
     size_t rows[BENCH_TEXTS];
     for (; n; n--) {
+        uint64_t begin = os_now_ns();
         for (size_t i = 0; i < texts; i++) {
             ids[i] = bench_model_token(s[i], i, 0);
             parts[i] = (struct batch_part){ .session = s[i], .ids = &ids[i], .n = 1 };
@@ -73,6 +73,8 @@ static int bench_model_write(struct batch *b, struct session *const *s, size_t t
             rc = batch_logits(b, rows, texts, err);
         if (rc)
             return rc;
+        double ns = (double)(os_now_ns() - begin);
+        *least = *least <= 0 || ns < *least ? ns : *least;
     }
     return OK;
 }
@@ -148,6 +150,7 @@ struct bench_run {
     float *scratch;
     size_t peak; /* as in struct bench_test */
     struct read_probe *probe;
+    struct doubt_others others;
     struct bench_ops *ops;   /* NULL without --by-op */
     struct op_limits limits; /* for ops, once measured */
     struct progress_count shown;
@@ -164,10 +167,10 @@ static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t d
 }
 
 /* Evaluate the prompt of the test, or generate n tokens of each text. */
-static int run_once(struct bench_run *b, const struct bench_test *t, size_t n, struct err *err)
+static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct err *err)
 {
     return t->prompt ? bench_model_read(b->s[0], t->prompt, err)
-                     : bench_model_write(b->batch, b->s, t->texts, n, err);
+                     : bench_model_write(b->batch, b->s, t->texts, n, &t->pass, err);
 }
 
 /* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
@@ -191,31 +194,40 @@ static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
     return rc;
 }
 
-/* Return the seconds that the threads of this process have run so far. */
-static double seconds_run(void)
-{
-    struct timespec t = { 0 };
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Show how many samples are taken; between them, so that nothing is drawn while one is timed. */
 static void run_shown(struct bench_run *b)
 {
     progress_counted(&b->shown, b->done, b->all);
 }
 
+/* Find out which share of the time the threads wait for each other: in a few tokens, or in a part
+ * of the prompt that is a pass. */
+static int run_waiting(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    run_rewind(b, t, t->depth);
+    pool_watch(b->pool);
+    int rc = t->prompt
+                 ? bench_model_read(b->s[0], t->prompt < BATCH_ROWS ? t->prompt : BATCH_ROWS, err)
+                 : run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+    t->waiting = pool_waited(b->pool);
+    return rc;
+}
+
 /* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     run_shown(b);
+    doubt_look(&b->others);
     int rc = warm_up(b, t, err);
+    if (!rc && t->threads > 1)
+        rc = run_waiting(b, t, err);
     run_shown(b);
     if (!rc)
         rc = run_probe(b, &t->before, err);
     t->l3 = rc ? 0 : read_probe_l3(b->probe, b->pool);
     t->peak = b->peak;
-    double ran = seconds_run(), all = 0;
+    t->pass = 0;
+    double ran = doubt_ran(), all = 0;
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
@@ -225,8 +237,11 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         b->done++;
         run_shown(b);
     }
-    t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
-    return rc || !t->gen ? rc : run_probe(b, &t->after, err);
+    t->on_cpu = (doubt_ran() - ran) / (all * (double)t->threads);
+    rc = rc || !t->gen ? rc : run_probe(b, &t->after, err);
+    doubt_look(&b->others);
+    t->others = b->others.took;
+    return rc;
 }
 
 /* Take as many samples again, watched and not in turn, so that both see the same conditions. */
@@ -313,54 +328,6 @@ static int bench_model_open_router(struct bench_run *b, struct err *err)
         return rc;
     b->scratch = calloc(router_scratch(b->router), sizeof(*b->scratch));
     return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
-}
-
-static bool parse_type(unsigned *out, const char *name)
-{
-    for (unsigned p = 0; p < MODEL_TYPES; p++)
-        if (!strcasecmp(name, model_random_type(p))) {
-            *out = p;
-            return true;
-        }
-    return false;
-}
-
-int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
-                      struct err *err)
-{
-    if (!model_shape(out, shape))
-        return err_set(err, ERR_ARG,
-                       "--shape: expected qwen2.5-0.5b, -1.5b, -3b, -7b, qwen3-0.6b, -1.7b, "
-                       "-4b or -8b, found %s",
-                       shape);
-    if (!parse_type(type, name))
-        return err_set(err, ERR_ARG,
-                       "--type: expected f32, bf16, a type of GGUF or q4_k_m, found %s", name);
-    return OK;
-}
-
-/* Open a model of a known shape with random weights instead of a file. */
-static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
-{
-    struct model_config c;
-    unsigned type;
-    int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
-    if (!rc)
-        rc = setup_kernels(&e->kernels, err);
-    if (!rc)
-        rc = pool_open(&e->pool, shared_options.threads, err);
-    struct progress *progress = setup_open_begin("making", m->shape);
-    if (!rc)
-        rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
-    setup_open_end(progress);
-    if (!rc)
-        rc = batch_open(&e->batch, e->model, e->pool, err);
-    return rc;
-}
-
-int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
-{
-    return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
 }
 
 /* Run all tests with one number of threads. */
@@ -467,7 +434,8 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
                                        .engine = &e,
-                                       .texts = bench_list_most(&p.texts) > 1 };
+                                       .texts = bench_list_most(&p.texts) > 1,
+                                       .threads = p.threads.n > 1 };
         rc = bench_model_run_all(&b, &p, &report, err);
     }
     if (e.model || e.pool)

@@ -27,6 +27,9 @@ struct bench_test {
     size_t samples;
     double before, after; /* GB/s read right before the samples and right after; 0: not measured */
     double on_cpu;        /* share of the samples' time in which its threads ran */
+    double others;        /* as doubt_look found */
+    double pass;          /* ns of the shortest pass that generated; prompt: 0 */
+    double waiting;       /* share of all threads' time in which they waited; one thread: 0 */
     double one;           /* tokens per second of this test on one thread; 0: not measured */
     size_t l3;            /* bytes that L3 holds, or 0: weights in there have no limit here */
     size_t peak; /* memory of the process before the first probe, which takes much itself */
@@ -43,6 +46,9 @@ struct bench_test {
 struct model_figures {
     double ts, ns, deviation_ts, deviation_ns; /* medians, sample standard deviations */
     double each;                               /* tokens per second of each text */
+    double best, by_cpu; /* tokens per second of the shortest pass, or sample of a prompt; and by
+                          * the time in which the threads ran */
+    double times;        /* ts, as a multiple of that of one thread; 0: not measured */
     double read, probe, share;
     char doubtful[DOUBT_TEXT]; /* why, or "" */
 };
@@ -54,9 +60,10 @@ struct model_report {
     struct row row;
     const char *model, *kv;
     const struct engine *engine;
-    bool texts;  /* a row has several */
-    size_t peak; /* as in the tests */
-    bool closed; /* stdout was closed by its reader */
+    bool texts;   /* a row has several */
+    bool threads; /* rows have different numbers of threads */
+    size_t peak;  /* as in the tests */
+    bool closed;  /* stdout was closed by its reader */
 };
 /* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table.
  * ERR_NOMEM: a row of CSV or JSON cannot be made. */

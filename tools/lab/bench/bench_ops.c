@@ -86,17 +86,18 @@ static void bench_ops_row(const struct bench_ops_row *r, double all)
     bench_ops_cell(r->ns > 0 ? r->bytes / r->ns : -1);
     bench_ops_cell(r->ops / 1e6);
     bench_ops_cell(r->ns > 0 ? r->ops / r->ns : -1);
-    printf(r->ns > 0 ? " %.0f %%%s%s |" : " |", 100 * r->least / r->ns, *r->limit ? " " : "",
-           r->limit);
+    printf(r->ns > 0 ? " %.0f %%%s%s%s |" : " |", 100 * r->least / r->ns, *r->limit ? " " : "",
+           r->limit, r->least > r->ns ? ", doubtful" : "");
     putchar('\n');
 }
 
-void bench_ops_print(const struct bench_ops *o, const char *name)
+void bench_ops_print(const struct bench_ops *o, const char *name, const char *doubtful)
 {
     struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, o);
-    printf("\n%s, %s by operation; %.3g GB/s from %s, peaks int8 %.0f, f32 %.0f GOP/s:\n\n", name,
-           o->tokens ? "a token" : "the prompt", o->limits->level->gb_s, o->limits->level->name,
-           o->limits->int8, o->limits->f32);
+    printf("\n%s, %s by operation; %.3g GB/s from %s, peaks int8 %.0f, f32 %.0f GOP/s%s%s:\n\n",
+           name, o->tokens ? "a token" : "the prompt", o->limits->level->gb_s,
+           o->limits->level->name, o->limits->int8, o->limits->f32, *doubtful ? "; doubtful: " : "",
+           doubtful);
     puts("| operation | calls | ms | share | MB | GB/s | Mop | GOP/s | of the limit |\n"
          "|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < BATCH_OPS; i++)

@@ -34,7 +34,7 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
 /* Return the median ns of a token, or of a prompt, without (plain) or with the timing. */
 double bench_ops_ns(const struct bench_ops *o, bool plain);
 
-/* Print the table. name: of the test, such as "tg128". */
-void bench_ops_print(const struct bench_ops *o, const char *name);
+/* Print the table. name: of the test, such as "tg128"; doubtful: why its row is, or "". */
+void bench_ops_print(const struct bench_ops *o, const char *name, const char *doubtful);
 
 #endif

@@ -49,10 +49,18 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
+    double all = 0, most = ts[t->samples - 1]; /* the median has sorted them */
+    for (size_t i = 0; i < t->samples; i++)
+        all += ns[i];
+    double tokens = (double)((t->prompt + t->gen) * t->texts * t->samples);
+    out->best = t->pass > 0 ? (double)t->texts * 1e9 / t->pass : most;
+    out->by_cpu = t->on_cpu > 0 ? tokens * 1e9 / all / t->on_cpu : 0;
+    out->times = t->one > 0 ? out->ts / t->one : 0;
     doubt_text(out->doubtful, pass_bytes <= t->l3 ? 0 : out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);
-    doubt_busy(out->doubtful, t->on_cpu);
+    if (doubt_busy(out->doubtful, t->on_cpu, t->others))
+        doubt_best(out->doubtful, out->best, out->by_cpu, "t/s");
 }
 
 /* Return the type of the weights: the file's, or that of a random model. */
@@ -83,6 +91,12 @@ static void model_report_size(struct row *r, const char *key, size_t v)
 static double model_report_gen(const struct bench_test *t, double v)
 {
     return t->gen ? v : (double)NAN;
+}
+
+/* Return the share of waiting, which one thread has not. */
+static double model_report_waiting(const struct bench_test *t)
+{
+    return t->threads > 1 ? t->waiting : (double)NAN;
 }
 
 /* Add the measurements of the router; nothing if they were not taken, but every row has the same
@@ -163,6 +177,11 @@ static void model_report_figures(struct row *r, const struct bench_test *t,
     model_report_real(r, "probe_after_gb_s", model_report_gen(t, t->after));
     model_report_real(r, "of_probe", model_report_gen(t, f->share));
     model_report_real(r, "on_cpu", t->on_cpu);
+    model_report_real(r, "others", t->others < 0 ? (double)NAN : t->others);
+    model_report_real(r, "best_ts", f->best);
+    model_report_real(r, "cpu_ts", f->by_cpu);
+    model_report_real(r, "times_one", f->times > 0 ? f->times : (double)NAN);
+    model_report_real(r, "waiting", model_report_waiting(t));
     row_text(r, "doubtful", NULL, *f->doubtful ? f->doubtful : NULL);
     model_report_size(r, "peak_bytes", t->peak);
     model_report_router(r, t);
@@ -224,6 +243,9 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
     row_named(r, NULL, "read GB/s", model_report_gen(t, f->read), 1);
     row_text(r, NULL, "probe GB/s", probe);
     row_percent(r, "of probe", model_report_gen(t, f->share));
+    if (b->threads)
+        row_named(r, NULL, "x 1 thread", f->times > 0 ? f->times : (double)NAN, 2);
+    row_percent(r, "waiting", model_report_waiting(t));
     row_text(r, NULL, "doubtful", f->doubtful);
     if (!r->headed)
         puts("");
@@ -261,7 +283,7 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
     if (md)
         keep_line(t);
     if (md && ops) {
-        bench_ops_print(ops, name);
+        bench_ops_print(ops, name, f->doubtful);
         b->row.headed = false;
     }
     b->peak = t->peak;

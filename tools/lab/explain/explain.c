@@ -156,6 +156,7 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
 {
     *x = (struct explain){ .o = *o };
     int rc = explain_prepare(x, err);
+    doubt_look(&x->others);
     if (rc == OK)
         rc = explain_reach(x, x->prompt + (o->max_tokens ? o->max_tokens - 1 : 0), err);
     if (rc == OK)
@@ -166,9 +167,13 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
         rc = explain_look(x, err);
     if (rc != OK)
         return rc;
+    doubt_look(&x->others);
+    double took = x->others.took;
     struct progress *progress = progress_begin("measuring", "the machine");
     rc = op_limits_measure(&x->limits, &x->engine, err);
     progress_end(progress);
+    doubt_look(&x->others);
+    x->others.took = took > x->others.took ? took : x->others.took;
     return rc;
 }
 

@@ -16,6 +16,7 @@
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/routing.h"
+#include "tools/lab/bench/doubt.h"
 #include "tools/lab/machine/op_times.h"
 #include "tools/run/likeliest.h"
 
@@ -115,6 +116,7 @@ struct explain {
     float bias;                       /* of the router's sum */
     struct op_times reading, writing; /* of passes up to the first token; of those after it */
     struct op_limits limits;
+    struct doubt_others others; /* programs that ran beside this one */
     struct decode_stats stats;
 };
 

@@ -174,6 +174,8 @@ static json_t *json_model(const struct explain *x)
 
 static json_t *json_machine(const struct explain *x)
 {
+    char doubtful[DOUBT_TEXT] = "";
+    bool busy = doubt_busy(doubtful, 1, x->others.took);
     json_t *levels = json_array();
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &x->limits.levels[i];
@@ -181,11 +183,12 @@ static json_t *json_machine(const struct explain *x)
                                            l->bytes ? json_count(l->bytes) : json_null(), "gb_s",
                                            json_report_real(l->gb_s)));
     }
-    return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o}", "cpu", cpu_name(), "isa",
+    return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o,s:o}", "cpu", cpu_name(), "isa",
                      x->engine.kernels.isa, "threads", (json_int_t)pool_threads(x->engine.pool),
                      "kv", kvcache_name(x->kv), "levels", levels, "weights_in",
                      x->limits.level->name, "int8_gop_s", json_report_real(x->limits.int8),
-                     "f32_gop_s", json_report_real(x->limits.f32));
+                     "f32_gop_s", json_report_real(x->limits.f32), "doubtful",
+                     busy ? json_text(doubtful) : json_null());
 }
 
 static json_t *json_routing(const struct explain *x)

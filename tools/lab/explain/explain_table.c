@@ -35,9 +35,9 @@ static void table_operation(const struct explain *x, const struct op_times *t, e
         table_cell(" %*.2f", 7, speed.gb_s);
         table_cell(" %*.2f", 7, speed.gop_s);
     }
-    printf("  %-6s", speed.limit);
+    printf(" %-6s", speed.limit);
     table_cell(" %*.1f%%", 5, 100 * speed.reached);
-    putchar('\n');
+    puts(speed.reached > 1 ? "?" : "");
 }
 
 /* Print where the time of one part of the text went. */
@@ -57,7 +57,7 @@ static void table_part(const struct explain *x, bool reading)
              t.ms);
     putchar('\n');
     explain_wrap(line, 0);
-    printf("operation   calls       ms  share%s  limit reached\n",
+    printf("operation   calls       ms  share%s limit reached\n",
            explain_columns() >= WIDE ? "      MB     MOP    GB/s   GOP/s" : "");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
@@ -75,7 +75,7 @@ void explain_table(const struct explain *x)
 {
     const struct read_level *level = x->limits.level, *memory = &x->limits.levels[READ_LEVELS - 1];
     double mb = (double)op_pass_bytes(x->engine.model) / 1e6;
-    char line[600], slower[100] = "";
+    char line[700], slower[100] = "", doubtful[DOUBT_TEXT] = "";
     size_t threads = pool_threads(x->engine.pool);
     table_part(x, true);
     table_part(x, false);
@@ -84,11 +84,16 @@ void explain_table(const struct explain *x)
                  memory->gb_s, mb / memory->gb_s);
     snprintf(line, sizeof(line),
              "The limit is what would take longest if the machine did its best; what of that speed "
-             "was reached stands beside it: 100 %% would be perfect. %zu thread%s. A pass reads "
+             "was reached stands beside it: 100 %% would be perfect, and more with ? is doubtful: "
+             "the machine was slower when it was measured. %zu thread%s. A pass reads "
              "%.2f MB of weights. They lie in %s, which gives %.1f GB/s, so it takes %.3f ms at "
              "least%s. Products compute %.0f GOP/s in int8 and %.0f in f32 at most.",
              threads, threads == 1 ? "" : "s", mb, level->name, level->gb_s, mb / level->gb_s,
              slower, x->limits.int8, x->limits.f32);
     putchar('\n');
     explain_wrap(line, 0);
+    if (doubt_busy(doubtful, 1, x->others.took)) {
+        snprintf(line, sizeof(line), "All of these times are doubtful: %s.", doubtful);
+        explain_wrap(line, 0);
+    }
 }

@@ -189,10 +189,17 @@ static double read_probe_cache(const struct read_probe *probe, struct pool *pool
 size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
                          struct pool *pool)
 {
-    size_t n = 0;
+    size_t n = 0, told = limits_cache(3);
+    double before = p->l3 ? 0 : read_probe_memory(p, pool);
     for (size_t bytes = FIRST_STAIR; bytes <= p->bytes / 2 && n < READ_STAIRS; bytes *= 2)
         out[n++] =
             (struct read_stair){ bytes, read_probe_median(p, pool, bytes, MOST_STREAMS, true) };
+    if (!p->l3) {
+        double after = read_probe_memory(p, pool);
+        p->l3 = read_stairs_end(out, n, before > after ? before : after);
+    }
+    if (!p->l3)
+        p->l3 = told < FIRST_STAIR ? told : FIRST_STAIR;
     return n;
 }
 
@@ -207,11 +214,8 @@ size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory)
 size_t read_probe_l3(struct read_probe *p, struct pool *pool)
 {
     struct read_stair stairs[READ_STAIRS];
-    size_t n = p->l3 ? 0 : read_probe_stairs(stairs, p, pool);
     if (!p->l3)
-        p->l3 = read_stairs_end(stairs, n, read_probe_memory(p, pool));
-    if (!p->l3)
-        p->l3 = limits_cache(3);
+        read_probe_stairs(stairs, p, pool);
     return p->l3;
 }
 

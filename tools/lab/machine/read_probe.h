@@ -51,14 +51,15 @@ struct read_stair {
     size_t bytes;
     double gb_s;
 };
-/* Measure them and return how many there are. Takes some 0.1 s for 256 MiB. */
+/* Measure them and return how many there are; where L3 ends follows from the first ones that are
+ * measured, beside memory before and after them. Takes some 0.2 s for 256 MiB. */
 size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
                          struct pool *pool);
 /* Return the largest one that is read a quarter faster than memory: a cache holds it, whatever the
  * system tells. 0: none is. */
 size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory);
-/* Return the bytes of L3: where the stairs end, or what the system tells if none is a cache's. They
- * are measured once. */
+/* Return the bytes of L3: where the stairs end; if none is a cache's, those of the first one, or
+ * what the system tells if that is less. Stairs are measured unless they were before. */
 size_t read_probe_l3(struct read_probe *p, struct pool *pool);
 
 /* A place where data lies, and the GB/s at which it is read there. bytes: a cache's size; 0 for

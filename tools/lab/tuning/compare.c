@@ -186,8 +186,9 @@ static bool compare_times(double *ns, const json_t *rounds, size_t n)
     for (size_t i = 0; i < n; i++) {
         const json_t *row = json_array_get(rounds, i), *on_cpu = json_object_get(row, "on_cpu");
         char why[DOUBT_TEXT] = "";
-        doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1);
-        busy = busy || *why;
+        busy = doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1,
+                          json_number_value(json_object_get(row, "others"))) ||
+               busy;
         ns[i] = json_number_value(json_object_get(row, "ns"));
     }
     return busy;
@@ -209,7 +210,7 @@ static void compare_time(double ns)
 /* Print the row of a call that a and b have, of n rounds with these medians. */
 static void compare_print(struct compare_notes *notes, const struct compare_file *a,
                           const struct compare_file *b, const json_t *row, double before,
-                          double after, const struct compare_ratio *r)
+                          double after, const struct compare_ratio *r, bool busy)
 {
     const char *op = compare_text(row, "op");
     if (!notes->op || strcmp(notes->op, op) != 0)
@@ -220,11 +221,12 @@ static void compare_print(struct compare_notes *notes, const struct compare_file
     compare_time(after);
     double low = 100 * (r->low - 1), high = 100 * (r->high - 1);
     if (!r->known)
-        puts("  too few to tell");
+        printf("  too few to tell");
     else if (r->low <= 1 && r->high >= 1)
-        printf("  no difference seen (%+.1f to %+.1f %%)\n", low, high);
+        printf("  no difference seen (%+.1f to %+.1f %%)", low, high);
     else
-        printf("  %+.1f %% (%+.1f to %+.1f)\n", 100 * (r->ratio - 1), low, high);
+        printf("  %+.1f %% (%+.1f to %+.1f)", 100 * (r->ratio - 1), low, high);
+    puts(busy ? " ?" : "");
 }
 
 /* Compare the rounds x of a with those of b, y, and print a row. */
@@ -245,7 +247,7 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
         notes->few += !r.known;
         notes->uneven += in_x != in_y;
         notes->rounds = n > notes->rounds ? n : notes->rounds;
-        compare_print(notes, a, b, row, limits_median(ns, n), limits_median(ns + n, n), &r);
+        compare_print(notes, a, b, row, limits_median(ns, n), limits_median(ns + n, n), &r, busy);
     }
     free(ns);
     return fits ? OK : compare_no_memory(err);
@@ -265,8 +267,7 @@ static void compare_foot(const struct compare_notes *n, const struct compare_fil
     if (n->uneven)
         printf("Rows with more rounds in one file: %zu; the first ones count.\n", n->uneven);
     if (n->busy)
-        printf("Rows that ran less than 90 %% of the time, so other programs were busy: %zu.\n",
-               n->busy);
+        printf("Rows with ?, which other programs disturbed: %zu.\n", n->busy);
     if (in_a || in_b)
         printf("Rows that only %s has: %zu; only %s: %zu.\n", a->name, in_a, b->name, in_b);
 }

@@ -7,7 +7,6 @@
 #include "kernels/sys/cpu.h"
 #include "tools/lab/bench/bench.h"
 #include "tools/lab/bench/counts.h"
-#include "tools/lab/bench/doubt.h"
 #include "tools/lab/tuning/roofline.h"
 
 /* Return a figure, NaN if it is negative and so could not be counted. */
@@ -16,8 +15,7 @@ static double counted(double v)
     return v >= 0 ? v : (double)NAN;
 }
 
-/* Add the events that can be counted on this machine. How long the thread ran has no column in a
- * table, which tells it only where the row is doubtful for it. */
+/* Add the events that can be counted on this machine. */
 static void kernels_report_events(struct kernels_report *b, const struct bench_point *p)
 {
     for (size_t i = 0; i < COUNT_COLUMNS; i++) {
@@ -28,17 +26,25 @@ static void kernels_report_events(struct kernels_report *b, const struct bench_p
             b->counts[COUNT_INSTRUCTIONS])
             row_named(&b->row, "ipc", "IPC", counted(counts_ipc(p->count)), 2);
     }
-    if (b->counts[COUNT_CPU_NS])
-        row_named(&b->row, "on_cpu", NULL, counted(p->on_cpu), 2);
 }
 
-/* Write why the point is doubtful; the larger of its two shares counts, and whether its thread ran
- * all the time. */
-static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
+bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
     doubt_text(out, roofline_share(p), 1, 0, 0);
-    if (p->on_cpu >= 0)
-        doubt_busy(out, p->on_cpu);
+    bool busy = doubt_busy(out, p->on_cpu, p->others);
+    if (busy)
+        doubt_best(out, p->best / 1e3, p->cpu / 1e3, "us");
+    return busy;
+}
+
+/* Add what a busy machine disturbs least, which a table has only where the row is doubtful for it.
+ */
+static void kernels_report_busy(struct row *r, const struct bench_point *p)
+{
+    row_named(r, "best_ns", NULL, p->best, 1);
+    row_named(r, "cpu_ns", NULL, p->cpu, 1);
+    row_named(r, "on_cpu", NULL, p->on_cpu, 2);
+    row_named(r, "others", NULL, counted(p->others), 2);
 }
 
 int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
@@ -49,7 +55,7 @@ int kernels_report_row(struct kernels_report *b, const struct bench_point *p, do
     double peak = p->peak > 0 ? p->peak : (double)NAN;
     char doubtful[DOUBT_TEXT];
     struct row *r = &b->row;
-    kernels_report_doubt(doubtful, p);
+    bench_point_doubt(doubtful, p);
     if (b->op && strcmp(b->op, p->op) != 0 && !strcmp(r->format, "md")) {
         puts("");
         r->headed = false;
@@ -71,6 +77,7 @@ int kernels_report_row(struct kernels_report *b, const struct bench_point *p, do
     row_text(r, "level", NULL, p->level->name);
     row_text(r, "doubtful", "doubtful", *doubtful ? doubtful : NULL);
     kernels_report_events(b, p);
+    kernels_report_busy(r, p);
     row_text(r, "cpu_info", NULL, cpu_name());
     int rc = row_print(r, err);
     b->closed = fflush(stdout) != 0;

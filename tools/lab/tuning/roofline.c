@@ -13,7 +13,7 @@
 #include "tools/lab/machine/read_probe.h"
 #include "tools/lab/plot/chart.h"
 
-enum { SETS = 12, PEAKS = 12, LINE = 160, NOTE = 320, LEVEL_STYLE = 6 };
+enum { SETS = 12, PEAKS = 12, LINE = 320, NOTE = 320, LEVEL_STYLE = 6 };
 
 /* Space beside the points, the least range of operations per byte, and how far a roof that no peak
  * ends rises over the points: factors. */
@@ -32,7 +32,8 @@ struct roofline {
     struct chart_point roofs[READ_LEVELS + PEAKS][2];
     char labels[READ_LEVELS + PEAKS][LINE]; /* of the peaks */
     double peaks[PEAKS];
-    size_t npeaks, above;   /* points above their roof */
+    size_t npeaks;
+    size_t above, busy;     /* points above their roof, and of a busy machine */
     struct chart_point *at; /* [n] */
     char (*notes)[LINE];    /* [n] */
     double start, end, top; /* where the roofs begin and end, operations per byte; highest peak */
@@ -154,10 +155,15 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
         double share = roofline_share(p);
         int n = snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, ", p->op, p->isa,
                          p->shape, roofline_y(p), p->level->name);
+        char why[DOUBT_TEXT], of_roof[32] = "above its roof";
+        bool busy = bench_point_doubt(why, p);
+        if (share <= 1)
+            snprintf(of_roof, sizeof(of_roof), "%.0f %% of its roof", 100 * share);
         if (n > 0 && n < LINE)
-            snprintf(r->notes[k] + n, LINE - (size_t)n,
-                     share > 1 ? "above its roof" : "%.0f %% of its roof", 100 * share);
+            snprintf(r->notes[k] + n, LINE - (size_t)n, "%s%s%s", of_roof, busy ? "; " : "",
+                     busy ? why : "");
         r->above += share > 1;
+        r->busy += busy;
         r->at[k] = (struct chart_point){ roofline_x(p), roofline_y(p), 0, 0, r->notes[k] };
         s->n++;
     }
@@ -170,6 +176,7 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
 static void roofline_title(struct roofline *r)
 {
     const struct bench_point *best = r->points;
+    char why[DOUBT_TEXT];
     for (size_t i = 1; i < r->n; i++)
         best = roofline_y(&r->points[i]) > roofline_y(best) ? &r->points[i] : best;
     int used = snprintf(r->title, LINE, "%s is fastest with %s on %.60s: %.3g GOP/s", best->op,
@@ -178,10 +185,17 @@ static void roofline_title(struct roofline *r)
     if (of_peak > 0 && of_peak <= 1 && used > 0 && used < LINE)
         snprintf(r->title + used, LINE - (size_t)used, ", %.0f %% of its instructions' peak",
                  100 * of_peak);
+    used = (int)strlen(r->title);
+    if (bench_point_doubt(why, best))
+        snprintf(r->title + used, LINE - (size_t)used, " (doubtful: a busy machine)");
     size_t noted = strlen(r->note);
     if (r->above)
         snprintf(r->note + noted, NOTE - noted,
                  " %zu above their roof, which was measured too low.", r->above);
+    noted = strlen(r->note);
+    if (r->busy)
+        snprintf(r->note + noted, NOTE - noted, " Other programs disturbed %zu of %zu points.",
+                 r->busy, r->n);
     r->chart.title = r->title;
     r->chart.note = r->note;
     r->chart.x = "operations per byte";

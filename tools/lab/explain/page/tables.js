@@ -26,7 +26,7 @@ function operationRow(body, { op, calls, ms, bytes, ops, gb_s, gop_s, limit, of_
         digits(gb_s, 2),
         digits(gop_s, 2),
         limit,
-        digits(100 * of_limit, 1),
+        digits(100 * of_limit, 1) + (of_limit > 1 ? '?' : ''),
     ]);
 }
 
@@ -56,6 +56,10 @@ function drawTimes() {
     );
     if (writing.passes || writing.tokens)
         $('times').append(timesBody('Writing the rest', writing.tokens, writing));
+    if (doc.machine.doubtful)
+        $('times').before(
+            make('p', 'note', `All of these times are doubtful: ${doc.machine.doubtful}.`)
+        );
 }
 
 /* What is known of each token in a line. */

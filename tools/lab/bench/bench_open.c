@@ -1,0 +1,59 @@
+/* bench_open.c - the model of a benchmark: a file, or random weights of a published shape. */
+#include <strings.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "router/engine.h"
+#include "tools/lab/bench/bench_model.h"
+#include "tools/command.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+
+static bool parse_type(unsigned *out, const char *name)
+{
+    for (unsigned p = 0; p < MODEL_TYPES; p++)
+        if (!strcasecmp(name, model_random_type(p))) {
+            *out = p;
+            return true;
+        }
+    return false;
+}
+
+int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
+                      struct err *err)
+{
+    if (!model_shape(out, shape))
+        return err_set(err, ERR_ARG,
+                       "--shape: expected qwen2.5-0.5b, -1.5b, -3b, -7b, qwen3-0.6b, -1.7b, "
+                       "-4b or -8b, found %s",
+                       shape);
+    if (!parse_type(type, name))
+        return err_set(err, ERR_ARG,
+                       "--type: expected f32, bf16, a type of GGUF or q4_k_m, found %s", name);
+    return OK;
+}
+
+/* Open a model of a known shape with random weights instead of a file. */
+static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
+{
+    struct model_config c;
+    unsigned type;
+    int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
+    if (!rc)
+        rc = setup_kernels(&e->kernels, err);
+    if (!rc)
+        rc = pool_open(&e->pool, shared_options.threads, err);
+    struct progress *progress = setup_open_begin("making", m->shape);
+    if (!rc)
+        rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
+    setup_open_end(progress);
+    if (!rc)
+        rc = batch_open(&e->batch, e->model, e->pool, err);
+    return rc;
+}
+
+int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
+{
+    return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
+}
