@@ -389,10 +389,14 @@ static void check_stairs(void)
         { 4u << 20, 102.7 }, { 8u << 20, 57.6 },   { 16u << 20, 58.2 },  { 32u << 20, 57.4 },
         { 64u << 20, 55.1 }, { 128u << 20, 45.6 }, { 256u << 20, 34.9 }, { 512u << 20, 32.4 },
     };
-    CHECK(read_stairs_end(xeon, 8, 28.8) == 128u << 20);
-    CHECK(read_stairs_end(xeon, 3, 28.8) == 16u << 20); /* and more, which was not tried */
-    CHECK(read_stairs_end(xeon + 6, 2, 28.8) == 0);
-    CHECK(read_stairs_end(xeon, 0, 28.8) == 0);
+    CHECK(read_stairs_end(xeon, 8, 28.8, 480u << 20) == 128u << 20);
+    CHECK(read_stairs_end(xeon, 3, 28.8, 480u << 20) ==
+          16u << 20); /* and more, which was not tried */
+    /* Where none is a cache's, L3 ends before the first one, whatever is told. */
+    CHECK(read_stairs_end(xeon + 6, 2, 28.8, 480u << 20) == 128u << 20);
+    CHECK(read_stairs_end(xeon, 8, 99, 480u << 20) == 2u << 20);
+    CHECK(read_stairs_end(xeon, 8, 99, 1u << 20) == 1u << 20);
+    CHECK(read_stairs_end(xeon, 0, 28.8, 8u << 20) == 8u << 20);
 }
 
 /* The probe itself: every thread reads its part, with one thread and with two, and there are four

@@ -189,26 +189,25 @@ static double read_probe_cache(const struct read_probe *probe, struct pool *pool
 size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
                          struct pool *pool)
 {
-    size_t n = 0, told = limits_cache(3);
+    size_t n = 0;
     double before = p->l3 ? 0 : read_probe_memory(p, pool);
     for (size_t bytes = FIRST_STAIR; bytes <= p->bytes / 2 && n < READ_STAIRS; bytes *= 2)
         out[n++] =
             (struct read_stair){ bytes, read_probe_median(p, pool, bytes, MOST_STREAMS, true) };
     if (!p->l3) {
         double after = read_probe_memory(p, pool);
-        p->l3 = read_stairs_end(out, n, before > after ? before : after);
+        p->l3 = read_stairs_end(out, n, before > after ? before : after, limits_cache(3));
     }
-    if (!p->l3)
-        p->l3 = told < FIRST_STAIR ? told : FIRST_STAIR;
     return n;
 }
 
-size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory)
+size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory, size_t told)
 {
     size_t i = n;
     while (i > 0 && stairs[i - 1].gb_s < NEARER * memory)
         i--;
-    return i ? stairs[i - 1].bytes : 0;
+    size_t below = n && stairs[0].bytes / 2 < told ? stairs[0].bytes / 2 : told;
+    return i ? stairs[i - 1].bytes : below;
 }
 
 size_t read_probe_l3(struct read_probe *p, struct pool *pool)

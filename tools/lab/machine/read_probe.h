@@ -56,10 +56,9 @@ struct read_stair {
 size_t read_probe_stairs(struct read_stair out[READ_STAIRS], struct read_probe *p,
                          struct pool *pool);
 /* Return the largest one that is read a quarter faster than memory: a cache holds it, whatever the
- * system tells. 0: none is. */
-size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory);
-/* Return the bytes of L3: where the stairs end; if none is a cache's, those of the first one, or
- * what the system tells if that is less. Stairs are measured unless they were before. */
+ * system tells. If none is, what is told, but no more than half of the first one. */
+size_t read_stairs_end(const struct read_stair *stairs, size_t n, double memory, size_t told);
+/* Return the bytes of L3: where the stairs end. They are measured unless they were before. */
 size_t read_probe_l3(struct read_probe *p, struct pool *pool);
 
 /* A place where data lies, and the GB/s at which it is read there. bytes: a cache's size; 0 for
