@@ -138,6 +138,11 @@ grep -o '"avg_ts": [0-9.e+]*\|"samples_ts": [^]]*' "$dir/jsonl" | tr -d '[],"' |
 END { exit bad || n != 8 }'
 [ "$(grep -c '"n_gen": 0, .*"read_gb_s": null, "probe_gb_s": [0-9.]*, .*"probe_after_gb_s": null, "of_probe": null' "$dir/jsonl")" -eq 4 ]
 [ "$(grep -c '"n_prompt": 0, .*"probe_before_gb_s": [0-9.]*, "probe_after_gb_s": [0-9.]*, "of_probe": [0-9]' "$dir/jsonl")" -eq 4 ]
+# By threads: the speed beside one thread, and who waited; one thread waits for none.
+for threads in '1, .*"times_one": null, "waiting": null' '2, .*"times_one": [0-9.]*, "waiting": 0.[0-9]*'; do
+    [ "$(grep -c "\"n_threads\": $threads, " "$dir/json")" -eq 2 ] || fail "by threads: $threads"
+done
+grep -q ' | of probe | x 1 thread | waiting | doubtful |$' "$dir/md"
 # Several texts at once: one row for each number; the total is as many times that of each.
 "$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$dir/texts"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }

@@ -33,15 +33,29 @@ struct limit_stairs {
     char doubtful[DOUBT_TEXT]; /* of a busy machine, or "" */
 };
 
+enum { LABEL = DOUBT_TEXT + 64 };
+
+/* Return a point of them; what a pointer shows is written to label if it is doubtful. */
+static struct chart_point bench_limits_point(char label[LABEL], const struct limit_stairs *s,
+                                             size_t i, size_t threads)
+{
+    const struct read_stair *at = threads > 1 ? &s->all[i] : &s->one[i];
+    double mib = (double)(at->bytes >> 20);
+    char why[DOUBT_TEXT];
+    doubt_text(why, 0, threads, s->one[i].gb_s, s->all[i].gb_s);
+    doubt_busy(why, 1, s->others.took);
+    snprintf(label, LABEL, "%.0f MiB: %.1f GB/s; doubtful: %s", mib, at->gb_s, why);
+    return (struct chart_point){ mib, at->gb_s, (double)NAN, (double)NAN, *why ? label : NULL };
+}
+
 /* Draw them. */
 static int bench_limits_plot(const char *path, const struct limit_stairs *s, struct err *err)
 {
     struct chart_point at[2][READ_STAIRS];
-    char title[32], note[DOUBT_TEXT + 96];
+    char title[32], note[DOUBT_TEXT + 96], labels[2][READ_STAIRS][LABEL];
     for (size_t i = 0; i < s->n; i++) {
-        double mib = (double)(s->one[i].bytes >> 20);
-        at[0][i] = (struct chart_point){ mib, s->one[i].gb_s, (double)NAN, (double)NAN, NULL };
-        at[1][i] = (struct chart_point){ mib, s->all[i].gb_s, (double)NAN, (double)NAN, NULL };
+        at[0][i] = bench_limits_point(labels[0][i], s, i, 1);
+        at[1][i] = bench_limits_point(labels[1][i], s, i, s->threads);
     }
     snprintf(title, sizeof(title), "%zu threads", s->threads);
     snprintf(note, sizeof(note), "A working set is read again and again; the threads share it.%s%s",

@@ -21,7 +21,8 @@ enum { CHART_COLOURS = 7, CHART_MARKS = 8 };
 struct chart_point {
     double x, y;
     double low, high;  /* interval of y, if the series has intervals; NaN: this point has none */
-    const char *label; /* of a bar; of a mark, what a pointer on it shows; NULL: series, x, y */
+    const char *label; /* of a bar; of a mark, what a pointer on it shows, and a mark is pale if it
+                        * has "doubtful" in it; NULL: series, x, y */
 };
 
 struct chart_series {

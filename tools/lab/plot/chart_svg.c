@@ -18,6 +18,7 @@ static const char styles[] =
     ".lead{stroke:currentColor;stroke-width:.8;opacity:.7}"
     ".error{fill:none;stroke:currentColor;stroke-width:1.4}.ink{color:#222}"
     ".band{fill:currentColor;opacity:.16}.bar{fill:currentColor;opacity:.75}"
+    ".doubtful{opacity:.35}"
     ".assumed{fill-opacity:.25;stroke:currentColor;stroke-dasharray:5 4}"
     ".mark{fill:currentColor;stroke:currentColor;stroke-width:1.8}"
     ".open{fill:none;stroke:currentColor;stroke-width:1.8}"
@@ -124,7 +125,9 @@ void chart_mark(FILE *f, size_t style, double x, double y, const char *note)
         { "open", "m-4-4h8v8h-8z" },                                /* frame */
     };
     size_t m = style % CHART_MARKS;
-    fprintf(f, "<path class=\"%s\" d=\"M%.1f %.1f%s\"", marks[m].class, x, y, marks[m].path);
+    const char *pale = note && strstr(note, "doubtful") ? " doubtful" : "";
+    fprintf(f, "<path class=\"%s%s\" d=\"M%.1f %.1f%s\"", marks[m].class, pale, x, y,
+            marks[m].path);
     if (!note) {
         fputs("/>\n", f);
         return;

@@ -160,8 +160,8 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
         if (share <= 1)
             snprintf(of_roof, sizeof(of_roof), "%.0f %% of its roof", 100 * share);
         if (n > 0 && n < LINE)
-            snprintf(r->notes[k] + n, LINE - (size_t)n, "%s%s%s", of_roof, busy ? "; " : "",
-                     busy ? why : "");
+            snprintf(r->notes[k] + n, LINE - (size_t)n, "%s%s%s", of_roof,
+                     *why ? "; doubtful: " : "", why);
         r->above += share > 1;
         r->busy += busy;
         r->at[k] = (struct chart_point){ roofline_x(p), roofline_y(p), 0, 0, r->notes[k] };

@@ -400,7 +400,8 @@ function drawTime() {
             `A pass reads ${number(doc.model.pass_bytes / 1e6)} MB of weights. Memory gives ` +
                 `${number(memory.gb_s, 3)} GB/s; these weights lie in ${cache.name}, which gives ` +
                 `${number(cache.gb_s, 3)} GB/s and needs ` +
-                `${time(doc.model.pass_bytes / cache.gb_s)}.`
+                `${time(doc.model.pass_bytes / cache.gb_s)}.` +
+                (doc.machine.doubtful ? ` All of it is doubtful: ${doc.machine.doubtful}.` : '')
         )
     );
 }
