@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "router/import.h"
-#include "weights/pth.h"
+#include "weights/weights.h"
 
 static const double BATCHNORM_EPS = 1e-5; /* PyTorch's default, which CITER keeps */
 
@@ -113,32 +114,30 @@ static void import_fold(struct router_form *f, const struct layers *l)
     f->b2 = (float)sum;
 }
 
-int import_pth(struct router_form *out, const char *path, struct err *err)
+int import_pth(struct router_form *out, const struct weights *w, struct err *err)
 {
-    struct weights *w;
     struct layers l = { 0 };
     *out = (struct router_form){ 0 };
-    int rc = pth_open(&w, path, err);
-    if (rc != OK)
-        return rc;
-    rc = layers_read(&l, w, err);
+    int rc = layers_read(&l, w, err);
     if (rc == OK)
         rc = router_form_open(out, l.dim, l.width, err);
     if (rc == OK)
         import_fold(out, &l);
     layers_close(&l);
-    weights_close(w);
     return rc;
 }
 
-int router_import(const char *pth, const char *out, struct err *err)
+int router_import(const char *pth, const char *out, bool narrow, struct err *err)
 {
     struct router_form f;
-    int rc = import_pth(&f, pth, err);
+    struct router *r = NULL;
+    int rc = router_form_read(&f, pth, err);
     if (rc == OK)
-        rc = router_form_check(&f, pth, err);
+        rc = router_make(&r, &f, pth, &kernels_scalar, err); /* which checks a deep one */
+    f.narrow = narrow;
     if (rc == OK)
         rc = router_form_save(out, &f, err);
+    router_close(r);
     router_form_close(&f);
     return rc;
 }

@@ -9,11 +9,14 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
+#include "router/deep.h"
 #include "router/router.h"
 
 struct router {
     const struct kernels *k;
-    struct pool *pool;    /* borrowed, or NULL */
+    struct pool *pool; /* borrowed, or NULL */
+    size_t dim, width;
+    struct deep *deep;    /* the layers before the last one, or NULL: these: */
     struct panels w1, w2; /* [width][dim], [1][width] */
     float *b1;            /* [width] */
     float b2;
@@ -58,6 +61,25 @@ static void router_unpack(struct panels *w)
     os_free((void *)(uintptr_t)w->data, w->panel_bytes * panels_count(w->rows));
 }
 
+/* Read the layers of a deep form. Its last one is turned around, as a high value is critical. */
+static int router_deepen(struct router *r, const struct router_form *f, struct err *err)
+{
+    int rc = deep_open(&r->deep, f->deep, f->softmax, r->k, err);
+    if (rc != OK)
+        return rc;
+    struct deep_inputs in = deep_inputs(r->deep);
+    r->dim = in.hidden + in.logits + in.token;
+    r->width = deep_width(r->deep);
+    const float *last = deep_output(r->deep, &r->b2);
+    float *w = malloc(r->width * sizeof(*w));
+    for (size_t i = 0; w && i < r->width; i++)
+        w[i] = -last[i];
+    r->b2 = -r->b2;
+    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune);
+    free(w);
+    return fine ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
 /* Copy the numbers of a form. False: out of memory. */
 static bool router_copy(struct router *r, const struct router_form *f)
 {
@@ -69,6 +91,8 @@ static bool router_copy(struct router *r, const struct router_form *f)
         if (!r->contexts || !f->dim)
             return r->contexts;
     }
+    r->dim = f->dim;
+    r->width = f->width;
     r->b2 = f->b2;
     r->b1 = malloc(f->width * sizeof(*r->b1));
     if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune) ||
@@ -93,18 +117,22 @@ int router_make(struct router **out, const struct router_form *f, const char *na
     r->has_threshold = f->has_threshold;
     r->threshold = f->threshold;
     r->about = f->about;
-    if (!router_copy(r, f)) {
+    if (f->deep)
+        rc = router_deepen(r, f, err);
+    else if (!router_copy(r, f))
+        rc = err_set(err, ERR_NOMEM, "%s: out of memory", name);
+    if (rc == OK)
+        *out = r;
+    else
         router_close(r);
-        return err_set(err, ERR_NOMEM, "%s: out of memory", name);
-    }
-    *out = r;
-    return OK;
+    return rc;
 }
 
 void router_close(struct router *r)
 {
     if (!r)
         return;
+    deep_close(r->deep);
     router_unpack(&r->w1);
     router_unpack(&r->w2);
     free(r->b1);
@@ -114,23 +142,43 @@ void router_close(struct router *r)
 
 bool router_is_table(const struct router *r)
 {
-    return !r->w1.cols;
+    return !r->dim;
 }
 
 size_t router_dim(const struct router *r)
 {
-    return r->w1.cols;
+    return r->dim;
 }
 
-bool router_reads_features(const struct router *r)
+size_t router_extra(const struct router *r)
 {
-    return r->contexts && r->w1.cols;
+    if (!r->deep)
+        return r->contexts && r->dim ? FEATURES : 0;
+    struct deep_inputs in = deep_inputs(r->deep);
+    return in.logits + in.token;
+}
+
+bool router_is_deep(const struct router *r)
+{
+    return r->deep != NULL;
+}
+
+size_t router_logits(const struct router *r)
+{
+    return r->deep ? deep_inputs(r->deep).logits : 0;
+}
+
+void router_largest(const struct router *r, float *extra, const float *logits, size_t size)
+{
+    if (router_logits(r))
+        deep_largest(extra, router_logits(r), logits, size);
 }
 
 const char *router_kind(const struct router *r)
 {
-    bool blind = router_reads_features(r) && r->w1.cols == FEATURES;
-    return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
+    return router_is_table(r)          ? "table"
+           : r->dim == router_extra(r) ? "network without hidden states"
+                                       : "network";
 }
 
 enum tap router_tap(const struct router *r)
@@ -150,20 +198,36 @@ bool router_threshold(const struct router *r, float *threshold)
     return r->has_threshold;
 }
 
-size_t router_scratch(const struct router *r)
+/* Return where the scratch of the last layer ends. */
+static size_t router_room(const struct router *r)
 {
-    return (panels_count(r->w1.rows) + 1) * PANEL + (router_reads_features(r) ? r->w1.cols : 0);
+    return (panels_count(r->width) + 1) * PANEL;
 }
 
-const float *router_inputs(const struct router *r, const float *hidden,
-                           const float features[FEATURES], float *scratch)
+size_t router_scratch(const struct router *r)
 {
-    if (!router_reads_features(r))
+    return router_room(r) + (r->deep ? deep_scratch(r->deep) : 0) + (router_extra(r) ? r->dim : 0);
+}
+
+void router_look(const struct router *r, float *extra, const struct features_text *t,
+                 const float *logits, size_t size, uint32_t id, const struct panels *embedding)
+{
+    if (!r->deep)
+        features_of(extra, t, logits, size, r, r->k);
+    router_largest(r, extra, logits, size);
+    if (r->deep && deep_inputs(r->deep).token)
+        panels_row(extra + router_logits(r), embedding, id);
+}
+
+const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
+                           float *scratch)
+{
+    size_t more = router_extra(r), dim = r->dim - more;
+    if (!more)
         return hidden;
-    size_t dim = r->w1.cols - FEATURES;
-    float *x = scratch + (panels_count(r->w1.rows) + 1) * PANEL;
+    float *x = scratch + router_scratch(r) - r->dim;
     memcpy(x, hidden, dim * sizeof(*x));
-    memcpy(x + dim, features, FEATURES * sizeof(*x));
+    memcpy(x + dim, extra, more * sizeof(*x));
     return x;
 }
 
@@ -190,11 +254,14 @@ static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
 float router_score(const struct router *r, const float *x, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
-    size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
-    float *z = scratch + room; /* the second matrix is one panel: a row, then padding */
+    size_t width = r->width, panels = panels_count(width);
+    float *z = scratch + panels * PANEL; /* the last matrix is one panel: a row, then padding */
     struct hidden_layer h = { r, x, scratch };
-    pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
-    for (size_t i = 0; i < width; i++) {
+    if (r->deep)
+        deep_run(r->deep, r->pool, scratch, x, scratch + router_room(r));
+    else
+        pool_for(r->pool, panels, WORTH / (PANEL * r->dim) + 1, hidden_chunk, &h);
+    for (size_t i = 0; !r->deep && i < width; i++) {
         float a = scratch[i] + r->b1[i];
         scratch[i] = a < 0 ? 0 : a; /* this keeps NaN */
     }
@@ -205,13 +272,13 @@ float router_score(const struct router *r, const float *x, float *scratch)
 
 size_t router_width(const struct router *r)
 {
-    return r->w1.rows;
+    return r->width;
 }
 
 float router_parts(const struct router *r, const float *scratch, float *parts)
 {
     panels_row(parts, &r->w2, 0);
-    for (size_t i = 0; i < r->w1.rows; i++)
+    for (size_t i = 0; i < r->width; i++)
         parts[i] *= scratch[i];
     return r->b2;
 }

@@ -5,7 +5,8 @@
  * first Linear and the last two Linears into one, so h -> width -> 1 remains. The table is the
  * baseline that knows the place and nothing else: its score depends on the last two ids. A network
  * may read the features of features.h behind the hidden state (a mixed one), or alone (combined, a
- * baseline); the table that one of these is made from is then part of it. */
+ * baseline); the table that one of these is made from is then part of it. A deep one has several
+ * layers and reads other things besides (deep.h). */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
 
@@ -18,6 +19,7 @@
 
 struct err;
 struct pool;
+struct panels;
 struct kernels;
 struct router; /* immutable once open, so threads may share it */
 
@@ -57,6 +59,9 @@ struct router_form {
      * it is; last -1 as well: the mean, which every table has. */
     struct router_context *contexts;
     size_t ncontexts;
+    struct weights *deep; /* instead of all numbers above: the tensors of deep.h; owned */
+    bool softmax;         /* of deep.h */
+    bool narrow;          /* its matrices of F32 are saved as BF16 */
 };
 
 /* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX). After an error everything is NULL. */
@@ -66,16 +71,17 @@ int router_form_open_contexts(struct router_form *out, size_t n, struct err *err
 void router_form_close(struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
-/* Read a file of either form, or a .pth file of CITER, which is imported on the fly. The metadata
- * may hold "tap" (final | post_attn), "threshold", "share", "model", "model_name", "weights" and
- * "task". Values that are not finite, and a table out of order, are refused. ERR_FORMAT names file,
- * tensor, expected and found; after an error *out is all zero. */
+/* Read a file of any form, or a PyTorch file of CITER or R2R, which is imported on the fly. The
+ * metadata may hold "tap" (final | post_attn), "threshold", "share", "model", "model_name",
+ * "weights" and "task"; a deep one has R2R's names and values, says so with "high": "critical", and
+ * may have "softmax": "1". Values that are not finite, and a table out of order, are refused.
+ * ERR_FORMAT names file, tensor, expected and found; after an error *out is all zero. */
 int router_form_read(struct router_form *out, const char *path, struct err *err);
 
 /* Open a file that router_form_read reads. k is borrowed. */
 int router_open(struct router **out, const char *path, const struct kernels *k, struct err *err);
-/* Refuse a form with values that are not finite, and a table that is out of order. ERR_FORMAT names
- * file, tensor, expected and found. */
+/* Refuse a form with values that are not finite, and a table that is out of order; not a deep one,
+ * whose tensors router_make checks. ERR_FORMAT names file, tensor, expected and found. */
 int router_form_check(const struct router_form *f, const char *file, struct err *err);
 /* Make a router from a form, which is copied; name stands for the file in errors. */
 int router_make(struct router **out, const struct router_form *f, const char *name,
@@ -87,8 +93,14 @@ size_t router_size(size_t dim, size_t width);
 /* True for a table, which router_score_ids reads; false for a network, for router_score. */
 bool router_is_table(const struct router *r);
 size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
-/* True for a network that reads features. */
-bool router_reads_features(const struct router *r);
+/* Return how many of them a network reads besides the hidden state: features, or, a deep one, the
+ * largest logits and the embedding of the local model's own token. */
+size_t router_extra(const struct router *r);
+bool router_is_deep(const struct router *r);
+/* Return how many of the largest logits a deep one reads, and set extra[router_logits] to them; of
+ * others 0, and nothing. */
+size_t router_logits(const struct router *r);
+void router_largest(const struct router *r, float *extra, const float *logits, size_t size);
 /* Return what it is, for people: "network", "network without hidden states" or "table". */
 const char *router_kind(const struct router *r);
 enum tap router_tap(const struct router *r);
@@ -99,19 +111,25 @@ const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
+/* Set extra[router_extra]: what it reads of a token besides its hidden state, from where it stands,
+ * its logits[size], the local model's own id, and that model's embedding. */
+void router_look(const struct router *r, float *extra, const struct features_text *t,
+                 const float *logits, size_t size, uint32_t id, const struct panels *embedding);
 /* Return the inputs of router_score [router_dim], of which the hidden state, f32, is the first
- * part: itself, or, of a network that reads features, a copy with these behind it, in scratch. */
-const float *router_inputs(const struct router *r, const float *hidden,
-                           const float features[FEATURES], float *scratch);
+ * part: itself, or, of a network that reads more, a copy with extra[router_extra] behind it, in
+ * scratch. */
+const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
+                           float *scratch);
 /* Return the probability, 0 to 1, that the local model's next token is good enough: sigmoid(w2 .
- * relu(w1 . x + b1) + b2). x: [dim] f32. scratch: [router_scratch] floats. It cannot fail: when a
- * hidden state overflows so that a sum is NaN, the score is 0, and the cloud is asked. */
+ * relu(w1 . x + b1) + b2); of a deep one, 1 - its value. x: [dim] f32. scratch: [router_scratch]
+ * floats. It cannot fail: when a hidden state overflows so that a sum is NaN, the score is 0, and
+ * the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *x, float *scratch);
-/* Return how many hidden units a network has; 0 for a table. */
+/* Return how many units the last hidden layer of a network has; 0 for a table. */
 size_t router_width(const struct router *r);
-/* After router_score with this scratch: set parts[width] to what each hidden unit adds to the sum
- * under the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
+/* After router_score with this scratch: set parts[width] to what each of them adds to the sum under
+ * the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
 float router_parts(const struct router *r, const float *scratch, float *parts);
 
 /* Return the score of a table, or of a network's own, for the token after ids[n], as
@@ -122,7 +140,7 @@ float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
  * same. The pool is borrowed and must not be in use elsewhere during router_score. */
 void router_threads(struct router *r, struct pool *pool);
 
-/* Read CITER's .pth file, fold it, and write safetensors. */
-int router_import(const char *pth, const char *out, struct err *err);
+/* Read a PyTorch file, fold it if it is CITER's, and write safetensors. narrow: as in the form. */
+int router_import(const char *pth, const char *out, bool narrow, struct err *err);
 
 #endif

@@ -7,9 +7,11 @@
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "router/deep.h"
 #include "router/import.h"
 #include "router/router.h"
 #include "weights/pth.h"
+#include "weights/quant.h"
 #include "weights/safetensors.h"
 #include "weights/weights.h"
 
@@ -66,6 +68,7 @@ void router_form_close(struct router_form *f)
     free(f->b1);
     free(f->w2);
     free(f->contexts);
+    weights_close(f->deep);
     *f = (struct router_form){ 0 };
 }
 
@@ -100,6 +103,71 @@ static bool write_number(char out[NUMBER], float v)
     return n && n < NUMBER;
 }
 
+/* The metadata of a file. */
+struct router_meta {
+    char threshold[NUMBER], share[NUMBER], model[17];
+    const char *pairs[2 * 9 + 1];
+};
+
+/* Write them. False: out of memory. */
+static bool router_form_meta(struct router_meta *m, const struct router_form *f)
+{
+    size_t n = 0;
+    *m = (struct router_meta){ "", "", "", { NULL } };
+    if ((f->has_threshold && !write_number(m->threshold, f->threshold)) ||
+        (f->about.has_share && !write_number(m->share, f->about.share)))
+        return false;
+    if (f->about.has_model)
+        snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
+    router_form_entry(m->pairs, &n, "tap", !f->dim ? "" : tap_names[f->tap]);
+    router_form_entry(m->pairs, &n, "high", f->deep ? "critical" : "");
+    router_form_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
+    router_form_entry(m->pairs, &n, "threshold", m->threshold);
+    router_form_entry(m->pairs, &n, "share", m->share);
+    router_form_entry(m->pairs, &n, "model", m->model);
+    router_form_entry(m->pairs, &n, "model_name", f->about.name);
+    router_form_entry(m->pairs, &n, "weights", f->about.weights);
+    router_form_entry(m->pairs, &n, "task", f->about.task);
+    return true;
+}
+
+/* Write the tensors of a deep form as they are, or their matrices as BF16. */
+static int router_form_save_deep(const char *path, const struct router_form *f,
+                                 const struct router_meta *m, struct err *err)
+{
+    size_t n = 0, all = weights_ntensors(f->deep);
+    struct tensor *list = calloc(all, sizeof(*list));
+    void **narrow = calloc(all, sizeof(*narrow));
+    int rc = list && narrow ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    for (size_t i = 0; rc == OK && i < all; i++) {
+        const struct tensor *t = weights_tensor(f->deep, i);
+        if (!deep_reads(t->name))
+            continue;
+        list[n] = *t;
+        if (f->narrow && t->ndim == 2 && t->type == W_F32) {
+            size_t count = t->bytes / sizeof(float);
+            float *x = malloc(t->bytes);
+            narrow[n] = malloc(t->bytes / 2);
+            rc = x && narrow[n] ? weights_floats(x, t, 0, count, path, err)
+                                : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+            if (rc == OK)
+                quant_encode(narrow[n], W_BF16, x, count);
+            free(x);
+            list[n].type = W_BF16;
+            list[n].bytes = t->bytes / 2;
+            list[n].data = narrow[n];
+        }
+        n++;
+    }
+    if (rc == OK)
+        rc = safetensors_write(path, list, n, m->pairs, err);
+    for (size_t i = 0; narrow && i < n; i++)
+        free(narrow[i]);
+    free(narrow);
+    free(list);
+    return rc;
+}
+
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
     size_t w = f->width, d = f->dim, size = sizeof(float);
@@ -110,24 +178,14 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
         { "router.b2", W_F32, 1, { 1 }, &f->b2, size },
         { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
     };
-    char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "";
-    const char *meta[15] = { NULL };
-    size_t n = 0;
-    if ((f->has_threshold && !write_number(threshold, f->threshold)) ||
-        (f->about.has_share && !write_number(share, f->about.share)))
+    struct router_meta m;
+    if (!router_form_meta(&m, f))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    if (f->about.has_model)
-        snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
-    router_form_entry(meta, &n, "tap", !d ? "" : tap_names[f->tap]);
-    router_form_entry(meta, &n, "threshold", threshold);
-    router_form_entry(meta, &n, "share", share);
-    router_form_entry(meta, &n, "model", model);
-    router_form_entry(meta, &n, "model_name", f->about.name);
-    router_form_entry(meta, &n, "weights", f->about.weights);
-    router_form_entry(meta, &n, "task", f->about.task);
+    if (f->deep)
+        return router_form_save_deep(path, f, &m, err);
     size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
     ntensors -= first + !f->ncontexts;
-    return safetensors_write(path, tensors + first, ntensors, meta, err);
+    return safetensors_write(path, tensors + first, ntensors, m.pairs, err);
 }
 
 /* Read the tap from the metadata; final is the default. */
@@ -264,13 +322,11 @@ static int read_table(struct router_form *f, const struct weights *w, const stru
                     : rc;
 }
 
-/* Read a form from a safetensors file. */
-static int read_safetensors(struct router_form *f, const char *path, struct err *err)
+/* Read a form from the tensors of a safetensors file. */
+static int read_safetensors(struct router_form *f, const struct weights *w, const char *path,
+                            struct err *err)
 {
-    struct weights *w;
-    int rc = weights_open(&w, path, err);
-    if (rc != OK)
-        return rc;
+    int rc = OK;
     const struct tensor *network = weights_find(w, "router.w1");
     const struct tensor *table = weights_find(w, "context.table");
     if (network)
@@ -280,16 +336,70 @@ static int read_safetensors(struct router_form *f, const char *path, struct err 
     if (!network && !table)
         rc = err_set(err, ERR_FORMAT, "%s: tensor router.w1: expected in a router, found none",
                      path);
-    if (rc == OK)
-        rc = read_about(f, w, path, err);
-    weights_close(w);
-    return rc;
+    return rc == OK ? read_about(f, w, path, err) : rc;
+}
+
+/* True if the metadata has this text. */
+static bool router_form_says(const struct weights *w, const char *key, const char *text)
+{
+    struct str s;
+    return weights_str(w, key, &s) && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+/* Read what R2R says of a deep one: its class, its own threshold, at which values that are as high
+ * or higher go to the cloud. */
+static int read_deep_pth(struct router_form *f, const char *path, struct err *err)
+{
+    static const char *const classes[] = { "HiddenStatesTokenLMHeadLogitsClassifier",
+                                           "HiddenStatesTokenLMHeadClassifier",
+                                           "HiddenStatesLogitsClassifier", "HiddenStatesClassifier",
+                                           "LogitsClassifier" };
+    struct str class = { "", 0 };
+    double threshold;
+    bool known = !weights_str(f->deep, "model_type", &class);
+    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
+        known = known || router_form_says(f->deep, "model_type", classes[i]);
+    if (!known)
+        return err_set(err, ERR_FORMAT,
+                       "%s: model_type: expected a classifier of one hidden state, token and "
+                       "logits, or of some of these, found %.*s",
+                       path, class.n < 64 ? (int)class.n : 64, class.p);
+    weights_bool(f->deep, "init_args.normalize_input", &f->softmax);
+    f->has_threshold = weights_f64(f->deep, "common_args.threshold", &threshold);
+    if (f->has_threshold && !(threshold >= 0 && threshold <= 1))
+        return err_set(err, ERR_FORMAT, "%s: common_args.threshold: expected 0 to 1, found %g",
+                       path, threshold);
+    if (f->has_threshold)
+        f->threshold = threshold > 0 ? nextafterf((float)(1 - threshold), 2) : 1;
+    return OK;
+}
+
+/* Read a deep form, which keeps the tensors. */
+static int read_deep(struct router_form *f, struct weights *w, const char *path, struct err *err)
+{
+    f->deep = w;
+    if (strcmp(weights_format(w), "pth") == 0)
+        return read_deep_pth(f, path, err);
+    if (!router_form_says(w, "high", "critical"))
+        return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found none", path);
+    f->softmax = router_form_says(w, "softmax", "1");
+    return read_about(f, w, path, err);
 }
 
 int router_form_read(struct router_form *out, const char *path, struct err *err)
 {
+    struct weights *w;
     *out = (struct router_form){ 0 };
-    int rc = pth_is(path) ? import_pth(out, path, err) : read_safetensors(out, path, err);
+    bool pth = pth_is(path);
+    int rc = pth ? pth_open(&w, path, err) : weights_open(&w, path, err);
+    if (rc != OK)
+        return rc;
+    if (deep_is(w)) {
+        rc = read_deep(out, w, path, err);
+    } else {
+        rc = pth ? import_pth(out, w, err) : read_safetensors(out, w, path, err);
+        weights_close(w);
+    }
     if (rc == OK)
         rc = router_form_check(out, path, err);
     if (rc != OK)

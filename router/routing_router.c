@@ -7,6 +7,7 @@
 
 #include "model/fingerprint.h"
 #include "model/model.h"
+#include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
@@ -66,7 +67,11 @@ static int routing_fit_router(struct router *r, const struct engine *e, const ch
                        "%s: model: expected %s (%016" PRIx64 "), which runs here, found %s "
                        "(%016" PRIx64 ")",
                        path, e->name, model, a->name, a->model);
-    size_t reads = router_dim(r) - (router_reads_features(r) ? FEATURES : 0);
+    size_t reads = router_dim(r) - router_extra(r);
+    if (router_logits(r) > tokenizer_size(e->tokenizer))
+        return err_set(err, ERR_FORMAT,
+                       "%s: logits: expected at most %zu, as the model has, found %zu", path,
+                       tokenizer_size(e->tokenizer), router_logits(r));
     if (reads && reads != hidden)
         return err_set(err, ERR_FORMAT,
                        "%s: hidden size: expected %zu, as the model has, found %zu", path, hidden,

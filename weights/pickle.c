@@ -113,14 +113,27 @@ static int push_constant(struct pickle *k, enum pkind kind, unsigned value)
     return push_int(k, kind, value);
 }
 
-/* Push a number of n bytes, of which those of four have a sign. No tensor depends on a P_FLOAT, so
- * its value is not kept. */
+/* Push an integer of n bytes, of which those of four have a sign. */
 static int push_number(struct pickle *k, enum pkind kind, unsigned n)
 {
     uint64_t v;
     if (!pickle_number(k, n, &v))
         return pickle_fail(k, "the end");
-    return push_int(k, kind, kind == P_FLOAT ? 0 : n == 4 ? (int32_t)(uint32_t)v : (int64_t)v);
+    return push_int(k, kind, n == 4 ? (int32_t)(uint32_t)v : (int64_t)v);
+}
+
+/* Push a float: n bytes, the highest one first. */
+static int push_float(struct pickle *k, enum pkind kind, unsigned n)
+{
+    uint64_t bits, turned = 0;
+    if (!pickle_number(k, n, &bits))
+        return pickle_fail(k, "the end");
+    for (unsigned i = 0; i < n; i++, bits >>= 8)
+        turned = turned << 8 | (bits & 0xff);
+    struct pval *v = pickle_value(k, kind);
+    if (v)
+        memcpy(&v->u.f, &turned, sizeof(v->u.f));
+    return pickle_push(k, v);
 }
 
 /* Push a LONG1 integer: sign-extended up to 8 bytes, else as bytes. */
@@ -340,7 +353,7 @@ static const struct opcode {
     ['K'] = { push_number, P_INT, 1 },                /* BININT1 */
     ['M'] = { push_number, P_INT, 2 },                /* BININT2 */
     ['J'] = { push_number, P_INT, 4 },                /* BININT */
-    ['G'] = { push_number, P_FLOAT, 8 },              /* BINFLOAT */
+    ['G'] = { push_float, P_FLOAT, 8 },               /* BINFLOAT */
     [0x8a] = { push_long, P_INT, 1 },                 /* LONG1 */
     [0x8c] = { push_text, P_STR, 1 },                 /* SHORT BINUNICODE */
     ['X'] = { push_text, P_STR, 4 },                  /* BINUNICODE */

@@ -42,6 +42,7 @@ struct pval {
     enum pkind kind;
     union {
         int64_t i; /* P_BOOL, P_INT */
+        double f;  /* P_FLOAT */
         struct str s;
         struct {
             struct pval **v; /* a dict holds key, value, key, value, ... */

@@ -256,6 +256,46 @@ static struct pval *pth_unwrap(struct pval *v)
     return v;
 }
 
+/* Add a text or a number of a dict, called GROUP.KEY, as a key. */
+static bool add_fact(struct pth *p, const char *group, struct str key, const struct pval *v)
+{
+    char name[128], text[128];
+    if (!key.n || key.n >= 60 || memchr(key.p, 0, key.n))
+        return true;
+    snprintf(name, sizeof(name), "%s%s%.*s", group, *group ? "." : "", (int)key.n, key.p);
+    if (!text_valid(name, strlen(name)))
+        return true;
+    if (v->kind == P_BOOL)
+        return table_add_num(p->w, name, KV_BOOL, &(uint8_t){ v->u.i != 0 });
+    if (v->kind == P_INT)
+        return table_add_num(p->w, name, KV_I64, &v->u.i);
+    if (v->kind == P_FLOAT)
+        return table_add_num(p->w, name, KV_F64, &v->u.f);
+    if (v->kind != P_STR || v->u.s.n >= sizeof(text) || memchr(v->u.s.p, 0, v->u.s.n))
+        return true;
+    memcpy(text, v->u.s.p, v->u.s.n);
+    text[v->u.s.n] = '\0';
+    return table_add_str(p->w, name, text);
+}
+
+/* Add the texts and numbers beside the state dict, and those of dicts there, as R2R has them. */
+static int add_facts(struct pth *p, const struct pval *root, struct err *err)
+{
+    bool fine = true;
+    for (size_t i = 0; root->kind == P_DICT && i + 1 < root->u.seq.n && fine; i += 2) {
+        const struct pval *key = root->u.seq.v[i], *v = root->u.seq.v[i + 1];
+        char group[64];
+        if (key->kind != P_STR || key->u.s.n >= sizeof(group))
+            continue;
+        snprintf(group, sizeof(group), "%.*s", (int)key->u.s.n, key->u.s.p);
+        fine = add_fact(p, "", key->u.s, v);
+        for (size_t k = 0; v->kind == P_DICT && k + 1 < v->u.seq.n && fine; k += 2)
+            if (v->u.seq.v[k]->kind == P_STR)
+                fine = add_fact(p, group, v->u.seq.v[k]->u.s, v->u.seq.v[k + 1]);
+    }
+    return fine ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
+}
+
 /* Add every tensor of the state dict; entries that are not tensors are skipped. */
 static int add_all(struct pth *p, struct pval *root, struct err *err)
 {
@@ -269,6 +309,8 @@ static int add_all(struct pth *p, struct pval *root, struct err *err)
             code = add_tensor(p, d->u.seq.v[i]->u.s, d->u.seq.v[i + 1], err);
     if (code == OK && !p->w->ntensors)
         code = err_set(err, ERR_FORMAT, "%s: expected tensors, found none", p->w->path);
+    if (code == OK && d != root)
+        code = add_facts(p, root, err);
     return code == OK ? table_index(p->w, err) : code;
 }
 

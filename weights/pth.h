@@ -18,8 +18,9 @@
  * be read: whatever opens it next reports why. */
 bool pth_is(const char *path);
 
-/* Open a checkpoint: tensors alone, each contiguous, and no keys. On error *out is NULL and err
- * names file and reason: ERR_FORMAT, ERR_IO or ERR_NOMEM. */
+/* Open a checkpoint: its tensors, each contiguous, and as keys what stands beside a wrapped state
+ * dict: texts, numbers and booleans, and those of dicts there as GROUP.KEY. On error *out is NULL
+ * and err names file and reason: ERR_FORMAT, ERR_IO or ERR_NOMEM. */
 int pth_open(struct weights **out, const char *path, struct err *err);
 
 #endif

@@ -90,7 +90,7 @@ static void decode_score(struct decode *d)
         return;
     for (size_t i = 0; i < n; i++) {
         const float *hidden = batch_hidden(b, router_tap(r), first + rows[i]);
-        const float *x = router_inputs(r, hidden, step_features(d->step, rows[i]), d->scratch);
+        const float *x = router_inputs(r, hidden, step_extra(d->step, rows[i]), d->scratch);
         float score = router_score(r, x, d->scratch);
         step_give_score(d->step, rows[i], score);
     }

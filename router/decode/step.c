@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
+#include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
@@ -81,9 +82,9 @@ static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, siz
 }
 
 /* True when a score needs what the head gives, beside the hidden state. */
-static bool step_reads_features(const struct step *s)
+static bool step_reads_extra(const struct step *s)
 {
-    return policy_reads_network(s->o->policy) && router_reads_features(s->text.router);
+    return policy_reads_network(s->o->policy) && router_extra(s->text.router);
 }
 
 size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
@@ -141,7 +142,7 @@ static void step_want_of(struct step *s, size_t at, enum step_want want)
     for (size_t n = at; n < v->first + v->n; n++) {
         const struct view_row *row = view_row(v, n);
         bool open = want == STEP_HEAD ? !row->picked
-                                      : !row->scored && (row->picked || !step_reads_features(s));
+                                      : !row->scored && (row->picked || !step_reads_extra(s));
         if (n == at || (open && (want == STEP_SCORE || step_reads_head(s, n))))
             s->rows[s->nrows++] = n - v->pass;
     }
@@ -167,7 +168,7 @@ static const struct view_row *step_score(struct step *s, size_t at)
     const struct view_row *row = view_row(&s->view, at);
     if (row && row->scored)
         return row;
-    bool head = step_reads_features(s) ? !row || !row->picked : !policy_reads_network(s->o->policy);
+    bool head = step_reads_extra(s) ? !row || !row->picked : !policy_reads_network(s->o->policy);
     step_want_of(s, at, head ? STEP_HEAD : STEP_SCORE);
     return NULL;
 }
@@ -723,10 +724,10 @@ void step_give_rows(struct step *s, size_t n)
     s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
 
-const float *step_features(struct step *s, size_t row)
+const float *step_extra(struct step *s, size_t row)
 {
     const struct view_row *r = view_row(&s->view, s->view.pass + row);
-    return r && step_reads_features(s) ? r->features : NULL;
+    return r ? r->extra : NULL;
 }
 
 void step_give_score(struct step *s, size_t row, float score)
@@ -750,9 +751,10 @@ void step_give_head(struct step *s, size_t row, const float *logits)
         r->picked = true;
     }
     s->stats->edge_ms += step_lap(&s->since);
-    if (r && step_reads_features(s)) {
+    if (r && step_reads_extra(s)) {
         const struct features_text t = { s->text.tok, session_ids(s->text.session), n, s->text.n };
-        features_of(r->features, &t, logits, s->size, s->text.router, s->kernels);
+        router_look(s->text.router, r->extra, &t, logits, s->size, r->id,
+                    model_embedding(session_model(s->text.session)));
     }
     if (!r || !policy_reads_logits(p))
         return;

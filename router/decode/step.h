@@ -59,9 +59,9 @@ const size_t *step_rows(const struct step *s, size_t *n);
 
 /* Say that the session has the first n ids, after an evaluation of these alone. */
 void step_give_rows(struct step *s, size_t n);
-/* Return the features of a row whose score is wanted, for router_inputs; NULL if the router reads
- * none. */
-const float *step_features(struct step *s, size_t row);
+/* Return what router_look has found for a row whose score is wanted, for router_inputs; NULL if the
+ * router reads the hidden state alone. */
+const float *step_extra(struct step *s, size_t row);
 /* Give router_score of a row. */
 void step_give_score(struct step *s, size_t row, float score);
 /* Give the logits of a row, which are not needed afterwards. */

@@ -39,6 +39,7 @@ struct step {
     const struct kernels *kernels;
     size_t size; /* number of ids in use */
     struct view view;
+    float *extra;   /* of the view's rows; NULL: the router reads no more than hidden states */
     uint32_t *lazy; /* the ids of a text that the session need not have; NULL: it has them */
     /* What is wanted. 0: nothing. */
     enum step_want want;

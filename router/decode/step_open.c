@@ -47,6 +47,18 @@ static int step_be_lazy(struct step *s)
     return OK;
 }
 
+/* Give the view's rows room for what the router reads besides the hidden state. */
+static int step_open_extra(struct step *s)
+{
+    size_t n =
+        s->text.router && policy_reads_network(s->o->policy) ? router_extra(s->text.router) : 0;
+    if (n && !(s->extra = calloc(VIEW_ROWS, n * sizeof(*s->extra))))
+        return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
+    for (size_t i = 0; n && i < VIEW_ROWS; i++)
+        s->view.rows[i].extra = s->extra + i * n;
+    return OK;
+}
+
 /* Set up the loop. */
 static int step_begin(struct step *s)
 {
@@ -61,6 +73,8 @@ static int step_begin(struct step *s)
     int rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);
+    if (rc == OK)
+        rc = step_open_extra(s);
     if (rc == OK)
         rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
     if (rc == OK)
@@ -102,6 +116,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     ahead_close(&s->ahead);
     draft_close(&s->draft);
     free(s->lazy);
+    free(s->extra);
     free(s);
     *out = NULL;
     return rc;
@@ -137,6 +152,7 @@ int step_close(struct step *s, struct err *err)
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
     free(s->lazy);
+    free(s->extra);
     free(s);
     return rc;
 }

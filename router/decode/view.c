@@ -8,7 +8,7 @@ void view_passed(struct view *v, size_t n)
     v->n = kept;
     v->held = true;
     for (size_t i = 0; i < kept; i++)
-        v->rows[i] = (struct view_row){ .picked = false };
+        v->rows[i].picked = v->rows[i].scored = false;
 }
 
 void view_rewind(struct view *v, size_t n)

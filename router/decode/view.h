@@ -13,15 +13,14 @@
 #include <stdint.h>
 
 #include "model/session.h"
-#include "router/features.h"
 
 enum { VIEW_ROWS = 65 }; /* most rows of a pass that are kept: a token and a draft */
 
 struct view_row { /* what has been computed from a row */
     bool picked, scored;
-    uint32_t id;              /* the local model's own token; valid if picked */
-    float score;              /* the router's, or that of the logits; valid if scored */
-    float features[FEATURES]; /* valid if picked, for a router that reads them */
+    uint32_t id;  /* the local model's own token; valid if picked */
+    float score;  /* the router's, or that of the logits; valid if scored */
+    float *extra; /* what a router reads besides (router_look), valid if picked; NULL */
 };
 
 struct view {

@@ -118,8 +118,8 @@ static bool texts_give_scores(struct texts_round *r)
         const size_t *rows = t->want == STEP_SCORE ? step_rows(t->step, &n) : NULL;
         for (size_t k = 0; k < n; k++) {
             const float *hidden = batch_hidden(e->batch, router_tap(router), t->row + rows[k]);
-            const float *features = step_features(t->step, rows[k]);
-            const float *x = router_inputs(router, hidden, features, e->scratch);
+            const float *extra = step_extra(t->step, rows[k]);
+            const float *x = router_inputs(router, hidden, extra, e->scratch);
             float score = router_score(router, x, e->scratch);
             step_give_score(t->step, rows[k], score);
         }

@@ -29,14 +29,16 @@ static struct batch *others; /* of `other`, which computes between the passes of
 static struct session *session, *other;
 static struct router *router, *table;   /* for mlp and for context */
 static struct router *combined, *mixed; /* with features */
+static struct router *deep;             /* of several layers */
 
-/* Return the router of a policy; every other text of mlp has the mixed one. */
+/* Return the router of a policy; every fourth text of mlp has the mixed one, another the deep. */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
-    return p == POLICY_CONTEXT           ? table
-           : p == POLICY_COMBINED        ? combined
-           : p == POLICY_MLP && seed % 2 ? mixed
-                                         : router;
+    return p == POLICY_CONTEXT                ? table
+           : p == POLICY_COMBINED             ? combined
+           : p == POLICY_MLP && seed % 4 == 1 ? mixed
+           : p == POLICY_MLP && seed % 4 == 3 ? deep
+                                              : router;
 }
 
 struct setup { /* one case */
@@ -218,7 +220,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .session = session,
                            .drafts = c->drafts || c->guess,
                            .late_head = calm && !policy_reads_logits(c->policy) &&
-                                        !router_reads_features(router_for(c->policy, c->seed)) &&
+                                        !router_extra(router_for(c->policy, c->seed)) &&
                                         !c->guess && !c->drafts && !c->edges,
                            .edge = other,
                            .sampler = its,
@@ -317,6 +319,7 @@ static inline void open_all(void)
     table = table_open(&engine.kernels);
     combined = featured_open(&engine, 0);
     mixed = featured_open(&engine, model_config(engine.model)->hidden);
+    deep = deep_random(&engine);
 }
 
 static inline void close_all(void)
@@ -325,6 +328,7 @@ static inline void close_all(void)
     router_close(table);
     router_close(combined);
     router_close(mixed);
+    router_close(deep);
     session_close(session);
     session_close(other);
     batch_close(others);

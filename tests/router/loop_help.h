@@ -3,6 +3,8 @@
 #define TESTS_ROUTER_LOOP_HELP_H
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
@@ -11,8 +13,11 @@
 #include "router/mizzle.h"
 #include "router/price.h"
 #include "router/router.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
+
 #include "tests/support/tiny.h"
+#include "weights/safetensors.h"
 
 /* Open the engine of the tiny model. Returns the model's path; the engine needs it no longer. */
 static inline const char *tiny_engine(struct engine *e)
@@ -77,6 +82,69 @@ static inline struct router *featured_open(const struct engine *e, size_t dim)
         form.w2[i] = (float)rand_unit(22, i) - 0.5f;
     CHECK(router_make(&r, &form, "network with features", &e->kernels, NULL) == OK);
     router_form_close(&form);
+    return r;
+}
+
+/* Write a router of several layers with random weights that reads the hidden state, the embedding
+ * of a token and `logits` logits, all normalised, in R2R's names; blocks of 8, 12 and 12 numbers.
+ * Without the tensor whose name ends in `without`, if it is not NULL. */
+static inline void deep_write(const char *path, size_t hidden, size_t logits, const char *high,
+                              const char *without)
+{
+    static const size_t sizes[] = { 8, 12, 12 };
+    struct {
+        char name[64];
+        size_t rows, cols;
+    } list[64];
+    struct tensor tensors[64];
+    float *data = malloc(64 * 4096 * sizeof(*data));
+    size_t n = 0, kept = 0;
+#define DEEP(rows_, cols_, ...)                      \
+    (list[n].rows = (rows_), list[n].cols = (cols_), \
+     (void)snprintf(list[n++].name, sizeof(list[0].name), __VA_ARGS__))
+#define DEEP_PAIR(rows_, cols_, ...)                               \
+    (DEEP(rows_, cols_, __VA_ARGS__), DEEP(rows_, 0, __VA_ARGS__), \
+     (void)strcat(list[n - 2].name, ".weight"), (void)strcat(list[n - 1].name, ".bias"))
+    DEEP_PAIR(hidden, 0, "layer_norm_hidden_states");
+    DEEP_PAIR(hidden, 0, "layer_norm_token");
+    DEEP_PAIR(hidden, logits, "logits_projection");
+    DEEP_PAIR(sizes[0], 3 * hidden, "combined_projection");
+    DEEP_PAIR(sizes[0], sizes[0], "backbone.input_projection");
+    for (size_t i = 0; i < 2; i++) {
+        DEEP_PAIR(sizes[i], 0, "backbone.blocks.%zu.layer_norm", i);
+        DEEP_PAIR(4 * sizes[i], sizes[i], "backbone.blocks.%zu.mlp.0", i);
+        DEEP_PAIR(sizes[i + 1], 4 * sizes[i], "backbone.blocks.%zu.mlp.3", i);
+        if (sizes[i] != sizes[i + 1])
+            DEEP_PAIR(sizes[i + 1], sizes[i], "backbone.blocks.%zu.dim_change", i);
+    }
+    DEEP_PAIR(sizes[2], 0, "backbone.output_layer.0");
+    DEEP_PAIR(1, sizes[2], "backbone.output_layer.1");
+    CHECK(data);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = strlen(list[i].name), count = list[i].rows * (list[i].cols ? list[i].cols : 1);
+        if (without && at >= strlen(without) &&
+            !strcmp(list[i].name + at - strlen(without), without))
+            continue;
+        CHECK(count <= 4096);
+        for (size_t k = 0; k < count; k++)
+            data[4096 * i + k] = (float)(rand_unit(31 + i, k) * 2 - 1) * (list[i].cols ? 0.4f : 1);
+        tensors[kept++] = (struct tensor){ list[i].name,         W_F32,
+                                           list[i].cols ? 2 : 1, { list[i].rows, list[i].cols },
+                                           data + 4096 * i,      count * sizeof(*data) };
+    }
+    const char *meta[] = { "softmax", "1", "high", high, NULL };
+    meta[2] = high ? meta[2] : NULL;
+    CHECK(safetensors_write(path, tensors, kept, meta, NULL) == OK);
+    free(data);
+}
+
+/* Open such a router for the tiny model. */
+static inline struct router *deep_random(const struct engine *e)
+{
+    struct router *r;
+    const char *path = in_scratch("deep");
+    deep_write(path, model_config(e->model)->hidden, 7, "critical", NULL);
+    CHECK(router_open(&r, path, &e->kernels, NULL) == OK);
     return r;
 }
 

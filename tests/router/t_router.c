@@ -109,7 +109,7 @@ static void check_features(void)
         CHECK(again.dim == f.dim && !memcmp(again.w1, first, f.dim * sizeof(*first)));
         CHECK(again.ncontexts == 2 && !memcmp(again.contexts, rows, sizeof(rows)));
         router_form_close(&again);
-        CHECK(router_reads_features(r) && !strcmp(router_kind(r), "network") == !alone &&
+        CHECK(router_extra(r) == FEATURES && !strcmp(router_kind(r), "network") == !alone &&
               !router_is_table(r));
         CHECK(router_score_ids(r, (const uint32_t[]){ 9, 3 }, 2) == 0.25f);
         const float *x = router_inputs(r, hidden, features, scratch);
@@ -286,7 +286,7 @@ static void check_pytorch(void)
         struct router *direct, *imported;
         CHECK(router_open(&direct, file, &kernels, &err) == OK);
         CHECK(router_dim(direct) == 64 && router_scratch(direct) <= 4096);
-        CHECK(router_import(file, path, &err) == OK);
+        CHECK(router_import(file, path, false, &err) == OK);
         CHECK(router_open(&imported, path, &kernels, &err) == OK);
         double own[64];
         struct pool *pool;
@@ -312,7 +312,7 @@ static void check_pytorch(void)
         struct err err = { "" };
         struct router *r;
         CHECK(router_open(&r, file, &kernels, &err) == ERR_FORMAT && !r && err.msg[0]);
-        CHECK(router_import(file, path, &err) == ERR_FORMAT);
+        CHECK(router_import(file, path, false, &err) == ERR_FORMAT);
     }
 }
 

@@ -97,7 +97,7 @@ static void give_rows_results(struct text *x, size_t n)
         for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
             const float *hidden =
                 batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
-            const float *features = step_features(x[i].step, rows[k]);
+            const float *features = step_extra(x[i].step, rows[k]);
             const struct router *r = x[i].of.router;
             float score = router_score(r, router_inputs(r, hidden, features, scratch), scratch);
             CHECK(!features == (r == router));

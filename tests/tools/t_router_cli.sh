@@ -57,6 +57,39 @@ else
     skipped="no PyTorch files in $data/pth (set MIZZLE_TESTDATA)"
 fi
 
+if [ -f "$data/r2r/hidden.pt" ]; then
+    r2r=$data/r2r
+    score_r2r() { # STATUS NAME ROUTER OPTIONS...
+        status=$1 name=$2 router=$3
+        shift 3
+        routes "$status" score --router "$router" --hidden "$r2r/$name.hidden.f32" -o "$dir/y.f32" "$@"
+    }
+    set -- --logits "$r2r/token_logits.logits.f32" --tokens "$r2r/token_logits.token.u32"
+    for name in hidden logits token_logits; do
+        routes 0 import "$r2r/$name.pt" "$dir/r.safetensors"
+        for router in "$r2r/$name.pt" "$dir/r.safetensors"; do
+            case $name in
+            hidden) score_r2r 0 $name "$router" --raw ;;
+            logits) score_r2r 0 $name "$router" --raw --logits "$r2r/logits.logits.f32" ;;
+            token_logits) score_r2r 0 $name "$router" --raw "$@" --embedding "$r2r/$name.embedding.f32" ;;
+            esac
+            d=$(difference "$dir/y.f32" "$r2r/$name.score.f32")
+            awk "BEGIN { exit !($d < 0.00001) }" || fail "R2R's $name: off by $d"
+        done
+    done
+    rm "$dir/y.f32"
+    score_r2r 2 token_logits "$dir/r.safetensors" "$@"                         # no embedding
+    score_r2r 2 hidden "$r2r/hidden.pt" --logits "$r2r/logits.logits.f32"      # which is not read
+    score_r2r 3 hidden "$dir/r.safetensors" "$@" --embedding "$r2r/hidden.hidden.f32" # ids beyond it
+    head -c 255 "$r2r/token_logits.token.u32" >"$dir/tokens"
+    score_r2r 3 token_logits "$dir/r.safetensors" --logits "$r2r/token_logits.logits.f32" --tokens "$dir/tokens" \
+        --embedding "$r2r/token_logits.embedding.f32"
+    [ ! -e "$dir/y.f32" ] || fail "scores of rows that are not whole were written"
+    routes 2 import --type q8_0 "$r2r/hidden.pt" "$dir/r.safetensors"
+else
+    skipped="${skipped:+$skipped; }no checkpoints of R2R in $data/r2r (set MIZZLE_TESTDATA)"
+fi
+
 questions=${ROUTER_QUESTIONS:-60} # fewer for slow builds
 if [ -f weights/milli/edge-0.5.gguf ]; then
     # Without samples it is what collect and train do one after the other.

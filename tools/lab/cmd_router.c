@@ -1,6 +1,7 @@
 /* cmd_router.c - `mizzle router`: the commands on routers; here those that apply one or convert it.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
-static const char *router_path, *hidden_path, *out_path;
+static const char *router_path, *hidden_path, *logits_path, *tokens_path, *embedding_path;
+static const char *out_path, *import_type;
+static bool raw;
 
 static const struct option_group file_opts = {
     "Files",
@@ -20,72 +23,200 @@ static const struct option_group file_opts = {
         { "--router", NULL, OPTION_STR, &router_path, "FILE", "Apply this router" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
           "Read hidden states from this file, raw little-endian f32 [n][dim]" },
+        { "--logits", NULL, OPTION_STR, &logits_path, "FILE",
+          "R2R: read logits from this file, f32 [n][any number], of which the largest count" },
+        { "--tokens", NULL, OPTION_STR, &tokens_path, "FILE",
+          "R2R: read the small model's own tokens from this file, u32 [n]" },
+        { "--embedding", NULL, OPTION_STR, &embedding_path, "FILE",
+          "R2R: read the small model's embedding from this file, f32 [ids][dim]" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the scores to this file, raw f32 [n]" },
+        { "--raw", NULL, OPTION_FLAG, &raw, NULL,
+          "Write the network's own values, of which R2R's are high for critical tokens" },
+        OPTION_END,
+    },
+};
+
+static const struct option_group import_opts = {
+    "Importing",
+    (const struct option[]){
+        { "--type", NULL, OPTION_STR, &import_type, "TYPE",
+          "Store R2R's matrices of f32 as f32 or bf16 (default: f32)" },
         OPTION_END,
     },
 };
 
 static const struct option_group *const no_groups[] = { NULL };
+static const struct option_group *const import_groups[] = { &import_opts, NULL };
 static const struct option_group *const score_groups[] = { &file_opts, &engine_option_rows, NULL };
 
 static int cmd_router_import_main(int n, char **args, struct err *err)
 {
-    return n == 2 ? router_import(args[0], args[1], err)
+    bool narrow = import_type && strcmp(import_type, "bf16") == 0;
+    if (import_type && !narrow && strcmp(import_type, "f32") != 0)
+        return err_set(err, ERR_ARG, "--type: expected f32 or bf16, found %s", import_type);
+    return n == 2 ? router_import(args[0], args[1], narrow, err)
                   : err_set(err, ERR_ARG, "expected IN.pth and OUT.safetensors");
 }
 
-/* Score each row of the open file `from` and write the score to `to`. */
-static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *err)
+enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
+
+/* What is scored: a row of each file that the router needs, and of the embedding that of its token.
+ */
+struct scoring {
+    const struct router *r;
+    FILE *f[FILES];
+    size_t dim, width, ids; /* of the hidden state, of a row of logits; rows of the embedding */
+    float *x, *logits, *extra, *scratch;
+    uint32_t token;
+};
+
+static const char *score_path(size_t file)
 {
-    size_t dim = router_dim(r), n = 0;
-    float *x = malloc(dim * sizeof(*x)), *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    int rc = x && scratch ? OK : err_set(err, ERR_NOMEM, "out of memory");
-    while (rc == OK && (n = fread(x, 1, dim * sizeof(*x), from)) == dim * sizeof(*x)) {
-        float y = router_score(r, x, scratch);
+    const char *const paths[FILES] = { hidden_path, logits_path, tokens_path, embedding_path };
+    return paths[file];
+}
+
+/* Return the bytes of a file, which is read from its beginning afterwards; 0: unknown. */
+static size_t score_bytes(FILE *f)
+{
+    off_t n = fseeko(f, 0, SEEK_END) == 0 ? ftello(f) : 0;
+    rewind(f);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* Open the files that the router needs. */
+static int score_open(struct scoring *s, struct err *err)
+{
+    size_t logits = router_logits(s->r), extra = router_extra(s->r);
+    bool token = extra > logits;
+    s->dim = router_dim(s->r) - extra;
+    if (extra && !router_is_deep(s->r))
+        return err_set(err, ERR_ARG,
+                       "%s: expected a router that reads hidden states alone, or R2R's, found one "
+                       "that reads features of a text",
+                       router_path);
+    const bool needed[FILES] = { s->dim > 0, logits > 0, token, token };
+    static const char *const options[FILES] = { "--hidden", "--logits", "--tokens", "--embedding" };
+    for (size_t i = 0; i < FILES; i++)
+        if (needed[i] != (score_path(i) != NULL))
+            return err_set(err, ERR_ARG, "%s: this router %s it", options[i],
+                           needed[i] ? "needs" : "does not read");
+    for (size_t i = 0; i < FILES; i++)
+        if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
+            return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
+    s->width = logits;
+    size_t row = s->dim * sizeof(float), n = logits && s->dim ? score_bytes(s->f[HIDDEN]) / row : 0;
+    if (n)
+        s->width = score_bytes(s->f[LOGITS]) / sizeof(float) / n;
+    if (s->width < logits)
+        return err_set(err, ERR_FORMAT, "%s: expected rows of at least %zu logits, found %zu",
+                       logits_path, logits, s->width);
+    s->ids = token ? score_bytes(s->f[EMBEDDING]) / row : 0;
+    s->x = calloc(s->dim + 1, sizeof(*s->x));
+    s->logits = calloc(s->width + 1, sizeof(*s->logits));
+    s->extra = calloc(extra + 1, sizeof(*s->extra));
+    s->scratch = calloc(router_scratch(s->r), sizeof(*s->scratch));
+    return s->x && s->logits && s->extra && s->scratch ? OK
+                                                       : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+static void score_close(struct scoring *s)
+{
+    for (size_t i = 0; i < FILES; i++)
+        if (s->f[i])
+            fclose(s->f[i]);
+    free(s->x);
+    free(s->logits);
+    free(s->extra);
+    free(s->scratch);
+}
+
+/* Read the next row of a file, if it is read at all. *more becomes false at its end. */
+static int score_read(struct scoring *s, size_t file, void *to, size_t bytes, bool *more,
+                      struct err *err)
+{
+    size_t n = s->f[file] ? fread(to, 1, bytes, s->f[file]) : bytes;
+    if (n == bytes)
+        return OK;
+    *more = false;
+    if (ferror(s->f[file]))
+        return err_set(err, ERR_IO, "%s: cannot be read", score_path(file));
+    return n ? err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes over",
+                       score_path(file), bytes, n)
+             : OK;
+}
+
+/* Read the next rows; all files must end with the same one. */
+static int score_next(struct scoring *s, bool *more, struct err *err)
+{
+    bool has[EMBEDDING] = { true, true, true }, fine = true;
+    void *const to[EMBEDDING] = { s->x, s->logits, &s->token };
+    const size_t bytes[EMBEDDING] = { s->dim * sizeof(float), s->width * sizeof(float),
+                                      sizeof(s->token) };
+    int rc = OK;
+    *more = true;
+    for (size_t i = 0; i < EMBEDDING && rc == OK; i++)
+        rc = score_read(s, i, to[i], bytes[i], &has[i], err);
+    for (size_t i = 0; i < EMBEDDING && rc == OK; i++)
+        *more = *more && has[i];
+    for (size_t i = 0; i < EMBEDDING && rc == OK && !*more; i++)
+        if (s->f[i] && has[i])
+            rc = err_set(err, ERR_FORMAT, "%s: expected as many rows as the others, found more",
+                         score_path(i));
+    if (rc != OK || !*more || !s->f[EMBEDDING])
+        return rc;
+    if (s->token >= s->ids)
+        return err_set(err, ERR_FORMAT, "%s: expected ids below %zu, found %" PRIu32, tokens_path,
+                       s->ids, s->token);
+    fine = fseeko(s->f[EMBEDDING], (off_t)(s->token * bytes[HIDDEN]), SEEK_SET) == 0;
+    float *embedding = s->extra + router_logits(s->r);
+    return fine && fread(embedding, bytes[HIDDEN], 1, s->f[EMBEDDING]) == 1
+               ? OK
+               : err_set(err, ERR_IO, "%s: cannot be read", embedding_path);
+}
+
+/* Score all rows. */
+static int score_rows(struct scoring *s, FILE *to, struct err *err)
+{
+    bool more;
+    int rc = score_next(s, &more, err);
+    for (; rc == OK && more; rc = score_next(s, &more, err)) {
+        router_largest(s->r, s->extra, s->logits, s->width);
+        float y = router_score(s->r, router_inputs(s->r, s->x, s->extra, s->scratch), s->scratch);
+        y = raw && router_is_deep(s->r) ? 1 - y : y;
         if (fwrite(&y, sizeof(y), 1, to) != 1)
-            rc = err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
+            return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
     }
-    if (rc == OK && ferror(from))
-        rc = err_set(err, ERR_IO, "%s: cannot be read", hidden_path);
-    else if (rc == OK && n)
-        rc = err_set(err, ERR_FORMAT, "%s: expected rows of %zu f32 values, found %zu bytes over",
-                     hidden_path, dim, n);
-    free(x);
-    free(scratch);
     return rc;
 }
 
-/* Open the router and both files, then score all rows. */
+/* Open the router and the files, then score all rows. */
 static int cmd_router_score_main(int n, char **args, struct err *err)
 {
     struct kernels k;
     struct router *r = NULL;
     (void)n, (void)args;
-    int rc = !router_path || !hidden_path || !out_path
-                 ? err_set(err, ERR_ARG, "expected --router, --hidden and -o")
+    int rc = !router_path || !out_path
+                 ? err_set(err, ERR_ARG, "expected --router, -o and what the router reads")
                  : setup_kernels(&k, err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, err);
-    if (rc == OK && router_is_table(r)) {
+    if (rc == OK && router_is_table(r))
         rc = err_set(err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
                      router_path);
-        router_close(r);
-    }
-    if (rc != OK)
-        return rc;
-    FILE *from = fopen(hidden_path, "rb");
+    struct scoring s = { .r = r };
     struct output_file to = { .f = NULL };
-    rc = from ? output_file_open(&to, out_path, err)
-              : err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
     if (rc == OK)
-        rc = score_rows(to.f, from, r, err);
+        rc = score_open(&s, err);
+    if (rc == OK)
+        rc = output_file_open(&to, out_path, err);
+    if (rc == OK)
+        rc = score_rows(&s, to.f, err);
     int closed = output_file_close(&to, rc == OK, rc == OK ? err : NULL);
-    rc = rc == OK ? closed : rc;
-    if (from)
-        fclose(from);
+    score_close(&s);
     router_close(r);
-    return rc;
+    return rc == OK ? closed : rc;
 }
 
 static int cmd_router_main(int n, char **args, struct err *err)
@@ -102,7 +233,7 @@ const struct command cmd_router = {
                    "  mizzle router collect    collects samples from a pair of models and a task\n"
                    "  mizzle router train      trains a router on samples\n"
                    "  mizzle router calibrate  sets a router's threshold\n"
-                   "  mizzle router import     converts a PyTorch checkpoint of CITER\n"
+                   "  mizzle router import     converts a PyTorch checkpoint of CITER or R2R\n"
                    "  mizzle router score      applies a router to hidden states",
     .groups = no_groups,
     .run = cmd_router_main,
@@ -111,12 +242,15 @@ const struct command cmd_router = {
 
 const struct command cmd_router_import = {
     .name = "router import",
-    .summary = "convert a PyTorch checkpoint of CITER to safetensors",
+    .summary = "convert a PyTorch checkpoint of CITER or R2R to safetensors",
     .args = "IN.pth OUT.safetensors",
-    .description = "Converts CITER's PyTorch checkpoint to safetensors. It runs no code from the "
-                   "checkpoint and folds its layers into two.\n\n"
+    .description = "Converts CITER's or R2R's PyTorch checkpoint to safetensors. It runs no code "
+                   "from the checkpoint. CITER's layers are folded into two. R2R's keep their "
+                   "values, of which high ones are critical, and their threshold; scores here are "
+                   "1 - value, so that low ones go to the cloud. Use it as a network: --policy "
+                   "mlp=FILE.\n\n"
                    "  mizzle router import router.pth router.safetensors",
-    .groups = no_groups,
+    .groups = import_groups,
     .run = cmd_router_import_main,
     .most = 2,
 };
@@ -124,8 +258,9 @@ const struct command cmd_router_import = {
 const struct command cmd_router_score = {
     .name = "router score",
     .summary = "apply a router to hidden states",
-    .description = "Applies a router (safetensors or .pth) to rows of hidden states, as written by "
-                   "mizzle logits --hidden.\n\n"
+    .description = "Applies a router (safetensors, .pth or .pt) to rows of hidden states, as "
+                   "written by mizzle logits --hidden. R2R's read logits, tokens and their "
+                   "embeddings, too.\n\n"
                    "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32",
     .groups = score_groups,
     .run = cmd_router_score_main,

@@ -19,12 +19,12 @@ enum { PIECE = 16 }; /* rows looked at in one pass */
 struct looking {
     struct explain *x;
     const struct model_config *c;
-    size_t at;              /* position of the pass's first row */
-    size_t pos;             /* of the lens that is computed */
-    size_t layer;           /* of the attention that is computed */
-    float *states;          /* [PIECE][layers][hidden]: what each layer leaves */
-    double *weights;        /* [threads][positions] */
-    float *scratch, *parts; /* of the router */
+    size_t at;                      /* position of the pass's first row */
+    size_t pos;                     /* of the lens that is computed */
+    size_t layer;                   /* of the attention that is computed */
+    float *states;                  /* [PIECE][layers][hidden]: what each layer leaves */
+    double *weights;                /* [threads][positions] */
+    float *scratch, *parts, *extra; /* of the router */
 };
 
 static float look_norm(const float *x, size_t n)
@@ -184,13 +184,13 @@ static void look_score(struct looking *l, size_t row, const float *last)
     struct explain_position *at = &x->at[pos];
     at->score = NAN;
     if (policy_reads_network(r->how.policy)) {
-        float f[FEATURES];
         const struct features_text t = { x->engine.tokenizer, x->ids, pos + 1, x->prompt };
-        if (router_reads_features(r->router))
-            features_of(f, &t, last, tokenizer_size(t.tok), r->router, &x->engine.kernels);
+        if (router_extra(r->router))
+            router_look(r->router, l->extra, &t, last, tokenizer_size(t.tok), at->top[0].id,
+                        model_embedding(x->engine.model));
         const float *hidden = batch_hidden(x->engine.batch, router_tap(r->router), row);
-        at->score =
-            router_score(r->router, router_inputs(r->router, hidden, f, l->scratch), l->scratch);
+        at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
+                                 l->scratch);
         if (r->how.policy == POLICY_PRICE)
             at->score = look_price(x, pos, at->score);
         if (r->how.policy == POLICY_QUERY && pos >= x->prompt)
@@ -261,12 +261,14 @@ int explain_look(struct explain *x, struct err *err)
     l.weights = calloc(pool_threads(x->engine.pool) * x->positions, sizeof(*l.weights));
     l.scratch = calloc(r ? router_scratch(r) : 1, sizeof(*l.scratch));
     l.parts = calloc(r ? router_width(r) : 1, sizeof(*l.parts));
-    int rc = l.states && l.weights && l.scratch && l.parts
+    l.extra = calloc(r ? router_extra(r) + 1 : 1, sizeof(*l.extra));
+    int rc = l.states && l.weights && l.scratch && l.parts && l.extra
                  ? look_all(&l, err)
                  : err_set(err, ERR_NOMEM, "out of memory");
     free(l.states);
     free(l.weights);
     free(l.scratch);
     free(l.parts);
+    free(l.extra);
     return rc;
 }

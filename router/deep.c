@@ -1,0 +1,461 @@
+#include "router/deep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "router/router.h"
+#include "weights/quant.h"
+#include "weights/weights.h"
+
+enum { MOST_BLOCKS = 64, NAME = 64 };
+static const double NORM_EPS = 1e-5; /* PyTorch's default, which R2R keeps */
+
+struct linear { /* y = W x + b; without panels none */
+    struct panels w;
+    float *b; /* [rows] */
+};
+
+struct norm {
+    float *w, *b; /* [n]; NULL: none */
+};
+
+struct deep_block {
+    struct norm norm;
+    struct linear up, down, change; /* change: of the residual, or none */
+};
+
+struct deep {
+    const struct kernels *k;
+    struct deep_inputs in;
+    bool softmax, beside; /* beside: the logits have a projection of their own */
+    struct norm norm_hidden, norm_token;
+    struct linear logits, first, input;
+    struct deep_block blocks[MOST_BLOCKS];
+    size_t nblocks, width;
+    struct norm norm;
+    float *w, b; /* [width] */
+    size_t wide; /* most numbers of a vector, in whole panels */
+};
+
+bool deep_is(const struct weights *w)
+{
+    return weights_find(w, "backbone.input_projection.weight") != NULL;
+}
+
+bool deep_reads(const char *tensor)
+{
+    static const char *const begin[] = { "backbone.", "combined_projection.", "logits_projection.",
+                                         "hidden_states_projection.", "layer_norm" };
+    for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
+        if (strncmp(tensor, begin[i], strlen(begin[i])) == 0)
+            return true;
+    return false;
+}
+
+/* ---- reading ---- */
+
+/* Refuse values that are not finite. */
+static int deep_finite(const float *x, size_t n, const struct weights *w, const char *name,
+                       struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: expected finite values, found %g at %zu",
+                           weights_path(w), name, (double)x[i], i);
+    return OK;
+}
+
+/* Read PREFIX.LAST, a vector of n floats. */
+static int deep_vector(float **out, const struct weights *w, const char *prefix, const char *last,
+                       size_t n, struct err *err)
+{
+    char name[NAME];
+    snprintf(name, sizeof(name), "%s.%s", prefix, last);
+    const struct tensor *t = weights_want(w, name, n, 0, err);
+    if (!t)
+        return ERR_FORMAT;
+    *out = calloc(n, sizeof(**out));
+    int rc = *out ? weights_floats(*out, t, 0, n, weights_path(w), err)
+                  : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    return rc == OK ? deep_finite(*out, n, w, name, err) : rc;
+}
+
+static int deep_norm(struct norm *out, const struct weights *w, const char *name, size_t n,
+                     struct err *err)
+{
+    int rc = deep_vector(&out->w, w, name, "weight", n, err);
+    return rc == OK ? deep_vector(&out->b, w, name, "bias", n, err) : rc;
+}
+
+/* Read the shape of NAME.weight, a matrix. */
+static int deep_shape(size_t *rows, size_t *cols, const struct weights *w, const char *prefix,
+                      struct err *err)
+{
+    char name[NAME];
+    snprintf(name, sizeof(name), "%s.weight", prefix);
+    const struct tensor *t = weights_find(w, name);
+    if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
+        t->shape[1] > ROUTER_MAX)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %s",
+                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, t ? "another shape" : "none");
+    *rows = t->shape[0];
+    *cols = t->shape[1];
+    return OK;
+}
+
+/* Pack a matrix of floats, in the type that it has in the file if that is BF16. */
+static int deep_pack(struct panels *out, const struct tensor *t, const struct weights *w,
+                     const struct tune *tune, struct err *err)
+{
+    size_t bytes, rows = t->shape[0], cols = t->shape[1];
+    *out =
+        (struct panels){ .type = t->type == W_BF16 ? P_BF16 : P_F32, .rows = rows, .cols = cols };
+    out->tune = tune;
+    panels_bytes(&out->panel_bytes, &bytes, out->type, rows, cols); /* fits: see ROUTER_MAX */
+    unsigned char *data = os_alloc(bytes);
+    float *x = malloc(rows * cols * sizeof(*x));
+    int rc = data && x ? weights_floats(x, t, 0, rows * cols, weights_path(w), err)
+                       : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    if (rc == OK)
+        rc = deep_finite(x, rows * cols, w, t->name, err);
+    for (size_t p = 0; rc == OK && p < panels_count(rows); p++)
+        panels_pack(data + p * out->panel_bytes, out->type,
+                    out->type == P_BF16 ? t->data : (const void *)x, rows, cols, p);
+    out->data = data;
+    free(x);
+    return rc;
+}
+
+/* Read NAME.weight [rows][cols] and NAME.bias [rows]. */
+static int deep_linear(struct deep *d, struct linear *out, const struct weights *w,
+                       const char *prefix, size_t rows, size_t cols, struct err *err)
+{
+    char name[NAME];
+    snprintf(name, sizeof(name), "%s.weight", prefix);
+    const struct tensor *t = weights_want(w, name, rows, cols, err);
+    size_t most = rows > cols ? rows : cols;
+    most = panels_count(most) * PANEL;
+    d->wide = most > d->wide ? most : d->wide;
+    int rc = t ? deep_pack(&out->w, t, w, &d->k->tune, err) : ERR_FORMAT;
+    return rc == OK ? deep_vector(&out->b, w, prefix, "bias", rows, err) : rc;
+}
+
+/* Find from their shapes what the projections in front read, and read them. *dim becomes the size
+ * of what they give. */
+static int deep_read_inputs(struct deep *d, const struct weights *w, size_t *dim, struct err *err)
+{
+    static const char hidden[] = "hidden_states_projection", all[] = "combined_projection";
+    static const char logits[] = "logits_projection";
+    bool alone = weights_find(w, "hidden_states_projection.weight") != NULL;
+    bool only = weights_find(w, "logits_projection.weight") &&
+                !weights_find(w, "combined_projection.weight") &&
+                !weights_find(w, "layer_norm_hidden_states.weight");
+    const char *first = alone ? hidden : only ? logits : all;
+    struct deep_inputs *in = &d->in;
+    size_t cols;
+    int rc = deep_shape(dim, &cols, w, first, err);
+    if (rc != OK)
+        return rc;
+    d->beside = first == all && weights_find(w, "logits_projection.weight");
+    if (first == logits)
+        in->logits = cols;
+    else if (d->beside)
+        rc = deep_shape(&in->hidden, &in->logits, w, logits, err);
+    else
+        in->hidden = alone ? cols : cols / 2;
+    if (rc == OK && first == all)
+        in->token = d->beside && cols == 2 * in->hidden ? 0 : in->hidden;
+    if (rc == OK && d->beside)
+        rc = deep_linear(d, &d->logits, w, logits, in->hidden, in->logits, err);
+    size_t reads = in->hidden + in->token + (d->beside ? in->hidden : in->logits);
+    if (rc == OK)
+        rc = deep_linear(d, &d->first, w, first, *dim, reads, err);
+    if (rc == OK && alone && weights_find(w, "layer_norm.weight"))
+        rc = deep_norm(&d->norm_hidden, w, "layer_norm", in->hidden, err);
+    if (rc == OK && weights_find(w, "layer_norm_hidden_states.weight"))
+        rc = deep_norm(&d->norm_hidden, w, "layer_norm_hidden_states", in->hidden, err);
+    if (rc == OK && weights_find(w, "layer_norm_token.weight"))
+        rc = deep_norm(&d->norm_token, w, "layer_norm_token", in->token, err);
+    return rc;
+}
+
+/* Read a block with `dim` inputs; *dim becomes the number of its outputs. */
+static int deep_read_block(struct deep *d, const struct weights *w, size_t i, size_t *dim,
+                           struct err *err)
+{
+    struct deep_block *b = &d->blocks[i];
+    char norm[NAME], up[NAME], down[NAME], change[NAME];
+    size_t rows = 0, cols, inner;
+    snprintf(norm, sizeof(norm), "backbone.blocks.%zu.layer_norm", i);
+    snprintf(up, sizeof(up), "backbone.blocks.%zu.mlp.0", i);
+    snprintf(down, sizeof(down), "backbone.blocks.%zu.mlp.3", i);
+    snprintf(change, sizeof(change), "backbone.blocks.%zu.dim_change", i);
+    int rc = deep_shape(&inner, &cols, w, up, err);
+    if (rc == OK)
+        rc = deep_shape(&rows, &cols, w, down, err);
+    if (rc == OK)
+        rc = deep_norm(&b->norm, w, norm, *dim, err);
+    if (rc == OK)
+        rc = deep_linear(d, &b->up, w, up, inner, *dim, err);
+    if (rc == OK)
+        rc = deep_linear(d, &b->down, w, down, rows, inner, err);
+    if (rc == OK && rows != *dim)
+        rc = deep_linear(d, &b->change, w, change, rows, *dim, err);
+    *dim = rows;
+    return rc;
+}
+
+/* Read all layers. */
+static int deep_read(struct deep *d, const struct weights *w, struct err *err)
+{
+    size_t dim = 0;
+    char name[NAME];
+    if (weights_find(w, "backbone.position_embedding"))
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor backbone.position_embedding: expected a router without "
+                       "embeddings of positions, found them",
+                       weights_path(w));
+    int rc = deep_read_inputs(d, w, &dim, err);
+    if (rc == OK)
+        rc = deep_linear(d, &d->input, w, "backbone.input_projection", dim, dim, err);
+    for (; rc == OK; d->nblocks++) {
+        snprintf(name, sizeof(name), "backbone.blocks.%zu.layer_norm.weight", d->nblocks);
+        if (!weights_find(w, name))
+            break;
+        rc = d->nblocks < MOST_BLOCKS
+                 ? deep_read_block(d, w, d->nblocks, &dim, err)
+                 : err_set(err, ERR_FORMAT, "%s: expected at most %d blocks, found more",
+                           weights_path(w), MOST_BLOCKS);
+    }
+    d->width = dim;
+    if (rc == OK)
+        rc = deep_norm(&d->norm, w, "backbone.output_layer.0", dim, err);
+    snprintf(name, sizeof(name), "backbone.output_layer.1.weight");
+    const struct tensor *t = rc == OK ? weights_want(w, name, 1, dim, err) : NULL;
+    float *b = NULL;
+    if (rc == OK && !(d->w = calloc(dim, sizeof(*d->w))))
+        rc = err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    if (rc == OK)
+        rc = t ? weights_floats(d->w, t, 0, dim, weights_path(w), err) : ERR_FORMAT;
+    if (rc == OK)
+        rc = deep_finite(d->w, dim, w, name, err);
+    if (rc == OK)
+        rc = deep_vector(&b, w, "backbone.output_layer.1", "bias", 1, err);
+    d->b = rc == OK ? *b : 0;
+    free(b);
+    return rc;
+}
+
+int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
+              struct err *err)
+{
+    struct deep *d = *out = calloc(1, sizeof(*d));
+    if (!d)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    d->k = k;
+    d->softmax = softmax;
+    int rc = deep_read(d, w, err);
+    if (rc != OK) {
+        deep_close(d);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static void linear_close(struct linear *l)
+{
+    os_free((void *)(uintptr_t)l->w.data, l->w.panel_bytes * panels_count(l->w.rows));
+    free(l->b);
+}
+
+static void norm_close(struct norm *n)
+{
+    free(n->w);
+    free(n->b);
+}
+
+void deep_close(struct deep *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < MOST_BLOCKS; i++) {
+        norm_close(&d->blocks[i].norm);
+        linear_close(&d->blocks[i].up);
+        linear_close(&d->blocks[i].down);
+        linear_close(&d->blocks[i].change);
+    }
+    struct linear *linears[] = { &d->logits, &d->first, &d->input };
+    struct norm *norms[] = { &d->norm_hidden, &d->norm_token, &d->norm };
+    for (size_t i = 0; i < 3; i++) {
+        linear_close(linears[i]);
+        norm_close(norms[i]);
+    }
+    free(d->w);
+    free(d);
+}
+
+struct deep_inputs deep_inputs(const struct deep *d)
+{
+    return d->in;
+}
+
+size_t deep_width(const struct deep *d)
+{
+    return d->width;
+}
+
+const float *deep_output(const struct deep *d, float *bias)
+{
+    *bias = d->b;
+    return d->w;
+}
+
+/* ---- computing ---- */
+
+enum { BUFFERS = 3 };
+
+size_t deep_scratch(const struct deep *d)
+{
+    return BUFFERS * d->wide;
+}
+
+struct deep_product {
+    const struct deep *d;
+    const struct linear *l;
+    const float *x;
+    float *y;
+};
+
+/* One thread's share of a product. */
+static void deep_chunk(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)thread;
+    const struct deep_product *p = arg;
+    const struct panels *w = &p->l->w;
+    size_t ldy = panels_count(w->rows) * PANEL;
+    (w->type == P_BF16 ? p->d->k->matmul_bf16 : p->d->k->matmul_f32)(p->y, ldy, w, p->x, w->cols, 1,
+                                                                     first, last);
+}
+
+/* y[rows] = W x + b; y has room for whole panels. */
+static void deep_multiply(const struct deep *d, struct pool *pool, const struct linear *l, float *y,
+                          const float *x)
+{
+    enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
+    struct deep_product p = { d, l, x, y };
+    pool_for(pool, panels_count(l->w.rows), WORTH / (PANEL * l->w.cols) + 1, deep_chunk, &p);
+    for (size_t i = 0; i < l->w.rows; i++)
+        y[i] += l->b[i];
+}
+
+/* y = LayerNorm(x), or x itself without weights; y may be x. */
+static void deep_normalise(const struct norm *norm, float *y, const float *x, size_t n)
+{
+    double mean = 0, square = 0;
+    if (!norm->w) {
+        memmove(y, x, n * sizeof(*y));
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        mean += (double)x[i];
+    mean /= (double)n;
+    for (size_t i = 0; i < n; i++)
+        square += ((double)x[i] - mean) * ((double)x[i] - mean);
+    double scale = 1 / sqrt(square / (double)n + NORM_EPS);
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)(((double)x[i] - mean) * scale * (double)norm->w[i] + (double)norm->b[i]);
+}
+
+/* Return x / 2 (1 + erf(x / sqrt 2)), with erf within 1.5e-7 (Abramowitz and Stegun, 7.1.26). */
+static float deep_gelu(float x)
+{
+    static const double a[] = { 0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429 };
+    double z = fabs((double)x) * 0.70710678118654752, t = 1 / (1 + 0.3275911 * z), sum = 0;
+    for (size_t i = 5; i > 0; i--)
+        sum = (sum + a[i - 1]) * t;
+    double erf = 1 - sum * exp_f64(-z * z);
+    return (float)((double)x / 2 * (1 + (x < 0 ? -erf : erf)));
+}
+
+/* y = softmax(x); y may be x. */
+static void deep_soften(float *y, const float *x, size_t n)
+{
+    double sum = 0, most = (double)x[0]; /* they descend */
+    for (size_t i = 0; i < n; i++)
+        sum += exp_f64((double)x[i] - most);
+    for (size_t i = n; i > 0; i--) /* the first one is read last */
+        y[i - 1] = (float)(exp_f64((double)x[i - 1] - most) / sum);
+}
+
+/* Put the inputs side by side, as the first projection reads them, in a; b is free. */
+static void deep_gather(const struct deep *d, struct pool *pool, float *a, float *b,
+                        const float *in)
+{
+    const struct deep_inputs *n = &d->in;
+    const float *logits = in + n->hidden, *token = logits + n->logits;
+    deep_normalise(&d->norm_hidden, a, in, n->hidden);
+    deep_normalise(&d->norm_token, a + n->hidden, token, n->token);
+    float *to = a + n->hidden + n->token;
+    if (d->softmax && n->logits)
+        deep_soften(b, logits, n->logits);
+    else
+        memcpy(b, logits, n->logits * sizeof(*b));
+    if (d->beside) { /* a product writes whole panels, for which `to` may have no room */
+        deep_multiply(d, pool, &d->logits, b + d->wide, b);
+        memcpy(to, b + d->wide, n->hidden * sizeof(*to));
+    } else {
+        memcpy(to, b, n->logits * sizeof(*to));
+    }
+}
+
+void deep_run(const struct deep *d, struct pool *pool, float *out, const float *in, float *scratch)
+{
+    float *a = scratch, *b = a + d->wide, *c = b + d->wide;
+    deep_gather(d, pool, a, b, in);
+    deep_multiply(d, pool, &d->first, b, a);
+    deep_multiply(d, pool, &d->input, a, b);
+    for (size_t i = 0; i < d->nblocks; i++) {
+        const struct deep_block *block = &d->blocks[i];
+        size_t inner = block->up.w.rows, rows = block->down.w.rows;
+        deep_normalise(&block->norm, b, a, block->up.w.cols);
+        deep_multiply(d, pool, &block->up, c, b);
+        for (size_t k = 0; k < inner; k++)
+            c[k] = deep_gelu(c[k]);
+        deep_multiply(d, pool, &block->down, b, c);
+        if (block->change.w.data)
+            deep_multiply(d, pool, &block->change, c, a);
+        const float *residual = block->change.w.data ? c : a;
+        for (size_t k = 0; k < rows; k++)
+            a[k] = residual[k] + b[k];
+    }
+    deep_normalise(&d->norm, out, a, d->width);
+}
+
+void deep_largest(float *out, size_t n, const float *logits, size_t size)
+{
+    size_t have = 0;
+    for (size_t i = 0; i < size; i++) {
+        size_t at = have;
+        if (have == n && !(logits[i] > out[n - 1]))
+            continue;
+        if (logits[i] != logits[i])
+            continue;
+        for (; at > 0 && logits[i] > out[at - 1]; at--)
+            if (at < n)
+                out[at] = out[at - 1];
+        if (at < n)
+            out[at] = logits[i];
+        have += have < n;
+    }
+    for (; have < n; have++)
+        out[have] = -INFINITY;
+}

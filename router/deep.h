@@ -1,0 +1,54 @@
+/* deep.h - a router of several layers, as R2R trains them: LayerNorm, blocks with residuals, GELU.
+ *
+ * Source: R2R (arXiv 2505.21600) and the classifiers of its code. It reads the hidden state after
+ * the final norm, the embedding of the local model's own next token, and its K largest logits in
+ * descending order, or some of these; its tensors tell which:
+ *
+ *   x = first projection of them, one after the other (the logits, beside others, by one of their
+ * own) x = W x + b backbone.input_projection x = residual + W3 gelu(W0 LayerNorm(x) + b0) + b3, for
+ * each block    backbone.blocks.N value = sigmoid(w . LayerNorm(x) + b) backbone.output_layer
+ *
+ * where residual is x, or a projection of it if the block changes its size (dim_change), and gelu
+ * is x / 2 (1 + erf(x / sqrt 2)). A high value is a critical token, so Mizzle's score is 1 - value.
+ */
+#ifndef ROUTER_DEEP_H
+#define ROUTER_DEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct deep; /* immutable, so threads may share it */
+struct err;
+struct kernels;
+struct pool;
+struct weights;
+
+/* What it reads: numbers of each; 0: not at all. */
+struct deep_inputs {
+    size_t hidden, logits, token; /* token: of its embedding, as many as hidden */
+};
+
+/* True if the tensors are those of such a router. */
+bool deep_is(const struct weights *w);
+/* True for a tensor that is a part of one, or may be. */
+bool deep_reads(const char *tensor);
+/* Read them. softmax: the logits pass through one first. k is borrowed, w is not needed later.
+ * ERR_FORMAT names file, tensor, expected and found; ERR_NOMEM. */
+int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
+              struct err *err);
+void deep_close(struct deep *d); /* NULL is fine */
+
+struct deep_inputs deep_inputs(const struct deep *d);
+size_t deep_width(const struct deep *d);   /* of the last block's output */
+size_t deep_scratch(const struct deep *d); /* floats */
+/* Return the weights w of the last layer [deep_width] and set *bias. */
+const float *deep_output(const struct deep *d, float *bias);
+
+/* Compute LayerNorm(x) of the last layer to out[deep_width]. in: hidden state, logits, embedding,
+ * those that it reads. pool may be NULL, and changes no bit. */
+void deep_run(const struct deep *d, struct pool *pool, float *out, const float *in, float *scratch);
+
+/* Write the n largest of logits[size], size >= n, in descending order; NaN is none of them. */
+void deep_largest(float *out, size_t n, const float *logits, size_t size);
+
+#endif
