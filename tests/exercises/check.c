@@ -9,13 +9,15 @@
 #include "tests/router/ahead_help.h"
 #include "tests/support/differ.h"
 #include "tests/support/guard.h"
+#include "tools/lab/bench/doubt.h"
 
 enum { ROUNDS = 2000, WORD = 300, LINE = 1000, PICKS = 4096 };
 
 static uint64_t round_seed, drawn;
 static struct kernels kernels;
-static const char *program; /* its path */
-static char crashed[512];   /* what is said of a crash */
+static const char *program;        /* its path */
+static char crashed[512];          /* what is said of a crash */
+static struct doubt_others beside; /* programs that run beside this one */
 
 static size_t check_rnd(size_t below)
 {
@@ -39,12 +41,14 @@ static double check_time(void (*f)(void *), void *arg)
 {
     double best = 1e30;
     uint64_t end = os_now_ns() + 200000000;
+    doubt_look(&beside);
     for (int i = 0; i < 5 || (i < 1000 && os_now_ns() < end); i++) {
         uint64_t begin = os_now_ns();
         f(arg);
         double us = (double)(os_now_ns() - begin) / 1000;
         best = us < best ? us : best;
     }
+    doubt_look(&beside);
     return best;
 }
 
@@ -363,7 +367,11 @@ static void on_crash(int sig)
 
 static int check_one(const char *name, bool is, const char *(*check)(void))
 {
+    char busy[DOUBT_TEXT] = "";
+    beside = (struct doubt_others){ 0 };
     const char *why = is ? check() : NULL;
+    if (doubt_busy(busy, 1, beside.took))
+        printf("doubtful: %s; these times are the shortest of many\n", busy);
     if (why)
         printf("FAIL %s: %s%s; in the round with round_seed %llu of %s\n", name, why, differ_text,
                (unsigned long long)round_seed, program);
