@@ -256,19 +256,22 @@ static int model_report_md(struct model_report *b, const struct bench_test *t,
 struct line {
     size_t depth, threads;
     double score, edge, routed;
+    bool doubtful; /* its row is */
 };
 enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
 static struct line lines[MOST_LINES];
 static size_t nlines;
 
 /* Remember the router's measurements until the table is complete. */
-static void keep_line(const struct bench_test *t)
+static void keep_line(const struct bench_test *t, const struct model_figures *f)
 {
     if (t->pairs && nlines < MOST_LINES)
-        lines[nlines++] =
-            (struct line){ t->depth, t->threads, model_report_median(t->score, 2 * t->pairs),
-                           model_report_median(t->edge, t->pairs),
-                           model_report_median(t->routed, t->pairs) };
+        lines[nlines++] = (struct line){ t->depth,
+                                         t->threads,
+                                         model_report_median(t->score, 2 * t->pairs),
+                                         model_report_median(t->edge, t->pairs),
+                                         model_report_median(t->routed, t->pairs),
+                                         *f->doubtful != 0 };
 }
 
 int model_report_row(struct model_report *b, const struct bench_test *t,
@@ -281,7 +284,7 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
         model_report_head(b);
     int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
     if (md)
-        keep_line(t);
+        keep_line(t, f);
     if (md && ops) {
         bench_ops_print(ops, name, f->doubtful);
         b->row.headed = false;
@@ -296,14 +299,15 @@ static void model_report_lines(const struct model_report *b)
 {
     size_t hidden = model_config(b->engine->model)->hidden;
     printf("\nA router %zu -> %zu -> 1; a routed token skips the output head:\n\n"
-           "| threads | depth | score ms | step ms | score, of a step | routed ms | saves |\n"
-           "|---|---|---|---|---|---|---|\n",
+           "| threads | depth | score ms | step ms | score, of a step | routed ms | saves | "
+           "doubtful |\n"
+           "|---|---|---|---|---|---|---|---|\n",
            hidden, 2 * hidden);
     for (size_t i = 0; i < nlines; i++) {
         const struct line *l = &lines[i];
-        printf("| %zu | %zu | %.3f | %.2f | %.2f %% | %.2f | %.1f %% |\n", l->threads, l->depth,
-               l->score / 1e6, l->edge / 1e6, 100 * l->score / l->edge, l->routed / 1e6,
-               100 * (1 - l->routed / l->edge));
+        printf("| %zu | %zu | %.3f | %.2f | %.2f %% | %.2f | %.1f %% | %s |\n", l->threads,
+               l->depth, l->score / 1e6, l->edge / 1e6, 100 * l->score / l->edge, l->routed / 1e6,
+               100 * (1 - l->routed / l->edge), l->doubtful ? "as above" : "");
     }
 }
 
