@@ -67,6 +67,18 @@ struct mizzle_error {
 
 struct mizzle; /* an open model with its router, its cloud and the text of the last answer */
 
+/* What on_score reads. Valid during the call. */
+struct mizzle_state {
+    size_t size;
+    const uint32_t *ids; /* [n_ids] the prompt and what has been written, in token ids */
+    size_t n_ids;
+    const float *hidden; /* [n_hidden] the small model's state after its final norm */
+    size_t n_hidden;
+    const float *logits; /* [n_logits] of all ids in use, before temperature and penalties */
+    size_t n_logits;
+    uint32_t id; /* the token that it would write */
+};
+
 /* What mizzle_open opens. Set the defaults with mizzle_options_init, then change fields. The struct
  * and all that it points to may be freed once mizzle_open has returned. */
 struct mizzle_options {
@@ -198,6 +210,14 @@ struct mizzle_options {
      * if router is NULL and none is beside the model, FINGERPRINT.router.safetensors in it, or with
      * "context" or "combined" for "router". NULL: none. */
     const char *routers;
+
+    /* A score of one's own in place of a router's, with policy NULL or "mlp" and router NULL.
+     * Called with score_arg, on the thread of mizzle_generate, for each token that the small model
+     * would write, and perhaps for some that come to nothing. It returns 0 to 1, of which less than
+     * the threshold (NaN: 0.5) goes to the cloud, and NaN, too. It must depend on the state alone,
+     * so that an answer is the same for any `ahead`. NULL: none. */
+    float (*on_score)(void *score_arg, const struct mizzle_state *state);
+    void *score_arg;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

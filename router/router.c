@@ -10,11 +10,14 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "router/deep.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 
 struct router {
     const struct kernels *k;
-    struct pool *pool; /* borrowed, or NULL */
+    struct pool *pool;                                              /* borrowed, or NULL */
+    float (*on_score)(void *arg, const struct mizzle_state *state); /* NULL: what follows */
+    void *arg;
     size_t dim, width;
     struct deep *deep;    /* the layers before the last one, or NULL: these: */
     struct panels w1, w2; /* [width][dim], [1][width] */
@@ -128,6 +131,17 @@ int router_make(struct router **out, const struct router_form *f, const char *na
     return rc;
 }
 
+int router_make_own(struct router **out,
+                    float (*on_score)(void *arg, const struct mizzle_state *state), void *arg,
+                    const struct kernels *k, struct err *err)
+{
+    struct router *r = *out = calloc(1, sizeof(*r));
+    if (!r)
+        return err_set(err, ERR_NOMEM, "on_score: out of memory");
+    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .dim = 1 };
+    return OK;
+}
+
 void router_close(struct router *r)
 {
     if (!r)
@@ -153,7 +167,7 @@ size_t router_dim(const struct router *r)
 size_t router_extra(const struct router *r)
 {
     if (!r->deep)
-        return r->contexts && r->dim ? FEATURES : 0;
+        return r->on_score ? 1 : r->contexts && r->dim ? FEATURES : 0;
     struct deep_inputs in = deep_inputs(r->deep);
     return in.logits + in.token;
 }
@@ -176,9 +190,8 @@ void router_largest(const struct router *r, float *extra, const float *logits, s
 
 const char *router_kind(const struct router *r)
 {
-    return router_is_table(r)          ? "table"
-           : r->dim == router_extra(r) ? "network without hidden states"
-                                       : "network";
+    bool blind = r->dim == router_extra(r) && !r->on_score;
+    return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
 }
 
 enum tap router_tap(const struct router *r)
@@ -209,14 +222,19 @@ size_t router_scratch(const struct router *r)
     return router_room(r) + (r->deep ? deep_scratch(r->deep) : 0) + (router_extra(r) ? r->dim : 0);
 }
 
-void router_look(const struct router *r, float *extra, const struct features_text *t,
-                 const float *logits, size_t size, uint32_t id, const struct panels *embedding)
+void router_look(const struct router *r, float *extra, const struct router_token *t)
 {
+    if (r->on_score) {
+        const struct mizzle_state state = { sizeof(state),      t->text.ids, t->text.n, t->hidden,
+                                            t->embedding->cols, t->logits,   t->size,   t->id };
+        *extra = r->on_score(r->arg, &state);
+        return;
+    }
     if (!r->deep)
-        features_of(extra, t, logits, size, r, r->k);
-    router_largest(r, extra, logits, size);
+        features_of(extra, &t->text, t->logits, t->size, r, r->k);
+    router_largest(r, extra, t->logits, t->size);
     if (r->deep && deep_inputs(r->deep).token)
-        panels_row(extra + router_logits(r), embedding, id);
+        panels_row(extra + router_logits(r), t->embedding, t->id);
 }
 
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
@@ -257,6 +275,8 @@ float router_score(const struct router *r, const float *x, float *scratch)
     size_t width = r->width, panels = panels_count(width);
     float *z = scratch + panels * PANEL; /* the last matrix is one panel: a row, then padding */
     struct hidden_layer h = { r, x, scratch };
+    if (r->on_score)
+        return *x > 1 ? 1 : *x > 0 ? *x : 0;
     if (r->deep)
         deep_run(r->deep, r->pool, scratch, x, scratch + router_room(r));
     else

@@ -21,6 +21,7 @@ struct err;
 struct pool;
 struct panels;
 struct kernels;
+struct mizzle_state;
 struct router; /* immutable once open, so threads may share it */
 
 enum { ROUTER_MAX = 65536 };                 /* the most that dim and width may be */
@@ -86,6 +87,10 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
 /* Make a router from a form, which is copied; name stands for the file in errors. */
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
+/* Make a network of no layers: its score is what on_score returns, held to 0 to 1. */
+int router_make_own(struct router **out,
+                    float (*on_score)(void *arg, const struct mizzle_state *state), void *arg,
+                    const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
 /* Return the bytes that the numbers of an open network of these sizes (1 to ROUTER_MAX) take. */
 size_t router_size(size_t dim, size_t width);
@@ -111,10 +116,17 @@ const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
-/* Set extra[router_extra]: what it reads of a token besides its hidden state, from where it stands,
- * its logits[size], the local model's own id, and that model's embedding. */
-void router_look(const struct router *r, float *extra, const struct features_text *t,
-                 const float *logits, size_t size, uint32_t id, const struct panels *embedding);
+/* What is known of a token: where it stands, its logits[size], the local model's own id, that
+ * model's embedding, and the hidden state [embedding->cols], at the router's tap. */
+struct router_token {
+    struct features_text text;
+    const float *logits, *hidden;
+    size_t size;
+    uint32_t id;
+    const struct panels *embedding;
+};
+/* Set extra[router_extra]: what the router reads besides the hidden state. */
+void router_look(const struct router *r, float *extra, const struct router_token *t);
 /* Return the inputs of router_score [router_dim], of which the hidden state, f32, is the first
  * part: itself, or, of a network that reads more, a copy with extra[router_extra] behind it, in
  * scratch. */

@@ -36,6 +36,13 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     char beside[ROUTING_PATH];
     struct err note;
     const char *path = o->router;
+    if (o->on_score && (path || (o->policy && r->how.policy != POLICY_MLP)))
+        return err_set(err, ERR_ARG, "on_score: expected policy mlp and no router, found %s",
+                       path ? path : o->policy);
+    if (o->on_score) {
+        r->how.policy = POLICY_MLP;
+        return router_make_own(&r->router, o->on_score, o->score_arg, &e->kernels, err);
+    }
     if (!path && routing_find_router(beside, o, e, o->policy ? r->how.policy : POLICY_MLP))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->how.policy))) {

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
-#include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
@@ -751,11 +750,8 @@ void step_give_head(struct step *s, size_t row, const float *logits)
         r->picked = true;
     }
     s->stats->edge_ms += step_lap(&s->since);
-    if (r && step_reads_extra(s)) {
-        const struct features_text t = { s->text.tok, session_ids(s->text.session), n, s->text.n };
-        router_look(s->text.router, r->extra, &t, logits, s->size, r->id,
-                    model_embedding(session_model(s->text.session)));
-    }
+    if (r && step_reads_extra(s))
+        step_look(s, r, n, logits);
     if (!r || !policy_reads_logits(p))
         return;
     p = p == POLICY_ORACLE ? POLICY_MAX_PROB : p;

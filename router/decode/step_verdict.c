@@ -3,9 +3,24 @@
  */
 #include <math.h>
 
+#include "model/model.h"
 #include "router/decode/step_internal.h"
 #include "router/policy.h"
 #include "router/router.h"
+
+void step_look(const struct step *s, struct view_row *row, size_t n, const float *logits)
+{
+    const struct router *r = s->text.router;
+    const struct session *session = s->text.session;
+    size_t back = session_length(session) - n;
+    const struct router_token t = { .text = { s->text.tok, session_ids(session), n, s->text.n },
+                                    .logits = logits,
+                                    .hidden = session_hidden(session, router_tap(r), back),
+                                    .size = s->size,
+                                    .id = row->id,
+                                    .embedding = model_embedding(session_model(session)) };
+    router_look(r, row->extra, &t);
+}
 
 bool step_score_ids(const struct step *s, size_t at, float *score)
 {

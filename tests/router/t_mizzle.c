@@ -3,6 +3,7 @@
  * or absent, and no memory. */
 #include "router/mizzle.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -271,6 +272,57 @@ static void test_cloud(void)
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "127.0.0.1") && !m);
 }
 
+static size_t longest; /* text that max_prob was asked about */
+
+/* Score as policy max-prob does, from what on_score is given; some tokens have no score. */
+static float max_prob(void *arg, const struct mizzle_state *x)
+{
+    double sum = 0, hidden = 0;
+    size_t best = 0;
+    CHECK(x->size == sizeof(*x) && x->n_ids && x->n_hidden == 32 && x->n_logits > x->id);
+    for (size_t i = 0; i < x->n_logits; i++)
+        best = x->logits[i] > x->logits[best] ? i : best;
+    for (size_t i = 0; i < x->n_logits; i++)
+        sum += exp((double)x->logits[i] - (double)x->logits[best]);
+    for (size_t i = 0; i < x->n_hidden; i++)
+        hidden += (double)x->hidden[i] * (double)x->hidden[i];
+    CHECK(hidden > 0 && best == x->id);
+    longest = x->n_ids > longest ? x->n_ids : longest;
+    return *(bool *)arg ? (float)NAN : (float)(1 / sum);
+}
+
+/* A score of the program's own routes as a policy of the same score, whatever is in flight. */
+static void test_own_score(void)
+{
+    struct mizzle_options o = base;
+    struct mizzle_stats st[2] = { { .size = sizeof(*st) }, { .size = sizeof(*st) } };
+    bool nothing = false;
+    size_t routed = 0, kept = 0;
+    o.cloud_url = stand_in_url(cloud);
+    for (size_t i = 0; i < 12; i++) {
+        struct seen s[2] = { 0 };
+        o.ahead = i % 3 * 2;
+        o.threshold = 0.02 + 0.01 * (double)(i / 3);
+        for (size_t own = 0; own < 2; own++) {
+            o.policy = own ? NULL : "max-prob";
+            o.on_score = own ? max_prob : NULL;
+            o.score_arg = &nothing;
+            struct mizzle *m = open_with(&o);
+            CHECK(write_text(m, "some text", &s[own], &st[own]) == MIZZLE_OK);
+            CHECK(mizzle_close(m) == MIZZLE_OK);
+        }
+        CHECK(st[0].cloud == st[1].cloud && !memcmp(s[0].ids, s[1].ids, sizeof(s[0].ids)));
+        routed += st[1].cloud;
+        kept += st[1].tokens - st[1].cloud;
+    }
+    CHECK_MSG(routed && kept && longest > 6, "%zu, %zu", routed, kept);
+    struct seen s = { 0 };
+    nothing = true;
+    struct mizzle *m = open_with(&o);
+    CHECK(write_text(m, "some text", &s, st) == MIZZLE_OK && st->cloud == st->tokens);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
 /* The program passes the server's key; without it, the server refuses. */
 static void test_key(void)
 {
@@ -359,6 +411,7 @@ int main(void)
     test_stop_opening();
     test_side_by_side();
     test_cloud();
+    test_own_score();
     test_key();
     test_recording();
     test_leaks();

@@ -177,6 +177,12 @@ static void test_span(void)
     refuses(&o, MIZZLE_ARG, "which is 0.5, found 0.375");
 }
 
+static float no_score(void *arg, const struct mizzle_state *state)
+{
+    (void)arg, (void)state;
+    return 0;
+}
+
 /* Options that mizzle_open refuses; the message names the option or its value. */
 static void test_refused(void)
 {
@@ -196,6 +202,10 @@ static void test_refused(void)
     BAD(policy, "maybe", ARG, "maybe");
     BAD(policy, "oracle", ARG, "policy: expected mlp"); /* which `mizzle eval` alone has */
     BAD(policy, "mlp", ARG, "router");
+    base.on_score = no_score;
+    BAD(policy, "entropy", ARG, "on_score: expected policy mlp and no router, found entropy");
+    BAD(router, "none", ARG, "on_score: expected policy mlp and no router, found none");
+    base.on_score = NULL;
     BAD(threshold, 2, ARG, "threshold");
     BAD(max_routed, 1.5, ARG, "max_routed: expected 0 to 1, found 1.5");
     BAD(policy, "price", ARG, "worth");

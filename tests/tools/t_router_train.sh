@@ -57,6 +57,18 @@ ends 0 router train -q --samples "$dir/s" -o "$dir/table.safetensors" --head con
 holds "$(number auc) > 0.9 && $(number context_auc) == 0.5"
 has "$dir/table.safetensors" 'a table of '
 
+# What router/learn/README.md trains in numpy is a router.
+if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
+    sed -n '/^```python/,/^```$/p' router/learn/README.md | sed '1d;$d' >"$dir/own.py"
+    "${PYTHON:-/usr/bin/python3}" "$dir/own.py" "$dir/s" "$dir/own.safetensors" || fail "own.py"
+    has "$dir/own.safetensors" 'model Mizzle milli edge-0.5'
+    ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 --csv "$dir/own.csv"
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } { right[NR] = $at["accuracy"] }
+        END { exit !(right[3] > right[2] + 0.2) }' "$dir/own.csv" || fail "own router: $(cat "$dir/own.csv")"
+else
+    echo "SKIP the router in numpy: no numpy for ${PYTHON:-/usr/bin/python3}"
+fi
+
 # The file runs with its model; the table is found beside the model.
 cp "$edge" "$dir/m.gguf"
 cp "$dir/table.safetensors" "$dir/m.context.safetensors"

@@ -184,11 +184,16 @@ static void look_score(struct looking *l, size_t row, const float *last)
     struct explain_position *at = &x->at[pos];
     at->score = NAN;
     if (policy_reads_network(r->how.policy)) {
-        const struct features_text t = { x->engine.tokenizer, x->ids, pos + 1, x->prompt };
-        if (router_extra(r->router))
-            router_look(r->router, l->extra, &t, last, tokenizer_size(t.tok), at->top[0].id,
-                        model_embedding(x->engine.model));
+        const struct tokenizer *tok = x->engine.tokenizer;
         const float *hidden = batch_hidden(x->engine.batch, router_tap(r->router), row);
+        const struct router_token t = { .text = { tok, x->ids, pos + 1, x->prompt },
+                                        .logits = last,
+                                        .hidden = hidden,
+                                        .size = tokenizer_size(tok),
+                                        .id = at->top[0].id,
+                                        .embedding = model_embedding(x->engine.model) };
+        if (router_extra(r->router))
+            router_look(r->router, l->extra, &t);
         at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
                                  l->scratch);
         if (r->how.policy == POLICY_PRICE)
