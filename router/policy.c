@@ -47,7 +47,7 @@ float policy_score_logits(enum policy p, const float *logits, size_t size, const
     policy_confidence(&c, logits, size, k);
     if (!(c.p1 > 0))
         return 0;
-    if (p == POLICY_ENTROPY)
+    if (p == POLICY_ENTROPY || p == POLICY_STEP)
         score = size > 1 ? (float)(1 - c.entropy / log_f64((double)size)) : 1;
     else
         score = p == POLICY_MARGIN ? c.margin : c.p1;
@@ -75,6 +75,13 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
         left -= same;
     }
     return left ? 1 : 0;
+}
+
+bool policy_ends_step(const struct tokenizer *tok, uint32_t id)
+{
+    size_t n = 0;
+    const char *bytes = tokenizer_bytes(tok, id, &n);
+    return n && bytes[n - 1] && strchr(".!?\n", bytes[n - 1]);
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

@@ -7,10 +7,13 @@
  * model, else p1. It asks the cloud for every token, so it saves nothing: it shows the best that a
  * router could do. position: 0 at a place of the answer that is named beforehand, else 1. query:
  * the router's sigmoid at the first token of the answer, for all of them, so that the cloud writes
- * the whole answer or nothing of it. */
+ * the whole answer or nothing of it. takeover: the router's sigmoid, and 0 behind a token of the
+ * cloud, which writes the rest (cascades). step: entropy's score of the first token of a sentence
+ * or paragraph, for all of it (GlimpRouter). */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +42,8 @@ float policy_score_random(uint64_t seed, size_t position);
  * that of the token, 0 for the first, or else a text: 0 where what the ids say ends with it. */
 float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
                             size_t n);
+/* True if a step ends with this token: at the end of a sentence or a line. */
+bool policy_ends_step(const struct tokenizer *tok, uint32_t id);
 /* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
 float policy_draw_tie(uint64_t seed, size_t position);
 

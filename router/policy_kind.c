@@ -7,7 +7,7 @@ static const char *const names[] = {
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
     [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
     [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined",
-    [POLICY_QUERY] = "query",
+    [POLICY_QUERY] = "query",   [POLICY_TAKEOVER] = "takeover", [POLICY_STEP] = "step",
 };
 
 const char *policy_name(enum policy p)
@@ -44,10 +44,17 @@ const char *policy_router(enum policy p)
 
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY;
+    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY ||
+           p == POLICY_TAKEOVER;
+}
+
+bool policy_has_threshold(enum policy p)
+{
+    return policy_reads_router(p) && p != POLICY_PRICE && p != POLICY_TAKEOVER;
 }
 
 bool policy_reads_logits(enum policy p)
 {
-    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN || p == POLICY_ORACLE;
+    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN ||
+           p == POLICY_ORACLE || p == POLICY_STEP;
 }

@@ -19,7 +19,9 @@ enum policy {
     POLICY_NEVER,
     POLICY_ORACLE,
     POLICY_POSITION,
-    POLICY_QUERY
+    POLICY_QUERY,
+    POLICY_TAKEOVER,
+    POLICY_STEP
 };
 
 const char *policy_name(enum policy p);
@@ -27,13 +29,15 @@ const char *policy_name(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True unless all tokens are treated alike: always and never have no score. */
 bool policy_scores(enum policy p);
-/* True when the score comes from a router: a network for mlp, combined, price and query, a table
- * for context. */
+/* True when the score comes from a router: a network for mlp, combined, price, query and takeover,
+ * a table for context. */
 bool policy_reads_router(enum policy p);
 /* Return what router that must be, as router_kind says it. */
 const char *policy_router(enum policy p);
 /* True when that is a network. */
 bool policy_reads_network(enum policy p);
+/* True when the threshold in a router's file is for these scores. */
+bool policy_has_threshold(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
 

@@ -123,7 +123,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
-            "query, position, always or never, found %s",
+            "query, takeover, step, position, always or never, found %s",
             o->policy);
     if (r->how.policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
@@ -150,7 +150,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     r->how.ahead = o->ahead;
     r->how.audit = o->audit;
     r->how.threshold = (float)o->threshold;
-    bool own = r->router && r->how.policy != POLICY_PRICE; /* its threshold is not for that score */
+    bool own = r->router && policy_has_threshold(r->how.policy);
     bool calibrated =
         isnan(r->how.threshold) && own && router_threshold(r->router, &r->how.threshold);
     if (isnan(r->how.threshold))

@@ -382,6 +382,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
     }
     if (row)
         t->score = row->score;
+    e->wrong = !row && o->policy == POLICY_TAKEOVER;
     if (row && o->policy == POLICY_PRICE) {
         e->wrong = 1 - row->score;
         t->score = step_price(s, e->wrong, e->at);
@@ -736,7 +737,6 @@ void step_give_score(struct step *s, size_t row, float score)
         r->scored = true;
         r->score = score;
     }
-    s->first = s->view.pass + row == s->text.n ? score : s->first;
     s->stats->router_ms += step_lap(&s->since);
 }
 

@@ -61,7 +61,7 @@ struct step {
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
-    float first;             /* score of the first token, once it has one */
+    float lead;              /* score of the latest decided token that others may have, too */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
     size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
                      none */

@@ -22,20 +22,60 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
     router_look(r, row->extra, &t);
 }
 
+/* Return the length of the prefix before the token whose score is that of the token after the first
+ * `at` ids, itself or an earlier one. */
+static size_t step_leader(const struct step *s, size_t at)
+{
+    const uint32_t *ids = session_ids(s->text.session);
+    if (s->o->policy == POLICY_QUERY)
+        return s->text.n;
+    if (s->o->policy == POLICY_STEP)
+        while (at > s->text.n && !policy_ends_step(s->text.tok, ids[at - 1]))
+            at--;
+    return at;
+}
+
+/* Find the score of an earlier token. False: it has none yet. */
+static bool step_led(const struct step *s, size_t leader, float *score)
+{
+    for (size_t i = 0; i < s->ahead.n; i++) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        if (b->at == leader) {
+            *score = b->t.score;
+            return true;
+        }
+    }
+    *score = s->lead;
+    return leader < s->text.n + s->stats->tokens;
+}
+
+/* True if the cloud writes the rest, from before the token after the first `at` ids on, given that
+ * the calls for all tokens before it are answered. */
+static bool step_taken(const struct step *s, size_t at)
+{
+    bool taken = s->stats->cloud > 0;
+    for (size_t i = 0; i < s->ahead.n && !taken; i++) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        taken = b->routed && b->at < at;
+    }
+    return taken;
+}
+
 bool step_score_ids(const struct step *s, size_t at, float *score)
 {
     const struct decode_options *o = s->o;
     const uint32_t *ids = session_ids(s->text.session);
+    size_t leader = step_leader(s, at);
     if (o->policy == POLICY_CONTEXT)
         *score = router_score_ids(s->text.router, ids, at);
     else if (o->policy == POLICY_RANDOM)
         *score = policy_score_random(o->seed, at);
     else if (o->policy == POLICY_POSITION)
         *score = policy_score_position(o->place, s->text.tok, ids + s->text.n, at - s->text.n);
-    else if (o->policy == POLICY_QUERY && at > s->text.n)
-        *score = s->first;
+    else if (o->policy == POLICY_TAKEOVER && step_taken(s, at))
+        *score = 0;
     else
-        return false;
+        return leader < at && step_led(s, leader, score);
     return true;
 }
 
@@ -86,7 +126,7 @@ bool step_routes(const struct step *s, float score, size_t at)
     if (score < step_threshold(s, at))
         return true;
     return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
-           policy_draw_tie(o->seed, o->policy == POLICY_QUERY ? s->text.n : at) < o->tie;
+           policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;
 }
 
 bool step_stands(const struct step *s, struct ahead_token *e)
@@ -95,12 +135,16 @@ bool step_stands(const struct step *s, struct ahead_token *e)
         return true;
     if (s->o->policy == POLICY_PRICE)
         e->t.score = step_price(s, e->wrong, e->at);
+    if (s->o->policy == POLICY_TAKEOVER && e->wrong > 0 && !step_taken(s, e->at))
+        return false;
     return step_routes(s, e->t.score, e->at) == e->routed;
 }
 
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     t->threshold = step_threshold(s, e->at);
+    if (step_leader(s, e->at) == e->at)
+        s->lead = e->t.score;
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
 }

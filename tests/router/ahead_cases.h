@@ -47,8 +47,10 @@ static inline void make_case(struct setup *c)
         snprintf(c->place, sizeof(c->place), "%u", (unsigned)pick(12));
     } else if (pick(8) == 0) {
         float part = (float)(1 + pick(9)) / 10;
-        c->policy = POLICY_QUERY;
-        c->threshold = low[POLICY_MLP] + part * (high[POLICY_MLP] - low[POLICY_MLP]);
+        static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP };
+        c->policy = whole[pick(3)];
+        enum policy same = c->policy == POLICY_STEP ? POLICY_ENTROPY : POLICY_MLP;
+        c->threshold = low[same] + part * (high[same] - low[same]);
     }
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);

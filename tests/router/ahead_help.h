@@ -14,6 +14,7 @@
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
+#include "router/policy.h"
 #include "router/private.h"
 #include "router/router.h"
 #include "tests/router/loop_help.h"
@@ -198,6 +199,23 @@ static inline void check_query(const struct text *x)
         CHECK(x->at[i].score == x->at[0].score);
 }
 
+/* Behind a token of the cloud, all are requested. */
+static inline void check_takeover(const struct text *x)
+{
+    for (size_t i = 0, taken = 0; i < x->n; i++) {
+        CHECK(!taken || (x->at[i].score == 0.0f && x->at[i].source != SOURCE_EDGE));
+        taken |= x->at[i].source == SOURCE_CLOUD;
+    }
+}
+
+/* All tokens of a step have the score of its first one. */
+static inline void check_steps(const struct text *x)
+{
+    for (size_t i = 1; i < x->n; i++)
+        CHECK(x->at[i].score == x->at[i - 1].score ||
+              policy_ends_step(engine.tokenizer, x->at[i - 1].id));
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -266,6 +284,10 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
             check_place(c->place, x);
         if (c->policy == POLICY_QUERY)
             check_query(x);
+        if (c->policy == POLICY_TAKEOVER)
+            check_takeover(x);
+        if (c->policy == POLICY_STEP)
+            check_steps(x);
     }
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);

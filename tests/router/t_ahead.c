@@ -11,7 +11,7 @@ enum { CASES = 600 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, missed, flipped, idle, early, placed,
-        queried[3], held;
+        queried[3], taken[3], stepped[3], held;
 } met;
 
 /* Compare window w with in step. */
@@ -64,6 +64,10 @@ static void count(const struct setup *c)
             for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
                 if (c->policy == POLICY_QUERY)
                     met.queried[x->at[k].source]++;
+                if (c->policy == POLICY_TAKEOVER)
+                    met.taken[x->at[k].source]++;
+                if (c->policy == POLICY_STEP)
+                    met.stepped[x->at[k].source]++;
                 met.placed += c->policy == POLICY_POSITION && !place_is_number(c->place) &&
                               x->at[k].source == SOURCE_CLOUD;
                 met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
@@ -116,7 +120,9 @@ static void test_cases(void)
     CHECK(met.comes > 500 && met.unread > 100 && met.spanned > 500);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
     CHECK(met.placed > 10 && met.held > 500);
-    CHECK(met.queried[SOURCE_EDGE] > 500 && met.queried[SOURCE_CLOUD] > 200);
+    CHECK(met.queried[SOURCE_EDGE] > 150 && met.queried[SOURCE_CLOUD] > 60);
+    CHECK(met.taken[SOURCE_EDGE] > 100 && met.taken[SOURCE_CLOUD] > 100);
+    CHECK(met.stepped[SOURCE_EDGE] > 100 && met.stepped[SOURCE_CLOUD] > 100);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

@@ -116,8 +116,9 @@ static json_t *serve_info_policies(const struct serve *s)
 {
     const struct router *router = s->routing.router;
     json_t *list = json_array();
-    for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
-        if ((!policy_reads_router((enum policy)p) ||
+    for (int p = POLICY_MLP; p <= POLICY_STEP; p++)
+        if (p != POLICY_ORACLE && p != POLICY_POSITION &&
+            (!policy_reads_router((enum policy)p) ||
              (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
             (p != POLICY_PRICE || s->routing.how.price.worth > 0))
             json_report_add(&list, json_string(policy_name((enum policy)p)));

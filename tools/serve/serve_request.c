@@ -243,10 +243,13 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     enum policy p;
     if (!v)
         return true;
-    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p > POLICY_NEVER)
+    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE ||
+        p == POLICY_POSITION)
         return serve_field_wrong(
             e, "mizzle.policy",
-            "mlp, price, combined, context, entropy, max-prob, margin, random, always or never", v);
+            "mlp, price, combined, context, entropy, max-prob, margin, random, "
+            "query, takeover, step, always or never",
+            v);
     if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
@@ -256,7 +259,7 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
                                "mizzle.policy: price needs a server that was started with --worth");
     /* A threshold is for the scores of one policy: another one has the router's, or 0.5, as run. */
     if (p != s->routing.how.policy && !serve_field_get(m, "threshold") &&
-        (!policy_reads_network(p) || p == POLICY_PRICE ||
+        (!policy_reads_network(p) || !policy_has_threshold(p) ||
          !router_threshold(router, &a->routing.threshold)))
         a->routing.threshold = 0.5f;
     a->routing.policy = p;

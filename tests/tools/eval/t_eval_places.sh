@@ -7,7 +7,7 @@ subcommand="eval -q --questions 12"
 
 # routed: print who wrote the tokens of each answer: =, # and ? are from the cloud.
 routed() {
-    sed -n 's/.*"policy":"position".*"trace":"\([^"]*\)".*/\1/p' "$dir/journal"
+    sed -n 's/.*"policy":"'"${1:-position}"'".*"trace":"\([^"]*\)".*/\1/p' "$dir/journal"
 }
 
 # By number: one token of each answer, the third; no threshold, no share to aim at.
@@ -31,6 +31,16 @@ run 0 --policy position --place 'The answer is (' --json --jsonl "$dir/journal"
 [ "$(routed | grep -c '^[^=#?]*[=#?][^=#?]*$')" -eq 12 ] || fail "after a text: $(routed)"
 run 0 --policy position,random --place 4 --share 0.1 --against position
 grep -q '^random, against position' "$dir/out" || fail "$(cat "$dir/out")"
+
+# takeover: behind the first token of the cloud all are the cloud's. step: a sentence is written by one.
+rm -f "$dir/journal"
+run 0 --questions 40 --policy takeover --target-routed 0.3 --json --jsonl "$dir/journal"
+routed takeover >"$dir/traces"
+[ "$(grep -c '^\.*[=#?][=#?]*$' "$dir/traces")" -gt 9 ] && ! grep -q '[=#?]\.' "$dir/traces" || fail "$(cat "$dir/traces")"
+rm -f "$dir/journal"
+run 0 --questions 40 --policy step --threshold 0.4 --json --jsonl "$dir/journal"
+routed step >"$dir/traces"
+grep -q '[=#?]\{5,\}\.' "$dir/traces" && ! grep -q '\.[=#?]\{1,3\}\.' "$dir/traces" || fail "$(cat "$dir/traces")"
 
 # query: the score of the first token decides for the whole answer; thresholds are found as usual.
 "$MIZZLE" router collect -q -o "$dir/samples" --questions 100 --labels match >/dev/null &&

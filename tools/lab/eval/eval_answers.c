@@ -217,7 +217,7 @@ static float answers_given(const struct answers_run *m, const struct eval_entry 
         return NAN;
     if (!isnan(given) || !policy_reads_router(e->policy))
         return given;
-    return e->policy != POLICY_PRICE && router_threshold(router, &given) ? given : 0.5f;
+    return policy_has_threshold(e->policy) && router_threshold(router, &given) ? given : 0.5f;
 }
 
 /* Refuse a span that is above none of the thresholds. One that is found may be as low as the span

@@ -62,7 +62,8 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
         return err_set(
             err, ERR_ARG,
             "--policy: expected mlp, price, combined, context, entropy, max-prob, "
-            "margin, random, oracle, query, position, slot, always or never, found \"%.*s\"",
+            "margin, random, oracle, query, takeover, step, position, slot, always or never, found "
+            "\"%.*s\"",
             n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)

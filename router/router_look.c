@@ -1,0 +1,97 @@
+/* router_look.c - routers that read more than the hidden state: mixed ones, those of several layers
+ * (deep.c), and a program's own function. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/base.h"
+#include "router/deep.h"
+#include "router/mizzle.h"
+#include "router/router_internal.h"
+
+/* The last layer is turned around, as a high value is critical. */
+int router_deepen(struct router *r, const struct router_form *f, struct err *err)
+{
+    int rc = deep_open(&r->deep, f->deep, f->softmax, r->k, err);
+    if (rc != OK)
+        return rc;
+    struct deep_inputs in = deep_inputs(r->deep);
+    r->dim = in.hidden + in.logits + in.token;
+    r->width = deep_width(r->deep);
+    const float *last = deep_output(r->deep, &r->b2);
+    float *w = malloc(r->width * sizeof(*w));
+    for (size_t i = 0; w && i < r->width; i++)
+        w[i] = -last[i];
+    r->b2 = -r->b2;
+    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune);
+    free(w);
+    return fine ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
+int router_make_own(struct router **out,
+                    float (*on_score)(void *arg, const struct mizzle_state *state), void *arg,
+                    const struct kernels *k, struct err *err)
+{
+    struct router *r = *out = calloc(1, sizeof(*r));
+    if (!r)
+        return err_set(err, ERR_NOMEM, "on_score: out of memory");
+    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .dim = 1 };
+    return OK;
+}
+
+size_t router_extra(const struct router *r)
+{
+    if (!r->deep)
+        return r->on_score ? 1 : r->contexts && r->dim ? FEATURES : 0;
+    struct deep_inputs in = deep_inputs(r->deep);
+    return in.logits + in.token;
+}
+
+bool router_is_deep(const struct router *r)
+{
+    return r->deep != NULL;
+}
+
+size_t router_logits(const struct router *r)
+{
+    return r->deep ? deep_inputs(r->deep).logits : 0;
+}
+
+void router_largest(const struct router *r, float *extra, const float *logits, size_t size)
+{
+    if (router_logits(r))
+        deep_largest(extra, router_logits(r), logits, size);
+}
+
+const char *router_kind(const struct router *r)
+{
+    bool blind = r->dim == router_extra(r) && !r->on_score;
+    return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
+}
+
+void router_look(const struct router *r, float *extra, const struct router_token *t)
+{
+    if (r->on_score) {
+        const struct mizzle_state state = { sizeof(state),      t->text.ids, t->text.n, t->hidden,
+                                            t->embedding->cols, t->logits,   t->size,   t->id };
+        *extra = r->on_score(r->arg, &state);
+        return;
+    }
+    if (!r->deep)
+        features_of(extra, &t->text, t->logits, t->size, r, r->k);
+    router_largest(r, extra, t->logits, t->size);
+    if (r->deep && deep_inputs(r->deep).token)
+        panels_row(extra + router_logits(r), t->embedding, t->id);
+}
+
+const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
+                           float *scratch)
+{
+    size_t more = router_extra(r), dim = r->dim - more;
+    if (!more)
+        return hidden;
+    float *x = scratch + router_scratch(r) - r->dim;
+    memcpy(x, hidden, dim * sizeof(*x));
+    memcpy(x + dim, extra, more * sizeof(*x));
+    return x;
+}
