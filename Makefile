@@ -69,10 +69,8 @@ flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
 flags.kernels/x86/avx512vnni_blocks := $(flags.kernels/x86/avx512vnni) $(blocks)
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/neon_blocks := $(blocks)
-flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
-flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod) $(blocks)
-flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
-flags.kernels/arm/i8mm_blocks := $(flags.kernels/arm/i8mm) $(blocks)
+flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod $(blocks)
+flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm $(blocks)
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
@@ -180,9 +178,10 @@ fuzz: $(FUZZERS:%=%.run)
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
-# Predict a kernel's loops without running them: make mca SYMBOL=matmul_q8 ISA=avx2
+# Predict a kernel's loops without running them: make mca SYMBOL=matmul_q8 ISA=avx2, and
+#   make mca SYMBOL=matmul_q8 ISA=dotprod CC=aarch64-linux-gnu-gcc
 mca: all
-	@SYMBOL="$(SYMBOL)" ISA="$(ISA)" sh tools/mca.sh $(BUILD)/mizzle
+	@OBJDUMP="$(shell $(CC) -print-prog-name=objdump)" SYMBOL="$(SYMBOL)" ISA="$(ISA)" sh tools/mca.sh $(BUILD)/mizzle
 
 # Show where the time goes, by symbol, after the top-down shares of the processor's slots where they
 # are counted: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
@@ -251,13 +250,14 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 
 # Test kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
+# t_kernels alone lets no allocation fail, and so does without GNU ld.
 KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_panels t_pool)
-KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) \
-            tests/support/guard.c tests/support/torture.c)
+KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/support/guard.c)
+$(filter-out %/t_kernels,$(KTESTS)): $(BUILD)/tests/support/torture.o
 $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	@mkdir -p $(@D)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %/torture.o,$^),$(WRAP)) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
 # make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
 # and shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a call of libm's

@@ -26,7 +26,7 @@ struct block_form {
 };
 
 static const struct block_form block_forms[P_TYPES] = {
-    [P_Q8] = { 32, 34, 64, 1088, 32, 128, 0, false, 0, 0, 0, 64 },
+    [P_Q8] = { 32, 34, 64, 1088, 32, Q8_ZERO, 0, false, 0, 0, 0, 64 },
     [P_Q4] = { 32, 18, 64, 576, 32, 8, 0, false, 0, 0, 0, 64 },
     [P_Q4_1] = { 32, 20, 32, 320, 32, 0, 0, true, 32, 0, 0, 64 },
     [P_Q5_0] = { 32, 22, 64, 704, 32, 16, 0, false, 0, 0, 64, 192 },
@@ -81,7 +81,7 @@ INLINE int block_code(enum ptype type, const struct block *b, size_t k, size_t r
     size_t line = k % 32 / 4, turn = k / 32; /* turn: which 32 columns of 256 */
     switch (type) {
     case P_Q8:
-        return b->q[line * 64 + at];
+        return Q8_ZERO ? b->q[line * 64 + at] : (signed char)b->q[line * 64 + at];
     case P_Q4:
     case P_Q4_1:
     case P_IQ4_NL:

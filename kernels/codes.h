@@ -7,7 +7,7 @@
  *   code_zero(type)                   what a code, as the set multiplies it, is above its value
  *   widen_halves(p)                   VEC f16 at p as floats
  *
- * Then codes_tiles.h has the products; i8mm_blocks.c has its own. */
+ * Then codes_tiles.h has the products; i8mm.c has its own. */
 #ifndef KERNELS_CODES_H
 #define KERNELS_CODES_H
 
@@ -94,6 +94,8 @@ INLINE size_t subs_of(enum ptype type)
 INLINE codes move_bits(codes v, unsigned bits, unsigned from, unsigned to)
 {
     codes at = from < to ? v << (to - from) : from > to ? v >> (from - to) : v;
+    if (sizeof(CODE_LANE) == 1 && from + bits == 8 && to == 0)
+        return at; /* the shift has left nothing else */
     return at & EACH(((1u << bits) - 1) << to);
 }
 
@@ -104,7 +106,10 @@ INLINE void decode(enum ptype type, codes *out, const unsigned char *q, const un
 {
     const unsigned char *at = q + line * LINE + i * VEC_BYTES;
     codes v = load_codes(at), low = move_bits(v, 4, 0, 0), high = move_bits(v, 4, 4, 0);
-    if (type == P_Q4_1 || type == P_Q4_K) {
+    if (type == P_Q8) {
+        out[0] = v;
+        out[1] = load_codes(at + 4 * LINE);
+    } else if (type == P_Q4 || type == P_Q4_1 || type == P_Q4_K) {
         out[0] = low;
         out[1] = high;
     } else if (type == P_IQ4_NL || type == P_IQ4_XS) {

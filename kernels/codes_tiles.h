@@ -6,19 +6,31 @@
  *
  * The including file has included codes.h and defines besides:
  *
- *   MOST, AT_ONCE      tokens of a tile; vectors of a line whose sums are in registers at a time
+ *   MOST, LOADED       tokens of a tile; lines whose activations are loaded at once
  *   struct part        sums of products that may be narrower than int32
  *   part_lines(type)   how many lines of codes a part can take
- *   part_open(sum), part_step(type, part, v, x), part_close(sum, part)
+ *   part_open(sum), part_step(type, part, v, x, line), part_close(sum, part)
  *
  * The sum of some lines is part_close(sum, part), where the part began as part_open(sum) and took
- * each vector of codes v and its four activations at x with part_step. */
+ * each line's vector of codes v and its four activations at x + 4 * line with part_step. */
 #ifndef KERNELS_CODES_TILES_H
 #define KERNELS_CODES_TILES_H
 
 #include "kernels/codes.h"
 
 #if defined(MOST) /* an instruction set includes it */
+
+/* Where activations of several lines are loaded at once, gcc would load their codes as early, and
+ * spill; it has to wait for each line's turn. clang does not need that, and loses by it. */
+#if defined(__clang__)
+#define CODES_WAIT(q) ((void)0)
+#else
+#define CODES_WAIT(q)                       \
+    do                                      \
+        if (LOADED > 1)                     \
+            __asm__ volatile("" : "+r"(q)); \
+    while (0)
+#endif
 
 /* Add the groups of a period to acc: lines are decoded once, for all groups that they hold. */
 INLINE vec packed_period(enum ptype type, vec acc, const struct block *b, const struct factors *f,
@@ -27,6 +39,7 @@ INLINE vec packed_period(enum ptype type, vec acc, const struct block *b, const 
     const size_t outs = decoded(type), subs = subs_of(type), run = (paired(type) ? 4 : 8) / subs;
     const size_t take = part_lines(type) < run ? part_lines(type) : run;
     const size_t stride = paired(type) ? GROUP / 2 : GROUP;
+    const unsigned char *q = b->q;
     sums sum[8][2];
     REPEAT (s, subs) {
         REPEAT (o, outs)
@@ -40,10 +53,11 @@ INLINE vec packed_period(enum ptype type, vec acc, const struct block *b, const 
             REPEAT (l, take) {
                 size_t line = s * run + c * take + l;
                 codes v[8];
-                decode(type, v, b->q, b->h, line, i);
+                if (!paired(type))
+                    CODES_WAIT(q);
+                decode(type, v, q, b->h, line, i);
                 REPEAT (o, outs)
-                    part[o] =
-                        part_step(type, part[o], v[o], x->q + g * GROUP + o * stride + line * 4);
+                    part[o] = part_step(type, part[o], v[o], x->q + g * GROUP + o * stride, line);
             }
             REPEAT (o, outs)
                 sum[o][s] = part_close(sum[o][s], part[o]);
@@ -80,41 +94,43 @@ INLINE void packed_panel(enum ptype type, float *y, const struct panels *w, cons
         store_floats(y + p * PANEL + i * VEC, acc[i]);
 }
 
-/* Add sub-block `sub` of a group of unpacked codes q to the sums acc[vector][token], for AT_ONCE
- * vectors from i on. x holds each token's activations of the group. */
+/* Add sub-block `sub` of a group of unpacked codes q to the sums acc[vector][token]. xq holds each
+ * token's activations of the group. */
 INLINE void codes_sub(enum ptype type, vec *acc, size_t nt, const unsigned char *q,
-                      const struct factors *f, size_t sub, size_t i, const int8_t **xq,
-                      const struct qact *x, size_t g, size_t groups)
+                      const struct factors *f, size_t sub, const int8_t **xq, const struct qact *x,
+                      size_t g, size_t groups)
 {
     const size_t run = LINES / subs_of(type);
     const size_t take = part_lines(type) < run ? part_lines(type) : run;
-    sums sum[AT_ONCE * MOST];
+    sums sum[VECS * MOST];
     REPEAT (j, nt)
-        REPEAT (v, AT_ONCE)
+        REPEAT (v, VECS)
             sum[v * nt + j] = sum_begin(type, x, g + j * groups, sub);
     REPEAT (c, 8) {
         if (c * take >= run)
             break;
-        struct part part[AT_ONCE * MOST];
-        REPEAT (o, AT_ONCE * nt)
+        struct part part[VECS * MOST];
+        REPEAT (o, VECS * nt)
             part[o] = part_open(sum[o]);
         REPEAT (l, take) {
             size_t line = sub * run + c * take + l;
-            REPEAT (j, nt)
-                __asm__ volatile("" : "+r"(xq[j])); /* else gcc loads lines too early, and spills */
-            REPEAT (v, AT_ONCE) {
-                codes w = load_codes(q + line * LINE + (i + v) * VEC_BYTES);
+            if (line % LOADED == 0)
+                REPEAT (j, nt) /* else gcc loads lines too early, and spills */
+                    __asm__ volatile("" : "+r"(xq[j]));
+            CODES_WAIT(q);
+            REPEAT (v, VECS) {
+                codes w = load_codes(q + line * LINE + v * VEC_BYTES);
                 REPEAT (j, nt)
-                    part[v * nt + j] = part_step(type, part[v * nt + j], w, xq[j] + line * 4);
+                    part[v * nt + j] = part_step(type, part[v * nt + j], w, xq[j], line);
             }
         }
-        REPEAT (o, AT_ONCE * nt)
+        REPEAT (o, VECS * nt)
             sum[o] = part_close(sum[o], part[o]);
     }
     REPEAT (j, nt)
-        REPEAT (v, AT_ONCE)
-            acc[(i + v) * nt + j] = add_sub(type, acc[(i + v) * nt + j], sum[v * nt + j], f, sub,
-                                            i + v, x, g + j * groups);
+        REPEAT (v, VECS)
+            acc[v * nt + j] =
+                add_sub(type, acc[v * nt + j], sum[v * nt + j], f, sub, v, x, g + j * groups);
 }
 
 /* The tile of all types: one panel of unpacked codes. */
@@ -134,9 +150,8 @@ INLINE void tile_codes(size_t np, size_t nt, size_t p, size_t t, size_t k0, size
         REPEAT (j, nt)
             xq[j] = x->q + (t + j) * w->cols + k0 + g * GROUP;
         REPEAT (s, subs_of(type))
-            for (size_t i = 0; i < VECS; i += AT_ONCE)
-                codes_sub(type, acc, nt, u->q[g], &u->f[g], s, i, xq, x,
-                          t * groups + k0 / GROUP + g, groups);
+            codes_sub(type, acc, nt, u->q[g], &u->f[g], s, xq, x, t * groups + k0 / GROUP + g,
+                      groups);
     }
     REPEAT (j, nt)
         REPEAT (i, VECS)

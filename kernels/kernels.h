@@ -166,7 +166,7 @@ extern const struct kernels kernels_scalar, kernels_dotprod;
 
 /* What sets export in their second files, their `rest`. */
 extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
-    kernels_avx512vnni_blocks, kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
+    kernels_avx512vnni_blocks, kernels_neon_blocks;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];

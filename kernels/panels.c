@@ -244,9 +244,9 @@ INLINE void pack_block(unsigned char *dst, enum ptype type, const unsigned char 
         store_u32(h + r * 4, spread_bits(load_u32(src + r * stride + raw->h)));
     if (raw->words_h > 1)
         turn_rows(h, src + raw->h, stride, have, raw->words_h, 0);
-    /* Flipping the top bit of a byte of Q8 adds 128. */
+    /* Flipping the top bit of a byte adds 128. */
     turn_rows(dst + (b.q - dst), src + raw->q, stride, have, raw->words_q,
-              type == P_Q8 ? 0x80808080u : 0);
+              type == P_Q8 ? Q8_ZERO * 0x01010101u : 0);
 }
 
 /* Rows and groups that the matrix lacks become zeros: with the scale 0 any code is 0. */

@@ -22,9 +22,9 @@
  *   Q6_K  the same with blocks of { u32 s[4][16]; u8 h[16][16][4]; u8 q[32][16][4] }        3,328
  *
  * In Q8, Q4, Q5_0 and IQ4_NL a block holds two groups of 32 columns. Q8: q[g][j][row][i] is column
- * 32g + 4j + i as value + 128. Q4: the low nibble of q[g][j][row][i] is column 32g + 4j + i, the
- * high one column 32g + 16 + 4j + i, both as value + 8. So it is in all types that have blocks of
- * 32 columns in GGUF; bit j of h[g][row][i], j < 8, is bit 4 of column 32g + 4j + i. cols is a
+ * 32g + 4j + i as value + Q8_ZERO. Q4: the low nibble of q[g][j][row][i] is column 32g + 4j + i,
+ * the high one column 32g + 16 + 4j + i, both as value + 8. So it is in all types that have blocks
+ * of 32 columns in GGUF; bit j of h[g][row][i], j < 8, is bit 4 of column 32g + 4j + i. cols is a
  * multiple of 32; if it is not a multiple of 64, the second group of the last block of two exists
  * but is never read.
  *
@@ -40,6 +40,13 @@
 #include <stdint.h>
 
 enum { PANEL = 16, GROUP = 32 };
+
+/* What a byte of Q8 is above its value. x86's products want one unsigned side, ARM's two signed. */
+#if defined(__aarch64__)
+enum { Q8_ZERO = 0 };
+#else
+enum { Q8_ZERO = 128 };
+#endif
 
 /* The types are called as in GGUF; P_Q8 and P_Q4 are its Q8_0 and Q4_0. */
 enum ptype {

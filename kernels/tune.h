@@ -13,12 +13,13 @@ struct tune {
     size_t ahead;  /* bytes between a weight's prefetch and its use, up to three tokens; 0: none */
 };
 
-/* What won on Intel; other families, which were not measured, use it too. The ARM sets do not
- * prefetch. */
+/* What won on Intel; other families, which were not measured, use it too. Nor was any ARM
+ * processor: its sets walk one panel, and prefetch for one token only if told to (tools/m1.sh tries
+ * both). */
 #if defined(__aarch64__)
 #define TUNE_DEFAULT                            \
     {                                           \
-        .panels = 2, .run = 1 << 17, .ahead = 0 \
+        .panels = 1, .run = 1 << 17, .ahead = 0 \
     }
 #else
 #define TUNE_DEFAULT                               \

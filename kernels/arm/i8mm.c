@@ -1,162 +1,115 @@
 /* i8mm.c - SMMLA (ARMv8.6 FEAT_I8MM): one instruction multiplies two rows by two tokens over eight
- * columns, which suits prompts; dotprod.c handles a single token. */
+ * columns, which suits prompts. Joining lines for it pays from two tiles on; dotprod.c handles up
+ * to four tokens. */
 #include <arm_neon.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
-#include "kernels/tiles.h"
+#include "kernels/arm/codes_arm.h"
 
-enum { QUARTERS = 4 }; /* quarters of a panel: four rows each, as two pairs */
+enum { PAIRS = PANEL / 2, PAIR = 16, EIGHT = 2 * LINE };
 
-/* Join two vectors of four columns each into eight columns of rows 4i..4i+3: out[0] holds rows 0
- * and 1, out[1] rows 2 and 3. */
-INLINE void pair_rows(int8x16_t out[2], int8x16_t first, int8x16_t second)
+/* Unpack columns [k0, k1) of a panel, and join each two lines: eight columns of rows 0 and 1, of
+ * rows 2 and 3, and so on. */
+INLINE void unpack_pairs(enum ptype type, struct unpacked *to, const struct panels *w, size_t p,
+                         size_t k0, size_t k1, size_t ahead)
 {
-    int32x4_t a = vreinterpretq_s32_s8(first), b = vreinterpretq_s32_s8(second);
-    out[0] = vreinterpretq_s8_s32(vzip1q_s32(a, b));
-    out[1] = vreinterpretq_s8_s32(vzip2q_s32(a, b));
-}
-
-/* Load eight columns of two successive tokens into one vector. The last one of an odd number of
- * tokens is its own partner. */
-INLINE int8x16_t pair_tokens(const int8_t *x, size_t cols, size_t m, size_t nt)
-{
-    size_t first = 2 * m * cols, second = 2 * m + 1 < nt ? first + cols : first;
-    return vcombine_s8(vld1_s8(x + first), vld1_s8(x + second));
-}
-
-/* Add one group. For quarter i, row pair h and token pair m, sum[2i + h][m] holds { r t, r t', r'
- * t, r' t' }; unzipping gives the four rows of each token. */
-INLINE void add_group(float32x4_t *acc, int32x4_t sum[][2], size_t nt, const unsigned char *scale,
-                      const float *xs, size_t ldxs)
-{
-    REPEAT (i, QUARTERS) {
-        float32x4_t ws =
-            vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const void *)(scale + i * 8))));
-        REPEAT (m, (nt + 1) / 2) {
-            int32x4_t s[2] = { vuzp1q_s32(sum[2 * i][m], sum[2 * i + 1][m]),
-                               vuzp2q_s32(sum[2 * i][m], sum[2 * i + 1][m]) };
-            REPEAT (j, 2) {
-                if (2 * m + j == nt)
-                    break;
-                float32x4_t *a = &acc[i * nt + 2 * m + j];
-                *a = vfmaq_f32(*a, vcvtq_f32_s32(s[j]),
-                               vmulq_f32(ws, vdupq_n_f32(xs[(2 * m + j) * ldxs])));
+    unpack_codes(type, to, w, p, k0, k1, ahead);
+    for (size_t g = 0; g < (k1 - k0) / GROUP; g++)
+        for (unsigned char *q = to->q[g]; q < to->q[g] + LINES * LINE; q += EIGHT) {
+            uint32x4_t a[4], b[4];
+            REPEAT (i, VECS) {
+                a[i] = vreinterpretq_u32_u8(vld1q_u8(q + i * VEC_BYTES));
+                b[i] = vreinterpretq_u32_u8(vld1q_u8(q + LINE + i * VEC_BYTES));
+            }
+            REPEAT (i, VECS) {
+                vst1q_u8(q + 2 * i * PAIR, vreinterpretq_u8_u32(vzip1q_u32(a[i], b[i])));
+                vst1q_u8(q + (2 * i + 1) * PAIR, vreinterpretq_u8_u32(vzip2q_u32(a[i], b[i])));
             }
         }
-    }
 }
 
-INLINE void store_tile(float *y, size_t ldy, const float32x4_t *acc, size_t nt)
+/* Add the sums of a sub-block to acc[quarter of the panel][token]. sum[pair of rows][pair of
+ * tokens] holds { r t, r t', r' t, r' t' }; unzipping two of them gives four rows of each token. */
+INLINE void add_pairs(enum ptype type, vec *acc, int32x4_t sum[][2], size_t nt,
+                      const struct factors *f, size_t sub, const struct qact *x, size_t g,
+                      size_t groups)
 {
+    REPEAT (i, VECS)
+        REPEAT (j, nt) {
+            int32x4_t a = sum[2 * i][j / 2], b = sum[2 * i + 1][j / 2];
+            sums s = (sums)(j % 2 ? vuzp2q_s32(a, b) : vuzp1q_s32(a, b));
+            acc[i * nt + j] = add_sub(type, acc[i * nt + j], s, f, sub, i, x, g + j * groups);
+        }
+}
+
+/* One panel of unpacked pairs. The last one of an odd number of tokens is its own partner. */
+INLINE void tile_pairs(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
+                       enum ptype type, const struct unpacked *u, float *y, size_t ldy,
+                       const struct panels *w, const struct qact *x)
+{
+    const size_t groups = w->cols / GROUP, subs = subs_of(type), run = LINES / 2 / subs;
+    vec acc[16];
+    (void)np; /* always one panel */
+    y += t * ldy + p * PANEL;
     REPEAT (j, nt)
-        REPEAT (i, QUARTERS)
-            vst1q_f32(y + j * ldy + i * 4, acc[i * nt + j]);
-}
-
-/* SMMLA takes signed bytes, so flipping the top bit turns value + 128 back into the value. */
-INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                    const struct panels *w, const struct qact *x)
-{
-    size_t cols = w->cols, groups = cols / GROUP;
-    float32x4_t acc[16] = { vdupq_n_f32(0) };
-    (void)np; /* always one panel */
-    for (size_t g = 0; g < groups; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
-        const unsigned char *q = b + SCALES + g % 2 * 512;
-        const int8_t *xq = x->q + t * cols + g * GROUP;
-        const uint8x16_t flip = vdupq_n_u8(0x80);
-        int32x4_t sum[8][2] = { { vdupq_n_s32(0) } };
-        REPEAT (c, 4) {
-            int8x16_t tokens[2];
-            REPEAT (m, (nt + 1) / 2)
-                tokens[m] = pair_tokens(xq + c * 8, cols, m, nt);
-            REPEAT (i, QUARTERS) {
-                const unsigned char *at = q + c * 128 + i * 16;
-                int8x16_t rows[2];
-                pair_rows(rows, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at), flip)),
-                          vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at + 64), flip)));
-                REPEAT (h, 2)
-                    REPEAT (m, (nt + 1) / 2)
-                        sum[2 * i + h][m] = vmmlaq_s32(sum[2 * i + h][m], rows[h], tokens[m]);
-            }
-        }
-        add_group(acc, sum, nt, b + g % 2 * 32, x->scale + t * groups + g, groups);
-    }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, nt);
-}
-
-static void matmul_q8_i8mm(float *y, size_t ldy, const struct panels *w, const struct qact *x,
-                           size_t n, size_t p0, size_t p1)
-{
-    size_t p = p0;
-    if (n == 1)
-        kernels_dotprod.matmul_q8(y, ldy, w, x, n, p0, p1);
-    else
-        WALK(4, 1, tile_q8, y, ldy, w, x);
-}
-
-/* Nibbles are used as they are stored, as value + 8; the sums start at -8 * sum(x) of their
- * token. */
-INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                    const struct panels *w, const struct qact *x)
-{
-    size_t cols = w->cols, groups = cols / GROUP;
-    float32x4_t acc[16] = { vdupq_n_f32(0) };
-    (void)np; /* always one panel */
-    for (size_t g = 0; g < groups; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
-        const unsigned char *q = b + SCALES + g % 2 * 256;
-        const int8_t *xq = x->q + t * cols + g * GROUP;
-        int32x4_t sum[8][2];
-        REPEAT (m, (nt + 1) / 2) {
-            size_t first = t + 2 * m, second = 2 * m + 1 < nt ? first + 1 : first;
-            int32_t bias[2] = { x->bias[first * groups + g] / 16,
-                                x->bias[second * groups + g] / 16 };
-            int32x2_t both = vld1_s32(bias);
-            REPEAT (i, 2 * QUARTERS)
-                sum[i][m] = vcombine_s32(both, both);
-        }
-        REPEAT (c, 2) {
-            int8x16_t low[2], high[2];
+        REPEAT (i, VECS)
+            acc[i * nt + j] = k0 ? load_floats(y + j * ldy + i * VEC) : vec_set1(0);
+    for (size_t n = 0; n < (k1 - k0) / GROUP; n++) {
+        size_t g = t * groups + k0 / GROUP + n;
+        const int8_t *xq[4];
+        REPEAT (j, nt + nt % 2)
+            xq[j] = x->q + (g + (j < nt ? j : j - 1) * groups) * GROUP;
+        REPEAT (s, subs) {
+            int32x4_t sum[PAIRS][2];
             REPEAT (m, (nt + 1) / 2) {
-                low[m] = pair_tokens(xq + c * 8, cols, m, nt);
-                high[m] = pair_tokens(xq + c * 8 + 16, cols, m, nt);
+                sums a = sum_begin(type, x, g + 2 * m * groups, s);
+                sums b = sum_begin(type, x, g + (2 * m + 1 < nt ? 2 * m + 1 : 2 * m) * groups, s);
+                REPEAT (i, PAIRS)
+                    sum[i][m] = vzip1q_s32((int32x4_t)a, (int32x4_t)b);
             }
-            REPEAT (i, QUARTERS) {
-                const unsigned char *at = q + c * 128 + i * 16;
-                uint8x16_t a = vld1q_u8(at), d = vld1q_u8(at + 64), nibble = vdupq_n_u8(15);
-                int8x16_t lo[2], hi[2];
-                pair_rows(lo, vreinterpretq_s8_u8(vandq_u8(a, nibble)),
-                          vreinterpretq_s8_u8(vandq_u8(d, nibble)));
-                pair_rows(hi, vreinterpretq_s8_u8(vshrq_n_u8(a, 4)),
-                          vreinterpretq_s8_u8(vshrq_n_u8(d, 4)));
-                REPEAT (h, 2)
-                    REPEAT (m, (nt + 1) / 2) {
-                        int32x4_t *s = &sum[2 * i + h][m];
-                        *s = vmmlaq_s32(vmmlaq_s32(*s, lo[h], low[m]), hi[h], high[m]);
-                    }
+            REPEAT (c, run) {
+                size_t at = s * run + c;
+                int8x16_t tokens[2];
+                REPEAT (j, nt + nt % 2)
+                    __asm__ volatile("" : "+r"(xq[j])); /* as in codes_tiles.h */
+                REPEAT (m, (nt + 1) / 2)
+                    tokens[m] =
+                        vcombine_s8(vld1_s8(xq[2 * m] + at * 8), vld1_s8(xq[2 * m + 1] + at * 8));
+                REPEAT (i, PAIRS) {
+                    int8x16_t rows = vreinterpretq_s8_u8(vld1q_u8(u->q[n] + at * EIGHT + i * PAIR));
+                    REPEAT (m, (nt + 1) / 2)
+                        sum[i][m] = vmmlaq_s32(sum[i][m], rows, tokens[m]);
+                }
             }
+            add_pairs(type, acc, sum, nt, &u->f[n], s, x, g, groups);
         }
-        add_group(acc, sum, nt, b + g % 2 * 32, x->scale + t * groups + g, groups);
     }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, nt);
+    REPEAT (j, nt)
+        REPEAT (i, VECS)
+            store_floats(y + j * ldy + i * VEC, acc[i * nt + j]);
 }
 
-static void matmul_q4_i8mm(float *y, size_t ldy, const struct panels *w, const struct qact *x,
-                           size_t n, size_t p0, size_t p1)
+INLINE void matmul_codes(enum ptype type, float *y, size_t ldy, const struct panels *w,
+                         const struct qact *x, size_t n, size_t p0, size_t p1)
 {
-    size_t p = p0;
-    if (n == 1)
-        kernels_dotprod.matmul_q4(y, ldy, w, x, n, p0, p1);
+    size_t p = p0, ahead = n > FEW_TOKENS ? 0 : ahead_of(w, n);
+    _Alignas(64) struct unpacked u;
+    if (n <= 4)
+        kernels_product(&kernels_dotprod, type)(y, ldy, w, x, n, p0, p1);
     else
-        WALK(4, 1, tile_q4, y, ldy, w, x);
+        CUT(4, 1, TURN, unpack_pairs(type, &u, w, p, k0, k1, ahead), tile_pairs, type, &u, y, ldy,
+            w, x);
 }
+
+PRODUCTS(i8mm)
+PRODUCT(q8_i8mm, P_Q8)
+PRODUCT(q4_i8mm, P_Q4)
 
 const struct kernels kernels_i8mm = {
     .isa = "i8mm",
     .needs = CPU_NEON | CPU_DOTPROD | CPU_I8MM,
-    .rest = &kernels_i8mm_blocks,
     .matmul_q8 = matmul_q8_i8mm,
     .matmul_q4 = matmul_q4_i8mm,
+    PRODUCTS_OF(i8mm),
 };

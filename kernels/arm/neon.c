@@ -122,10 +122,8 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         int32x4_t lo[8] = { vdupq_n_s32(0) }, hi[8] = { vdupq_n_s32(0) };
         for (size_t c = 0; c < 8; c += 2)
             REPEAT (i, 4) {
-                uint8x16_t flip = vdupq_n_u8(0x80);
-                int8x16_t w0 = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(q + c * 64 + i * 16), flip));
-                int8x16_t w1 =
-                    vreinterpretq_s8_u8(veorq_u8(vld1q_u8(q + c * 64 + 64 + i * 16), flip));
+                int8x16_t w0 = vreinterpretq_s8_u8(vld1q_u8(q + c * 64 + i * 16));
+                int8x16_t w1 = vreinterpretq_s8_u8(vld1q_u8(q + c * 64 + 64 + i * 16));
                 REPEAT (j, nt) {
                     int8x16_t x0 = bcast4(xq + j * cols + c * 4);
                     int8x16_t x1 = bcast4(xq + j * cols + c * 4 + 4);

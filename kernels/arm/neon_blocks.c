@@ -6,7 +6,7 @@
 #include "kernels/arm/codes_arm.h"
 
 #define MOST 2
-enum { AT_ONCE = 4 };
+enum { LOADED = 1 };
 
 /* Sums of products in 16 bits: of rows 0 and 1, and of rows 2 and 3. */
 struct part {
@@ -23,7 +23,7 @@ INLINE size_t part_lines(enum ptype type)
 #define part_open(s) ((void)(s), (struct part){ vdupq_n_s16(0), vdupq_n_s16(0) })
 #define part_close(s, p) \
     ((sums)vaddq_s32((int32x4_t)(s), vpaddq_s32(vpaddlq_s16((p).low), vpaddlq_s16((p).high))))
-#define part_step(type, p, v, x) part_step_16(p, (int8x16_t)(v), x)
+#define part_step(type, p, v, x, line) part_step_16(p, (int8x16_t)(v), (x) + (line)*4)
 
 INLINE struct part part_step_16(struct part p, int8x16_t v, const int8_t *x)
 {

@@ -12,7 +12,7 @@
 #define CODE_LANE uint16_t
 #define EACH(x)   (uint16_t)((x)*0x0101u)
 #define MOST      4
-enum { VEC = 8, AT_ONCE = 2 };
+enum { VEC = 8, LOADED = 1 };
 
 /* Sums of pairs of products, in 16 bits. */
 struct part {
@@ -33,7 +33,7 @@ INLINE __m256 widen_halves(const unsigned char *p)
 #define part_open(s) ((void)(s), (struct part){ _mm256_setzero_si256() })
 #define part_close(s, p) \
     ((sums)_mm256_add_epi32((__m256i)(s), _mm256_madd_epi16((p).sum, _mm256_set1_epi16(1))))
-#define part_step(type, p, v, x) part_step_256(type, p, (__m256i)(v), x)
+#define part_step(type, p, v, x, line) part_step_256(type, p, (__m256i)(v), (x) + (line)*4)
 
 INLINE struct part part_step_256(enum ptype type, struct part p, __m256i v, const int8_t *x)
 {

@@ -12,7 +12,7 @@
 #define CODE_LANE uint16_t
 #define EACH(x)   (uint16_t)((x)*0x0101u)
 #define MOST      8
-enum { VEC = 16, AT_ONCE = 1 };
+enum { VEC = 16, LOADED = 1 };
 
 /* As in avx2_blocks.c, twice as wide. */
 struct part {
@@ -33,7 +33,7 @@ INLINE __m512 widen_halves(const unsigned char *p)
 #define part_open(s) ((void)(s), (struct part){ _mm512_setzero_si512() })
 #define part_close(s, p) \
     ((sums)_mm512_add_epi32((__m512i)(s), _mm512_madd_epi16((p).sum, _mm512_set1_epi16(1))))
-#define part_step(type, p, v, x) part_step_512(type, p, (__m512i)(v), x)
+#define part_step(type, p, v, x, line) part_step_512(type, p, (__m512i)(v), (x) + (line)*4)
 
 INLINE struct part part_step_512(enum ptype type, struct part p, __m512i v, const int8_t *x)
 {

@@ -12,7 +12,7 @@
 #define CODE_LANE uint16_t
 #define EACH(x)   (uint16_t)((x)*0x0101u)
 #define MOST      5
-enum { VEC = 8, AT_ONCE = 2 };
+enum { VEC = 8, LOADED = 1 };
 
 /* The instruction adds to 32 bits. */
 struct part {
@@ -43,9 +43,9 @@ INLINE size_t part_lines(enum ptype type)
     return 8;
 }
 
-#define part_open(s)             ((struct part){ (__m256i)(s) })
-#define part_close(s, p)         ((sums)(p).sum)
-#define part_step(type, p, v, x) part_step_256(p, (__m256i)(v), x)
+#define part_open(s)                   ((struct part){ (__m256i)(s) })
+#define part_close(s, p)               ((sums)(p).sum)
+#define part_step(type, p, v, x, line) part_step_256(p, (__m256i)(v), (x) + (line)*4)
 
 INLINE struct part part_step_256(struct part p, __m256i v, const int8_t *x)
 {

@@ -9,8 +9,8 @@
  *           fmaf((float)sum, scale_w * scale_x, acc). Panel r / 16 begins at w->data + r / 16 *
  *           w->panel_bytes. Its block g / 2 has 1,088 bytes: f16 scale[2][16], then u8
  *           q[2][8][16][4], where q[g % 2][c / 4][r % 16][c % 4] is the weight in column c of the
- *           group, plus 128 (panels.h). f32_from_f16 reads a scale. q of x is x->q[t * x->cols +
- *           column], scale_x is x->scale[t * x->cols / 32 + g].
+ *           group, plus Q8_ZERO, which is 128, and 0 on ARM (panels.h). f32_from_f16 reads a scale.
+ *           q of x is x->q[t * x->cols + column], scale_x is x->scale[t * x->cols / 32 + g].
  *
  * Measure   GB/s for one token and GOP/s for 192, beside the best set: which of the two is its
  *           limit, and from how many tokens on? (`build/mizzle bench limits`)

@@ -51,6 +51,17 @@ if [ -n "$tool" ] && command -v $tool >/dev/null; then
 else
     [ -z "$tool" ] || echo "SKIP mca.sh: no llvm-mca"
 fi
+# Of another machine's object, which cannot run here: four instructions, one on the stack.
+if [ "$(uname -m)" = x86_64 ] && command -v llvm-mca aarch64-linux-gnu-as aarch64-linux-gnu-objdump >/dev/null; then
+    mkdir -p "$dir/aarch64-release/kernels/arm"
+    printf '%s\n' matmul_q8_dotprod: 1: 'ldr q0, [sp, #16]' 'sdot v1.4s, v2.16b, v0.4b[1]' 'subs x0, x0, #1' 'b.ne 1b' ret |
+        aarch64-linux-gnu-as -march=armv8.2-a+dotprod -o "$dir/aarch64-release/kernels/arm/dotprod.o" - || fail "as"
+    ISA=dotprod OBJDUMP=aarch64-linux-gnu-objdump sh "$root/tools/mca.sh" "$dir/aarch64-release/mizzle" >"$dir/out" 2>"$dir/err" ||
+        fail "mca.sh of aarch64: $(cat "$dir/err")"
+    shows '^| matmul_q8_dotprod+0x0 | 4 | 1 | 32 | [1-9]'
+else
+    echo "SKIP mca.sh of aarch64: no llvm-mca, or no binutils for it"
+fi
 
 if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
     skip "perf is not installed, or may not count here"
