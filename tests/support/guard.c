@@ -1,4 +1,5 @@
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, on macOS with the other name */
+#define _DARWIN_C_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
