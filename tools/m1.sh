@@ -16,7 +16,7 @@ if [ -z "${MIZZLE:-}" ]; then
     make -s
     MIZZLE=build/mizzle
     tests=build/$(dirname "$(readlink build/mizzle)")/tests/kernels/alone/t_kernels
-    make -s "$tests"
+    make -s "$tests" || true # their part says so
 fi
 
 part() { # TITLE COMMAND...: the command's output below the title; its failure is noted, and no end

@@ -93,10 +93,12 @@ static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
         abort();
     /* Panels are whole cache lines, so either end may touch the guard page. */
     unsigned char *d = guard_alloc(total, at_end);
-    size_t kind = rnd(4); /* 0: only the ends of the range, as packed: -128, -127, 127, 0 */
+    size_t kind = rnd(4); /* 0: only the ends of Q8's range, plus 128: -128, -127, 127, 0 */
     static const unsigned char ends[] = { 0x00, 0x01, 0xff, 0x80 };
-    for (size_t i = 0; i < total; i++)
+    for (size_t i = 0; i < total; i++) {
         d[i] = kind ? (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256)) : ends[rnd(4)];
+        d[i] ^= type == P_Q8 ? Q8_ZERO ^ 128 : 0;
+    }
     if (type == P_F32)
         fill_f32((float *)(void *)d, total / sizeof(float));
     for (size_t i = 0; type == P_BF16 && i < total; i += 2) {
