@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
 # Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
-# mca, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
+# mca, speed, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -182,6 +182,10 @@ demo: all
 #   make mca SYMBOL=matmul_q8 ISA=dotprod CC=aarch64-linux-gnu-gcc
 mca: all
 	@OBJDUMP="$(shell $(CC) -print-prog-name=objdump)" SYMBOL="$(SYMBOL)" ISA="$(ISA)" sh tools/mca.sh $(BUILD)/mizzle
+
+# Measure what the front of kernels/SPEED.md says, and write it there: make speed [MODELS=FILE...]
+speed: all
+	@MODELS="$(MODELS)" LLAMA_BENCH="$(LLAMA_BENCH)" sh tools/speed.sh $(BUILD)/mizzle
 
 # Show where the time goes, by symbol, after the top-down shares of the processor's slots where they
 # are counted: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
@@ -386,6 +390,6 @@ dist:
 clean:
 	rm -rf build
 
-.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf mca results results-check install uninstall dist clean always
+.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf mca speed results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

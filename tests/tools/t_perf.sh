@@ -1,6 +1,6 @@
 #!/bin/sh
 # tools/perf.sh: the recording is kept, kernels have their names, the system's time is left out; one
-# line where perf is missing or may not count.
+# line where perf is missing or may not count. tools/speed.sh and mca.sh.
 . tests/support/shell.sh
 mizzle=$(realpath "$MIZZLE")
 root=$(pwd)
@@ -39,6 +39,30 @@ grep -q '^recorded record .* bench model ' "$dir/out" && grep -q '^ *12.5 %  ret
 sed -i.old s/PipelineL1/None/ "$dir/bin/perf"
 (PATH=$dir/bin:$PATH && perf_sh) || fail "no slots"
 [ "$(grep -c '^top-down: the processor counts no slots' "$dir/out")" -eq 1 ] || fail "no slots"
+
+# tools/speed.sh: a file beside a peer, medians, the section of another processor kept, its own replaced.
+case $mizzle in */x86_64-release/*)
+    cat >"$dir/peer" <<'END'
+[ "$1" = -rtr ] || exit 2
+echo 'build_commit,n_prompt,n_gen,n_depth,avg_ts'
+echo '"a, b","8","0","0","1.5"'
+echo '"a, b","0","2","0","2.5"'
+END
+    printf 'before\n<!-- make speed -->\n### another, 3 threads\n\nold\n\n<!-- end of make speed -->\nafter\n' >"$dir/page"
+    speed_sh() {
+        TYPES='' MODELS="$root/weights/milli/edge-0.5.gguf" LLAMA_BENCH="sh $dir/peer -rtr 1" ROUNDS=$1 SPEED=$dir/page THREADS=1 \
+            PROMPT=8 TOKENS=2 sh "$root/tools/speed.sh" "$mizzle" >"$dir/out" 2>"$dir/err" || fail "speed.sh: $(cat "$dir/err")"
+    }
+    speed_sh 2
+    speed_sh 1
+    [ "$(grep -c '^### ' "$dir/page")" -eq 2 ] && grep -qx old "$dir/page" && [ "$(sed -n '1p;$p' "$dir/page" | xargs)" = 'before after' ] ||
+        fail "speed.sh: the page is $(cat "$dir/page")"
+    awk -F' *[|] *' '/^[|] edge-0.5 [|] (pp8|tg2) / { n++; r = $4 / $6; bad += !($6 == "1.5" || $6 == "2.5") || r / $7 < 0.99 || r / $7 > 1.01 || $5 !~ / % of / }
+        END { exit n != 2 || bad }' "$dir/page" || fail "speed.sh: the rows are $(cat "$dir/page")"
+    grep -q 'one turn. The peer is `sh .*/peer -rtr 1`. Memory is read at [0-9.]* GB/s; at most [0-9.]* GFLOP/s' "$dir/page" ||
+        fail "speed.sh: the page is $(cat "$dir/page")"
+    ;;
+esac
 
 # tools/mca.sh: the loops of a kernel, none of which may be without products.
 case $mizzle in */x86_64-release/*) tool=llvm-mca ;; *) tool= ;; esac # as gcc makes them, without checks

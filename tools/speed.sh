@@ -1,0 +1,147 @@
+#!/bin/sh
+# Measure what the front of kernels/SPEED.md says of this machine, and write it there: make speed
+#
+# Usage: sh tools/speed.sh [path of mizzle]
+#
+# $MODELS: GGUF files that are measured beside random weights of Qwen2.5-0.5B's shape.
+# $LLAMA_BENCH: a peer's llama-bench with its options, such as "ik/llama-bench -rtr 1 -fa 1", which
+# takes turns with mizzle on the files. $ROUNDS: turns of each (3). $TYPES, $PROMPT, $TOKENS, $DEPTH,
+# $THREADS, $SHAPE: what is measured. $SPEED: the file (kernels/SPEED.md).
+#
+# A speed is the median of all turns; a share of the memory's speed is that of the probe beside it.
+set -eu
+export LC_ALL=C
+mizzle=${1:-build/mizzle}
+page=${SPEED:-kernels/SPEED.md} shape=${SHAPE:-qwen2.5-0.5b}
+prompt=${PROMPT:-512} tokens=${TOKENS:-64} depth=${DEPTH:-4096} rounds=${ROUNDS:-3}
+fail() { echo "speed.sh: $*" >&2 && exit 1; }
+[ -x "$mizzle" ] || fail "$mizzle: no such program; 'make' builds it"
+grep -q '^<!-- make speed -->$' "$page" || fail "$page: expected a line <!-- make speed -->, found none"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+threads=${THREADS:-$("$mizzle" bench limits -o csv 2>/dev/null | tee "$dir/limits" | awk -F, '/^clock/ { print $3 }')}
+[ -s "$dir/limits" ] || "$mizzle" bench limits -t "$threads" -o csv >"$dir/limits" 2>/dev/null
+
+# Print LABEL;WHO;TEST;TOKENS A SECOND;SHARE;DOUBT for each row of a benchmark's CSV.
+rows() { # LABEL WHO
+    awk -F, -v label="$1" -v who="$2" '
+        { for (line = ""; match($0, /"[^"]*"/); $0 = substr($0, RSTART + RLENGTH)) { # fields in quotes
+              field = substr($0, RSTART + 1, RLENGTH - 2)
+              gsub(/,/, " ", field)
+              line = line substr($0, 1, RSTART - 1) field }
+          $0 = line $0 }
+        !seen { for (i = 1; i <= NF; i++) at[$i] = i; seen = 1; next }
+        { p = $at["n_prompt"]; n = $at["n_gen"]; d = $at["n_depth"]; t = ("n_texts" in at) ? $at["n_texts"] : 1
+          test = (n > 0 ? "tg" n : "pp" p) (t > 1 ? " x " t : "") (d > 0 ? " @ d" d : "")
+          print label ";" who ";" test ";" $at["avg_ts"] ";" $at["of_probe"] ";" $at["doubtful"] }' >>"$dir/rows"
+}
+ours() { # LABEL WHO OPTIONS...
+    label=$1 who=$2
+    shift 2
+    "$mizzle" bench model -t "$threads" -r 3 -o csv "$@" >"$dir/csv" || exit
+    rows "$label" "$who" <"$dir/csv"
+}
+
+# Print the multiplications of a token of a prompt: all matrices but the output head.
+products() { # FILE
+    "$mizzle" info "$1" --json | tr ',{' '\n\n' | awk -F'[":]+' '
+        { v[$2] = $3 }
+        END {
+            d = v["embedding_length"]; h = v["attention.head_count"]; kv = v["attention.head_count_kv"]
+            size = v["attention.key_length"] ? v["attention.key_length"] : d / h
+            print v["block_count"] * (2 * d * size * (h + kv) + 3 * d * v["feed_forward_length"]) }'
+}
+echo "Random weights, $shape;$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))" >"$dir/products"
+
+for round in $(seq "$rounds"); do
+    [ ! -t 2 ] || printf '\rturn %d of %d ' "$round" "$rounds" >&2
+    for type in ${TYPES-q8_0 q4_0 q4_k_m bf16 f32}; do
+        name="Random weights, $shape;$type"
+        case $type in
+        f32)
+            for set in '' $("$mizzle" info | sed -n 's/^sets .*\(blas\).*/\1/p'); do
+                ours "$name" "${set:-mizzle}" ${set:+--isa "$set"} --shape "$shape" --type f32 -p "8,64,$prompt" -n 0
+            done
+            continue
+            ;;
+        q8_0)
+            ours "$name" mizzle --shape "$shape" -p 0 -n 32 --texts 1,4,8
+            ours "$name" mizzle --shape "$shape" -p 0 -n 32 -d "$depth"
+            ;;
+        esac
+        ours "$name" mizzle --shape "$shape" --type "$type" -p "$prompt" -n "$tokens"
+    done
+    for file in ${MODELS:-}; do
+        name=$(basename "$file" .gguf)
+        [ "$round" -gt 1 ] || echo "$name;$(products "$file")" >>"$dir/products"
+        ours "$name;" mizzle -m "$file" -p "$prompt" -n "$tokens"
+        [ "${LLAMA_BENCH:-}" ] || continue
+        # shellcheck disable=SC2086 # a program and its options
+        $LLAMA_BENCH -m "$file" -t "$threads" -p "$prompt" -n "$tokens" -r 3 -o csv >"$dir/csv" 2>"$dir/err" ||
+            fail "$LLAMA_BENCH: $(tail -n 1 "$dir/err")"
+        rows "$name;" peer <"$dir/csv"
+    done
+done
+[ ! -t 2 ] || printf '\r\033[K' >&2
+
+cpu=$("$mizzle" info | sed -n 's/^cpu *//p')
+number=$(sed -n 's/^model[[:space:]]*: */, model /p; /^model name/q' /proc/cpuinfo 2>/dev/null || true)
+turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
+{
+    echo "### $cpu$number, $threads threads"
+    echo
+    echo "$(date -u +%Y-%m-%d), mizzle $("$mizzle" --version | sed 's/^mizzle //'), set $("$mizzle" info | sed -n 's/^chosen *//p')," \
+        "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`.}" \
+        "$(awk -F, '
+            { gsub(/"/, "") ; all = $(NF - 3) }
+            /^read from memory/ { memory = all }
+            /^clock/ { clock = all }
+            /^f32/ && all > f32 { f32 = all }
+            /^int8/ && all > int8 { int8 = all }
+            END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz.", memory, f32, int8, clock }' \
+            "$dir/limits")"
+    echo
+    awk -F';' '
+        FNR == NR { macs[$1] = $2; next }
+        FILENAME ~ /limits$/ { n = split($0, f, ","); v = f[n - 3]
+            if (/^f32/ && v > f32) f32 = v
+            if (/^"?int8/ && v > int8) int8 = v
+            next }
+        { row = $1 ";" $2 ";" $4; if (!(row in known)) { known[row] = ++rows; named[rows] = row }
+          key = row ";" $3; speed[key, ++count[key]] = $5; share[key, count[key]] = $6; if ($7 != "") doubt[row] = $7 }
+        function median(of, key,    i, j, n, v, x) {
+            for (i = 1; i <= count[key]; i++) if (of[key, i] != "") v[++n] = of[key, i] + 0
+            for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j] < v[j - 1]; j--) { x = v[j]; v[j] = v[j - 1]; v[j - 1] = x }
+            return n ? (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2 : ""
+        }
+        function round3(x) { return x == "" ? "" : x >= 100 ? sprintf("%.0f", x) : sprintf("%.3g", x) }
+        END {
+            print "| weights | test | mizzle, tokens/s | of the limit | other, tokens/s | mizzle / other |"
+            print "|---|---|---|---|---|---|"
+            for (r = 1; r <= rows; r++) {
+                split(named[r], part, ";")
+                us = median(speed, named[r] ";mizzle"); of = median(share, named[r] ";mizzle")
+                peer = median(speed, named[r] ";peer"); blas = median(speed, named[r] ";blas")
+                limit = of != "" ? sprintf("%.0f %% of the memory", 100 * of) : ""
+                peak = part[2] ~ /f32|bf16/ ? f32 : int8
+                if (part[3] ~ /^pp/ && peak) limit = sprintf("%.0f %% of %s", 100 * 2 * macs[part[1]] * us / 1e9 / peak, part[2] ~ /f32|bf16/ ? "f32" : "int8")
+                if (named[r] in doubt) limit = limit ", doubtful"
+                other = peer != "" ? peer : blas
+                printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit, \
+                    other == "" ? "" : (peer != "" ? "" : "OpenBLAS ") round3(other), other == "" ? "" : sprintf("%.2f", us / other)
+            }
+        }' "$dir/products" "$dir/limits" "$dir/rows"
+    echo
+} >"$dir/section"
+
+# It takes the place of what the page has of the same processor and threads, or is the first.
+awk -v section="$dir/section" '
+    function put() { while ((getline line <section) > 0) print line; done = 1 }
+    BEGIN { getline head <section; close(section) }
+    /^<!-- make speed -->$/ { inside = 1; print; next }
+    /^<!-- end of make speed -->$/ { if (!done) put(); inside = old = 0 }
+    inside && /^### / { old = $0 == head; if (old) put() }
+    !old' "$page" >"$dir/page"
+cat "$dir/page" >"$page"
+tail -n +3 "$dir/section"
