@@ -20,17 +20,21 @@ grep -q '^<!-- make speed -->$' "$page" || fail "$page: expected a line <!-- mak
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-threads=${THREADS:-$("$mizzle" bench limits -o csv 2>/dev/null | tee "$dir/limits" | awk -F, '/^clock/ { print $3 }')}
-[ -s "$dir/limits" ] || "$mizzle" bench limits -t "$threads" -o csv >"$dir/limits" 2>/dev/null
+# Take the quotes off fields, and the commas out of them.
+plain() {
+    awk '{ for (line = ""; match($0, /"[^"]*"/); $0 = substr($0, RSTART + RLENGTH)) {
+               field = substr($0, RSTART + 1, RLENGTH - 2)
+               gsub(/[,;]/, " ", field)
+               line = line substr($0, 1, RSTART - 1) field }
+           print line $0 }'
+}
+# shellcheck disable=SC2086
+"$mizzle" bench limits ${THREADS:+-t $THREADS} -o csv 2>/dev/null | plain >"$dir/limits"
+threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 
 # Print LABEL;WHO;TEST;TOKENS A SECOND;SHARE;DOUBT for each row of a benchmark's CSV.
 rows() { # LABEL WHO
-    awk -F, -v label="$1" -v who="$2" '
-        { for (line = ""; match($0, /"[^"]*"/); $0 = substr($0, RSTART + RLENGTH)) { # fields in quotes
-              field = substr($0, RSTART + 1, RLENGTH - 2)
-              gsub(/,/, " ", field)
-              line = line substr($0, 1, RSTART - 1) field }
-          $0 = line $0 }
+    plain | awk -F, -v label="$1" -v who="$2" '
         !seen { for (i = 1; i <= NF; i++) at[$i] = i; seen = 1; next }
         { p = $at["n_prompt"]; n = $at["n_gen"]; d = $at["n_depth"]; t = ("n_texts" in at) ? $at["n_texts"] : 1
           test = (n > 0 ? "tg" n : "pp" p) (t > 1 ? " x " t : "") (d > 0 ? " @ d" d : "")
@@ -94,7 +98,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
     echo "$(date -u +%Y-%m-%d), mizzle $("$mizzle" --version | sed 's/^mizzle //'), set $("$mizzle" info | sed -n 's/^chosen *//p')," \
         "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`.}" \
         "$(awk -F, '
-            { gsub(/"/, "") ; all = $(NF - 3) }
+            { all = $5 }
             /^read from memory/ { memory = all }
             /^clock/ { clock = all }
             /^f32/ && all > f32 { f32 = all }
@@ -104,9 +108,9 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
     echo
     awk -F';' '
         FNR == NR { macs[$1] = $2; next }
-        FILENAME ~ /limits$/ { n = split($0, f, ","); v = f[n - 3]
-            if (/^f32/ && v > f32) f32 = v
-            if (/^"?int8/ && v > int8) int8 = v
+        FILENAME ~ /limits$/ { split($0, f, ",")
+            if (/^f32/ && f[5] > f32) f32 = f[5]
+            if (/^int8/ && f[5] > int8) int8 = f[5]
             next }
         { row = $1 ";" $2 ";" $4; if (!(row in known)) { known[row] = ++rows; named[rows] = row }
           key = row ";" $3; speed[key, ++count[key]] = $5; share[key, count[key]] = $6; if ($7 != "") doubt[row] = $7 }
