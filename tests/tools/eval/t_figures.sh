@@ -12,6 +12,9 @@ trap 'rm -rf "$dir"' EXIT
 for page in README.md router/results/README.md; do
     tr -s ' \n' ' ' <"$page" >"$dir/$(basename "$(dirname "$page")").text"
 done
+cp router/results/ARTIFACT.md "$dir/claims.text"
+grep -qx "version: $(sed -n 's/^#define MIZZLE_VERSION "\(.*\)"/\1/p' router/mizzle.h)" CITATION.cff ||
+    { echo "t_figures: CITATION.cff has another version" >&2 && fails; }
 
 says() { # PAGE TEXT: the page has this text, wherever its lines end
     grep -qF -- "$2" "$dir/$1.text" || { echo "t_figures: $1: not there: $2" >&2 && fails; }
@@ -64,6 +67,8 @@ demo() { # COLUMN ROUTER: of edge-0.5, in percent
 says . "raises accuracy from $(demo accuracy never) % to $(demo accuracy mlp) %"
 says . "by $(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never) - 1)") %, with $(demo routed mlp) % of the tokens from the cloud"
 says . "of $(demo accuracy_low mlp) to $(demo accuracy_high mlp)"
+says claims "$(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never) - 1)") % more with $(demo routed mlp) %: $(demo accuracy mlp) % ($(demo accuracy_low mlp) to $(demo accuracy_high mlp)) beside $(demo accuracy never) %"
+says claims "mix less combined: $(demo difference_low mix) to $(demo difference_high mix) points"
 says . "max-prob gets $(demo accuracy max-prob) %, entropy $(demo accuracy entropy) %"
 says . "(context) $(demo accuracy context) %"
 says . "(combined), $(demo accuracy combined) %"
@@ -136,6 +141,11 @@ says results "closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_
 for rival in context combined; do
     says results "$(of mlp=mix %.1f equal $rival) $([ $rival = combined ] || echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
 done
+says claims "| $(of mlp=mix %.0f pgr) % ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
+for rival in context combined; do
+    says claims "$(of mlp=mix %.1f equal $rival) points ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
+done
+says claims "| $(of slot %.1f accuracy) % beside $(of always %.1f accuracy) % |"
 gap=$(of always %.1f gain)
 closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of position %.0f pgr_high)
 says results "The gap between the models is $gap points"
