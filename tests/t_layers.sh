@@ -90,7 +90,7 @@ if grep -rnIiE "$words" kernels weights model net router tools tests Makefile RE
 fi
 for f in * .ci .clang-format .gitignore; do
     case $f in
-    Makefile | README.md | LICENSE | .clang-format | .gitignore | .ci | build | kernels | weights | model | net | router | tools | tests) ;;
+    Makefile | README.md | LICENSE | CITATION.cff | .clang-format | .gitignore | .ci | build | kernels | weights | model | net | router | tools | tests) ;;
     exercises) ;; # belongs to whoever does them (tests/exercises); git ignores it
     *) echo "$f: the top level does not hold that" && bad=1 ;;
     esac
