@@ -124,6 +124,17 @@ real chat slot '1 token an answer'
 real gsm8k never 0
 real gsm8k always '100 %'
 says results "large model has $(of always '%.0f %%' relative_gain) more right"
+for policy in random context combined mlp=mix; do real gsm8k $policy ''; done
+says . "the small model has $(of never '%.1f %%' accuracy) right, the large one $(of always '%.1f %%' accuracy), and with $(of mlp=mix '%.1f %%' routed)"
+closes="closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
+says . "(mix) $(of mlp=mix '%.1f %%' accuracy), which is $(of mlp=mix %.0f relative_gain) % more and $closes"
+says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with 16 tokens"
+says results "$closes. At an equal share"
+says claims "$(of mlp=mix %.0f relative_gain) % more, ${closes#closes }, with $(of mlp=mix %.2f routed) %"
+for rival in random context combined; do
+    says results "$(of mlp=mix %.1f equal $rival) $([ $rival = random ] && echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
+done
+says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
 real reason never 0
 for policy in position context combined mlp=mix; do
     real reason $policy ''
@@ -160,6 +171,9 @@ says results "closes $closed % of the gap ($low to $high)"
 cat >"$dir/others" <<'LIST'
 results|160|things in the demo world, of all seeds (tools/lab/demo/world.h)
 A real pair|8,398|samples of the run of its commands
+The whole development set, in the form that reasons|94,809|samples of GSM8K's collection
+The whole development set, in the form that reasons|6,328|its tokens in which the models differ
+The whole development set, in the form that reasons|76|its tokens that are labelled wrong
 Which head, before anything is measured|145|MB of output.weight (mizzle info --tensors)
 Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
