@@ -104,7 +104,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             /^f32/ && all > f32 { f32 = all }
             /^int8/ && all > int8 { int8 = all }
             END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz.", memory, f32, int8, clock }' \
-            "$dir/limits")"
+            "$dir/limits")" | fold -s -w 100 | sed 's/ *$//'
     echo
     awk -F';' '
         FNR == NR { macs[$1] = $2; next }

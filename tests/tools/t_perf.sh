@@ -59,7 +59,7 @@ END
         fail "speed.sh: the page is $(cat "$dir/page")"
     awk -F' *[|] *' '/^[|] edge-0.5 [|] (pp8|tg2) / { n++; r = $4 / $6; bad += !($6 == "1.5" || $6 == "2.5") || r / $7 < 0.99 || r / $7 > 1.01 || $5 !~ / % of / }
         END { exit n != 2 || bad }' "$dir/page" || fail "speed.sh: the rows are $(cat "$dir/page")"
-    grep -q 'one turn. The peer is `sh .*/peer -rtr 1`. Memory is read at [0-9.]* GB/s; at most [0-9.]* GFLOP/s' "$dir/page" ||
+    tr '\n' ' ' <"$dir/page" | grep -q 'one turn. The peer is `sh .*/peer -rtr 1`. Memory is read at [0-9.]* GB/s; at most [0-9.]* GFLOP/s' ||
         fail "speed.sh: the page is $(cat "$dir/page")"
     ;;
 esac
