@@ -285,7 +285,8 @@ static void chart_bar(FILE *f, const struct chart_point *p, size_t style, double
     if (!isfinite(p->y))
         return;
     fprintf(f, "<rect class=\"bar%s s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n",
-            assumed ? " assumed" : "", style % (CHART_COLOURS - 1), end < zero ? end : zero, y, fabs(end - zero), BAR);
+            assumed ? " assumed" : "", style % (CHART_COLOURS - 1), end < zero ? end : zero, y,
+            fabs(end - zero), BAR);
     if (isfinite(p->low) && isfinite(p->high)) {
         double low = chart_at(scale, p->low), high = chart_at(scale, p->high);
         fprintf(f, "<path class=\"error ink\" d=\"M%.1f %.1fv%dm0-%dH%.1fm0-%dv%d\"/>\n", low,
