@@ -506,7 +506,8 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (e->answered)
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
+    bool scored = policy_reads_logits(s->o->policy) && step_leads(s, e->at);
+    if (e->answered && !e->called && !scored && !s->o->edges)
         t.has_edge = false;
     if (e->routed)
         t.id = e->answered ? e->answer : t.edge_id;

@@ -102,6 +102,8 @@ int step_hear(struct step *s, struct ahead_token *e);
 /* Keep what the router reads, besides the hidden state, of the token after the first n ids. */
 void step_look(const struct step *s, struct view_row *row, size_t n, const float *logits);
 
+/* True unless the token after the first `at` ids has the score of an earlier one. */
+bool step_leads(const struct step *s, size_t at);
 /* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
 bool step_score_ids(const struct step *s, size_t at, float *score);
 /* With policy price: return the score of the token after the first `at` ids, which is wrong with

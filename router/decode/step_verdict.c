@@ -35,6 +35,11 @@ static size_t step_leader(const struct step *s, size_t at)
     return at;
 }
 
+bool step_leads(const struct step *s, size_t at)
+{
+    return step_leader(s, at) == at;
+}
+
 /* Find the score of an earlier token. False: it has none yet. */
 static bool step_led(const struct step *s, size_t leader, float *score)
 {
@@ -143,7 +148,7 @@ bool step_stands(const struct step *s, struct ahead_token *e)
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     t->threshold = step_threshold(s, e->at);
-    if (step_leader(s, e->at) == e->at)
+    if (step_leads(s, e->at))
         s->lead = e->t.score;
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
