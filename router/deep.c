@@ -14,7 +14,7 @@
 #include "weights/quant.h"
 #include "weights/weights.h"
 
-enum { MOST_BLOCKS = 64, NAME = 64 };
+enum { MOST_BLOCKS = 64, MOST_WEIGHTS = 1 << 26, NAME = 64 }; /* R2R has some 3 million */
 static const double NORM_EPS = 1e-5; /* PyTorch's default, which R2R keeps */
 
 struct linear { /* y = W x + b; without panels none */
@@ -40,8 +40,9 @@ struct deep {
     struct deep_block blocks[MOST_BLOCKS];
     size_t nblocks, width;
     struct norm norm;
-    float *w, b; /* [width] */
-    size_t wide; /* most numbers of a vector, in whole panels */
+    float *w, b;    /* [width] */
+    size_t wide;    /* most numbers of a vector, in whole panels */
+    size_t weights; /* of all matrices */
 };
 
 bool deep_is(const struct weights *w)
@@ -105,8 +106,10 @@ static int deep_shape(size_t *rows, size_t *cols, const struct weights *w, const
     if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
         t->shape[1] > ROUTER_MAX)
         return err_set(err, ERR_FORMAT,
-                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %s",
-                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, t ? "another shape" : "none");
+                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %u dimensions "
+                       "[%zu,%zu]",
+                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, t ? t->ndim : 0,
+                       t ? t->shape[0] : 0, t && t->ndim > 1 ? t->shape[1] : 0);
     *rows = t->shape[0];
     *cols = t->shape[1];
     return OK;
@@ -143,6 +146,11 @@ static int deep_linear(struct deep *d, struct linear *out, const struct weights 
     snprintf(name, sizeof(name), "%s.weight", prefix);
     const struct tensor *t = weights_want(w, name, rows, cols, err);
     size_t most = rows > cols ? rows : cols;
+    d->weights += rows * cols;
+    if (t && d->weights > MOST_WEIGHTS) /* a small file may name the same values again and again */
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected at most %d weights in all, found more",
+                       weights_path(w), name, MOST_WEIGHTS);
     most = panels_count(most) * PANEL;
     d->wide = most > d->wide ? most : d->wide;
     int rc = t ? deep_pack(&out->w, t, w, &d->k->tune, err) : ERR_FORMAT;
@@ -181,7 +189,7 @@ static int deep_read_inputs(struct deep *d, const struct weights *w, size_t *dim
         rc = deep_linear(d, &d->first, w, first, *dim, reads, err);
     if (rc == OK && alone && weights_find(w, "layer_norm.weight"))
         rc = deep_norm(&d->norm_hidden, w, "layer_norm", in->hidden, err);
-    if (rc == OK && weights_find(w, "layer_norm_hidden_states.weight"))
+    if (rc == OK && !alone && weights_find(w, "layer_norm_hidden_states.weight"))
         rc = deep_norm(&d->norm_hidden, w, "layer_norm_hidden_states", in->hidden, err);
     if (rc == OK && weights_find(w, "layer_norm_token.weight"))
         rc = deep_norm(&d->norm_token, w, "layer_norm_token", in->token, err);
@@ -271,13 +279,13 @@ int deep_open(struct deep **out, const struct weights *w, bool softmax, const st
     return rc;
 }
 
-static void linear_close(struct linear *l)
+static void deep_close_linear(struct linear *l)
 {
     os_free((void *)(uintptr_t)l->w.data, l->w.panel_bytes * panels_count(l->w.rows));
     free(l->b);
 }
 
-static void norm_close(struct norm *n)
+static void deep_close_norm(struct norm *n)
 {
     free(n->w);
     free(n->b);
@@ -288,16 +296,16 @@ void deep_close(struct deep *d)
     if (!d)
         return;
     for (size_t i = 0; i < MOST_BLOCKS; i++) {
-        norm_close(&d->blocks[i].norm);
-        linear_close(&d->blocks[i].up);
-        linear_close(&d->blocks[i].down);
-        linear_close(&d->blocks[i].change);
+        deep_close_norm(&d->blocks[i].norm);
+        deep_close_linear(&d->blocks[i].up);
+        deep_close_linear(&d->blocks[i].down);
+        deep_close_linear(&d->blocks[i].change);
     }
     struct linear *linears[] = { &d->logits, &d->first, &d->input };
     struct norm *norms[] = { &d->norm_hidden, &d->norm_token, &d->norm };
     for (size_t i = 0; i < 3; i++) {
-        linear_close(linears[i]);
-        norm_close(norms[i]);
+        deep_close_linear(linears[i]);
+        deep_close_norm(norms[i]);
     }
     free(d->w);
     free(d);

@@ -2,15 +2,13 @@
  *
  * Source: R2R (arXiv 2505.21600) and the classifiers of its code. It reads the hidden state after
  * the final norm, the embedding of the local model's own next token, and its K largest logits in
- * descending order, or some of these; its tensors tell which:
- *
- *   x = first projection of them, one after the other (the logits, beside others, by one of their
- * own) x = W x + b backbone.input_projection x = residual + W3 gelu(W0 LayerNorm(x) + b0) + b3, for
- * each block    backbone.blocks.N value = sigmoid(w . LayerNorm(x) + b) backbone.output_layer
- *
- * where residual is x, or a projection of it if the block changes its size (dim_change), and gelu
- * is x / 2 (1 + erf(x / sqrt 2)). A high value is a critical token, so Mizzle's score is 1 - value.
- */
+ * descending order, or some of these; its tensors tell which. A projection takes them, one after
+ * the other; the logits, beside others, have one of their own before. Then follow
+ * backbone.input_projection, a matrix and a bias; blocks, backbone.blocks.N, each of which gives
+ * residual + W3 gelu(W0 LayerNorm(x) + b0) + b3, where residual is x, or a projection of it if the
+ * block changes its size (dim_change), and gelu(x) is x / 2 (1 + erf(x / sqrt 2)); and
+ * backbone.output_layer, the value sigmoid(w . LayerNorm(x) + b). A high value is a critical token,
+ * so Mizzle's score is 1 - value. */
 #ifndef ROUTER_DEEP_H
 #define ROUTER_DEEP_H
 

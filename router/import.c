@@ -134,6 +134,8 @@ int router_import(const char *pth, const char *out, bool narrow, struct err *err
     int rc = router_form_read(&f, pth, err);
     if (rc == OK)
         rc = router_make(&r, &f, pth, &kernels_scalar, err); /* which checks a deep one */
+    if (rc == OK && narrow && !f.deep)
+        rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for bf16, found CITER's", pth);
     f.narrow = narrow;
     if (rc == OK)
         rc = router_form_save(out, &f, err);

@@ -91,16 +91,15 @@ struct mizzle_options {
                               router.safetensors in the model's folder (in Hugging Face's cache
                               also in models--ORG--NAME), if it exists; for policies "context" and
                               "combined" with their name instead of "router" */
-    const char
-        *policy;      /* what scores a token: "mlp" (the router), "price" (the router, and what
-                         a call costs; needs worth, see below), "combined" (a router that sees
-                         no hidden state), "context" (a table over the last two ids), "entropy",
-                         "max-prob", "margin", "random", "query" (the router, once for the whole
-                         answer), "takeover" (the router, until the cloud writes the rest),
-                         "step" (entropy, once for each sentence), "position" (see place); "always" and
-                         "never" need no score;      NULL: the router's, if there is one, else "never" */
-    double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN,
-                         the default: the router's own threshold, else 0.5; "price": 0.5 */
+    /* What scores a token: "mlp" (the router), "price" (the router, and what a call costs; needs
+     * worth, see below), "combined" (a router that sees no hidden state), "context" (a table over
+     * the last two ids), "entropy", "max-prob", "margin", "random", "query" (the router, once for
+     * the whole answer), "takeover" (the router, until the cloud writes the rest), "step" (entropy,
+     * once for each sentence), "position" (see place); "always" and "never" need no score; NULL:
+     * the router's, if there is one, else "never". */
+    const char *policy;
+    double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
+                         default: the router's own threshold, else 0.5; "price", "takeover": 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
     size_t max_tokens; /* longest answer; default: 256 */

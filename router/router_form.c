@@ -370,7 +370,7 @@ static int read_deep_pth(struct router_form *f, const char *path, struct err *er
         return err_set(err, ERR_FORMAT, "%s: common_args.threshold: expected 0 to 1, found %g",
                        path, threshold);
     if (f->has_threshold)
-        f->threshold = threshold > 0 ? nextafterf((float)(1 - threshold), 2) : 1;
+        f->threshold = fminf(nextafterf((float)(1 - threshold), 2), 1);
     return OK;
 }
 
@@ -380,8 +380,12 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
     f->deep = w;
     if (strcmp(weights_format(w), "pth") == 0)
         return read_deep_pth(f, path, err);
-    if (!router_form_says(w, "high", "critical"))
-        return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found none", path);
+    struct str high = { "none", 4 };
+    if (!router_form_says(w, "high", "critical")) {
+        weights_str(w, "high", &high);
+        return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found %.*s", path,
+                       high.n < 64 ? (int)high.n : 64, high.p);
+    }
     f->softmax = router_form_says(w, "softmax", "1");
     return read_about(f, w, path, err);
 }

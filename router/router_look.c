@@ -65,7 +65,7 @@ void router_largest(const struct router *r, float *extra, const float *logits, s
 
 const char *router_kind(const struct router *r)
 {
-    bool blind = r->dim == router_extra(r) && !r->on_score;
+    bool blind = r->dim == router_extra(r) && !r->on_score && !r->deep;
     return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
 }
 

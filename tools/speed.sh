@@ -36,9 +36,10 @@ threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 rows() { # LABEL WHO
     plain | awk -F, -v label="$1" -v who="$2" '
         !seen { for (i = 1; i <= NF; i++) at[$i] = i; seen = 1; next }
-        { p = $at["n_prompt"]; n = $at["n_gen"]; d = $at["n_depth"]; t = ("n_texts" in at) ? $at["n_texts"] : 1
+        function of(name) { return (name in at) ? $at[name] : "" } # a peer lacks some
+        { p = of("n_prompt"); n = of("n_gen"); d = of("n_depth"); t = of("n_texts") + 0
           test = (n > 0 ? "tg" n : "pp" p) (t > 1 ? " x " t : "") (d > 0 ? " @ d" d : "")
-          print label ";" who ";" test ";" $at["avg_ts"] ";" $at["of_probe"] ";" $at["doubtful"] }' >>"$dir/rows"
+          print label ";" who ";" test ";" of("avg_ts") ";" of("of_probe") ";" of("doubtful") }' >>"$dir/rows"
 }
 ours() { # LABEL WHO OPTIONS...
     label=$1 who=$2
@@ -56,7 +57,9 @@ products() { # FILE
             size = v["attention.key_length"] ? v["attention.key_length"] : d / h
             print v["block_count"] * (2 * d * size * (h + kv) + 3 * d * v["feed_forward_length"]) }'
 }
-echo "Random weights, $shape;$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))" >"$dir/products"
+macs= # of another shape they are not known here
+[ "$shape" != qwen2.5-0.5b ] || macs=$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))
+echo "Random weights, $shape;$macs" >"$dir/products"
 
 for round in $(seq "$rounds"); do
     [ ! -t 2 ] || printf '\rturn %d of %d ' "$round" "$rounds" >&2
@@ -79,12 +82,13 @@ for round in $(seq "$rounds"); do
     for file in ${MODELS:-}; do
         name=$(basename "$file" .gguf)
         [ "$round" -gt 1 ] || echo "$name;$(products "$file")" >>"$dir/products"
-        ours "$name;" mizzle -m "$file" -p "$prompt" -n "$tokens"
+        name="$name;$("$mizzle" info "$file" --json | sed -n 's/.*"type":"\([^"]*\)".*/\1/p')"
+        ours "$name" mizzle -m "$file" -p "$prompt" -n "$tokens"
         [ "${LLAMA_BENCH:-}" ] || continue
         # shellcheck disable=SC2086 # a program and its options
         $LLAMA_BENCH -m "$file" -t "$threads" -p "$prompt" -n "$tokens" -r 3 -o csv >"$dir/csv" 2>"$dir/err" ||
             fail "$LLAMA_BENCH: $(tail -n 1 "$dir/err")"
-        rows "$name;" peer <"$dir/csv"
+        rows "$name" peer <"$dir/csv"
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
@@ -128,8 +132,8 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
                 us = median(speed, named[r] ";mizzle"); of = median(share, named[r] ";mizzle")
                 peer = median(speed, named[r] ";peer"); blas = median(speed, named[r] ";blas")
                 limit = of != "" ? sprintf("%.0f %% of the memory", 100 * of) : ""
-                peak = part[2] ~ /f32|bf16/ ? f32 : int8
-                if (part[3] ~ /^pp/ && peak) limit = sprintf("%.0f %% of %s", 100 * 2 * macs[part[1]] * us / 1e9 / peak, part[2] ~ /f32|bf16/ ? "f32" : "int8")
+                peak = tolower(part[2]) ~ /f32|bf16|f16/ ? f32 : int8
+                if (part[3] ~ /^pp/ && peak && macs[part[1]]) limit = sprintf("%.0f %% of %s", 100 * 2 * macs[part[1]] * us / 1e9 / peak, tolower(part[2]) ~ /f32|bf16|f16/ ? "f32" : "int8")
                 if (named[r] in doubt) limit = limit ", doubtful"
                 other = peer != "" ? peer : blas
                 printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit, \

@@ -12,8 +12,9 @@
 #include "weights/table.h"
 #include "weights/zip.h"
 
-/* A pickle holds names and shapes, not values: a few hundred bytes per tensor. */
-enum { PICKLE_MAX = 4 << 20, LEVELS_MAX = 4, LEGACY_VERSION = 1001 };
+/* A pickle holds names and shapes, not values: a few hundred bytes per tensor. Dicts beside the
+ * tensors may be named again and again, so what is taken from them is counted. */
+enum { PICKLE_MAX = 4 << 20, LEVELS_MAX = 4, FACTS_MAX = 4096, LEGACY_VERSION = 1001 };
 
 /* A checkpoint while it is read. */
 struct pth {
@@ -22,6 +23,7 @@ struct pth {
     struct zip zip;
     bool zipped;
     struct str prefix; /* common start of the members' names, slash included */
+    size_t facts;      /* texts and numbers looked at beside the tensors */
 };
 
 /* Compute the bytes that a storage needs; false on overflow. */
@@ -278,22 +280,35 @@ static bool add_fact(struct pth *p, const char *group, struct str key, const str
     return table_add_str(p->w, name, text);
 }
 
-/* Add the texts and numbers beside the state dict, and those of dicts there, as R2R has them. */
-static int add_facts(struct pth *p, const struct pval *root, struct err *err)
+/* Add the texts and numbers of a dict beside the state dict. */
+static int add_group(struct pth *p, const char *group, const struct pval *d, struct err *err)
 {
-    bool fine = true;
-    for (size_t i = 0; root->kind == P_DICT && i + 1 < root->u.seq.n && fine; i += 2) {
+    for (size_t i = 0; d->kind == P_DICT && i + 1 < d->u.seq.n; i += 2) {
+        if (++p->facts > FACTS_MAX)
+            return err_set(err, ERR_FORMAT,
+                           "%s: expected at most %d values beside the tensors, found more",
+                           p->w->path, FACTS_MAX);
+        if (d->u.seq.v[i]->kind == P_STR &&
+            !add_fact(p, group, d->u.seq.v[i]->u.s, d->u.seq.v[i + 1]))
+            return err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
+    }
+    return OK;
+}
+
+/* Add the texts and numbers beside the state dict, and those of dicts there, as R2R has them. */
+static int add_facts(struct pth *p, const struct pval *root, const struct pval *tensors,
+                     struct err *err)
+{
+    int rc = add_group(p, "", root, err);
+    for (size_t i = 0; rc == OK && root->kind == P_DICT && i + 1 < root->u.seq.n; i += 2) {
         const struct pval *key = root->u.seq.v[i], *v = root->u.seq.v[i + 1];
         char group[64];
-        if (key->kind != P_STR || key->u.s.n >= sizeof(group))
+        if (key->kind != P_STR || key->u.s.n >= sizeof(group) || v == tensors)
             continue;
         snprintf(group, sizeof(group), "%.*s", (int)key->u.s.n, key->u.s.p);
-        fine = add_fact(p, "", key->u.s, v);
-        for (size_t k = 0; v->kind == P_DICT && k + 1 < v->u.seq.n && fine; k += 2)
-            if (v->u.seq.v[k]->kind == P_STR)
-                fine = add_fact(p, group, v->u.seq.v[k]->u.s, v->u.seq.v[k + 1]);
+        rc = add_group(p, group, v, err);
     }
-    return fine ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
+    return rc;
 }
 
 /* Add every tensor of the state dict; entries that are not tensors are skipped. */
@@ -310,7 +325,7 @@ static int add_all(struct pth *p, struct pval *root, struct err *err)
     if (code == OK && !p->w->ntensors)
         code = err_set(err, ERR_FORMAT, "%s: expected tensors, found none", p->w->path);
     if (code == OK && d != root)
-        code = add_facts(p, root, err);
+        code = add_facts(p, root, d, err);
     return code == OK ? table_index(p->w, err) : code;
 }
 

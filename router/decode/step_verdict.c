@@ -128,7 +128,7 @@ static float step_threshold(const struct step *s, size_t at)
 bool step_routes(const struct step *s, float score, size_t at)
 {
     const struct decode_options *o = s->o;
-    if (score < step_threshold(s, at))
+    if (score < step_threshold(s, at) || (o->policy == POLICY_TAKEOVER && step_taken(s, at)))
         return true;
     return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
            policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;

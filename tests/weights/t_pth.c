@@ -377,6 +377,54 @@ static void read_members(unsigned char *p, size_t n)
     weights_close(w);
 }
 
+/* Write {"state_dict": TENSORS, "a00": D, "a01": D, ...} with `many` times the same dict of as many
+ * numbers; return its size. */
+static size_t facts_pickle(unsigned char *to, const char *tensors, size_t n, size_t many)
+{
+    size_t at = 0;
+    char name[16];
+#define PUT(text) (memcpy(to + at, text, sizeof(text) - 1), at += sizeof(text) - 1)
+    PUT("\x80\x02}(X\x0a\0\0\0state_dict");
+    memcpy(to + at, tensors + 2, n - 3); /* without its protocol and its end */
+    at += n - 3;
+    for (size_t i = 0; i < many; i++) {
+        snprintf(name, sizeof(name), "a%02zu", i);
+        PUT("X\3\0\0\0");
+        memcpy(to + at, name, 3);
+        at += 3;
+        if (i) {
+            PUT("h\xc8");
+            continue;
+        }
+        PUT("}(");
+        for (size_t k = 0; k < many; k++) {
+            snprintf(name, sizeof(name), "b%02zu", k);
+            PUT("X\3\0\0\0");
+            memcpy(to + at, name, 3);
+            at += 3;
+            PUT("K\x07");
+        }
+        PUT("uq\xc8");
+    }
+    PUT("u.");
+    return at;
+}
+
+/* What stands beside the tensors are keys; a dict that is named again and again is not read without
+ * end. */
+static void test_facts(const char *tensors, size_t n)
+{
+    static struct buffer zip;
+    static unsigned char pickle[1 << 14];
+    struct weights *w;
+    uint64_t seven = 0;
+    make_zip(&zip, pickle, facts_pickle(pickle, tensors, n, 60), true);
+    CHECK(open_bytes(&w, &zip) == OK && weights_u64(w, "a01.b59", &seven) && seven == 7);
+    weights_close(w);
+    make_zip(&zip, pickle, facts_pickle(pickle, tensors, n, 70), true);
+    CHECK(open_bytes(&w, &zip) == ERR_FORMAT && strstr(err.msg, "4096 values beside the tensors"));
+}
+
 /* Fuzz the pickle machine and the zip reader. */
 static void test_fuzz(const void *pickle, size_t n)
 {
@@ -434,6 +482,7 @@ int main(void)
     test_machine();
     test_budget();
     test_shapes();
+    test_facts(TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1);
     test_fuzz(TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1);
     test_torture();
     return 0;

@@ -59,7 +59,7 @@ const struct option_group route_option_rows = {
           "calibrated, with its own threshold; eval: 1, which is off)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
-          "else 0.5; price: 0.5)" },
+          "else 0.5; price and takeover: 0.5)" },
         { "--span", NULL, OPTION_REAL, &shared_options.span, "S",
           "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
           "score below S, above T to 1, from it: names of several tokens cost one call (default: "

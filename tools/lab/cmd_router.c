@@ -24,7 +24,8 @@ static const struct option_group file_opts = {
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
           "Read hidden states from this file, raw little-endian f32 [n][dim]" },
         { "--logits", NULL, OPTION_STR, &logits_path, "FILE",
-          "R2R: read logits from this file, f32 [n][any number], of which the largest count" },
+          "R2R: read the largest logits from this file, f32 [n][as many as it reads], or, with "
+          "--embedding, all, f32 [n][ids]" },
         { "--tokens", NULL, OPTION_STR, &tokens_path, "FILE",
           "R2R: read the small model's own tokens from this file, u32 [n]" },
         { "--embedding", NULL, OPTION_STR, &embedding_path, "FILE",
@@ -99,20 +100,23 @@ static int score_open(struct scoring *s, struct err *err)
     const bool needed[FILES] = { s->dim > 0, logits > 0, token, token };
     static const char *const options[FILES] = { "--hidden", "--logits", "--tokens", "--embedding" };
     for (size_t i = 0; i < FILES; i++)
-        if (needed[i] != (score_path(i) != NULL))
-            return err_set(err, ERR_ARG, "%s: this router %s it", options[i],
+        if (needed[i] ? !score_path(i) : score_path(i) != NULL)
+            return err_set(err, ERR_ARG, "%s: the router %s %s it", options[i], router_path,
                            needed[i] ? "needs" : "does not read");
     for (size_t i = 0; i < FILES; i++)
         if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
             return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
-    s->width = logits;
-    size_t row = s->dim * sizeof(float), n = logits && s->dim ? score_bytes(s->f[HIDDEN]) / row : 0;
-    if (n)
-        s->width = score_bytes(s->f[LOGITS]) / sizeof(float) / n;
-    if (s->width < logits)
-        return err_set(err, ERR_FORMAT, "%s: expected rows of at least %zu logits, found %zu",
-                       logits_path, logits, s->width);
+    size_t row = s->dim * sizeof(float);
     s->ids = token ? score_bytes(s->f[EMBEDDING]) / row : 0;
+    s->width = logits;
+    if (token && logits) { /* of all ids, or the largest alone */
+        size_t n = score_bytes(s->f[TOKENS]) / sizeof(s->token), has = score_bytes(s->f[LOGITS]);
+        s->width = has == n * s->ids * sizeof(float) ? s->ids : logits;
+        if (has != n * s->width * sizeof(float))
+            return err_set(err, ERR_FORMAT,
+                           "%s: expected %zu rows of %zu logits or of all %zu, found %zu bytes",
+                           logits_path, n, logits, s->ids, has);
+    }
     s->x = calloc(s->dim + 1, sizeof(*s->x));
     s->logits = calloc(s->width + 1, sizeof(*s->logits));
     s->extra = calloc(extra + 1, sizeof(*s->extra));
@@ -197,9 +201,9 @@ static int cmd_router_score_main(int n, char **args, struct err *err)
     struct kernels k;
     struct router *r = NULL;
     (void)n, (void)args;
-    int rc = !router_path || !out_path
-                 ? err_set(err, ERR_ARG, "expected --router, -o and what the router reads")
-                 : setup_kernels(&k, err);
+    int rc = !router_path || !out_path ? err_set(err, ERR_ARG, "expected --router and -o, found %s",
+                                                 router_path ? "no -o" : "no --router")
+                                       : setup_kernels(&k, err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, err);
     if (rc == OK && router_is_table(r))
