@@ -7,8 +7,8 @@
 #include "kernels/sys/pool.h"
 #include "router/deep.h"
 #include "tests/router/loop_help.h"
+#include "tests/router/router_help.h"
 #include "tests/support/files.h"
-#include "tests/support/torture.h"
 #include "weights/weights.h"
 
 enum { HIDDEN = 24, LOGITS = 7, ALL = 2 * HIDDEN + LOGITS };
@@ -186,20 +186,8 @@ static void test_refused(void)
         deep_write(path, HIDDEN, LOGITS, "critical", needed[i]);
         refused(i == 1 ? "combined_projection" : needed[i]);
     }
-    int reached;
-    long n = 0;
     deep_write(path, HIDDEN, LOGITS, "critical", NULL);
-    do { /* each allocation fails in turn */
-        struct router *r;
-        struct err err;
-        torture_begin(++n);
-        int rc = router_open(&r, path, &kernels, &err);
-        CHECK(rc == OK || (rc == ERR_NOMEM && !r));
-        router_close(r);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (reached || rc == OK));
-    } while (reached);
-    CHECK(n > 30);
+    open_without_memory(path, &kernels);
 }
 
 /* R2R's own checkpoints and scores. */
