@@ -377,20 +377,28 @@ static void read_members(unsigned char *p, size_t n)
     weights_close(w);
 }
 
+/* Write a letter and two digits into `name`; return it. */
+static const char *facts_name(char name[3], char letter, size_t i)
+{
+    name[0] = letter;
+    name[1] = (char)('0' + i / 10);
+    name[2] = (char)('0' + i % 10);
+    return name;
+}
+
 /* Write {"state_dict": TENSORS, "a00": D, "a01": D, ...} with `many` times the same dict of as many
  * numbers; return its size. */
 static size_t facts_pickle(unsigned char *to, const char *tensors, size_t n, size_t many)
 {
     size_t at = 0;
-    char name[16];
+    char name[3];
 #define PUT(text) (memcpy(to + at, text, sizeof(text) - 1), at += sizeof(text) - 1)
     PUT("\x80\x02}(X\x0a\0\0\0state_dict");
     memcpy(to + at, tensors + 2, n - 3); /* without its protocol and its end */
     at += n - 3;
     for (size_t i = 0; i < many; i++) {
-        snprintf(name, sizeof(name), "a%02zu", i);
         PUT("X\3\0\0\0");
-        memcpy(to + at, name, 3);
+        memcpy(to + at, facts_name(name, 'a', i), 3);
         at += 3;
         if (i) {
             PUT("h\xc8");
@@ -398,9 +406,8 @@ static size_t facts_pickle(unsigned char *to, const char *tensors, size_t n, siz
         }
         PUT("}(");
         for (size_t k = 0; k < many; k++) {
-            snprintf(name, sizeof(name), "b%02zu", k);
             PUT("X\3\0\0\0");
-            memcpy(to + at, name, 3);
+            memcpy(to + at, facts_name(name, 'b', k), 3);
             at += 3;
             PUT("K\x07");
         }
