@@ -1,9 +1,13 @@
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernels/kernels.h"
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "router/import.h"
 #include "weights/weights.h"
@@ -127,17 +131,111 @@ int import_pth(struct router_form *out, const struct weights *w, struct err *err
     return rc;
 }
 
-int router_import(const char *pth, const char *out, bool narrow, struct err *err)
+/* ---- llama-route's form ---- */
+
+static const char rmlp_magic[] = "RMLP", rmlp_suffix[] = ".rmlp";
+
+/* Open a regular file that begins as one; NULL: it does not. */
+static FILE *rmlp_open(const char *path, size_t *bytes)
+{
+    struct stat st;
+    char magic[4];
+    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
+    *bytes = f ? (size_t)st.st_size : 0;
+    if (f && fread(magic, sizeof(magic), 1, f) == 1 && !memcmp(magic, rmlp_magic, sizeof(magic)))
+        return f;
+    if (f)
+        fclose(f);
+    return NULL;
+}
+
+/* Check the header and how long the file is, and allocate. */
+static int rmlp_header(struct router_form *out, FILE *f, size_t bytes, const char *path,
+                       struct err *err)
+{
+    static const char *const sizes[] = { "n_embd", "n_hidden" };
+    int32_t head[3] = { 0 };
+    size_t begin = sizeof(head) + strlen(rmlp_magic);
+    if (fread(head, sizeof(head), 1, f) != 1)
+        return err_set(err, ERR_FORMAT, "%s: header: expected %zu bytes, found %zu", path, begin,
+                       bytes);
+    if (head[0] != 1)
+        return err_set(err, ERR_FORMAT, "%s: version: expected 1, found %" PRId32, path, head[0]);
+    for (size_t i = 0; i < 2; i++)
+        if (head[i + 1] < 1 || head[i + 1] > ROUTER_MAX)
+            return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %d, found %" PRId32, path,
+                           sizes[i], ROUTER_MAX, head[i + 1]);
+    size_t dim = (size_t)head[1], width = (size_t)head[2];
+    size_t want = begin + (width * (dim + 2) + 1) * sizeof(float);
+    if (bytes != want)
+        return err_set(err, ERR_FORMAT, "%s: w1 to b2: expected %zu bytes in all, found %zu", path,
+                       want, bytes);
+    return router_form_open(out, dim, width, err);
+}
+
+int import_rmlp(struct router_form *out, bool *is, const char *path, struct err *err)
+{
+    size_t bytes;
+    FILE *f = rmlp_open(path, &bytes);
+    *is = f != NULL;
+    *out = (struct router_form){ 0 };
+    if (!f)
+        return OK;
+    int rc = rmlp_header(out, f, bytes, path, err);
+    out->high = true;
+    if (rc == OK && (fread(out->w1, out->dim * sizeof(float), out->width, f) != out->width ||
+                     fread(out->b1, sizeof(float), out->width, f) != out->width ||
+                     fread(out->w2, sizeof(float), out->width, f) != out->width ||
+                     fread(&out->b2, sizeof(float), 1, f) != 1))
+        rc = err_set(err, ERR_IO, "%s: cannot be read", path);
+    fclose(f);
+    return rc;
+}
+
+/* Write such a file. */
+static int rmlp_write(const char *path, const struct router_form *form, struct err *err)
+{
+    struct atomic_file part;
+    const int32_t head[] = { 1, (int32_t)form->dim, (int32_t)form->width };
+    size_t n = form->width, floats = sizeof(float);
+    float b2 = form->high ? form->b2 : -form->b2;
+    if (!form->dim || form->ncontexts || form->tap != TAP_FINAL)
+        return err_set(err, ERR_ARG,
+                       "%s: expected a router of two layers that reads the final hidden state "
+                       "alone, found another",
+                       path);
+    int rc = atomic_file_open(&part, path, err);
+    if (rc != OK)
+        return rc;
+    bool fine = fwrite(rmlp_magic, strlen(rmlp_magic), 1, part.f) == 1 &&
+                fwrite(head, sizeof(head), 1, part.f) == 1 &&
+                fwrite(form->w1, floats * form->dim, n, part.f) == n &&
+                fwrite(form->b1, floats, n, part.f) == n;
+    for (size_t i = 0; fine && i < n; i++) {
+        float w2 = form->high ? form->w2[i] : -form->w2[i];
+        fine = fwrite(&w2, floats, 1, part.f) == 1;
+    }
+    fine = fine && fwrite(&b2, floats, 1, part.f) == 1;
+    rc = fine ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int closed = atomic_file_close(&part, fine, fine ? err : NULL);
+    return rc == OK ? closed : rc;
+}
+
+int router_import(const char *in, const char *out, bool narrow, struct err *err)
 {
     struct router_form f;
     struct router *r = NULL;
-    int rc = router_form_read(&f, pth, err);
+    size_t n = strlen(out), end = strlen(rmlp_suffix);
+    int rc = router_form_read(&f, in, err);
     if (rc == OK)
-        rc = router_make(&r, &f, pth, &kernels_scalar, err); /* which checks a deep one */
+        rc = router_make(&r, &f, in, &kernels_scalar, err); /* which checks a deep one */
     if (rc == OK && narrow && !f.deep)
-        rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for bf16, found CITER's", pth);
+        rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for bf16, found one of two layers",
+                     in);
     f.narrow = narrow;
-    if (rc == OK)
+    if (rc == OK && n >= end && strcmp(out + n - end, rmlp_suffix) == 0)
+        rc = rmlp_write(out, &f, err);
+    else if (rc == OK)
         rc = router_form_save(out, &f, err);
     router_close(r);
     router_form_close(&f);

@@ -1,6 +1,8 @@
-/* import.h - imports a PyTorch checkpoint of CITER as a router. */
+/* import.h - imports routers of others: a PyTorch checkpoint of CITER, llama-route's files. */
 #ifndef ROUTER_IMPORT_H
 #define ROUTER_IMPORT_H
+
+#include <stdbool.h>
 
 #include "router/router.h"
 
@@ -9,5 +11,12 @@ struct weights;
 /* Read the tensors mlp.0, mlp.1 (BatchNorm), mlp.4 and linear, and fold them. Everything is
  * computed in double and rounded once. *out is the caller's to close. */
 int import_pth(struct router_form *out, const struct weights *w, struct err *err);
+
+/* If a regular file is llama-route's, which *is tells, read it. Little-endian: "RMLP", int32
+ * version 1, n_embd, n_hidden, then f32 w1[n_hidden][n_embd], b1[n_hidden], w2[n_hidden], b2. A
+ * value above the threshold is a critical token. The file does not name its activations: as in all
+ * routers of two layers here they are ReLU, and a sigmoid at the end. ERR_FORMAT, ERR_IO,
+ * ERR_NOMEM; *out is the caller's to close. */
+int import_rmlp(struct router_form *out, bool *is, const char *path, struct err *err);
 
 #endif

@@ -39,6 +39,16 @@ bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
     return true;
 }
 
+bool router_pack_last(struct router *r, const float *w2, bool high)
+{
+    float *w = malloc(r->width * sizeof(*w));
+    for (size_t i = 0; w && i < r->width; i++)
+        w[i] = high ? -w2[i] : w2[i];
+    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune);
+    free(w);
+    return fine;
+}
+
 static void router_unpack(struct panels *w)
 {
     os_free((void *)(uintptr_t)w->data, w->panel_bytes * panels_count(w->rows));
@@ -57,13 +67,12 @@ static bool router_copy(struct router *r, const struct router_form *f)
     }
     r->dim = f->dim;
     r->width = f->width;
-    r->b2 = f->b2;
+    r->b2 = f->high ? -f->b2 : f->b2;
     r->b1 = malloc(f->width * sizeof(*r->b1));
-    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune) ||
-        !router_pack(&r->w2, f->w2, 1, f->width, &r->k->tune))
+    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune))
         return false;
     memcpy(r->b1, f->b1, f->width * sizeof(*r->b1));
-    return true;
+    return router_pack_last(r, f->w2, f->high);
 }
 
 int router_make(struct router **out, const struct router_form *f, const char *name,
@@ -78,6 +87,7 @@ int router_make(struct router **out, const struct router_form *f, const char *na
         return err_set(err, ERR_NOMEM, "%s: out of memory", name);
     r->k = k;
     r->tap = f->tap;
+    r->high = f->high;
     r->has_threshold = f->has_threshold;
     r->threshold = f->threshold;
     r->about = f->about;

@@ -61,6 +61,7 @@ struct router_form {
     struct router_context *contexts;
     size_t ncontexts;
     struct weights *deep; /* instead of all numbers above: the tensors of deep.h; owned */
+    bool high;            /* w2 and b2, or deep's values, are high where a token is critical */
     bool softmax;         /* of deep.h */
     bool narrow;          /* its matrices of F32 are saved as BF16 */
 };
@@ -72,11 +73,12 @@ int router_form_open_contexts(struct router_form *out, size_t n, struct err *err
 void router_form_close(struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
-/* Read a file of any form, or a PyTorch file of CITER or R2R, which is imported on the fly. The
- * metadata may hold "tap" (final | post_attn), "threshold", "share", "model", "model_name",
- * "weights" and "task"; a deep one has R2R's names and values, says so with "high": "critical", and
- * may have "softmax": "1". Values that are not finite, and a table out of order, are refused.
- * ERR_FORMAT names file, tensor, expected and found; after an error *out is all zero. */
+/* Read a file of any form, or a PyTorch file of CITER or R2R, or llama-route's, which is imported
+ * on the fly. The metadata may hold "tap" (final | post_attn), "threshold", "share", "model",
+ * "model_name", "weights" and "task"; a deep one has R2R's names and values, says so with "high":
+ * "critical", which others may say, too, and may have "softmax": "1". Values that are not finite,
+ * and a table out of order, are refused. ERR_FORMAT names file, tensor, expected and found; after
+ * an error *out is all zero. */
 int router_form_read(struct router_form *out, const char *path, struct err *err);
 
 /* Open a file that router_form_read reads. k is borrowed. */
@@ -102,6 +104,8 @@ size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
  * largest logits and the embedding of the local model's own token. */
 size_t router_extra(const struct router *r);
 bool router_is_deep(const struct router *r);
+/* True if the network's own values are high where a token is critical: 1 - score. */
+bool router_is_high(const struct router *r);
 /* Return how many of the largest logits a deep one reads, and set extra[router_logits] to them; of
  * others 0, and nothing. */
 size_t router_logits(const struct router *r);
@@ -152,7 +156,9 @@ float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
  * same. The pool is borrowed and must not be in use elsewhere during router_score. */
 void router_threads(struct router *r, struct pool *pool);
 
-/* Read a PyTorch file, fold it if it is CITER's, and write safetensors. narrow: as in the form. */
-int router_import(const char *pth, const char *out, bool narrow, struct err *err);
+/* Read what router_form_read reads, fold it if it is CITER's, and write safetensors, or, to a name
+ * that ends in .rmlp, llama-route's form, which has two layers and nothing else: no threshold, no
+ * model. narrow: as in the form. */
+int router_import(const char *in, const char *out, bool narrow, struct err *err);
 
 #endif

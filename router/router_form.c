@@ -120,7 +120,7 @@ static bool router_form_meta(struct router_meta *m, const struct router_form *f)
     if (f->about.has_model)
         snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
     router_form_entry(m->pairs, &n, "tap", !f->dim ? "" : tap_names[f->tap]);
-    router_form_entry(m->pairs, &n, "high", f->deep ? "critical" : "");
+    router_form_entry(m->pairs, &n, "high", f->high ? "critical" : "");
     router_form_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
     router_form_entry(m->pairs, &n, "threshold", m->threshold);
     router_form_entry(m->pairs, &n, "share", m->share);
@@ -256,12 +256,33 @@ static int read_hex(bool *has, uint64_t *out, const char *key, const struct weig
     return OK;
 }
 
+/* True if the metadata has this text. */
+static bool router_form_says(const struct weights *w, const char *key, const char *text)
+{
+    struct str s;
+    return weights_str(w, key, &s) && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+/* Read which values are high, which a deep form must say. */
+static int read_high(struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err)
+{
+    struct str high = { "none", 4 };
+    f->high = router_form_says(w, "high", "critical");
+    if (f->high || (!weights_str(w, "high", &high) && !f->deep))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found %.*s", path,
+                   high.n < 64 ? (int)high.n : 64, high.p);
+}
+
 /* Read all metadata. */
 static int read_about(struct router_form *f, const struct weights *w, const char *path,
                       struct err *err)
 {
     struct router_about *a = &f->about;
-    int rc = read_tap(f, w, path, err);
+    int rc = read_high(f, w, path, err);
+    if (rc == OK)
+        rc = read_tap(f, w, path, err);
     if (rc == OK)
         rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
     if (rc == OK)
@@ -339,13 +360,6 @@ static int read_safetensors(struct router_form *f, const struct weights *w, cons
     return rc == OK ? read_about(f, w, path, err) : rc;
 }
 
-/* True if the metadata has this text. */
-static bool router_form_says(const struct weights *w, const char *key, const char *text)
-{
-    struct str s;
-    return weights_str(w, key, &s) && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* Read what R2R says of a deep one: its class, its own threshold, at which values that are as high
  * or higher go to the cloud. */
 static int read_deep_pth(struct router_form *f, const char *path, struct err *err)
@@ -378,14 +392,9 @@ static int read_deep_pth(struct router_form *f, const char *path, struct err *er
 static int read_deep(struct router_form *f, struct weights *w, const char *path, struct err *err)
 {
     f->deep = w;
+    f->high = true;
     if (strcmp(weights_format(w), "pth") == 0)
         return read_deep_pth(f, path, err);
-    struct str high = { "none", 4 };
-    if (!router_form_says(w, "high", "critical")) {
-        weights_str(w, "high", &high);
-        return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found %.*s", path,
-                       high.n < 64 ? (int)high.n : 64, high.p);
-    }
     f->softmax = router_form_says(w, "softmax", "1");
     return read_about(f, w, path, err);
 }
@@ -393,9 +402,11 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
 int router_form_read(struct router_form *out, const char *path, struct err *err)
 {
     struct weights *w;
-    *out = (struct router_form){ 0 };
-    bool pth = pth_is(path);
-    int rc = pth ? pth_open(&w, path, err) : weights_open(&w, path, err);
+    bool read, pth = pth_is(path);
+    int rc = import_rmlp(out, &read, path, err);
+    if (read)
+        goto done;
+    rc = pth ? pth_open(&w, path, err) : weights_open(&w, path, err);
     if (rc != OK)
         return rc;
     if (deep_is(w)) {
@@ -404,6 +415,7 @@ int router_form_read(struct router_form *out, const char *path, struct err *err)
         rc = pth ? import_pth(out, w, err) : read_safetensors(out, w, path, err);
         weights_close(w);
     }
+done:
     if (rc == OK)
         rc = router_form_check(out, path, err);
     if (rc != OK)

@@ -20,6 +20,7 @@ struct router {
     enum tap tap;
     bool has_threshold;
     float threshold;
+    bool high;
     struct router_about about;
     struct router_context *contexts; /* [ncontexts] a table, alone or for the features; or NULL */
     size_t ncontexts;
@@ -28,6 +29,9 @@ struct router {
 /* router.c: pack a row-major matrix of bounded size. False: out of memory. */
 bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
                  const struct tune *tune);
+/* Pack the last layer w2[r->width], turned around if its values are high where a token is critical.
+ * False: out of memory. */
+bool router_pack_last(struct router *r, const float *w2, bool high);
 /* router_look.c: read the layers of a deep form. */
 int router_deepen(struct router *r, const struct router_form *f, struct err *err);
 

@@ -9,7 +9,6 @@
 #include "router/mizzle.h"
 #include "router/router_internal.h"
 
-/* The last layer is turned around, as a high value is critical. */
 int router_deepen(struct router *r, const struct router_form *f, struct err *err)
 {
     int rc = deep_open(&r->deep, f->deep, f->softmax, r->k, err);
@@ -19,13 +18,8 @@ int router_deepen(struct router *r, const struct router_form *f, struct err *err
     r->dim = in.hidden + in.logits + in.token;
     r->width = deep_width(r->deep);
     const float *last = deep_output(r->deep, &r->b2);
-    float *w = malloc(r->width * sizeof(*w));
-    for (size_t i = 0; w && i < r->width; i++)
-        w[i] = -last[i];
     r->b2 = -r->b2;
-    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune);
-    free(w);
-    return fine ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+    return router_pack_last(r, last, true) ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
 }
 
 int router_make_own(struct router **out,
@@ -50,6 +44,11 @@ size_t router_extra(const struct router *r)
 bool router_is_deep(const struct router *r)
 {
     return r->deep != NULL;
+}
+
+bool router_is_high(const struct router *r)
+{
+    return r->high;
 }
 
 size_t router_logits(const struct router *r)

@@ -1,6 +1,8 @@
-/* Tests the router: a case checked by hand, PyTorch's own outputs, hostile files, failing
- * allocations. */
+/* Tests the router: a case checked by hand, PyTorch's own outputs, llama-route's files, hostile
+ * files, failing allocations. */
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -209,6 +211,124 @@ static void check_torture(void)
     open_without_memory(path, &kernels);
 }
 
+enum { EMBD = 37, UNITS = 21, RMLP_FLOATS = UNITS * (EMBD + 2) + 1 };
+
+/* llama-route's file. */
+struct rmlp {
+    char magic[4];
+    int32_t version, embd, units;
+    float w1[UNITS][EMBD], b1[UNITS], w2[UNITS], b2;
+    char over;
+};
+
+static const size_t rmlp_size = offsetof(struct rmlp, over);
+
+/* The value of such a file, which is high for a critical token. */
+static double rmlp_value(const struct rmlp *file, const float *x)
+{
+    double z = (double)file->b2;
+    for (size_t i = 0; i < UNITS; i++) {
+        double sum = (double)file->b1[i];
+        for (size_t j = 0; j < EMBD; j++)
+            sum += (double)file->w1[i][j] * (double)x[j];
+        z += (double)file->w2[i] * (sum > 0 ? sum : 0);
+    }
+    return 1 / (1 + exp(-z));
+}
+
+/* It is refused with these words, and so is its import. */
+static void refuse_rmlp(const struct rmlp *file, size_t bytes, const char *said)
+{
+    struct err err = { "" };
+    struct router *r;
+    spill(path, file, bytes);
+    CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
+    CHECK_MSG(strstr(err.msg, said) && strstr(err.msg, path), "said: %s", err.msg);
+    CHECK(router_import(path, in_scratch("never"), false, &err) == ERR_FORMAT);
+    CHECK(access(in_scratch("never"), F_OK));
+}
+
+/* Files of llama-route have 1 - their values as scores, imported as well, and are written back to
+ * the same bytes; a router of ours becomes one. */
+static void check_rmlp(void)
+{
+    static struct rmlp file = {
+        { 'R', 'M', 'L', 'P' }, 1, EMBD, UNITS, { { 0 } }, { 0 }, { 0 }, 0, 7
+    };
+    static struct rmlp again;
+    const char *saved = in_scratch("imported"), *back = in_scratch("back.rmlp");
+    float x[EMBD], scratch[128], *values = &file.w1[0][0];
+    struct router *r, *imported, *ours;
+    for (size_t i = 0; i < RMLP_FLOATS; i++)
+        values[i] = (float)rand_unit(41, i) * 0.6f - 0.3f;
+    file.w2[2] = -0.0f;
+    spill(path, &file, rmlp_size);
+    CHECK(router_open(&r, path, &kernels, NULL) == OK && router_is_high(r));
+    CHECK(router_import(path, saved, false, NULL) == OK);
+    CHECK(router_open(&imported, saved, &kernels_scalar, NULL) == OK && router_is_high(imported));
+    CHECK(router_import(saved, back, false, NULL) == OK);
+    CHECK(slurp(back, &again, sizeof(again)) == rmlp_size && !memcmp(&again, &file, rmlp_size));
+    CHECK(router_scratch(r) <= 128 && router_dim(r) == EMBD);
+    for (uint64_t round = 0; round < 50; round++) {
+        for (size_t i = 0; i < EMBD; i++)
+            x[i] = (float)rand_unit(42 + round, i) * 4 - 2;
+        float y = router_score(r, x, scratch);
+        CHECK(y == router_score(imported, x, scratch));
+        CHECK(fabs(1 - (double)y - rmlp_value(&file, x)) < 1e-6);
+    }
+    struct router_form f = {
+        .dim = EMBD, .width = UNITS, .w1 = values, .b1 = file.b1, .w2 = file.w2, .b2 = file.b2
+    };
+    CHECK(router_form_save(saved, &f, NULL) == OK && router_import(saved, back, false, NULL) == OK);
+    CHECK(slurp(back, &again, sizeof(again)) == rmlp_size);
+    CHECK(router_open(&ours, saved, &kernels, NULL) == OK && !router_is_high(ours));
+    CHECK(fabs((double)router_score(ours, x, scratch) + rmlp_value(&again, x) - 1) < 1e-6);
+    f.tap = TAP_POST_ATTN; /* which the file could not say */
+    CHECK(router_form_save(saved, &f, NULL) == OK);
+    CHECK(router_import(saved, back, false, NULL) == ERR_ARG);
+    router_close(r);
+    router_close(imported);
+    router_close(ours);
+    spill(path, &file, rmlp_size);
+    open_without_memory(path, &kernels);
+}
+
+static void check_rmlp_refused(void)
+{
+    static const struct rmlp good_file = {
+        { 'R', 'M', 'L', 'P' }, 1, EMBD, UNITS, { { 0 } }, { 0 }, { 0 }, 0, 0
+    };
+    static const int32_t sizes[] = { 0, -1, ROUTER_MAX + 1, INT32_MAX, INT32_MIN };
+    struct rmlp bad = good_file;
+    refuse_rmlp(&bad, 4, "header: expected 16 bytes, found 4");
+    refuse_rmlp(&bad, 15, "header: expected 16 bytes, found 15");
+    refuse_rmlp(&bad, 16, "expected 3296 bytes in all, found 16");
+    refuse_rmlp(&bad, rmlp_size - 1, "expected 3296 bytes in all, found 3295");
+    refuse_rmlp(&bad, rmlp_size + 1, "expected 3296 bytes in all, found 3297");
+    bad.version = 2;
+    refuse_rmlp(&bad, rmlp_size, "version: expected 1, found 2");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        bad = good_file;
+        bad.embd = sizes[i];
+        refuse_rmlp(&bad, rmlp_size, "n_embd: expected 1 to 65536, found");
+        bad = good_file;
+        bad.units = sizes[i];
+        refuse_rmlp(&bad, rmlp_size, "n_hidden: expected 1 to 65536, found");
+    }
+    bad = good_file;
+    bad.embd = bad.units = ROUTER_MAX;
+    refuse_rmlp(&bad, rmlp_size, "expected 17180393492 bytes in all, found 3296");
+    bad = good_file;
+    bad.w1[1][0] = NAN;
+    refuse_rmlp(&bad, rmlp_size, "router.w1: expected finite values, found nan at 37");
+    bad = good_file;
+    bad.b2 = -INFINITY;
+    refuse_rmlp(&bad, rmlp_size, "router.b2: expected finite values, found -inf");
+    struct tensor t[4];
+    memcpy(t, good, sizeof(t));
+    refuse(t, 4, (const char *[]){ "high", "good", NULL }, "high: expected critical, found good");
+}
+
 /* Return a tensor as double. */
 static double *doubles(const struct weights *p, const char *name)
 {
@@ -326,6 +446,8 @@ int main(void)
     check_refused_tensors();
     check_refused();
     check_torture();
+    check_rmlp();
+    check_rmlp_refused();
     check_pytorch();
     return 0;
 }

@@ -27,6 +27,17 @@ routes 2 train -o "$dir/r" --tap middle
 routes 2 train -o "$dir/r" --share 2
 routes 2 train -o "$dir/r" --questions 0
 
+# llama-route's form: two inputs, one unit, all numbers zero.
+printf 'RMLP\001\0\0\0\002\0\0\0\001\0\0\0%s' "$(printf '%20s' '')" | tr ' ' '\0' >"$dir/zero.rmlp"
+head -c 8 /dev/zero >"$dir/x.f32"
+routes 0 import "$dir/zero.rmlp" "$dir/r.safetensors"
+routes 0 import "$dir/r.safetensors" "$dir/back.rmlp"
+same "$dir/zero.rmlp" "$dir/back.rmlp"
+routes 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32" -o "$dir/y.f32"
+[ "$(od -An -tf4 "$dir/y.f32" | tr -d ' ')" = 0.5 ] || fail "a router of zeros: $(od -An -tf4 "$dir/y.f32")"
+head -c 30 "$dir/zero.rmlp" >"$dir/short.rmlp"
+routes 3 import "$dir/short.rmlp" "$dir/never"
+
 skipped=
 if [ -f "$data/pth/router_zip.pth" ]; then
     for kind in zip legacy checkpoint dataparallel half bf16; do

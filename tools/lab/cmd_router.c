@@ -33,7 +33,7 @@ static const struct option_group file_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the scores to this file, raw f32 [n]" },
         { "--raw", NULL, OPTION_FLAG, &raw, NULL,
-          "Write the network's own values, of which R2R's are high for critical tokens" },
+          "Write the network's own values: R2R's and llama-route's are high for critical tokens" },
         OPTION_END,
     },
 };
@@ -57,7 +57,7 @@ static int cmd_router_import_main(int n, char **args, struct err *err)
     if (import_type && !narrow && strcmp(import_type, "f32") != 0)
         return err_set(err, ERR_ARG, "--type: expected f32 or bf16, found %s", import_type);
     return n == 2 ? router_import(args[0], args[1], narrow, err)
-                  : err_set(err, ERR_ARG, "expected IN.pth and OUT.safetensors");
+                  : err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
 }
 
 enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
@@ -188,7 +188,7 @@ static int score_rows(struct scoring *s, FILE *to, struct err *err)
     for (; rc == OK && more; rc = score_next(s, &more, err)) {
         router_largest(s->r, s->extra, s->logits, s->width);
         float y = router_score(s->r, router_inputs(s->r, s->x, s->extra, s->scratch), s->scratch);
-        y = raw && router_is_deep(s->r) ? 1 - y : y;
+        y = raw && router_is_high(s->r) ? 1 - y : y;
         if (fwrite(&y, sizeof(y), 1, to) != 1)
             return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
     }
@@ -237,7 +237,7 @@ const struct command cmd_router = {
                    "  mizzle router collect    collects samples from a pair of models and a task\n"
                    "  mizzle router train      trains a router on samples\n"
                    "  mizzle router calibrate  sets a router's threshold\n"
-                   "  mizzle router import     converts a PyTorch checkpoint of CITER or R2R\n"
+                   "  mizzle router import     converts a router of CITER, R2R or llama-route\n"
                    "  mizzle router score      applies a router to hidden states",
     .groups = no_groups,
     .run = cmd_router_main,
@@ -246,14 +246,18 @@ const struct command cmd_router = {
 
 const struct command cmd_router_import = {
     .name = "router import",
-    .summary = "convert a PyTorch checkpoint of CITER or R2R to safetensors",
-    .args = "IN.pth OUT.safetensors",
-    .description = "Converts CITER's or R2R's PyTorch checkpoint to safetensors. It runs no code "
-                   "from the checkpoint. CITER's layers are folded into two. R2R's keep their "
-                   "values, of which high ones are critical, and their threshold; scores here are "
-                   "1 - value, so that low ones go to the cloud. Use it as a network: --policy "
-                   "mlp=FILE.\n\n"
-                   "  mizzle router import router.pth router.safetensors",
+    .summary = "convert a router of CITER, R2R or llama-route to safetensors",
+    .args = "IN OUT.safetensors",
+    .description =
+        "Converts CITER's or R2R's PyTorch checkpoint, or llama-route's file (\"RMLP\"), to "
+        "safetensors. It runs no code from the checkpoint. CITER's layers are folded into two. "
+        "R2R's and llama-route's keep their values, of which high ones are critical, and R2R's its "
+        "threshold; scores here are 1 - value, so that low ones go to the cloud. llama-route's "
+        "file does not name its activations: ReLU and, at the end, a sigmoid are computed. Use it "
+        "as a network: --policy mlp=FILE. To OUT.rmlp, a router of two layers is written as "
+        "llama-route's, without its threshold.\n\n"
+        "  mizzle router import router.pth router.safetensors\n"
+        "  mizzle router import router.safetensors router.rmlp",
     .groups = import_groups,
     .run = cmd_router_import_main,
     .most = 2,
@@ -262,10 +266,11 @@ const struct command cmd_router_import = {
 const struct command cmd_router_score = {
     .name = "router score",
     .summary = "apply a router to hidden states",
-    .description = "Applies a router (safetensors, .pth or .pt) to rows of hidden states, as "
-                   "written by mizzle logits --hidden. R2R's read logits, tokens and their "
-                   "embeddings, too.\n\n"
-                   "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32",
+    .description =
+        "Applies a router (safetensors, .pth, .pt or .rmlp) to rows of hidden states, as "
+        "written by mizzle logits --hidden. R2R's read logits, tokens and their "
+        "embeddings, too.\n\n"
+        "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32",
     .groups = score_groups,
     .run = cmd_router_score_main,
 };
