@@ -50,16 +50,6 @@ bool deep_is(const struct weights *w)
     return weights_find(w, "backbone.input_projection.weight") != NULL;
 }
 
-bool deep_reads(const char *tensor)
-{
-    static const char *const begin[] = { "backbone.", "combined_projection.", "logits_projection.",
-                                         "hidden_states_projection.", "layer_norm" };
-    for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
-        if (strncmp(tensor, begin[i], strlen(begin[i])) == 0)
-            return true;
-    return false;
-}
-
 /* ---- reading ---- */
 
 /* Refuse values that are not finite. */
@@ -115,26 +105,35 @@ static int deep_shape(size_t *rows, size_t *cols, const struct weights *w, const
     return OK;
 }
 
-/* Pack a matrix of floats, in the type that it has in the file if that is BF16. */
-static int deep_pack(struct panels *out, const struct tensor *t, const struct weights *w,
+/* Pack a matrix in the type that it has in the file if that is BF16 or Q8_0, or else as floats. */
+static int deep_pack(struct panels *out, const struct tensor *from, const struct weights *w,
                      const struct tune *tune, struct err *err)
 {
-    size_t bytes, rows = t->shape[0], cols = t->shape[1];
-    *out =
-        (struct panels){ .type = t->type == W_BF16 ? P_BF16 : P_F32, .rows = rows, .cols = cols };
-    out->tune = tune;
+    struct tensor t = *from;
+    size_t bytes, rows = t.shape[0], cols = t.shape[1];
+    int rc = t.type == W_I8 ? deep_blocks(&t, w, err) : OK;
+    *out = (struct panels){ .type = t.type == W_BF16   ? P_BF16
+                                    : t.type == W_Q8_0 ? P_Q8
+                                                       : P_F32,
+                            .rows = rows,
+                            .cols = cols,
+                            .tune = tune };
+    if (rc != OK)
+        return rc;
     panels_bytes(&out->panel_bytes, &bytes, out->type, rows, cols); /* fits: see ROUTER_MAX */
     unsigned char *data = os_alloc(bytes);
     float *x = malloc(rows * cols * sizeof(*x));
-    int rc = data && x ? weights_floats(x, t, 0, rows * cols, weights_path(w), err)
-                       : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    rc = data && x ? weights_floats(x, &t, 0, rows * cols, weights_path(w), err)
+                   : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
     if (rc == OK)
-        rc = deep_finite(x, rows * cols, w, t->name, err);
+        rc = deep_finite(x, rows * cols, w, t.name, err);
     for (size_t p = 0; rc == OK && p < panels_count(rows); p++)
         panels_pack(data + p * out->panel_bytes, out->type,
-                    out->type == P_BF16 ? t->data : (const void *)x, rows, cols, p);
+                    out->type == P_F32 ? (const void *)x : t.data, rows, cols, p);
     out->data = data;
     free(x);
+    if (from->type == W_I8)
+        free((void *)(uintptr_t)t.data);
     return rc;
 }
 
@@ -329,7 +328,7 @@ const float *deep_output(const struct deep *d, float *bias)
 
 /* ---- computing ---- */
 
-enum { BUFFERS = 3 };
+enum { BUFFERS = 4 }; /* the last one for a quantised input */
 
 size_t deep_scratch(const struct deep *d)
 {
@@ -341,6 +340,7 @@ struct deep_product {
     const struct linear *l;
     const float *x;
     float *y;
+    struct qact act; /* x quantised, for Q8_0 */
 };
 
 /* One thread's share of a product. */
@@ -349,20 +349,41 @@ static void deep_chunk(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     const struct deep_product *p = arg;
     const struct panels *w = &p->l->w;
+    const struct kernels *k = p->d->k;
     size_t ldy = panels_count(w->rows) * PANEL;
-    (w->type == P_BF16 ? p->d->k->matmul_bf16 : p->d->k->matmul_f32)(p->y, ldy, w, p->x, w->cols, 1,
-                                                                     first, last);
+    if (w->type == P_Q8)
+        k->matmul_q8(p->y, ldy, w, &p->act, 1, first, last);
+    else
+        (w->type == P_BF16 ? k->matmul_bf16 : k->matmul_f32)(p->y, ldy, w, p->x, w->cols, 1, first,
+                                                             last);
+}
+
+/* Quantise an input in a buffer. */
+static void deep_quantise(struct deep_product *p, float *buffer)
+{
+    size_t cols = p->l->w.cols, room = cols / GROUP + 1;
+    int32_t *numbers = (int32_t *)(void *)(buffer + 2 * room);
+    p->act = (struct qact){
+        (int8_t *)(numbers + 3 * room), buffer, numbers, numbers + room, buffer + room, cols
+    };
+    p->d->k->quantize_q8(&p->act, 0, p->x);
 }
 
 /* y[rows] = W x + b; y has room for whole panels. */
 static void deep_multiply(const struct deep *d, struct pool *pool, const struct linear *l, float *y,
-                          const float *x)
+                          const float *x, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
-    struct deep_product p = { d, l, x, y };
+    struct deep_product p = { .d = d, .l = l, .x = x, .y = y };
+    float fault = 0; /* becomes NaN where an input is not finite, which would be lost in Q8_0 */
+    if (l->w.type == P_Q8) {
+        deep_quantise(&p, scratch + (BUFFERS - 1) * d->wide);
+        for (size_t i = 0; i < l->w.cols; i++)
+            fault += x[i] * 0;
+    }
     pool_for(pool, panels_count(l->w.rows), WORTH / (PANEL * l->w.cols) + 1, deep_chunk, &p);
     for (size_t i = 0; i < l->w.rows; i++)
-        y[i] += l->b[i];
+        y[i] += l->b[i] + fault;
 }
 
 /* y = LayerNorm(x), or x itself without weights; y may be x. */
@@ -404,11 +425,12 @@ static void deep_soften(float *y, const float *x, size_t n)
         y[i - 1] = (float)(exp_f64((double)x[i - 1] - most) / sum);
 }
 
-/* Put the inputs side by side, as the first projection reads them, in a; b is free. */
-static void deep_gather(const struct deep *d, struct pool *pool, float *a, float *b,
-                        const float *in)
+/* Put the inputs side by side, as the first projection reads them, in the first buffer;
+ * the others are free. */
+static void deep_gather(const struct deep *d, struct pool *pool, const float *in, float *scratch)
 {
     const struct deep_inputs *n = &d->in;
+    float *a = scratch, *b = a + d->wide;
     const float *logits = in + n->hidden, *token = logits + n->logits;
     deep_normalise(&d->norm_hidden, a, in, n->hidden);
     deep_normalise(&d->norm_token, a + n->hidden, token, n->token);
@@ -418,7 +440,7 @@ static void deep_gather(const struct deep *d, struct pool *pool, float *a, float
     else
         memcpy(b, logits, n->logits * sizeof(*b));
     if (d->beside) { /* a product writes whole panels, for which `to` may have no room */
-        deep_multiply(d, pool, &d->logits, b + d->wide, b);
+        deep_multiply(d, pool, &d->logits, b + d->wide, b, scratch);
         memcpy(to, b + d->wide, n->hidden * sizeof(*to));
     } else {
         memcpy(to, b, n->logits * sizeof(*to));
@@ -428,19 +450,19 @@ static void deep_gather(const struct deep *d, struct pool *pool, float *a, float
 void deep_run(const struct deep *d, struct pool *pool, float *out, const float *in, float *scratch)
 {
     float *a = scratch, *b = a + d->wide, *c = b + d->wide;
-    deep_gather(d, pool, a, b, in);
-    deep_multiply(d, pool, &d->first, b, a);
-    deep_multiply(d, pool, &d->input, a, b);
+    deep_gather(d, pool, in, scratch);
+    deep_multiply(d, pool, &d->first, b, a, scratch);
+    deep_multiply(d, pool, &d->input, a, b, scratch);
     for (size_t i = 0; i < d->nblocks; i++) {
         const struct deep_block *block = &d->blocks[i];
         size_t inner = block->up.w.rows, rows = block->down.w.rows;
         deep_normalise(&block->norm, b, a, block->up.w.cols);
-        deep_multiply(d, pool, &block->up, c, b);
+        deep_multiply(d, pool, &block->up, c, b, scratch);
         for (size_t k = 0; k < inner; k++)
             c[k] = deep_gelu(c[k]);
-        deep_multiply(d, pool, &block->down, b, c);
+        deep_multiply(d, pool, &block->down, b, c, scratch);
         if (block->change.w.data)
-            deep_multiply(d, pool, &block->change, c, a);
+            deep_multiply(d, pool, &block->change, c, a, scratch);
         const float *residual = block->change.w.data ? c : a;
         for (size_t k = 0; k < rows; k++)
             a[k] = residual[k] + b[k];

@@ -19,6 +19,7 @@ struct deep; /* immutable, so threads may share it */
 struct err;
 struct kernels;
 struct pool;
+struct tensor;
 struct weights;
 
 /* What it reads: numbers of each; 0: not at all. */
@@ -28,13 +29,21 @@ struct deep_inputs {
 
 /* True if the tensors are those of such a router. */
 bool deep_is(const struct weights *w);
-/* True for a tensor that is a part of one, or may be. */
-bool deep_reads(const char *tensor);
 /* Read them. softmax: the logits pass through one first. k is borrowed, w is not needed later.
  * ERR_FORMAT names file, tensor, expected and found; ERR_NOMEM. */
 int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
               struct err *err);
 void deep_close(struct deep *d); /* NULL is fine */
+
+/* Write these tensors as a safetensors file with this metadata (safetensors.h): the matrices of F32
+ * as `type`, W_F32, W_BF16, or W_Q8_0 where there are rows of a multiple of 32. safetensors has no
+ * Q8_0, so this one is I8 [rows][cols] and NAME_scale, F16 [rows][cols / 32], of which it is the
+ * product. */
+int deep_save(const char *path, const struct weights *w, int type, const char *const *meta,
+              struct err *err);
+/* Turn such a matrix of I8, a tensor of w, into blocks of Q8_0. t->data becomes the caller's to
+ * free. ERR_FORMAT, ERR_NOMEM. */
+int deep_blocks(struct tensor *t, const struct weights *w, struct err *err);
 
 struct deep_inputs deep_inputs(const struct deep *d);
 size_t deep_width(const struct deep *d);   /* of the last block's output */

@@ -221,7 +221,7 @@ static int rmlp_write(const char *path, const struct router_form *form, struct e
     return rc == OK ? closed : rc;
 }
 
-int router_import(const char *in, const char *out, bool narrow, struct err *err)
+int router_import(const char *in, const char *out, int type, struct err *err)
 {
     struct router_form f;
     struct router *r = NULL;
@@ -229,10 +229,10 @@ int router_import(const char *in, const char *out, bool narrow, struct err *err)
     int rc = router_form_read(&f, in, err);
     if (rc == OK)
         rc = router_make(&r, &f, in, &kernels_scalar, err); /* which checks a deep one */
-    if (rc == OK && narrow && !f.deep)
-        rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for bf16, found one of two layers",
-                     in);
-    f.narrow = narrow;
+    if (rc == OK && type != W_F32 && !f.deep)
+        rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for %s, found one of two layers",
+                     in, wtype_name(type));
+    f.type = type;
     if (rc == OK && n >= end && strcmp(out + n - end, rmlp_suffix) == 0)
         rc = rmlp_write(out, &f, err);
     else if (rc == OK)

@@ -63,7 +63,7 @@ struct router_form {
     struct weights *deep; /* instead of all numbers above: the tensors of deep.h; owned */
     bool high;            /* w2 and b2, or deep's values, are high where a token is critical */
     bool softmax;         /* of deep.h */
-    bool narrow;          /* its matrices of F32 are saved as BF16 */
+    int type;             /* as which its matrices of F32 are saved: W_F32, W_BF16 or W_Q8_0 */
 };
 
 /* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX). After an error everything is NULL. */
@@ -158,7 +158,7 @@ void router_threads(struct router *r, struct pool *pool);
 
 /* Read what router_form_read reads, fold it if it is CITER's, and write safetensors, or, to a name
  * that ends in .rmlp, llama-route's form, which has two layers and nothing else: no threshold, no
- * model. narrow: as in the form. */
-int router_import(const char *in, const char *out, bool narrow, struct err *err);
+ * model. type: as in the form. */
+int router_import(const char *in, const char *out, int type, struct err *err);
 
 #endif

@@ -131,43 +131,6 @@ static bool router_form_meta(struct router_meta *m, const struct router_form *f)
     return true;
 }
 
-/* Write the tensors of a deep form as they are, or their matrices as BF16. */
-static int router_form_save_deep(const char *path, const struct router_form *f,
-                                 const struct router_meta *m, struct err *err)
-{
-    size_t n = 0, all = weights_ntensors(f->deep);
-    struct tensor *list = calloc(all, sizeof(*list));
-    void **narrow = calloc(all, sizeof(*narrow));
-    int rc = list && narrow ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    for (size_t i = 0; rc == OK && i < all; i++) {
-        const struct tensor *t = weights_tensor(f->deep, i);
-        if (!deep_reads(t->name))
-            continue;
-        list[n] = *t;
-        if (f->narrow && t->ndim == 2 && t->type == W_F32) {
-            size_t count = t->bytes / sizeof(float);
-            float *x = malloc(t->bytes);
-            narrow[n] = malloc(t->bytes / 2);
-            rc = x && narrow[n] ? weights_floats(x, t, 0, count, path, err)
-                                : err_set(err, ERR_NOMEM, "%s: out of memory", path);
-            if (rc == OK)
-                quant_encode(narrow[n], W_BF16, x, count);
-            free(x);
-            list[n].type = W_BF16;
-            list[n].bytes = t->bytes / 2;
-            list[n].data = narrow[n];
-        }
-        n++;
-    }
-    if (rc == OK)
-        rc = safetensors_write(path, list, n, m->pairs, err);
-    for (size_t i = 0; narrow && i < n; i++)
-        free(narrow[i]);
-    free(narrow);
-    free(list);
-    return rc;
-}
-
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
     size_t w = f->width, d = f->dim, size = sizeof(float);
@@ -182,7 +145,7 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     if (!router_form_meta(&m, f))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (f->deep)
-        return router_form_save_deep(path, f, &m, err);
+        return deep_save(path, f->deep, f->type, m.pairs, err);
     size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
     ntensors -= first + !f->ncontexts;
     return safetensors_write(path, tensors + first, ntensors, m.pairs, err);

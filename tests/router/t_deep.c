@@ -1,5 +1,6 @@
-/* Routers of several layers: R2R's checkpoints give R2R's scores; f32 and BF16 have the same bits
- * with the fastest kernel set and with scalar; inputs that are normalised; what is refused. */
+/* Routers of several layers: R2R's checkpoints give R2R's scores; f32, BF16 and Q8_0 have the same
+ * bits with all kernel sets; inputs that are normalised, in all of R2R's classes; what is refused.
+ */
 #include <math.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include "tests/support/files.h"
 #include "weights/weights.h"
 
-enum { HIDDEN = 24, LOGITS = 7, ALL = 2 * HIDDEN + LOGITS };
+enum { HIDDEN = 32, LOGITS = 7, ALL = 2 * HIDDEN + LOGITS };
 
 static const char *path;
 static struct kernels kernels;
@@ -61,19 +62,42 @@ static void norm(double *y, const double *x, size_t n, const char *name)
         y[i] = (x[i] - mean) / sqrt(var + 1e-5) * (double)weight[i] + (double)bias[i];
 }
 
-static double formula(const float *in)
+/* A class of R2R's: what it reads, of hidden state, logits and token. */
+struct class
+{
+    bool hidden, logits, token;
+};
+
+static const struct class everything = { true, true, true };
+
+static double formula(const float *in, const struct class *reads)
 {
     double x[256], y[256], z[256], all[256], sum = 0;
-    for (size_t i = 0; i < HIDDEN; i++)
-        x[i] = (double)in[i], y[i] = (double)in[HIDDEN + LOGITS + i];
-    norm(all, x, HIDDEN, "layer_norm_hidden_states");
-    norm(all + HIDDEN, y, HIDDEN, "layer_norm_token");
-    for (size_t i = 0; i < LOGITS; i++)
-        sum += x[i] = exp((double)in[HIDDEN + i]);
-    for (size_t i = 0; i < LOGITS; i++)
-        x[i] /= sum;
-    linear(all + 2 * HIDDEN, x, LOGITS, "logits_projection");
-    size_t n = linear(y, all, 3 * HIDDEN, "combined_projection");
+    size_t n = 0;
+    bool alone = !reads->logits && !reads->token, only = !reads->hidden;
+    if (reads->hidden) {
+        for (size_t i = 0; i < HIDDEN; i++)
+            x[i] = (double)*in++;
+        norm(all, x, HIDDEN, alone ? "layer_norm" : "layer_norm_hidden_states");
+        n = HIDDEN;
+    }
+    if (reads->token) {
+        for (size_t i = 0; i < HIDDEN; i++)
+            y[i] = (double)in[(reads->logits ? LOGITS : 0) + i];
+        norm(all + n, y, HIDDEN, "layer_norm_token");
+        n += HIDDEN;
+    }
+    if (reads->logits) {
+        for (size_t i = 0; i < LOGITS; i++)
+            sum += x[i] = exp((double)in[i]);
+        for (size_t i = 0; i < LOGITS; i++)
+            all[n + i] = x[i] /= sum;
+        n += only ? LOGITS : linear(all + n, x, LOGITS, "logits_projection");
+    }
+    n = linear(y, all, n,
+               alone  ? "hidden_states_projection"
+               : only ? "logits_projection"
+                      : "combined_projection");
     n = linear(x, y, n, "backbone.input_projection");
     for (size_t b = 0; b < 2; b++) {
         char name[80];
@@ -125,7 +149,8 @@ static void test_formula(void)
         for (size_t i = HIDDEN + 1; i < HIDDEN + LOGITS; i++) /* logits descend */
             in[i] = in[i] < in[i - 1] ? in[i] : in[i - 1];
         float y = router_score(again, in, scratch);
-        CHECK(y == router_score(r, in, scratch) && fabs(1 - (double)y - formula(in)) < 1e-5);
+        CHECK(y == router_score(r, in, scratch) &&
+              fabs(1 - (double)y - formula(in, &everything)) < 1e-5);
         double sum = (double)router_parts(r, scratch, parts);
         for (size_t i = 0; i < 12; i++)
             sum += (double)parts[i];
@@ -138,6 +163,162 @@ static void test_formula(void)
     router_close(r);
     router_close(again);
     weights_close(w);
+}
+
+/* Write a class, softmax and all, whose numbers are those of the whole one's tensors. */
+static void class_write(const char *to, const struct class *reads)
+{
+    static const struct {
+        struct class of;
+        const char *name, *from;
+        size_t rows, cols;
+    } rows[] = {
+        { { 1, 0, 0 }, "layer_norm.", "layer_norm_hidden_states.", HIDDEN, 0 },
+        { { 1, 0, 0 }, "hidden_states_projection.", "combined_projection.", 8, HIDDEN },
+        { { 0, 1, 0 }, "logits_projection.", "logits_projection.", 8, LOGITS },
+        { { 1, 1, 0 }, "layer_norm_hidden_states.", "layer_norm_hidden_states.", HIDDEN, 0 },
+        { { 1, 1, 0 }, "logits_projection.", "logits_projection.", HIDDEN, LOGITS },
+        { { 1, 1, 0 }, "combined_projection.", "combined_projection.", 8, 2 * HIDDEN },
+        { { 1, 0, 1 }, "layer_norm_hidden_states.", "layer_norm_hidden_states.", HIDDEN, 0 },
+        { { 1, 0, 1 }, "layer_norm_token.", "layer_norm_token.", HIDDEN, 0 },
+        { { 1, 0, 1 }, "combined_projection.", "combined_projection.", 8, 2 * HIDDEN },
+    };
+    struct tensor list[64];
+    char names[64][64];
+    size_t n = 0;
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        if (!strncmp(weights_tensor(w, i)->name, "backbone.", 9))
+            list[n++] = *weights_tensor(w, i);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        for (size_t bias = 0; bias < 2 && !memcmp(&rows[i].of, reads, sizeof(*reads)); bias++) {
+            const char *last = bias ? "bias" : "weight";
+            size_t cols = bias ? 0 : rows[i].cols;
+            snprintf(names[n], sizeof(names[n]), "%s%s", rows[i].from, last);
+            const float *data = tensor(names[n], NULL);
+            snprintf(names[n], sizeof(names[n]), "%s%s", rows[i].name, last);
+            list[n] =
+                (struct tensor){ names[n],     W_F32,
+                                 cols ? 2 : 1, { rows[i].rows, cols },
+                                 data,         rows[i].rows * (cols ? cols : 1) * sizeof(*data) };
+            n++;
+        }
+    const char *const meta[] = { "softmax", "1", "high", "critical", NULL };
+    CHECK(safetensors_write(to, list, n, meta, NULL) == OK);
+}
+
+/* The other classes read a part of what the whole one reads. */
+static void test_classes(void)
+{
+    static const struct class classes[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 1 } };
+    const char *file = in_scratch("class");
+    struct weights *whole;
+    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
+    CHECK(weights_open(&whole, path, NULL) == OK);
+    for (size_t c = 0; c < sizeof(classes) / sizeof(*classes); c++) {
+        const struct class *reads = &classes[c];
+        size_t hidden = reads->hidden ? HIDDEN : 0, logits = reads->logits ? LOGITS : 0;
+        struct router *r;
+        w = whole;
+        class_write(file, reads);
+        CHECK(weights_open(&w, file, NULL) == OK && router_open(&r, file, &kernels, NULL) == OK);
+        CHECK(router_dim(r) == hidden + logits + (reads->token ? HIDDEN : 0));
+        CHECK(router_logits(r) == logits);
+        float in[ALL], *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+        for (size_t round = 0; round < 30; round++) {
+            for (size_t i = 0; i < router_dim(r); i++)
+                in[i] = (float)(rand_unit(round, i) * 8 - 4);
+            for (size_t i = hidden + 1; i < hidden + logits; i++)
+                in[i] = in[i] < in[i - 1] ? in[i] : in[i - 1];
+            double y = (double)router_score(r, in, scratch);
+            CHECK(fabs(1 - y - formula(in, reads)) < 1e-5);
+        }
+        free(scratch);
+        router_close(r);
+        weights_close(w);
+    }
+    weights_close(whole);
+}
+
+/* Narrow weights give nearly the same score, with the same bits on all sets; what is not finite
+ * is not lost. */
+static void test_narrow(void)
+{
+    static const int types[] = { W_BF16, W_Q8_0 };
+    struct router *r, *sets[16];
+    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
+    CHECK(router_open(&r, path, &kernels, NULL) == OK);
+    float in[ALL], *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    for (size_t t = 0; t < 2; t++) {
+        const char *file = in_scratch("narrow");
+        struct kernels k[16];
+        size_t n = 0;
+        struct weights *saved;
+        CHECK(router_import(path, file, types[t], NULL) == OK);
+        CHECK(weights_open(&saved, file, NULL) == OK);
+        const struct tensor *up = weights_find(saved, "combined_projection.weight");
+        CHECK(up && up->type == (types[t] == W_BF16 ? W_BF16 : W_I8) && up->shape[1] == 3 * HIDDEN);
+        weights_close(saved);
+        for (size_t i = 0; i < kernels_nsets && n < 16; i++)
+            if (kernels_runs(kernels_sets[i], cpu_detect()) &&
+                !(kernels_sets[i]->needs & CPU_INEXACT)) {
+                CHECK(kernels_pick(&k[n], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
+                CHECK(router_open(&sets[n], file, &k[n], NULL) == OK);
+                n++;
+            }
+        for (size_t round = 0; round < 50; round++) {
+            for (size_t i = 0; i < ALL; i++)
+                in[i] = (float)(rand_unit(round, i) * 8 - 4);
+            float y = router_score(r, in, scratch), z = router_score(sets[0], in, scratch);
+            CHECK_MSG(z != y && fabsf(z - y) < 0.02f, "%g and %g", (double)y, (double)z);
+            for (size_t i = 1; i < n; i++)
+                CHECK(router_score(sets[i], in, scratch) == z);
+        }
+        in[3] = (float)NAN;
+        CHECK(router_score(sets[0], in, scratch) == 0);
+        for (size_t i = 0; i < n; i++)
+            router_close(sets[i]);
+        open_without_memory(file, &kernels);
+    }
+    free(scratch);
+    router_close(r);
+}
+
+static void refused(const char *why)
+{
+    struct err err = { "" };
+    struct router *r;
+    CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
+    CHECK_MSG(strstr(err.msg, why) && strstr(err.msg, path), "%s", err.msg);
+}
+
+/* What a file of Q8_0 may be wrong in. */
+static void test_narrow_refused(void)
+{
+    enum { MOST = 64 };
+    static uint16_t infinite[MOST * HIDDEN];
+    const char *file = in_scratch("narrow"), *const meta[] = { "high", "critical", NULL };
+    struct weights *saved;
+    memset(infinite, 0x7c, sizeof(infinite)); /* NaN in F16 */
+    CHECK(router_import(path, file, W_Q8_0, NULL) == OK && weights_open(&saved, file, NULL) == OK);
+    for (size_t turn = 0; turn < 3; turn++) {
+        struct tensor list[MOST];
+        size_t n = 0;
+        for (size_t i = 0; i < weights_ntensors(saved); i++) {
+            list[n] = *weights_tensor(saved, i);
+            if (!strcmp(list[n].name, "combined_projection.weight_scale")) {
+                if (turn == 0)
+                    continue;
+                list[n].type = turn == 1 ? W_BF16 : W_F16;
+                list[n].data = infinite;
+            }
+            n++;
+        }
+        CHECK(safetensors_write(path, list, n, meta, NULL) == OK);
+        refused(turn == 0   ? "combined_projection.weight_scale"
+                : turn == 1 ? "expected F16 for each 32 columns, found BF16 for 96"
+                            : "combined_projection.weight: expected finite values, found nan");
+    }
+    weights_close(saved);
 }
 
 static int descending(const void *a, const void *b)
@@ -164,14 +345,6 @@ static void test_largest(void)
     }
 }
 
-static void refused(const char *why)
-{
-    struct err err = { "" };
-    struct router *r;
-    CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
-    CHECK_MSG(strstr(err.msg, why) && strstr(err.msg, path), "%s", err.msg);
-}
-
 static void test_refused(void)
 {
     deep_write(path, HIDDEN, LOGITS, NULL, NULL);
@@ -188,6 +361,7 @@ static void test_refused(void)
     }
     deep_write(path, HIDDEN, LOGITS, "critical", NULL);
     open_without_memory(path, &kernels);
+    test_narrow_refused();
 }
 
 /* R2R's own checkpoints and scores. */
@@ -203,7 +377,7 @@ static void test_r2r(void)
     static uint32_t tokens[64];
     for (size_t c = 0; c < 3; c++) {
         const char *name = cases[c].name;
-        struct router *r, *narrow, *slow;
+        struct router *r, *narrow[2], *slow[2];
         char file[512];
         snprintf(file, sizeof(file), "%s", test_data("r2r/%s.pt", name));
         CHECK(slurp(test_data("r2r/%s.hidden.f32", name), hidden, sizeof(hidden)) ==
@@ -216,13 +390,15 @@ static void test_r2r(void)
             slurp(test_data("r2r/%s.token.u32", name), tokens, sizeof(tokens));
             slurp(test_data("r2r/%s.embedding.f32", name), embedding, sizeof(embedding));
         }
-        CHECK(router_open(&r, file, &kernels, NULL) == OK &&
-              router_import(file, path, true, NULL) == OK);
-        CHECK(router_open(&narrow, path, &kernels, NULL) == OK);
-        CHECK(router_open(&slow, path, &kernels_scalar, NULL) == OK);
+        CHECK(router_open(&r, file, &kernels, NULL) == OK);
         float threshold, again;
-        CHECK(router_threshold(r, &threshold) && router_threshold(narrow, &again));
-        CHECK(threshold == again && threshold >= 0.63f && threshold < 0.6301f);
+        CHECK(router_threshold(r, &threshold) && threshold >= 0.63f && threshold < 0.6301f);
+        for (size_t t = 0; t < 2; t++) {
+            CHECK(router_import(file, path, t ? W_Q8_0 : W_BF16, NULL) == OK);
+            CHECK(router_open(&narrow[t], path, &kernels, NULL) == OK);
+            CHECK(router_open(&slow[t], path, &kernels_scalar, NULL) == OK);
+            CHECK(router_threshold(narrow[t], &again) && threshold == again);
+        }
         float *scratch = malloc(router_scratch(r) * sizeof(*scratch)), extra[164];
         for (size_t i = 0; i < 64; i++) {
             router_largest(r, extra, logits + i * 100, 100);
@@ -230,16 +406,19 @@ static void test_r2r(void)
             float y = router_score(r, router_inputs(r, hidden + i * 64, extra, scratch), scratch);
             CHECK(fabs(1 - (double)y - (double)want[i]) < 1e-5);
             CHECK((y < threshold) == (want[i] >= 0.37f));
-            float z =
-                router_score(narrow, router_inputs(r, hidden + i * 64, extra, scratch), scratch);
-            CHECK(z != y && fabs((double)z - (double)y) < 0.05);
-            CHECK(z ==
-                  router_score(slow, router_inputs(r, hidden + i * 64, extra, scratch), scratch));
+            for (size_t t = 0; t < 2; t++) {
+                const float *x = router_inputs(r, hidden + i * 64, extra, scratch);
+                float z = router_score(narrow[t], x, scratch);
+                CHECK(z != y && fabs((double)z - (double)y) < 0.05);
+                CHECK(z == router_score(slow[t], x, scratch));
+            }
         }
         free(scratch);
         router_close(r);
-        router_close(narrow);
-        router_close(slow);
+        for (size_t t = 0; t < 2; t++) {
+            router_close(narrow[t]);
+            router_close(slow[t]);
+        }
     }
 }
 
@@ -248,6 +427,8 @@ int main(void)
     path = in_scratch("router");
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     test_formula();
+    test_classes();
+    test_narrow();
     test_largest();
     test_refused();
     if (access(test_data("r2r/hidden.pt"), R_OK)) {

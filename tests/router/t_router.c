@@ -244,7 +244,7 @@ static void refuse_rmlp(const struct rmlp *file, size_t bytes, const char *said)
     spill(path, file, bytes);
     CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
     CHECK_MSG(strstr(err.msg, said) && strstr(err.msg, path), "said: %s", err.msg);
-    CHECK(router_import(path, in_scratch("never"), false, &err) == ERR_FORMAT);
+    CHECK(router_import(path, in_scratch("never"), W_F32, &err) == ERR_FORMAT);
     CHECK(access(in_scratch("never"), F_OK));
 }
 
@@ -264,9 +264,9 @@ static void check_rmlp(void)
     file.w2[2] = -0.0f;
     spill(path, &file, rmlp_size);
     CHECK(router_open(&r, path, &kernels, NULL) == OK && router_is_high(r));
-    CHECK(router_import(path, saved, false, NULL) == OK);
+    CHECK(router_import(path, saved, W_F32, NULL) == OK);
     CHECK(router_open(&imported, saved, &kernels_scalar, NULL) == OK && router_is_high(imported));
-    CHECK(router_import(saved, back, false, NULL) == OK);
+    CHECK(router_import(saved, back, W_F32, NULL) == OK);
     CHECK(slurp(back, &again, sizeof(again)) == rmlp_size && !memcmp(&again, &file, rmlp_size));
     CHECK(router_scratch(r) <= 128 && router_dim(r) == EMBD);
     for (uint64_t round = 0; round < 50; round++) {
@@ -279,13 +279,13 @@ static void check_rmlp(void)
     struct router_form f = {
         .dim = EMBD, .width = UNITS, .w1 = values, .b1 = file.b1, .w2 = file.w2, .b2 = file.b2
     };
-    CHECK(router_form_save(saved, &f, NULL) == OK && router_import(saved, back, false, NULL) == OK);
+    CHECK(router_form_save(saved, &f, NULL) == OK && router_import(saved, back, W_F32, NULL) == OK);
     CHECK(slurp(back, &again, sizeof(again)) == rmlp_size);
     CHECK(router_open(&ours, saved, &kernels, NULL) == OK && !router_is_high(ours));
     CHECK(fabs((double)router_score(ours, x, scratch) + rmlp_value(&again, x) - 1) < 1e-6);
     f.tap = TAP_POST_ATTN; /* which the file could not say */
     CHECK(router_form_save(saved, &f, NULL) == OK);
-    CHECK(router_import(saved, back, false, NULL) == ERR_ARG);
+    CHECK(router_import(saved, back, W_F32, NULL) == ERR_ARG);
     router_close(r);
     router_close(imported);
     router_close(ours);
@@ -406,7 +406,7 @@ static void check_pytorch(void)
         struct router *direct, *imported;
         CHECK(router_open(&direct, file, &kernels, &err) == OK);
         CHECK(router_dim(direct) == 64 && router_scratch(direct) <= 4096);
-        CHECK(router_import(file, path, false, &err) == OK);
+        CHECK(router_import(file, path, W_F32, &err) == OK);
         CHECK(router_open(&imported, path, &kernels, &err) == OK);
         double own[64];
         struct pool *pool;
@@ -432,7 +432,7 @@ static void check_pytorch(void)
         struct err err = { "" };
         struct router *r;
         CHECK(router_open(&r, file, &kernels, &err) == ERR_FORMAT && !r && err.msg[0]);
-        CHECK(router_import(file, path, false, &err) == ERR_FORMAT);
+        CHECK(router_import(file, path, W_F32, &err) == ERR_FORMAT);
     }
 }
 

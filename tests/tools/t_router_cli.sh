@@ -96,7 +96,13 @@ if [ -f "$data/r2r/hidden.pt" ]; then
     score_r2r 3 token_logits "$dir/r.safetensors" --logits "$r2r/token_logits.logits.f32" --tokens "$dir/tokens" \
         --embedding "$r2r/token_logits.embedding.f32"
     [ ! -e "$dir/y.f32" ] || fail "scores of rows that are not whole were written"
-    routes 2 import --type q8_0 "$r2r/hidden.pt" "$dir/r.safetensors"
+    for type in bf16 q8_0; do
+        routes 0 import --type $type "$r2r/hidden.pt" "$dir/r.safetensors"
+        score_r2r 0 hidden "$dir/r.safetensors" --raw
+        d=$(difference "$dir/y.f32" "$r2r/hidden.score.f32")
+        awk "BEGIN { exit !($d > 0.0001 && $d < 0.05) }" || fail "$type: off by $d"
+    done
+    routes 2 import --type q4_0 "$r2r/hidden.pt" "$dir/r.safetensors"
 else
     skipped="${skipped:+$skipped; }no checkpoints of R2R in $data/r2r (set MIZZLE_TESTDATA)"
 fi

@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
+#include "weights/weights.h"
 
 static const char *router_path, *hidden_path, *logits_path, *tokens_path, *embedding_path;
 static const char *out_path, *import_type;
@@ -42,7 +43,7 @@ static const struct option_group import_opts = {
     "Importing",
     (const struct option[]){
         { "--type", NULL, OPTION_STR, &import_type, "TYPE",
-          "Store R2R's matrices of f32 as f32 or bf16 (default: f32)" },
+          "Store R2R's matrices of f32 as f32, bf16 or q8_0 (default: f32)" },
         OPTION_END,
     },
 };
@@ -53,10 +54,11 @@ static const struct option_group *const score_groups[] = { &file_opts, &engine_o
 
 static int cmd_router_import_main(int n, char **args, struct err *err)
 {
-    bool narrow = import_type && strcmp(import_type, "bf16") == 0;
-    if (import_type && !narrow && strcmp(import_type, "f32") != 0)
-        return err_set(err, ERR_ARG, "--type: expected f32 or bf16, found %s", import_type);
-    return n == 2 ? router_import(args[0], args[1], narrow, err)
+    int type = W_F32;
+    if (import_type &&
+        (!wtype_parse(&type, import_type) || (type != W_F32 && type != W_BF16 && type != W_Q8_0)))
+        return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
+    return n == 2 ? router_import(args[0], args[1], type, err)
                   : err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
 }
 
