@@ -62,6 +62,7 @@ struct step {
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
     float lead;              /* score of the latest decided token that others may have, too */
+    size_t leader, led;      /* lengths of the prefixes before it, and before the latest decided */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
     size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
                      none */

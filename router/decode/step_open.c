@@ -107,6 +107,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
+    s->leader = s->led = t->n;
     step_audit_open(s);
     int rc = step_begin(s);
     if (rc == OK)

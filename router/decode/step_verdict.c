@@ -29,9 +29,11 @@ static size_t step_leader(const struct step *s, size_t at)
     const uint32_t *ids = session_ids(s->text.session);
     if (s->o->policy == POLICY_QUERY)
         return s->text.n;
-    if (s->o->policy == POLICY_STEP)
-        while (at > s->text.n && !policy_ends_step(s->text.tok, ids[at - 1]))
+    if (s->o->policy == POLICY_STEP) {
+        while (at > s->led && !policy_ends_step(s->text.tok, ids[at - 1]))
             at--;
+        return at > s->led ? at : s->leader; /* what is decided stays */
+    }
     return at;
 }
 
@@ -148,7 +150,9 @@ bool step_stands(const struct step *s, struct ahead_token *e)
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     t->threshold = step_threshold(s, e->at);
-    if (step_leads(s, e->at))
+    s->leader = step_leader(s, e->at);
+    s->led = e->at;
+    if (s->leader == e->at)
         s->lead = e->t.score;
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
