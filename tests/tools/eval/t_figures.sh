@@ -69,6 +69,9 @@ says . "by $(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never)
 says . "of $(demo accuracy_low mlp) to $(demo accuracy_high mlp)"
 says claims "$(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never) - 1)") % more with $(demo routed mlp) %: $(demo accuracy mlp) % ($(demo accuracy_low mlp) to $(demo accuracy_high mlp)) beside $(demo accuracy never) %"
 says claims "mix less combined: $(demo difference_low mix) to $(demo difference_high mix) points"
+of_paper() { sed -n "$1p" $results/report/claims.csv | cut -d , -f "$3" | awk '{ printf "'"$2"'", 100 * $1 }'; } # LINE FORMAT FIELD
+says claims "mlp: $(of_paper 2 %.0f 4) % more ($(of_paper 2 %.0f 5) to $(of_paper 2 %.0f 6)) with\
+ $(of_paper 3 %.2f 4) % ($(of_paper 3 %.2f 5) to $(of_paper 3 %.2f 6))"
 says . "max-prob gets $(demo accuracy max-prob) %, entropy $(demo accuracy entropy) %"
 says . "(context) $(demo accuracy context) %"
 says . "(combined), $(demo accuracy combined) %"

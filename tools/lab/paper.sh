@@ -1,0 +1,257 @@
+#!/bin/sh
+# Make the paper's experiment (She et al., arXiv 2504.07878) with a pair of one's own: its Table 1,
+# accuracy and share by threshold, the sweep of sizes, and routers beside other ways to divide an
+# answer, all with intervals, in one page without a network.
+#
+# Usage: sh tools/lab/paper.sh [--dry-run] [--questions N] EDGE[,EDGE...] CLOUD DATA OUT
+#
+# EDGE and CLOUD are models as -m takes them, or ORG/NAME[:TYPE] to be fetched by tools/download.sh;
+# CLOUD may be the URL of a server. Further EDGEs are more sizes; a single one is one size. DATA is
+# dev_rand_split.jsonl of CommonsenseQA, with train_rand_split.jsonl beside it (or $TRAIN) to learn
+# from, or a file like it that is split by concept, or weights/milli/questions.jsonl for the demo
+# pair. N questions are measured (default: 100, as in the paper); no concept of theirs trains or
+# calibrates.
+#
+# OUT gets report.html and claims.csv, and what they are made from. Interrupted, the same command
+# goes on, and ends with the same bytes; speed.csv alone is of this machine. --dry-run prints the
+# steps, with times estimated from four questions. $MIZZLE is the program. Exit status: 2 for wrong
+# usage, else that of the step that failed.
+set -u
+LC_ALL=C
+export LC_ALL
+unset MIZZLE_CLOUD_URL
+root=$(dirname "$0")/../..
+mizzle=${MIZZLE:-$root/build/mizzle}
+. "$root/tools/results/lib.sh"
+
+refuse() { echo "paper: $1" >&2 && exit 2; }
+
+questions=100 dry='' names='' train=${TRAIN:-}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --dry-run) dry=1 ;;
+    --questions)
+        questions=${2:-}
+        [ $# -lt 2 ] || shift
+        ;;
+    -*) refuse "expected --dry-run or --questions N, found $1" ;;
+    *[!A-Za-z0-9_./:@%~+,-]*) refuse "expected names without blanks and quotation marks, found $1" ;;
+    *) names="$names $1" ;;
+    esac
+    shift
+done
+# shellcheck disable=SC2086
+set -- $names
+[ $# -eq 4 ] || refuse "expected EDGE CLOUD DATA OUT, found $# of these"
+case $questions,${#questions} in
+,* | 0* | *[!0-9,]* | *,[6-9] | *,??*) refuse "--questions: expected 1 to 99999, found '$questions'" ;;
+esac
+case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
+[ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
+edges=$(echo "$1" | tr -s , ' ') edge=${1%%,*} large=$2 data=$3 out=${4%/}
+results=$out dir=$out plots=$out/plots
+
+# What is asked; an answer of the paper has at most 100 tokens. Variables that are not quoted below
+# hold several options.
+if [ ! -f "$data" ] || [ ! -r "$data" ]; then refuse "DATA: cannot read $data"; fi
+measured=$data texts=$((questions < 4 ? 16 : questions < 200 ? 4 * questions : 800))
+if cmp -s "$data" "$root/weights/milli/questions.jsonl"; then
+    train='' task='--task milli -n 100' ask='' aside='' # whose streams of questions share nothing
+    learn="--questions $texts" calibrated=$((4 * questions < 4000 ? 4 * questions : 4000))
+elif head -n 1 "$data" | grep -q '"question_concept"'; then
+    [ "$questions" -le "$(grep -c . "$data")" ] ||
+        refuse "--questions: expected at most the $(grep -c . "$data") of $data, found $questions"
+    [ -z "$train" ] || [ -r "$train" ] || refuse "TRAIN: cannot read $train"
+    [ -n "$train" ] || train=$(dirname "$data")/train_rand_split.jsonl
+    if [ ! -r "$train" ]; then train=$data measured=$out/split/measured.jsonl; fi
+    calibrated=$((questions / 2 > 100 ? 100 : questions / 2 + (questions < 2)))
+    task='--task csqa -n 100' ask="--data $measured" aside="--calibration $out/split/calibrated.jsonl"
+    learn="--data $out/split/learned.jsonl"
+else
+    refuse "DATA: expected lines of CommonsenseQA, with a question_concept, or the demo's questions.jsonl, found $data"
+fi
+ask="${ask:+$ask }--questions $questions"
+
+fingerprint() { "$mizzle" info "$1" 2>/dev/null | sed -n 's/^fingerprint *//p'; }
+
+model() { # ROLE NAME: print the model's fingerprint; a model that is only named is fetched first
+    found=$(fingerprint "$2")
+    if [ -z "$found" ] && [ ! -e "$2" ] && echo "$2" | grep -qE '^[^./][^/]*/[^/]+$' && [ "$2" = "${2%.gguf}" ]; then
+        [ -z "$dry" ] || refuse "$1: not here yet: sh tools/download.sh $2"
+        sh "$root/tools/download.sh" "$2" >&2 || exit
+        found=$(fingerprint "$2")
+    fi
+    [ -n "$found" ] || refuse "$1: $("$mizzle" info "$2" 2>&1 >/dev/null | tail -n 1)"
+    echo "$1 $found"
+}
+
+sum() { cksum <"$1" | cut -d ' ' -f 1; }
+
+settings() { # print what the files of OUT depend on
+    "$mizzle" --version
+    for small in $edges; do model EDGE "$small" || return; done
+    case $large in
+    http://* | https://*) echo "CLOUD $large" ;;
+    *) model CLOUD "$large" || return ;;
+    esac
+    echo "DATA $(sum "$data")"
+    [ -z "$train" ] || echo "TRAIN $(sum "$train")"
+    echo "--questions $questions"
+}
+case $large in http://* | https://*) by=--cloud-url ;; *) by=--cloud-model ;; esac
+
+[ ! -e "$out" ] || [ -d "$out" ] || refuse "OUT: expected a folder, found the file $out"
+wanted=$(settings) || exit
+if [ -e "$out/settings" ]; then
+    differs=$(echo "$wanted" | awk 'NR == FNR { had[n = NR] = $0; next } had[FNR] != $0 { new = $0; at = FNR; exit }
+        END { if (at || FNR < n) print "expected " (at ? had[at] : had[FNR + 1]) ", found " new }' "$out/settings" -)
+    [ -z "$differs" ] || refuse "OUT: $out was begun with other settings: $differs"
+elif [ -d "$out" ] && [ -n "$(ls -A "$out")" ]; then
+    refuse "OUT: expected an empty folder or one of this command, found $out"
+fi
+
+child=''
+trap 'trap "" HUP INT TERM; [ -z "$child" ] || { kill $child 2>/dev/null; wait $child; }; exit 130' HUP INT TERM
+run() { # ARGS...: run the program so that a signal ends it at once, in order
+    "$mizzle" "$@" &
+    child=$!
+    wait $child
+    status=$?
+    child=''
+    return $status
+}
+
+constants() { (results=$root/router/results && constant "$1"); } # NAME: a figure of the paper's devices
+edge_ms=$(constants paper_edge_ms) latency=$(constants paper_latency_ms) cloud_ms=$(constants paper_cloud_ms)
+clock="--clock virtual --edge-ms $edge_ms --latency $latency --cloud-ms $cloud_ms"
+. "$root/tools/lab/paper/report.sh"
+
+keep() { # NAME COLUMNS: keep these columns of a table of eval
+    { echo "$2" && columns "$2" <"$out/$1.new"; } >"$out/$1.part" &&
+        mv "$out/$1.part" "$out/$1.csv" && rm "$out/$1.new"
+}
+
+questions_of_own() { # split the file: what is measured, what trains and what calibrates
+    mkdir -p "$out/split" || return
+    [ "$measured" = "$data" ] || head -n "$questions" "$data" >"$measured" || return
+    # Its status says that there are fewer than the measurement of the real pair takes.
+    sh "$root/tools/results/real/split.sh" csqa "$train" "$measured" "$out/split" 2>"$out/split/said"
+    [ -s "$out/split/train.jsonl" ] && [ -s "$out/split/calibration.jsonl" ] ||
+        { tail -n 1 "$out/split/said" >&2 && return 1; }
+    head -n "$texts" "$out/split/train.jsonl" >"$out/split/learned.jsonl" &&
+        head -n "$calibrated" "$out/split/calibration.jsonl" >"$out/split/new" &&
+        mv "$out/split/new" "$out/split/calibrated.jsonl"
+}
+
+collect() { # EDGE FOLDER
+    mkdir -p "$2" || return
+    # shellcheck disable=SC2086
+    run router collect -q -m "$1" $by "$large" $task $learn --labels divergent -o "$2/samples" \
+        >/dev/null && : >"$2/collected"
+}
+
+train() { # FOLDER HEAD...
+    from=$1
+    shift
+    for head; do
+        [ -e "$from/$head" ] || run router train -q --samples "$from/samples" --head "$head" -o "$from/$head" \
+            >/dev/null || return
+    done
+}
+
+paper_table() { # the columns of Table 1, each call awaited as there
+    # shellcheck disable=SC2086
+    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --table paper --policy mlp --router "$out/1/mlp" \
+        --jsonl "$out/table.jsonl" --csv "$out/thresholds.new" >"$out/table.txt" || return
+    { echo threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s &&
+        awk -v OFS=, '$1 == "mlp" { print $2, $3, $4, $5, $6, $7, $8 }' "$out/table.txt"; } >"$out/table.csv"
+    keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
+}
+
+figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,gain_low,gain_high,pgr,pgr_low,pgr_high
+ways() {
+    # shellcheck disable=SC2086
+    run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp" --against mlp \
+        --policy "never,always,mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,query=$out/1/query,takeover,step,entropy,random" \
+        --jsonl "$out/ways.jsonl" --csv "$out/ways.new" >/dev/null &&
+        keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
+}
+
+size() { # EDGE NUMBER
+    # shellcheck disable=SC2086
+    run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --router "$out/$2/mlp" \
+        --policy never,always,mlp --jsonl "$out/$2/size.jsonl" --csv "$out/$2/size.new" >/dev/null &&
+        keep "$2/size" $figures
+}
+
+speed() { # tokens per second: the median of six samples, the lowest and the highest
+    run bench model -m "$edge" -p 0 -n 16 -r 6 -o json >"$out/speed.json" || return
+    sed -n 's/.*"samples_ts": \[\([^]]*\)\].*/\1/p' "$out/speed.json" | tr -d ' ' | tr , '\n' | sort -n >"$out/speed.part"
+    doubt=$(sed -n 's/.*"doubtful": "\([^"]*\)".*/\1/p' "$out/speed.json" | tr -d ,)
+    awk -v OFS=, -v date="$(today)" -v processor="$(processor)" -v doubt="$doubt" '
+        { sample[NR] = $1 }
+        END {
+            print "date,processor,tokens_s,low,high,doubtful"
+            print date, processor, sprintf("%.1f,%.1f,%.1f", (sample[3] + sample[4]) / 2, sample[1], sample[6]), doubt
+            exit NR != 6
+        }' "$out/speed.part" >"$out/speed.new" && rm "$out/speed.part" && mv "$out/speed.new" "$out/speed.csv"
+}
+
+# A step is done when its file is there. Seconds are for a dry run, in which pair is the time of a
+# question's answers by each model alone. A routed answer takes half of it, a threshold two of it for
+# each question that calibrates (log.csv of router/results/real); Table 1 has its answers one by one.
+total=0
+step() { # NAME FILE SECONDS COMMAND...
+    step=$1 file=$out/$2 seconds=$3
+    shift 3
+    if [ -n "$dry" ]; then
+        state=ready
+        if [ -e "$file" ]; then state="done" seconds=0; fi
+        total="$total + $seconds"
+        printf '%-12s %7.1f min  %s\n' "$step" "$(figure %.3f "($seconds) / 60")" $state
+        return
+    fi
+    [ ! -e "$file" ] || return 0
+    echo "paper: $step"
+    "$@" || {
+        status=$?
+        echo "paper: $step: status $status; the same command goes on" >&2
+        exit $status
+    }
+}
+
+probe() { # print the seconds that the answers of both models to a question take
+    # shellcheck disable=SC2086
+    rows=$("$mizzle" eval -q -m "$edge" $by "$large" $task ${train:+--data "$data"} \
+        --questions $((questions < 4 ? questions : 4)) --policy never,always --json </dev/null) || return
+    echo "$rows" | sed -n 's/.*"ms":\([0-9.]*\).*/\1/p' | awk '{ ms += $1 } END { print ms / 1000 }'
+}
+
+if [ -n "$dry" ]; then
+    pair=$(probe) || exit
+    echo "EDGE and CLOUD alone take $(figure %.2f "$pair") s for a question"
+else
+    pair=0
+    mkdir -p "$plots" && echo "$wanted" >"$out/settings" || exit 2
+fi
+
+[ -z "$train" ] || step split split/calibrated.jsonl 1 questions_of_own
+number=0
+for small in $edges; do
+    number=$((number + 1)) heads=mlp
+    step "collect-$number" "$number/collected" "$texts * 4 * $pair" collect "$small" "$out/$number"
+    [ $number -gt 1 ] || heads='query context combined mix mlp'
+    # shellcheck disable=SC2086
+    step "train-$number" "$number/mlp" "${#heads} + $texts / 20" train "$out/$number" $heads
+    [ $number -eq 1 ] ||
+        step "size-$number" "$number/size.csv" "($questions * 1.5 + $calibrated * 2) * $pair" size "$small" $number
+done
+step table thresholds.csv "$questions * 15 * $pair" paper_table
+step ways ways.csv "($questions * 15 + $calibrated * 48) * $pair" ways
+step speed speed.csv 5 speed
+step report report.new 2 report # which is always made again
+if [ -n "$dry" ]; then
+    echo "$(figure %.1f "($total) / 60") minutes in all of what is not done"
+else
+    echo "paper: $out/report.html and $out/claims.csv"
+fi

@@ -1,0 +1,190 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# report.sh - claims.csv and report.html of tools/lab/paper.sh, from the tables in $out.
+
+# Print the share of the cloud's tokens in the answers of a journal whose lines begin like this, and
+# its 95 % interval over answers.
+share_of() { # JOURNAL BEGIN
+    awk -v begin="$2" '
+        function field(name) { match($0, "\"" name "\":[0-9]+"); return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 }
+        index($0, begin) == 1 { t[++n] = field("tokens"); c[n] = field("cloud"); tokens += t[n]; cloud += c[n] }
+        END {
+            share = tokens ? cloud / tokens : 0
+            for (i = 1; i <= n; i++) square += (c[i] - share * t[i]) ^ 2
+            half = n < 2 || !tokens ? 1 : cloud ? 1.959964 * sqrt(square * n / (n - 1)) / tokens : 3 / tokens
+            low = share - half
+            high = share + half
+            printf "%.4f %.4f %.4f\n", share, (low < 0 ? 0 : low), (high > 1 ? 1 : high)
+            exit !n
+        }' "$out/$1" || fails
+}
+
+# Print a row of claims.csv: yes or no where the whole interval says so, else open.
+claim() { # CLAIM least|below|is VALUE COMMAND FIGURE LOW HIGH
+    awk -v kind="$2" -v value="$3" -v low="$6" -v high="$7" -v row="$1,$3,$4,$5,$6,$7" '
+        BEGIN {
+            if (low == "") holds = "open"
+            else if (kind == "is") holds = low + 0 <= value + 0 && value + 0 <= high + 0 ? "yes" : "no"
+            else {
+                above = low + 0 >= value + 0 ? 1 : high + 0 < value + 0 ? 0 : -1
+                holds = above < 0 ? "open" : above == (kind == "least") ? "yes" : "no"
+            }
+            print row "," holds
+        }'
+}
+
+rounded() { awk -v x="$1" -v by="$2" 'BEGIN { if (x != "" && by > 0) printf "%.4f", x / by }'; } # VALUE DIVISOR
+
+# What the paper claims, of this pair.
+claims() {
+    echo claim,paper,command,figure,low,high,holds
+    command="mizzle eval -m $edge $by $large $task $ask"
+    alone=$(value ways accuracy policy=never)
+    for head in mlp mix; do
+        here="policy=mlp router=$head target=0.060000"
+        # shellcheck disable=SC2086
+        {
+            right=$(value ways accuracy $here)
+            low=$(value ways gain_low $here) high=$(value ways gain_high $here)
+        }
+        way="$command${aside:+ $aside} --target-routed 0.06 --policy mlp --router $out/1/$head"
+        claim "with less than 7 % of the tokens from the cloud 60 % more right answers ($head)" least 0.6 "$way" \
+            "$(rounded "$(figure %.6f "$right - $alone")" "$alone")" "$(rounded "$low" "$alone")" "$(rounded "$high" "$alone")"
+        policy=mlp
+        [ $head = mlp ] || policy=mlp=$head
+        share_of ways.jsonl "{\"policy\":\"$policy\",\"share\":0.06,\"point\":1," >"$out/share"
+        read -r share low high <"$out/share"
+        claim "the share of these tokens is under 7 % ($head)" below 0.07 "$way" "$share" "$low" "$high"
+    done
+    claim "the small model alone is right in about 50 %" is 0.5 "$command --policy never" \
+        "$(rounded "$alone" 1)" "$(rounded "$(value ways accuracy_low policy=never)" 1)" "$(rounded "$(value ways accuracy_high policy=never)" 1)"
+    claim "the small model writes 3.6 tokens per second (0.28 s each on an M1 without KV cache)" least 3.6 \
+        "mizzle bench model -m $edge -p 0 -n 16 -r 6" "$(sed 1d "$out/speed.csv" | cut -d , -f 3)" \
+        "$(sed 1d "$out/speed.csv" | cut -d , -f 4)" "$(sed 1d "$out/speed.csv" | cut -d , -f 5)"
+    point=0
+    printed | while IFS=, read -r threshold routed rest; do
+        share_of table.jsonl "{\"policy\":\"mlp\",\"share\":null,\"point\":$point," >"$out/share"
+        read -r share low high <"$out/share"
+        claim "Table 1: share of the tokens from the cloud at threshold $threshold" is "$(rounded "$routed" 100)" \
+            "$command $clock --ahead 0 --table paper --policy mlp --router $out/1/mlp" "$share" "$low" "$high"
+        point=$((point + 1))
+    done
+    rm -f "$out/share"
+}
+
+printed() { # the rows of the paper's Table 1
+    (. "$root/tools/results/paper.sh" && paper_printed) | cut -d , -f 2-
+}
+
+html_table() { # of the comma-separated values on stdin
+    awk -F, '
+        { gsub(/&/, "\\&amp;"); gsub(/</, "\\&lt;") }
+        NR == 1 { print "<table>" }
+        {
+            cell = NR == 1 ? "th" : "td"
+            printf "<tr>"
+            for (i = 1; i <= NF; i++) printf "<%s>%s</%s>", cell, $i, cell
+            print "</tr>"
+        }
+        END { print "</table>" }'
+}
+
+picture() { sed '1s/ xmlns="[^"]*"//' "$plots/$1.svg"; } # NAME: print it for the page
+
+# For the programs of `shape`: a percentage with one digit, an interval of them, the name of a way, and
+# of a model without its folder.
+say='
+    function one(name) { return of(name) == "" ? "" : sprintf("%.1f", percent(name)) }
+    function interval(name) { return of(name "_low") == "" ? "" : one(name "_low") " to " one(name "_high") }
+    function seconds() { return ('"$edge_ms"' * (of("cloud_answer") + of("edge_answer")) + '"$((latency + cloud_ms))"' * of("cloud_answer")) / 1000 }
+    function way() { return of("policy") == "mlp" ? of("router") : of("policy") }'
+short() { basename "$1" .gguf; }
+
+sizes() { # print the figures of all sizes
+    echo edge,way,from the cloud %,right %,low,high,gap closed %,95 %
+    size_number=0
+    for small in $edges; do
+        size_number=$((size_number + 1)) size_table=$size_number/size
+        [ $size_number -gt 1 ] || size_table=ways
+        shape $size_table '' "$say"'
+            of("policy") ~ /^(never|always)$/ || way() == "mlp" && of("target") == "0.060000" {
+                print "'"$(short "$small")"'", way(), one("routed"), one("accuracy"), one("accuracy_low"), one("accuracy_high"), one("pgr"), interval("pgr")
+            }' | sed 1d
+    done
+}
+
+pictures() {
+    right="answers that are right (%)" share="tokens from the cloud (%)"
+    shape thresholds "threshold,$right,low,high" \
+        '{ print of("threshold"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high") }' |
+        plot accuracy.svg --x threshold --y "$right" --interval low,high --title "Right answers by threshold"
+    shape thresholds "threshold,$share" '{ print of("threshold"), percent("routed") }' |
+        plot share.svg --x threshold --y "$share" --title "Tokens from the cloud by threshold"
+    shape thresholds "$share,$right,low,high" \
+        '{ print percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high") }' |
+        plot curve.svg --x "$share" --y "$right" --interval low,high --title "Right answers by tokens from the cloud"
+    shape ways "way,$share,$right" "$say"' of("target") != "" { print way(), percent("routed"), percent("accuracy") }' |
+        plot ways.svg --x "$share" --y "$right" --by way --title "Ways to divide an answer, at 2, 6 and 10 % of the tokens" \
+            --guide "$(figure %.1f "100 * $(value ways accuracy policy=never)")=the small model alone" \
+            --guide "$(figure %.1f "100 * $(value ways accuracy policy=always)")=the large model alone"
+    shape ways "way,time of an answer (s),$right" "$say"' { print way(), seconds(), percent("accuracy") }' |
+        plot times.svg --x "time of an answer (s)" --y "$right" --by way --title "Right answers by the time of an answer, on the paper's devices"
+    [ "$number" -eq 1 ] || sizes |
+        awk -F, -v OFS=, 'NR == 1 { print "edge", "way", "right (%)", "low", "high"; next } { print $1, $2, $4, $5, $6 }' |
+        plot sizes.svg --by edge --bars way --y "right (%)" --interval low,high --title "Sizes of the small model, mlp at 6 % of the tokens"
+}
+
+page() {
+    cat <<END
+<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>The paper, with $(short "$edge") and $(short "$large")</title>
+<style>:root{color-scheme:light dark}body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em;line-height:1.4}table{border-collapse:collapse;font-size:85%}th,td{padding:.2em .6em;border-bottom:1px solid #8886;text-align:left}td:not(:first-child){white-space:nowrap}svg{max-width:100%;height:auto}code{overflow-wrap:anywhere}</style>
+<h1>The paper, with $(short "$edge") and $(short "$large")</h1>
+<p>She et al., "Token Level Routing Inference System for Edge Devices" (arXiv 2504.07878), of which the claims and Table 1
+are. $questions questions of $(basename "$data") are measured; routers learned from $learned others, and
+thresholds are from $calibrated others again${train:+, which share no question_concept with them}. Intervals are 95 %.
+Times are computed, by the rule of the paper's table: $edge_ms ms for each token of an answer, and $((latency + cloud_ms)) ms more for
+one from the cloud. Made by $("$mizzle" --version), and again by</p>
+<p><code>${TRAIN:+TRAIN=$TRAIN }sh tools/lab/paper.sh --questions $questions $(echo "$edges" | tr ' ' ,) $large $data $out</code></p>
+<h2>Claims of the paper</h2>
+<p>holds: yes or no where the whole interval says so, else open; of Table 1, whether the paper's share lies in the interval,
+though its router is another. claims.csv has the command of each.</p>
+$(cut -d , -f 1,2,4- "$out/claims.csv.new" | html_table)
+<h2>Table 1</h2>
+<p>Seconds for 100 tokens. Printed in the paper, where another router gives another share at the same threshold:</p>
+$({ echo "threshold,routed of 100,SLM s,TTFT s,TBT s,communication and LLM s,overall s" && printed; } | html_table)
+<p>This pair, each call awaited as there:</p>
+$({ echo "threshold,routed of 100,SLM s,TTFT s,TBT s,communication and LLM s,overall s" && sed 1d "$out/table.csv"; } | html_table)
+<p>On this machine $(short "$edge") writes $(sed 1d "$out/speed.csv" | awk -F, '{
+    print $3 " tokens per second (" $4 " to " $5 ", " $2 ", " $1 ")" ($6 == "" ? "" : ", doubtful: " $6) }').</p>
+<h2>Figures 6 to 8: what a threshold does</h2>
+<p>The paper draws these by threshold and prints no values, so there are none beside ours.</p>
+$(for name in accuracy share curve; do picture $name; done)
+<h2>Sizes of the small model</h2>
+$([ "$number" -gt 1 ] || echo "<p>One pair is one size: name further models, EDGE,EDGE, for a sweep.</p>")
+$(sizes | html_table)
+$([ "$number" -eq 1 ] || picture sizes)
+<h2>Ways to divide an answer</h2>
+<p>mlp is the paper's kind of router, on the hidden state; combined reads confidence, place and a table of the last two ids
+(context), mix both. query decides for the whole answer, takeover for all behind the first routed token, step for a
+sentence. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
+ids.</p>
+$(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
+    { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
+        interval("equal_share"), sprintf("%.1f", of("calls_answer")), one("work"), sprintf("%.1f", seconds()) }' | html_table)
+$(picture ways) $(picture times)
+<h2>What this does not show</h2>
+<p>Each router is one training. Other models and questions than the paper's; its small model was fine-tuned, its large one has
+32B. An accuracy has Wilson's interval, gains and differences a paired bootstrap over questions; tokens per second the
+lowest and highest of six samples. A share was aimed at on other questions, and is missed by some.</p>
+</html>
+END
+}
+
+report() {
+    learned=$texts
+    [ -z "$train" ] || { learned=$(grep -c . "$out/split/learned.jsonl") && calibrated=$(grep -c . "$out/split/calibrated.jsonl"); }
+    : >"$out/fine"
+    pictures && claims >"$out/claims.csv.new" && page >"$out/report.new" && [ -e "$out/fine" ] || return 1
+    rm "$out/fine" && mv "$out/claims.csv.new" "$out/claims.csv" && mv "$out/report.new" "$out/report.html"
+}
