@@ -31,13 +31,16 @@ static uint64_t seed_of(const uint32_t *ids, size_t n)
     return h;
 }
 
-/* Create a call and put it at the front of the list. NULL: out of memory. With the lock held. */
-static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
+/* Create a call and put it at the front of the list; its question has `draft` ids behind the first
+ * n. NULL: out of memory. With the lock held. */
+static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
+                                   size_t tokens)
 {
     size_t size, room;
     struct cloud_call *call = calloc(1, sizeof(*call));
     struct wire_call *w = calloc(1, sizeof(*w));
-    /* Leave room after the ids for those of the reply: together they are the next prefixes. */
+    /* Leave room after the ids for those of the reply, which may be a draft: together they are the
+     * next prefixes. */
     bool fits = size_add(&room, n, CLOUD_MAX_TOKENS) && size_mul(&size, room, sizeof(*ids));
     uint32_t *own = fits ? malloc(size) : NULL;
     if (!call || !w || !own) {
@@ -46,9 +49,10 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
         free(own);
         return NULL;
     }
-    memcpy(own, ids, n * sizeof(*ids));
+    memcpy(own, ids, (n + draft) * sizeof(*ids));
     w->ask.ids = own;
     w->ask.n = n;
+    w->ask.draft = draft;
     w->seed = seed_of(ids, n);
     w->deadline = os_now_ns() + c->timeout_ns;
     call->cloud = c;
@@ -68,7 +72,7 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     struct wire_call *w = call->wire;
     struct err why = { "" };
     uint32_t id = 0;
-    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
+    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
     int rc = answers_replay(c->o.answers, call->audit, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
@@ -87,20 +91,20 @@ size_t cloud_tokens(struct cloud *c)
     return n;
 }
 
-/* cloud_ask and cloud_audit. */
-static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens, bool audit,
-                         struct cloud_call **out, struct err *err)
+/* cloud_ask, cloud_verify and cloud_audit. */
+static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
+                         size_t tokens, bool audit, struct cloud_call **out, struct err *err)
 {
     *out = NULL;
     if (wire_forked(c->wire))
         return cloud_forked(err);
-    int rc = check_ids(c, ids, n, err);
+    int rc = check_ids(c, ids, n + draft, err);
     if (rc)
         return rc;
     if (c->o.stop && atomic_load(c->o.stop))
         return err_set(err, ERR_STOP, "cloud: interrupted");
     wire_lock(c->wire);
-    struct cloud_call *call = new_call(c, ids, n, tokens);
+    struct cloud_call *call = new_call(c, ids, n, draft, tokens);
     if (call) {
         call->audit = audit;
         wire_ledger(c->wire)->calls++;
@@ -126,13 +130,19 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err)
 {
-    return cloud_ask_how(c, ids, n, tokens, false, out, err);
+    return cloud_ask_how(c, ids, n, 0, tokens, false, out, err);
+}
+
+int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
+                 struct cloud_call **out, struct err *err)
+{
+    return cloud_ask_how(c, ids, n, draft, 1, false, out, err);
 }
 
 int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
                 struct err *err)
 {
-    return cloud_ask_how(c, ids, n, 1, true, out, err);
+    return cloud_ask_how(c, ids, n, 0, 1, true, out, err);
 }
 
 /* True when the call waits for a probe that starts only after an older call has ended. If its
@@ -262,7 +272,7 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
         return 0;
     wire_lock(c->wire);
     if (cloud_wait_ready(c, NULL) == OK) {
-        const struct ask a = cloud_call_question(c, ids, n, tokens);
+        const struct ask a = cloud_call_question(c, ids, n, 0, tokens);
         c->body.n = 0;
         bytes = cloud_call_body(&c->body, c, &a) ? c->body.n : 0;
     }

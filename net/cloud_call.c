@@ -37,19 +37,22 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 
 bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a)
 {
-    return id_list_set(&c->list, a->ids, a->n) && c->dialect->request(out, a, &c->list.text);
+    return id_list_set(&c->list, a->ids, a->n + a->draft) &&
+           c->dialect->request(out, a, &c->list.text);
 }
 
-struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
+struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
+                               size_t tokens)
 {
     size_t most = c->text ? 1 : c->o.tokens;
-    size_t want = tokens < most ? tokens : most;
+    size_t want = draft ? draft + 1 : tokens < most ? tokens : most;
     return (struct ask){ .model = c->model_json,
                          .ids = ids,
                          .n = n,
+                         .draft = draft,
                          .vocab = c->o.vocab,
                          .want = want,
-                         .stream = want > 1,
+                         .stream = want > 1 && !draft,
                          .logprobs = c->logprobs,
                          .encode = c->text && !c->logprobs ? c->o.encode : NULL,
                          .encode_arg = c->o.encode_arg };
@@ -64,11 +67,27 @@ static uint64_t cloud_call_more_ns(const struct cloud *c, const struct ask *a)
     return c->o.timeout_ms || ns <= c->timeout_ns ? 0 : ns - c->timeout_ns;
 }
 
+/* Refuse a draft that the server cannot check. False: it can, or there is none. */
+static bool cloud_call_unfit(const struct cloud *c, struct cloud_call *call)
+{
+    struct err why;
+    if (!call->wire->ask.draft || (c->dialect->drafts && !c->text))
+        return false;
+    err_set(&why, ERR_REMOTE,
+            "cloud %s: a server of %s cannot check a draft, as policy verify needs it: expected "
+            "`mizzle serve`, vLLM or a model in this process",
+            c->base ? c->base : "", c->text ? "text alone" : cloud_api_name(c->dialect->api));
+    cloud_call_settle(call, ERR_REMOTE, &why);
+    return true;
+}
+
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
+    if (cloud_call_unfit(c, call))
+        return;
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
-    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
+    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
     if (!cloud_call_body(&w->body, c, &w->ask) || !buf_str(&url, c->base ? c->base : "") ||

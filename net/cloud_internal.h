@@ -88,8 +88,10 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* cloud_call.c; from here on all with the lock held. */
 
-/* Return the question to ask; ids is borrowed. In READY. */
-struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
+/* Return the question to ask, of `tokens` tokens or, if there is one, a draft; ids is borrowed. In
+ * READY. */
+struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
+                               size_t tokens);
 /* Write the body as it goes up. False: out of memory. In READY. */
 bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a);
 /* Write the request and hand it to the network thread. In READY. */

@@ -289,8 +289,8 @@ bool wire_call_local(struct wire *w, struct wire_call *call)
     struct err why = { "" };
     call->wire = w;
     call->deadline = UINT64_MAX;
-    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.want,
-                          wire_call_news, call, &why);
+    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.draft,
+                          call->ask.want, wire_call_news, call, &why);
     if (rc == OK)
         return true;
     wire_call_fail(w, call, rc, &why);

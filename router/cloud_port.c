@@ -39,6 +39,17 @@ static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct clo
     return rc;
 }
 
+static int cloud_port_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
+                             struct cloud_tally *tally, void **call, struct err *err)
+{
+    struct cloud_call *c = NULL;
+    int rc = cloud_verify(arg, ids, n, draft, &c, err);
+    if (rc == OK && tally)
+        cloud_tally(c, tally);
+    *call = c;
+    return rc;
+}
+
 static bool cloud_port_done(const void *call)
 {
     return cloud_done(call);
@@ -131,5 +142,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_look,
                                 cloud_port_enough,
                                 cloud_port_quiet,
-                                cloud_port_sent };
+                                cloud_port_sent,
+                                cloud_port_verify };
 }

@@ -9,7 +9,9 @@
  * the router's sigmoid at the first token of the answer, for all of them, so that the cloud writes
  * the whole answer or nothing of it. takeover: the router's sigmoid, and 0 behind a token of the
  * cloud, which writes the rest (cascades). step: entropy's score of the first token of a sentence
- * or paragraph, for all of it (GlimpRouter). */
+ * or paragraph, for all of it (GlimpRouter). verify and call (decode/step_ways.c) score nothing:
+ * the cloud checks drafts of the local model (SpecEdge); that model asks for N tokens by writing
+ * <call>N</call> (RelayLLM). */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 

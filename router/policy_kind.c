@@ -8,6 +8,7 @@ static const char *const names[] = {
     [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
     [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined",
     [POLICY_QUERY] = "query",   [POLICY_TAKEOVER] = "takeover", [POLICY_STEP] = "step",
+    [POLICY_VERIFY] = "verify", [POLICY_CALL] = "call",
 };
 
 const char *policy_name(enum policy p)
@@ -27,7 +28,7 @@ bool policy_parse(enum policy *out, const char *name)
 
 bool policy_scores(enum policy p)
 {
-    return p != POLICY_ALWAYS && p != POLICY_NEVER;
+    return p != POLICY_ALWAYS && p != POLICY_NEVER && p != POLICY_VERIFY && p != POLICY_CALL;
 }
 
 bool policy_reads_router(enum policy p)

@@ -21,13 +21,15 @@ enum policy {
     POLICY_POSITION,
     POLICY_QUERY,
     POLICY_TAKEOVER,
-    POLICY_STEP
+    POLICY_STEP,
+    POLICY_VERIFY,
+    POLICY_CALL
 };
 
 const char *policy_name(enum policy p);
 /* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
-/* True unless all tokens are treated alike: always and never have no score. */
+/* True unless tokens have no score, as with always, never, verify and call. */
 bool policy_scores(enum policy p);
 /* True when the score comes from a router: a network for mlp, combined, price, query and takeover,
  * a table for context. */

@@ -123,7 +123,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
-            "query, takeover, step, position, always or never, found %s",
+            "query, takeover, step, verify, call, position, always or never, found %s",
             o->policy);
     if (r->how.policy == POLICY_PRICE && o->policy && !(o->worth > 0))
         return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
@@ -330,9 +330,10 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 {
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0;
-    const char *needs = r->how.policy == POLICY_ALWAYS ? "policy always"
-                        : r->how.audit > 0             ? "audit"
-                                                       : NULL;
+    const char *needs = r->how.policy == POLICY_ALWAYS   ? "policy always"
+                        : r->how.policy == POLICY_VERIFY ? "policy verify"
+                        : r->how.audit > 0               ? "audit"
+                                                         : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
     free(base);

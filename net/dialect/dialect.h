@@ -18,6 +18,9 @@ struct ask {
     const char *model; /* JSON string with its quotes; NULL: the request names no model */
     const uint32_t *ids;
     size_t n;
+    /* ids[n] to ids[n + draft - 1] are a draft of the answer: as many of them are asked for as the
+     * model would write, and the token after them, which makes `want` tokens at most. 0: none. */
+    size_t draft;
     size_t vocab; /* ids in the reply must be below this */
     size_t want;  /* tokens to ask for, 1 to CLOUD_MAX_TOKENS */
     bool stream;  /* ask for server-sent events */
@@ -40,6 +43,7 @@ struct reply { /* the tokens that have come so far */
 struct dialect {
     enum cloud_api api;
     const char *path; /* path of the POST, after the base URL */
+    bool drafts;      /* it can check a draft */
     /* Append the request's body: greedy, with ids asked back. list is a->ids as a JSON array.
      * False: out of memory. */
     bool (*request)(struct buf *out, const struct ask *a, const struct buf *list);

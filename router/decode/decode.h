@@ -138,6 +138,10 @@ struct decode_stats {
     enum finish finish;
 };
 
+/* Return how many ids a draft of policy verify has where calls are for this many tokens, unless the
+ * text ends before: one less, or 7 where calls are for one. */
+size_t decode_draft_length(size_t tokens);
+
 /* Add what another text, or its audit, has counted. */
 void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
 void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one);

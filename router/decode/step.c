@@ -116,7 +116,7 @@ static bool step_reads_head(struct step *s, size_t at)
     const uint32_t *ids = session_ids(s->text.session);
     uint32_t id;
     float score;
-    bool cloud = o->policy == POLICY_ALWAYS;
+    bool cloud = step_writes_cloud(s, at) && !s->way.ids;
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
     else if (o->policy == POLICY_PRICE)
@@ -224,9 +224,10 @@ static void step_find_ways(struct step *s, struct ahead_token *e)
 static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 {
     size_t tokens = e->ways[e->way].tokens;
+    const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc =
-        s->cloud->ask(s->cloud->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc = s->way.ids ? c->verify(c->arg, s->way.ids, e->at, tokens - 1, &s->tally, &e->call, err)
+                        : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -263,7 +264,9 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
     size_t way = 0;
     e->met = true;
-    if (s->cloud)
+    if (s->cloud && s->way.ids)
+        step_find_draft(s, e);
+    else if (s->cloud)
         step_find_ways(s, e); /* again: the server may have been unknown before */
     enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
     enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
@@ -271,8 +274,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
     if (own != GATE_OPEN) {
         e->gate = own;
     } else if (e->answered) {
-        s->stats->memo += from == ORIGIN_MEMO;
-        s->stats->store += from == ORIGIN_STORE;
+        s->stats->memo += from == ORIGIN_MEMO && !step_confirms(s, e);
+        s->stats->store += from == ORIGIN_STORE && !step_confirms(s, e);
     } else if (!s->cloud) {
         e->gate = GATE_NO_CLOUD;
         err_set(&s->fault, ERR_NET, "there is no cloud");
@@ -306,7 +309,7 @@ int step_hear(struct step *s, struct ahead_token *e)
                                  : GATE_FAULT;
     struct caps_call *way = &e->ways[e->way];
     size_t most = s->cloud->tokens(s->cloud->arg);
-    if (rc == OK && way->tokens > most)
+    if (rc == OK && way->tokens > most && !s->way.ids)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;
 }
@@ -369,9 +372,9 @@ static bool step_route(struct step *s, struct ahead_token *e)
     struct decode_token *t = &e->t;
     const struct view_row *row = NULL;
     uint64_t clock = os_now_ns();
-    if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
+    if (!policy_scores(o->policy)) {
         t->score = NAN;
-        e->routed = o->policy == POLICY_ALWAYS;
+        e->routed = step_writes_cloud(s, e->at);
         return true;
     }
     if (!step_score_ids(s, e->at, &t->score)) {
@@ -503,10 +506,10 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (rc != OK || s->want)
         return rc;
     struct decode_token t = e->t;
-    if (e->answered)
+    if (e->answered && !step_confirms(s, e))
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    bool scored = policy_reads_logits(s->o->policy) && step_leads(s, e->at);
+    bool scored = s->way.ids || (policy_reads_logits(s->o->policy) && step_leads(s, e->at));
     if (e->answered && !e->called && !scored && !s->o->edges)
         t.has_edge = false;
     if (e->routed)
@@ -539,6 +542,8 @@ static int step_decide_ready(struct step *s, bool wait)
             s->tail = s->stops;
             return OK;
         }
+        if (step_holds(s, e) && !step_is_full(s))
+            return OK;
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;
@@ -570,14 +575,12 @@ static int step_score_next(struct step *s, bool wait)
         *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
         if (!step_route(s, e))
             return OK;
-        if ((e->routed || oracle) && s->cloud) {
+        if ((e->routed || oracle) && s->cloud && !s->way.ids) { /* drafts are shown at their turn */
             if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
                 s->want = STEP_CLOUD;
                 return OK;
             }
-            const uint32_t *ids = step_text_ids(s);
-            e->own = private_holds(s->o->patterns, &s->matches, ids, e->at);
-            e->held = e->own || gate_holds(s->gate, &s->its, ids, e->at);
+            e->held = step_keeps(s, step_text_ids(s), e->at, &e->own);
             step_find_ways(s, e);
         }
     }
@@ -592,7 +595,7 @@ static int step_enqueue_next(struct step *s)
 {
     struct ahead_token *e = &s->next;
     uint32_t id = 0;
-    bool early = e->routed && s->ahead.n && s->cloud;
+    bool own = !e->routed || s->way.ids, early = !own && s->ahead.n && s->cloud;
     if (early)
         step_look_up(s, e, &id);
     if (early && !e->known && !e->covered && step_expects(s, e)) {
@@ -602,13 +605,13 @@ static int step_enqueue_next(struct step *s)
         }
         step_ask(s, e, NULL); /* when its turn comes, an error will be reported */
     }
-    if (!e->routed) {
+    if (own) {
         if (!e->t.has_edge && !step_pick(s, e->at, &e->t))
             return OK;
         id = e->t.edge_id;
     }
     ahead_push(&s->ahead, e);
-    if (!e->routed || e->known)
+    if (own || e->known)
         step_written(s, ahead_last(&s->ahead), id);
     s->scored = false;
     *e = (struct ahead_token){ .met = false };
@@ -620,7 +623,6 @@ static int step_advance(struct step *s)
 {
     struct ahead_token *last = ahead_last(&s->ahead);
     const struct decode_options *o = s->o;
-    size_t all = s->stats->tokens + s->ahead.n;
     if (o->stop && *o->stop)
         return err_set(&s->err, ERR_STOP, "interrupted");
     if (last && !last->written && o->ahead) {
@@ -628,12 +630,11 @@ static int step_advance(struct step *s)
             step_written(s, last, last->t.edge_id);
         return OK;
     }
-    if (last && (!last->written || s->halted || all >= o->max_tokens ||
-                 last->at == session_context(s->text.session))) {
+    if (step_is_full(s)) {
         s->want = STEP_CLOUD;
         return OK;
     }
-    if (s->view.length < s->text.n + all) {
+    if (s->view.length < s->text.n + s->stats->tokens + s->ahead.n) {
         step_append(s);
         return OK;
     }

@@ -26,6 +26,12 @@ struct step_audit {
     uint64_t cost;           /* of the text itself */
 };
 
+struct step_way {  /* where a part of the text begins that is one model's (step_ways.c) */
+    size_t from;   /* verify: prefix before the draft; call: before the cloud's tokens */
+    size_t n;      /* call: how many these are */
+    uint32_t *ids; /* verify: the text and the draft after it, for a call; else NULL */
+};
+
 struct step {
     struct step_text text;
     const struct decode_options *o;
@@ -63,7 +69,8 @@ struct step {
     uint32_t last;           /* the newest token written */
     float lead;              /* score of the latest decided token that others may have, too */
     size_t leader, led;      /* lengths of the prefixes before it, and before the latest decided */
-    size_t warm;             /* ids that the cloud has read to write its latest decided token */
+    struct step_way way;
+    size_t warm;  /* ids that the cloud has read to write its latest decided token */
     size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
                      none */
     struct stops stops; /* stop strings found in the decided text */
@@ -114,16 +121,39 @@ float step_price(const struct step *s, float wrong, size_t at);
  * all tokens before it are answered. */
 bool step_routes(const struct step *s, float score, size_t at);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
-bool step_stands(const struct step *s, struct ahead_token *e);
+bool step_stands(struct step *s, struct ahead_token *e);
 /* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t);
 
+/* True when ids[n] must not be sent; *own, if that is not NULL, by the patterns of this text. */
+bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own);
 /* True when the token after the first `at` ids may be the cloud's, with so many before it. */
 bool step_may_route(const struct step *s, size_t cloud, size_t at);
 /* True when one more call may be in flight after the oldest one, given that each may be wasted. */
 bool step_has_room(const struct step *s);
 /* True when the gate will probably let such a token be requested in its turn, in e->way. */
 bool step_expects(const struct step *s, struct ahead_token *e);
+
+/* step_ways.c */
+
+/* Return how many tokens must be written before the first of them can be decided in step, at most.
+ */
+size_t step_most_held(const struct step *s);
+/* True when nothing can be written before more is decided. */
+bool step_is_full(const struct step *s);
+/* True while the oldest token, whose turn has not come, needs more tokens written after it. */
+bool step_holds(const struct step *s, const struct ahead_token *e);
+/* True when the oldest tokens are a call that the local model has written: they are to be taken
+ * back, and what the cloud writes in their place is known. */
+bool step_called(struct step *s, const struct ahead_token *e);
+/* For a policy without scores: true when the token after the first `at` ids is the cloud's. */
+bool step_writes_cloud(const struct step *s, size_t at);
+/* True when the cloud's answer shows that the oldest token, of a draft, is the local model's. */
+bool step_confirms(const struct step *s, const struct ahead_token *e);
+/* Find the ways in which the draft that begins with the oldest token may be sent. */
+void step_find_draft(struct step *s, struct ahead_token *e);
+/* As the oldest token is decided, note where the next part begins. */
+void step_way_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t);
 
 /* step_draft.c */
 

@@ -28,9 +28,9 @@ static int step_find_prompt(struct step *s)
 static size_t step_most_ahead(const struct step *s)
 {
     size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
-    if (!s->o->ahead)
-        return 1;
     most = most < room ? most : room;
+    if (!s->o->ahead)
+        most = most < step_most_held(s) ? most : step_most_held(s);
     return most ? most : 1;
 }
 
@@ -59,6 +59,19 @@ static int step_open_extra(struct step *s)
     return OK;
 }
 
+/* Make room for a draft that is shown to the cloud. */
+static int step_open_way(struct step *s)
+{
+    size_t bytes, n = session_context(s->text.session) + CLOUD_MAX_TOKENS;
+    s->way.from = s->text.n;
+    if (s->o->policy != POLICY_VERIFY)
+        return OK;
+    if (s->cloud && !s->cloud->verify)
+        return err_set(&s->err, ERR_ARG, "policy verify: this cloud cannot check a draft");
+    s->way.ids = size_mul(&bytes, n, sizeof(*s->way.ids)) ? malloc(bytes) : NULL;
+    return s->way.ids ? OK : err_set(&s->err, ERR_NOMEM, "decode: out of memory");
+}
+
 /* Set up the loop. */
 static int step_begin(struct step *s)
 {
@@ -75,6 +88,8 @@ static int step_begin(struct step *s)
         rc = step_find_prompt(s);
     if (rc == OK)
         rc = step_open_extra(s);
+    if (rc == OK)
+        rc = step_open_way(s);
     if (rc == OK)
         rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
     if (rc == OK)
@@ -116,6 +131,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     stats->finish = FINISH_ERROR;
     ahead_close(&s->ahead);
     draft_close(&s->draft);
+    free(s->way.ids);
     free(s->lazy);
     free(s->extra);
     free(s);
@@ -152,6 +168,7 @@ int step_close(struct step *s, struct err *err)
     stats->cost = s->its.cost;
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
+    free(s->way.ids);
     free(s->lazy);
     free(s->extra);
     free(s);

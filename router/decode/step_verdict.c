@@ -136,8 +136,10 @@ bool step_routes(const struct step *s, float score, size_t at)
            policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;
 }
 
-bool step_stands(const struct step *s, struct ahead_token *e)
+bool step_stands(struct step *s, struct ahead_token *e)
 {
+    if (step_called(s, e))
+        return false;
     if (e->met || isnan(e->t.score))
         return true;
     if (s->o->policy == POLICY_PRICE)
@@ -156,6 +158,15 @@ void step_judged(struct step *s, const struct ahead_token *e, struct decode_toke
         s->lead = e->t.score;
     s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
+    step_way_judged(s, e, t);
+}
+
+bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own)
+{
+    bool holds = private_holds(s->o->patterns, &s->matches, ids, n);
+    if (own)
+        *own = holds;
+    return holds || gate_holds(s->gate, &s->its, ids, n);
 }
 
 bool step_may_route(const struct step *s, size_t cloud, size_t at)

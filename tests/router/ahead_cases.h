@@ -18,6 +18,17 @@ static inline uint64_t pick(uint64_t below)
     return rand_below(80, at++, below);
 }
 
+/* Let the local model often write <call>2</call>. */
+static inline void make_calls(struct sample_params *p)
+{
+    static const struct sample_bias often[] = { { TINY_CALL, 20 },
+                                                { '2', 19 },
+                                                { TINY_CALL_END, 19 } };
+    p->temp = 2;
+    p->bias = often;
+    p->nbias = 3;
+}
+
 /* Draw a case. */
 static inline void make_case(struct setup *c)
 {
@@ -45,13 +56,16 @@ static inline void make_case(struct setup *c)
         c->policy = POLICY_POSITION;
         c->threshold = 0.5f;
         snprintf(c->place, sizeof(c->place), "%u", (unsigned)pick(12));
-    } else if (pick(8) == 0) {
+    } else if (pick(4) == 0) {
         float part = (float)(1 + pick(9)) / 10;
-        static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP };
-        c->policy = whole[pick(3)];
+        static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP,
+                                             POLICY_VERIFY, POLICY_CALL };
+        c->policy = whole[pick(5)];
         enum policy same = c->policy == POLICY_STEP ? POLICY_ENTROPY : POLICY_MLP;
         c->threshold = low[same] + part * (high[same] - low[same]);
     }
+    if (c->policy == POLICY_CALL)
+        make_calls(&c->sample);
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
     c->limits = caps_none;

@@ -216,6 +216,29 @@ static inline void check_steps(const struct text *x)
               policy_ends_step(engine.tokenizer, x->at[i - 1].id));
 }
 
+/* The local model's tokens are those of drafts, of at most `most` ids, and the cloud's are others
+ * than its own, or behind a whole draft. */
+static inline void check_verify(const struct text *x, size_t most)
+{
+    for (size_t i = 0, from = 0; i < x->n; i++) {
+        const struct decode_token *t = &x->at[i];
+        CHECK(t->has_edge && isnan(t->score));
+        CHECK(t->source == SOURCE_CLOUD ? t->id != t->edge_id || i - from == most
+                                        : t->id == t->edge_id && i - from <= most);
+        from = t->source == SOURCE_EDGE ? from : i + 1;
+    }
+}
+
+/* No <call>2</call> of the local model is left in the text. */
+static inline void check_call(const struct text *x)
+{
+    for (size_t i = 2; i < x->n; i++) {
+        const struct decode_token *t = &x->at[i - 2];
+        CHECK(t[0].source != SOURCE_EDGE || t[0].id != TINY_CALL || t[1].source != SOURCE_EDGE ||
+              t[1].id != '2' || t[2].source != SOURCE_EDGE || t[2].id != TINY_CALL_END);
+    }
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -231,18 +254,19 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     CHECK(!c->private || private_open(&patterns, NULL, "Q", engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 unlimited(&c->limits) && !(c->max_routed > 0);
-    r->sim = (struct sim){ .truth = c->truth,
-                           .trace = trace,
-                           .delay = c->delay,
-                           .window = window,
-                           .session = session,
-                           .drafts = c->drafts || c->guess,
-                           .late_head = calm && !policy_reads_logits(c->policy) &&
-                                        !router_extra(router_for(c->policy, c->seed)) &&
-                                        !c->guess && !c->drafts && !c->edges,
-                           .edge = other,
-                           .sampler = its,
-                           .size = size };
+    r->sim =
+        (struct sim){ .truth = c->truth,
+                      .trace = trace,
+                      .delay = c->delay,
+                      .window = window,
+                      .session = session,
+                      .drafts = c->drafts || c->guess,
+                      .late_head = calm && !policy_reads_logits(c->policy) &&
+                                   !router_extra(router_for(c->policy, c->seed)) && !c->guess &&
+                                   !c->drafts && !c->edges && c->policy != POLICY_CALL,
+                      .edge = other,
+                      .sampler = its,
+                      .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
     r->gate = (struct gate){ .caps = &r->caps, .patterns = patterns };
@@ -288,6 +312,10 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
             check_takeover(x);
         if (c->policy == POLICY_STEP)
             check_steps(x);
+        if (c->policy == POLICY_VERIFY)
+            check_verify(x, c->truth.tokens > 1 ? c->truth.tokens - 1 : 7);
+        if (c->policy == POLICY_CALL)
+            check_call(x);
     }
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
@@ -333,7 +361,8 @@ static inline void compare_edges(const struct text *a, const struct text *b)
 static inline void open_all(void)
 {
     struct err err;
-    tiny_engine(&engine);
+    const struct mizzle_options o = { .model = tiny_make_tags(), .threads = 1 };
+    CHECK(engine_open(&engine, &o, true, NULL) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

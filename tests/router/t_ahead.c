@@ -11,7 +11,7 @@ enum { CASES = 600 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, missed, flipped, idle, early, placed,
-        queried[3], taken[3], stepped[3], held;
+        queried[3], taken[3], stepped[3], checked[3], called[3], same, held;
 } met;
 
 /* Compare window w with in step. */
@@ -68,6 +68,10 @@ static void count(const struct setup *c)
                     met.taken[x->at[k].source]++;
                 if (c->policy == POLICY_STEP)
                     met.stepped[x->at[k].source]++;
+                if (c->policy == POLICY_VERIFY)
+                    met.checked[x->at[k].source]++;
+                if (c->policy == POLICY_CALL)
+                    met.called[x->at[k].source]++;
                 met.placed += c->policy == POLICY_POSITION && !place_is_number(c->place) &&
                               x->at[k].source == SOURCE_CLOUD;
                 met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
@@ -94,6 +98,22 @@ static void compare_silent(const struct setup *c)
     }
 }
 
+/* Drafts that the cloud checks change nothing in its text. */
+static void compare_verified(const struct setup *c)
+{
+    static struct result always;
+    struct setup alone = *c;
+    alone.policy = POLICY_ALWAYS;
+    run_window(&always, &alone, 0, 0);
+    const struct text *x = &always.text[0], *y = &results[0].text[0];
+    for (size_t i = 0; i < x->n && i < y->n; i++) {
+        if (x->at[i].source != SOURCE_CLOUD || y->at[i].source == SOURCE_FALLBACK)
+            break;
+        CHECK(x->at[i].id == y->at[i].id);
+        met.same++;
+    }
+}
+
 static void test_cases(void)
 {
     static struct setup c;
@@ -111,6 +131,8 @@ static void test_cases(void)
         }
         if (c.audit > 0)
             compare_silent(&c);
+        if (c.policy == POLICY_VERIFY)
+            compare_verified(&c);
         count(&c);
     }
     if (cases < CASES)
@@ -123,6 +145,8 @@ static void test_cases(void)
     CHECK(met.queried[SOURCE_EDGE] > 150 && met.queried[SOURCE_CLOUD] > 60);
     CHECK(met.taken[SOURCE_EDGE] > 100 && met.taken[SOURCE_CLOUD] > 100);
     CHECK(met.stepped[SOURCE_EDGE] > 100 && met.stepped[SOURCE_CLOUD] > 100);
+    CHECK(met.checked[SOURCE_EDGE] > 100 && met.checked[SOURCE_CLOUD] > 100 && met.same > 50);
+    CHECK(met.called[SOURCE_EDGE] > 100 && met.called[SOURCE_CLOUD] > 40);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

@@ -91,7 +91,7 @@ static void check_limits(const struct kernels *k)
 
 int main(void)
 {
-    for (enum policy p = POLICY_MLP; p <= POLICY_STEP; p++) {
+    for (enum policy p = POLICY_MLP; p <= POLICY_CALL; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
         CHECK(policy_reads_network(p) ==

@@ -213,6 +213,7 @@ void script_open(struct script *s)
                                    NULL,
                                    NULL,
                                    NULL,
+                                   NULL,
                                    NULL };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);

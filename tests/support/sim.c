@@ -167,6 +167,23 @@ static void schedule(struct sim *s, const struct sim_call *c, struct cloud_tally
         send(s, c->number, after + draw(s, s->delay + 1));
 }
 
+/* Decide what becomes of a request, and send the reply on its way. */
+static void answer(struct sim *s, struct sim_call *c, struct cloud_tally *tally)
+{
+    c->rc = falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
+            : falls(s, c->key, 7, s->truth.unfit) ? ERR_TEXT
+            : falls(s, c->key, 6, s->truth.fault) ? ERR_NET
+                                                  : OK;
+    c->id = truth(s, c->ids, c->n, c->key);
+    schedule(s, c, tally);
+    s->longest = c->n > s->longest ? c->n : s->longest;
+    CHECK(s->nasked < SIM_LOG);
+    s->reaches[s->nasked].key = c->key;
+    s->reaches[s->nasked].n = c->n;
+    s->reaches[s->nasked].tokens = c->tokens;
+    s->asked[s->nasked++] = rand_u64(c->key, c->tokens);
+}
+
 static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
                void **call, struct err *err)
 {
@@ -188,18 +205,22 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
         CHECK(b->n >= n || n - b->n >= b->tokens || /* no call covers this one's prefix */
               memcmp(b->ids, ids, b->n * sizeof(*ids)) != 0);
     }
-    c->rc = falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
-            : falls(s, c->key, 7, s->truth.unfit) ? ERR_TEXT
-            : falls(s, c->key, 6, s->truth.fault) ? ERR_NET
-                                                  : OK;
-    c->id = truth(s, ids, n, c->key);
-    schedule(s, c, tally);
-    s->longest = n > s->longest ? n : s->longest;
-    CHECK(s->nasked < SIM_LOG);
-    s->reaches[s->nasked].key = c->key;
-    s->reaches[s->nasked].n = n;
-    s->reaches[s->nasked].tokens = want;
-    s->asked[s->nasked++] = rand_u64(c->key, want);
+    answer(s, c, tally);
+    *call = c;
+    return OK;
+}
+
+static int verify(void *arg, const uint32_t *ids, size_t n, size_t draft, struct cloud_tally *tally,
+                  void **call, struct err *err)
+{
+    struct sim *s = arg;
+    (void)err;
+    struct sim_call *c = begin(s, ids, n, draft + 1);
+    CHECK(s->live == 1 && draft < CLOUD_MAX_TOKENS); /* one at a time: the next begins behind it */
+    c->draft = draft;
+    memcpy(c->ids + n, ids + n, draft * sizeof(*ids));
+    s->verified += draft > 0;
+    answer(s, c, tally);
     *call = c;
     return OK;
 }
@@ -322,6 +343,8 @@ static void commit(void *call)
         due += draw(s, s->delay / 4 + 1);
         if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == c->tokens)
             break;
+        if (c->draft && id != c->ids[c->n])
+            break;
         c->ids[c->n++] = id;
         key = port_key(c->n, c->ids, c->n);
         id = truth(s, c->ids, c->n, key);
@@ -351,9 +374,9 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out = (struct cloud_port){
-        s,     known,        peek,         tokens,         ask,  done, take,  commit, drop,
-        bytes, port_settled, port_traffic, port_end_tally, NULL, NULL, audit, NULL,   NULL,
-        NULL,  NULL
+        s,      known, peek,  tokens,       ask,          done,           take,
+        commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
+        NULL,   audit, NULL,  NULL,         NULL,         NULL,           verify
     };
 }
 

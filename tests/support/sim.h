@@ -21,7 +21,8 @@ struct sim_call {
     uint64_t number; /* 0: this slot is free */
     uint64_t key;    /* hash of the prefix */
     size_t n, tokens;
-    uint32_t ids[TINY_CONTEXT];
+    size_t draft; /* ids after the first n that are one */
+    uint32_t ids[2 * TINY_CONTEXT];
     bool audit;
     bool arrived, told, heard; /* reply has come; done said so; take returned it */
     int rc;
@@ -76,6 +77,7 @@ struct sim {
     uint64_t audited;            /* hash of these, in order */
     size_t unread;               /* requests for which late_head was checked */
     bool arrived;                /* some reply */
+    size_t verified;             /* calls with a draft */
     size_t charged, comes;       /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length;    /* checks of a call without any work in between */
     int seen_logits;

@@ -46,8 +46,11 @@ const struct option_group route_option_rows = {
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
           "Score tokens by mlp, price, combined (a router that sees no hidden state), context, "
           "entropy, max-prob, margin or random; whole answers by query, sentences by step (the "
-          "entropy at their beginning), or all behind the first routed token by takeover; or route "
-          "always, never or at a position (default: if there is a router, mlp, or price with "
+          "entropy at their beginning), or all behind the first routed token by takeover; verify: "
+          "let the cloud check drafts of --cloud-tokens less one (7 for one), and write what it "
+          "would write alone; call: take N tokens from it where the model writes <call>N</call>; "
+          "or route always, never or at a position (default: if there is a router, mlp, or price "
+          "with "
           "--worth; else never)" },
         { "--place", NULL, OPTION_STR, &shared_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "

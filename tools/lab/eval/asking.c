@@ -180,14 +180,44 @@ static void asking_count_work(struct asking_sent *w, size_t at)
     w->work.decoded += w->asks;
 }
 
+/* Count a call of policy verify, with a draft of n ids after a prefix of `at`. */
+static void asking_count_draft(struct asking_sent *w, size_t at, size_t n)
+{
+    size_t cached = w->warm < at ? w->warm : at;
+    w->work.calls++;
+    w->work.cached += cached;
+    w->work.prefilled += at - cached + n;
+    w->work.decoded++;
+    w->warm = w->prompt + w->tokens - 1; /* what stood of it is in the server's cache */
+}
+
+/* Count what the cloud computes for drafts, as the text so far ends one: with a token that it has
+ * not confirmed, or at its end. A draft that ends the text has no ids behind that. */
+static void asking_verified(struct asking_sent *w, enum source by, bool ends)
+{
+    bool edge = by == SOURCE_EDGE;
+    size_t most = decode_draft_length(w->a->routing.how.span.tokens), n = w->tokens - w->begun;
+    size_t left = w->a->max_tokens - w->begun;
+    most = most < left ? most : left;
+    if (edge && !ends)
+        return;
+    if (n && by != SOURCE_FALLBACK)
+        asking_count_draft(w, w->prompt + w->begun, edge ? n : most);
+    w->begun = w->tokens;
+}
+
 /* Return what the virtual clock must know about a token. */
-static struct virtual_token asking_time(const struct asking *a, const struct decode_token *t,
+static struct virtual_token asking_time(const struct asking_sent *w, const struct decode_token *t,
                                         bool agrees)
 {
+    const struct asking *a = w->a;
+    bool first =
+        w->how.policy == POLICY_VERIFY && a->is_virtual && a->cloud.n == w->prompt + t->pos;
     bool late = t->reason == GATE_FAULT && a->cloud.late;
-    bool routed = t->source == SOURCE_CLOUD || late;
+    bool routed = t->source == SOURCE_CLOUD || late || first;
     return (struct virtual_token){ .routed = routed,
                                    .agrees = routed && agrees,
+                                   .shown = first ? a->cloud.draft + 1 : 0,
                                    .call_ms = routed ? a->cloud.ms : 0 };
 }
 
@@ -202,7 +232,7 @@ bool asking_take_token(void *arg, const struct decode_token *t)
                                    .source = t->source,
                                    .has_edge = t->has_edge,
                                    .agrees = t->has_edge && t->edge_id == t->id };
-    const struct virtual_token time = asking_time(a, t, k.agrees);
+    const struct virtual_token time = asking_time(w, t, k.agrees);
     w->full = !buf_str(&a->text, slot) || !buf_add(&a->text, bytes, bytes ? n : 0) ||
               !buf_add(&a->trace, &k, sizeof(k)) || !buf_add(&a->times, &time, sizeof(time)) ||
               !buf_add(&a->scores, &t->score, sizeof(t->score));
@@ -210,9 +240,12 @@ bool asking_take_token(void *arg, const struct decode_token *t)
         return false;
     w->hash = rand_u64(rand_u64(w->hash, t->id), t->source);
     w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
-    if (t->source == SOURCE_CLOUD)
+    bool verify = w->how.policy == POLICY_VERIFY;
+    if (t->source == SOURCE_CLOUD && !verify)
         asking_count_work(w, w->prompt + t->pos);
     w->tokens++;
+    if (verify)
+        asking_verified(w, t->source, t->eog);
     return true;
 }
 
@@ -314,12 +347,14 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
 }
 
 /* Fill in all of *out but the judgement, once its text is written. */
-static int asking_fill(struct asked *out, const struct asking_sent *s, struct err *err)
+static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err)
 {
     struct asking *a = s->a;
     struct decode_stats *stats = &out->stats;
     if (s->full || !buf_add(&a->text, "", 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
+    if (s->how.policy == POLICY_VERIFY)
+        asking_verified(s, SOURCE_EDGE, true);
     out->missing = asking_missing(a, stats);
     out->work = s->work;
     stats->prompt_tokens = s->prompt;

@@ -18,6 +18,7 @@ struct asking_sent {
     struct text *text; /* NULL: written when it is taken */
     /* Set while its tokens are read. */
     size_t tokens; /* of the answer so far */
+    size_t begun;  /* verify: where the draft that is being written begins */
     size_t warm;   /* ids at the beginning that the cloud's prefix cache holds */
     size_t call;   /* prefix of the latest call, 0: none; `asks` tokens were asked for */
     size_t asks;

@@ -30,7 +30,7 @@ const char *eval_entry_policy(const struct eval_entry *e)
 
 bool eval_entry_alone(const struct eval_entry *e)
 {
-    return !policy_scores(e->policy) && !e->slot;
+    return (e->policy == POLICY_NEVER || e->policy == POLICY_ALWAYS) && !e->slot;
 }
 
 bool eval_entry_scores(const struct eval_entry *e)
@@ -59,12 +59,12 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     *e = (struct eval_entry){ 0 };
     e->slot = fits && !strcmp(name, "slot");
     if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
-        return err_set(
-            err, ERR_ARG,
-            "--policy: expected mlp, price, combined, context, entropy, max-prob, "
-            "margin, random, oracle, query, takeover, step, position, slot, always or never, found "
-            "\"%.*s\"",
-            n < 64 ? (int)n : 64, text);
+        return err_set(err, ERR_ARG,
+                       "--policy: expected mlp, price, combined, context, entropy, max-prob, "
+                       "margin, random, oracle, query, takeover, step, verify, call, position, "
+                       "slot, always or "
+                       "never, found \"%.*s\"",
+                       n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)
         return OK;
@@ -290,7 +290,8 @@ const char *eval_list_demanding(const struct eval_list *l)
             continue;
         if (policy_reads_router(e->policy) && !e->file)
             most = e->policy;
-        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE)
+        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE ||
+                 e->policy == POLICY_VERIFY)
             most = POLICY_ALWAYS; /* they are nothing without a cloud */
         else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
             most = POLICY_RANDOM; /* any that needs no router */

@@ -123,6 +123,10 @@ static int explain_prepare(struct explain *x, struct err *err)
     rc = setup_check_policy(err);
     if (rc == OK)
         rc = routed_open(&x->routing, &x->server, &x->engine, err);
+    if (rc == OK &&
+        (x->routing.how.policy == POLICY_VERIFY || x->routing.how.policy == POLICY_CALL))
+        rc = err_set(err, ERR_ARG, "--policy: expected one that decides token by token, found %s",
+                     policy_name(x->routing.how.policy));
     if (rc == OK)
         rc = routing_check_span(x->routing.how.policy, x->routing.how.span.threshold,
                                 x->routing.how.threshold, err);
