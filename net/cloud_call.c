@@ -74,9 +74,9 @@ static bool cloud_call_unfit(const struct cloud *c, struct cloud_call *call)
     if (!call->wire->ask.draft || (c->dialect->drafts && !c->text))
         return false;
     err_set(&why, ERR_REMOTE,
-            "cloud %s: a server of %s cannot check a draft, as policy verify needs it: expected "
+            "cloud %s: this server cannot check a draft, as policy verify needs it: expected "
             "`mizzle serve`, vLLM or a model in this process",
-            c->base ? c->base : "", c->text ? "text alone" : cloud_api_name(c->dialect->api));
+            c->base ? c->base : "");
     cloud_call_settle(call, ERR_REMOTE, &why);
     return true;
 }

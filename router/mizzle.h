@@ -95,8 +95,11 @@ struct mizzle_options {
      * worth, see below), "combined" (a router that sees no hidden state), "context" (a table over
      * the last two ids), "entropy", "max-prob", "margin", "random", "query" (the router, once for
      * the whole answer), "takeover" (the router, until the cloud writes the rest), "step" (entropy,
-     * once for each sentence), "position" (see place); "always" and "never" need no score; NULL:
-     * the router's, if there is one, else "never". */
+     * once for each sentence), "position" (see place); "always", "never", "verify" (the cloud
+     * checks drafts of cloud_tokens - 1 ids, 7 if that is 0, and the text is that of "always") and
+     * "call" (the cloud writes N tokens where the model writes <call>N</call>, which is taken out;
+     * where it fails, these stay) need no score; NULL: the router's, if there is one, else
+     * "never". */
     const char *policy;
     double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
                          default: the router's own threshold, else 0.5; "price", "takeover": 0.5 */

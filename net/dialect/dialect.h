@@ -68,6 +68,11 @@ int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *f
 int dialect_append(struct reply *io, const json_t *ids, const char *field, const struct ask *a,
                    struct err *err);
 
+/* Read what became of a draft from the choice of a whole reply: vLLM gives ranks, and Mizzle's own
+ * servers the answer and how many ids of the draft are in it. ERR_NET; ERR_REMOTE: neither is
+ * there. */
+int dialect_draft(struct reply *out, const json_t *choice, const struct ask *a, struct err *err);
+
 /* Say that a reply has text, but no ids, and why. Returns ERR_REMOTE. */
 int dialect_text_alone(const char *why, struct err *err);
 

@@ -230,7 +230,7 @@ static void test_ends(void)
     struct routing r;
     struct cloud_tally tally = { .calls = NULL };
     void *call;
-    uint32_t id, ids[8];
+    uint32_t id, ids[8], whole[CONTEXT];
     struct err err = { "" };
     pthread_t thread;
     o.cloud_model = LARGE;
@@ -271,6 +271,24 @@ static void test_ends(void)
     CHECK(p->take(call, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
     p->commit(call);
     free(many);
+    /* A draft: the first ids of the answer, and one that is not its. */
+    CHECK(p->ask(p->arg, prompt[3], prompt_n[3], 8, &tally, &call, NULL) == OK);
+    CHECK(p->take(call, &id, NULL) == OK);
+    for (n = 0, ended = false; !ended;)
+        n += p->look(call, ids + n, n, 8 - n, &ended);
+    p->drop(call);
+    CHECK(n > 3);
+    memcpy(whole, prompt[3], prompt_n[3] * sizeof(*whole));
+    memcpy(whole + prompt_n[3], ids, 3 * sizeof(*whole));
+    whole[prompt_n[3] + 2] ^= 1;
+    CHECK(p->verify(p->arg, whole, prompt_n[3], 3, &tally, &call, NULL) == OK);
+    CHECK(p->take(call, &id, NULL) == OK && id == ids[0]);
+    uint32_t found[8];
+    for (n = 0, ended = false; !ended;)
+        n += p->look(call, found + n, n, 8 - n, &ended);
+    CHECK(n == 3 && !memcmp(found, ids, sizeof(*ids) * 3));
+    p->commit(call);
+    CHECK(p->known(p->arg, whole, prompt_n[3] + 2, &id) == ORIGIN_MEMO && id == ids[2]);
     turn_take(turn);
     CHECK(p->ask(p->arg, prompt[3], prompt_n[3], 8, &tally, &call, NULL) == OK);
     turn_give(turn);

@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # ways - ways to divide an answer between the models, at the same share of its tokens and on the same
 # clock: token by token (mlp), the answer as a whole (query), behind its first routed token
-# (takeover), sentence by sentence (step). The device is the Raspberry Pi 5 of constants.csv. Times
-# are those of one round trip; nothing else depends on it.
+# (takeover), sentence by sentence (step), in drafts that the cloud checks (verify). The device is
+# the Raspberry Pi 5 of constants.csv. Times are those of one round trip; nothing else depends on it.
 HEADER=policy,target,latency_ms,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,calls_answer,work,ms
 CHECKED=1
 
@@ -14,7 +14,7 @@ ways_eval() { # LATENCY OPTIONS...
         --prefill-ms "$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" --latency "$latency" "$@"
 }
 
-ways_ends() { ways_eval "$1" --policy never,always; } # LATENCY
+ways_ends() { ways_eval "$1" --policy never,verify,always; } # LATENCY
 
 ways_rows() { # LATENCY
     # shellcheck disable=SC2086

@@ -42,6 +42,24 @@ run 0 --questions 40 --policy step --threshold 0.4 --json --jsonl "$dir/journal"
 routed step >"$dir/traces"
 grep -q '[=#?]\{5,\}\.' "$dir/traces" && ! grep -q '\.[=#?]\{1,3\}\.' "$dir/traces" || fail "$(cat "$dir/traces")"
 
+# verify: the text of always, whoever is asked, in step and ahead, with drafts of any length.
+texts_of() { sed -n 's/.*"policy":"'"$1"'".*"text":\("[^"]*"\).*/\1/p' "$dir/journal"; }
+for more in '' '--ahead 0' '--ahead 4 --draft off' '--parallel 1' '--cloud-tokens 3' '--cloud-tokens 64' '--latency 1'; do
+    rm -f "$dir/journal"
+    # shellcheck disable=SC2086
+    run 0 --questions 40 --policy always,verify --json --jsonl "$dir/journal" $more
+    texts_of always >"$dir/always"
+    last=$(grep '"policy":"verify"' "$dir/out")
+    texts_of verify | cmp -s - "$dir/always" || fail "verify $more: another text than that of always"
+    routed verify | grep -q '\.\{6,\}' || case $more in *' 3') ;; *) fail "verify $more: $(routed verify)" ;; esac
+    [ "$(field calls)" -lt 900 ] && [ "$(field cloud)" -lt 800 ] && [ "$(field routed)" != 1.0 ] || fail "$more: $last"
+done
+
+# call: this model was not trained to ask, so it writes alone.
+rm -f "$dir/journal"
+run 0 --policy call,never --json --jsonl "$dir/journal"
+texts_of call >"$dir/now" && texts_of never | cmp -s - "$dir/now" || fail "call: another text than that of never"
+
 # query: the score of the first token decides for the whole answer; thresholds are found as usual.
 "$MIZZLE" router collect -q -o "$dir/samples" --questions 100 --labels match >/dev/null &&
     "$MIZZLE" router train -q --samples "$dir/samples" --head query --width 16 -o "$dir/q" >"$dir/out" ||
