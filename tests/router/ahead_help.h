@@ -229,9 +229,14 @@ static inline void check_verify(const struct text *x, size_t most)
     }
 }
 
-/* No <call>2</call> of the local model is left in the text. */
+/* No <call>2</call> of the local model is left in the text, and two tokens came for each. */
 static inline void check_call(const struct text *x)
 {
+    for (size_t i = 0, run = 0; i < x->n; i++) {
+        bool edge = x->at[i].source == SOURCE_EDGE;
+        CHECK(!edge || run % 2 == 0);
+        run = edge ? 0 : run + 1;
+    }
     for (size_t i = 2; i < x->n; i++) {
         const struct decode_token *t = &x->at[i - 2];
         CHECK(t[0].source != SOURCE_EDGE || t[0].id != TINY_CALL || t[1].source != SOURCE_EDGE ||
@@ -266,7 +271,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                    !c->drafts && !c->edges && c->policy != POLICY_CALL,
                       .edge = other,
                       .sampler = its,
-                      .size = size };
+                      .size = size,
+                      .secret = c->private ? 'Q' : 0 };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
     r->gate = (struct gate){ .caps = &r->caps, .patterns = patterns };

@@ -217,6 +217,8 @@ static int verify(void *arg, const uint32_t *ids, size_t n, size_t draft, struct
     (void)err;
     struct sim_call *c = begin(s, ids, n, draft + 1);
     CHECK(s->live == 1 && draft < CLOUD_MAX_TOKENS); /* one at a time: the next begins behind it */
+    for (size_t i = 0; i < n + draft; i++)
+        CHECK(!s->secret || ids[i] != s->secret);
     c->draft = draft;
     memcpy(c->ids + n, ids + n, draft * sizeof(*ids));
     s->verified += draft > 0;
