@@ -66,6 +66,14 @@ grep -q ',mlp=mix,0.06,citer,7,2,.*,never,' "$kept/figures.csv" || fail "$(cat "
 expect 0 --steps timed-paper
 [ "$(grep -c ',[04],0[.][4-9]' "$kept/paper.measured.csv")" -eq 16 ] || fail "$(cat "$kept/paper.measured.csv")"
 
+# Others' ways to divide an answer, with the primary router where a set has none for the answer.
+KEPT=reason expect 0 --steps collect-reason train-reason 'thresholds-reason-ways-05' dev-reason-ways-05 dev-reason-verify
+for policy in mlp=mix.1 query=mix.1 takeover=mix.1 step; do
+    [ "$(grep -c ",$policy,0.05," "$kept/items-reason-ways-05.csv")" -eq 7 ] ||
+        fail "$policy: $(cat "$kept/items-reason-ways-05.csv")"
+done
+[ "$(grep -c ',verify,,' "$kept/items-reason-verify.csv")" -eq 7 ] || fail "$(cat "$kept/items-reason-verify.csv")"
+
 # A step that fails says so, and is not done.
 CLOUD=$dir/none expect 3 --steps dev-chat-position
 says 'the same command continues'

@@ -129,6 +129,7 @@ plan() {
             measure query 400 $target query
             measure oracle 400 $target oracle
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
+            [ $set != reason ] || measure_ways 300
             [ $set != chat ] || step timed-paper 40 "split-$task train-$set" '' paper_table
             ;;
         arc) measure routers $whole $target combined primary ;;
@@ -136,10 +137,18 @@ plan() {
             measure routers $whole $target context random combined primary
             for share in 02 10; do measure primary-$share 100 0.$share primary.1; done
             measure oracle 100 $target oracle
+            measure_ways 150
             ;;
         esac
     done
     plan_joint
+}
+
+# Plan the answers of others' ways to divide one, beside the primary router at three shares; verify
+# has none.
+measure_ways() { # QUESTIONS
+    for share in 02 05 10; do measure ways-$share "$1" 0.$share primary.1 query.1 takeover.1 step; done
+    measure verify "$1" '' verify
 }
 
 collects() {
@@ -207,9 +216,14 @@ policies() { # NAME...
         [ "$policy" = "$head" ] || [ "${REPEATS:-2}" -eq 1 ] || file=.1
         case $head in
         mix) echo "mlp=$(router_file mix)$file" ;;
+        takeover) echo "takeover=$(router_file $primary)$file" ;;
+        query) # a set without one of its own takes the primary router at the first token
+            case " $heads " in *' query '*) ;; *) head=$primary ;; esac
+            echo "query=$(router_file "$head")$file"
+            ;;
         joint) echo "mlp=$(joint_file)" ;;
         unseen) echo "mlp=$work/joint/without-$task.safetensors" ;;
-        mlp | combined | context | query) echo "$head=$(router_file $head)$file" ;;
+        mlp | combined | context) echo "$head=$(router_file $head)$file" ;;
         *) echo "$policy" ;;
         esac
     done | paste -s -d , -
@@ -226,11 +240,11 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         runs=1 searched=0 time=$seconds
         case $policy in
         never) time=$seconds_never ;;
-        always) time=$seconds_always ;;
+        always | verify) time=$seconds_always ;;
         slot | position | random) ;;
         joint | unseen) needs="split-$part_of train-joint" ;;
         oracle) searched=1 time=$seconds_always ;;
-        entropy | max-prob | margin) searched=1 ;;
+        entropy | max-prob | margin | step) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
         *)
             runs=$trainings searched=$trainings repeats=$trainings
