@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,11 +159,11 @@ static int rmlp_header(struct router_form *out, FILE *f, size_t bytes, const cha
         return err_set(err, ERR_FORMAT, "%s: header: expected %zu bytes, found %zu", path, begin,
                        bytes);
     if (head[0] != 1)
-        return err_set(err, ERR_FORMAT, "%s: version: expected 1, found %" PRId32, path, head[0]);
+        return err_set(err, ERR_FORMAT, "%s: version: expected 1, found %d", path, (int)head[0]);
     for (size_t i = 0; i < 2; i++)
         if (head[i + 1] < 1 || head[i + 1] > ROUTER_MAX)
-            return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %d, found %" PRId32, path,
-                           sizes[i], ROUTER_MAX, head[i + 1]);
+            return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %d, found %d", path, sizes[i],
+                           ROUTER_MAX, (int)head[i + 1]);
     size_t dim = (size_t)head[1], width = (size_t)head[2];
     size_t want = begin + (width * (dim + 2) + 1) * sizeof(float);
     if (bytes != want)
