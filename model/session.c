@@ -58,6 +58,7 @@ int session_open(struct session **out, struct batch *b, size_t context, enum kvc
     }
     s->batch = b;
     s->bytes = count.at;
+    os_sparse(s->arena, s->bytes); /* a short text needs a little of every layer's cache */
     struct layout place = { .base = s->arena };
     session_lay_out(s, &place, c, context, kv, NULL);
     *out = s;
@@ -70,13 +71,6 @@ void session_close(struct session *s)
         return;
     os_free(s->arena, s->bytes);
     free(s);
-}
-
-void session_touch(struct session *s)
-{
-    enum { PAGE = 4096 }; /* the least that systems have */
-    for (size_t at = 0; at < s->bytes; at += PAGE)
-        ((volatile unsigned char *)s->arena)[at] = 0;
 }
 
 int session_check(const struct session *s, const uint32_t *ids, size_t n, struct err *err)

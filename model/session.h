@@ -20,11 +20,6 @@ int session_open(struct session **out, struct batch *b, size_t context, enum kvc
                  struct err *err);
 void session_close(struct session *s); /* NULL is fine */
 
-/* Have the system provide the memory of a session that was never used, which it does otherwise page
- * by page at the first write: 50 MB may take 0.1 s. Any thread may do this, while nobody else uses
- * the session. */
-void session_touch(struct session *s);
-
 /* Set the bytes of such a session, the KV cache included, and those of the cache alone, without
  * opening one. ERR_ARG: a context that session_open refuses; ERR_NOMEM: the bytes do not fit into a
  * size_t. After an error both values are undefined. */

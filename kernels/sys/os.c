@@ -90,6 +90,12 @@ void os_free(void *p, size_t size)
         free(p);
 }
 
+void os_sparse(void *p, size_t size)
+{
+    if (size >= BIG_PAGE)
+        madvise(p, page_round(size), MADV_NOHUGEPAGE);
+}
+
 void os_dontneed(const void *p, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)p % page) % page;
@@ -156,6 +162,12 @@ void os_free(void *p, size_t size)
 {
     (void)size;
     free(p);
+}
+
+void os_sparse(void *p, size_t size)
+{
+    (void)p;
+    (void)size;
 }
 
 void os_dontneed(const void *p, size_t size)

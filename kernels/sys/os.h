@@ -32,6 +32,10 @@ bool os_has_i8mm(void);
 void *os_alloc(size_t size);
 void os_free(void *p, size_t size);
 
+/* Tell the system that a block of os_alloc is filled here and there, so that no big page is cleared
+ * for a few bytes. */
+void os_sparse(void *p, size_t size);
+
 /* Tell the system that this range of a mapped file has been read and will not be needed soon. */
 void os_dontneed(const void *p, size_t size);
 

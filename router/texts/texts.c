@@ -187,11 +187,8 @@ void texts_close(struct texts *e)
         e->port->notify(e->port->arg, NULL, NULL);
     if (e->runs)
         pthread_join(e->thread, NULL);
-    for (size_t i = 0; i < TEXTS_SLOTS; i++) {
-        if (e->slot[i].runs)
-            pthread_join(e->slot[i].thread, NULL);
+    for (size_t i = 0; i < TEXTS_SLOTS; i++)
         session_close(e->slot[i].session);
-    }
     sampler_close(e->sampler);
     free(e->scratch);
     pthread_cond_destroy(&e->told);

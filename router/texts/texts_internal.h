@@ -37,14 +37,10 @@ enum text_state {
 
 /* The text of a slot stays in its session when it has ended. */
 struct texts_slot {
-    struct texts *texts;
     struct session *session; /* NULL until first used */
     /* With the lock. */
     uint64_t used;     /* time of last use, in uses of any slot; 0: never */
     struct text *text; /* NULL: free */
-    bool touching;     /* its memory is being provided */
-    bool runs;         /* by this thread, which can be joined */
-    pthread_t thread;
 };
 
 /* The line of a fault, as long as the text lives. */
@@ -177,8 +173,6 @@ bool texts_is_stop_id(const struct text *t, uint32_t id);
 
 /* Give slots to texts of the queue, in its order. With the lock. */
 void texts_admit(struct texts *e);
-/* True while the memory of the slot is being provided. With the lock. */
-bool texts_slot_touching(struct texts_slot *slot);
 /* True when t should wait while an older text reads what t begins with, too. */
 bool texts_waits(const struct texts *e, const struct text *t);
 /* Make the session of t's slot hold the longest beginning of its ids that any session has, a busy

@@ -51,10 +51,7 @@ static void texts_leave(struct texts_round *r, size_t i, int rc, const struct er
 static int texts_try_begin(struct texts_round *r, struct text *t, struct err *err)
 {
     struct texts *e = r->e;
-    pthread_mutex_lock(&e->lock);
-    bool touching = texts_slot_touching(t->slot);
-    pthread_mutex_unlock(&e->lock);
-    if (touching || texts_waits(e, t))
+    if (texts_waits(e, t))
         return OK;
     size_t same = texts_enter(e, t);
     int rc = texts_begin(t, err);

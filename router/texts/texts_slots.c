@@ -20,29 +20,6 @@ static size_t texts_kept(const struct texts_slot *slot, const struct text *t)
     return s ? texts_common(session_ids(s), session_length(s), t->ids, t->n + t->view.n) : 0;
 }
 
-/* Thread function: provide the memory of a new session, so that no pass has to. */
-static void *texts_slot_touch(void *arg)
-{
-    struct texts_slot *slot = arg;
-    struct texts *e = slot->texts;
-    session_touch(slot->session);
-    pthread_mutex_lock(&e->lock);
-    slot->touching = false;
-    e->woken = true;
-    pthread_cond_signal(&e->work);
-    pthread_mutex_unlock(&e->lock);
-    return NULL;
-}
-
-bool texts_slot_touching(struct texts_slot *slot)
-{
-    if (slot->runs && !slot->touching) {
-        slot->runs = false;
-        pthread_join(slot->thread, NULL);
-    }
-    return slot->runs;
-}
-
 /* Give the slot a session with room for the text: one that it has may be too short. */
 static bool texts_slot_open(struct texts *e, struct texts_slot *slot, const struct text *t)
 {
@@ -63,28 +40,16 @@ static bool texts_slot_open(struct texts *e, struct texts_slot *slot, const stru
 }
 
 /* Open the slot's session if needed. Without memory for it, there are fewer slots from now on, and
- * the result is NULL. Unless the text is the only one, the memory of a new session is provided by a
- * thread of its own, as the passes of the others would have to wait for the system. */
+ * the result is NULL. */
 static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *slot,
                                            const struct text *t)
 {
     if (texts_slot_open(e, slot, t)) {
-        slot->texts = e;
-        if (!slot->used && e->count.busy)
-            slot->touching = slot->runs =
-                pthread_create(&slot->thread, NULL, texts_slot_touch, slot) == 0;
         slot->used = ++e->clock;
         return slot;
     }
     e->nslots = (size_t)(slot - e->slot); /* at least 1: the first one has all the room */
     return NULL;
-}
-
-/* True while a text has the slot, or a cancelled one has left it to the thread that provides its
- * memory. */
-static bool texts_slot_taken(const struct texts_slot *slot)
-{
-    return slot->text || slot->touching;
 }
 
 /* Return a free slot for the text, or NULL. That which shares the longest beginning is preferred,
@@ -97,10 +62,10 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
     struct texts_slot *best = NULL, *oldest = NULL;
     size_t most = 0, wanted = (size_t)t->wish.slot;
     if (t->wish.slot >= 0 && wanted < e->nslots && e->slot[wanted].session)
-        return texts_slot_taken(&e->slot[wanted]) ? NULL : texts_slot_ready(e, &e->slot[wanted], t);
+        return e->slot[wanted].text ? NULL : texts_slot_ready(e, &e->slot[wanted], t);
     for (size_t i = 0; i < e->nslots; i++) {
         struct texts_slot *slot = &e->slot[i];
-        if (texts_slot_taken(slot))
+        if (slot->text)
             continue;
         if (oldest && i >= e->keep && !slot->used) /* so are all after it */
             break;
@@ -121,7 +86,7 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
 void texts_admit(struct texts *e)
 {
     for (size_t i = 0; e->forgets && i < TEXTS_SLOTS; i++)
-        if (e->slot[i].session && !texts_slot_taken(&e->slot[i]))
+        if (e->slot[i].session && !e->slot[i].text)
             session_rewind(e->slot[i].session, 0);
     e->forgets = false;
     for (struct text *t = e->queue.first, *next; t; t = next) {

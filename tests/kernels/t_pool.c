@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* mincore */
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
  * memory runs out, and knows who waited; memory and conditions of os.h. */
 #include <pthread.h>
@@ -5,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
@@ -143,6 +146,26 @@ static void memory_runs_out(void)
     }
 }
 
+/* A byte here and there takes no more than its page, where the system tells. */
+static void sparse(void)
+{
+    enum { SIZE = 16 << 20, PAGES = SIZE >> 12 };
+    unsigned char *p = os_alloc(SIZE);
+    CHECK(p);
+    os_sparse(p, SIZE);
+    p[0] = p[SIZE / 2] = p[SIZE - 1] = 1;
+    CHECK(p[1] == 0 && p[SIZE - 2] == 0);
+#if defined(__linux__) && !defined(PORTABLE)
+    unsigned char there[PAGES] = { 0 };
+    size_t n = 0;
+    CHECK(sysconf(_SC_PAGESIZE) != 4096 || mincore(p, SIZE, there) == 0);
+    for (size_t i = 0; i < PAGES; i++)
+        n += there[i] & 1;
+    CHECK_MSG(n <= 3, "%zu pages", n);
+#endif
+    os_free(p, SIZE);
+}
+
 /* Memory is aligned and zeroed, and absurd sizes are refused. */
 static void os_pages(void)
 {
@@ -156,6 +179,7 @@ static void os_pages(void)
         memset(p, 0xff, size[i]);
         os_free(p, size[i]);
     }
+    sparse();
     CHECK(!os_alloc(SIZE_MAX) && !os_alloc(SIZE_MAX / 2 + 1) && !os_alloc(SIZE_MAX - 4096));
     os_free(NULL, 100);
     CHECK(os_cpus() >= 1);
