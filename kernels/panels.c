@@ -212,18 +212,25 @@ static const struct raw_form {
     [P_IQ4_XS] = { .m = 2, .s = 4, .q = 8, .words_s = 1, .words_q = 32 },
 };
 
-/* Bit 4j + i of x becomes bit 8i + j: each step swaps two bits of every bit's index. */
-INLINE uint32_t spread_bits(uint32_t x)
+/* Store a word of each of the first `have` rows, whose bit 4j + i becomes bit 8i + j: each step
+ * swaps two bits of every bit's index. Of the other rows it is 0. */
+INLINE void spread_rows(unsigned char *dst, const unsigned char *src, size_t stride, size_t have)
 {
     static const struct {
         unsigned by;
         uint32_t low;
     } swaps[] = { { 14, 0x0000cccc }, { 7, 0x00aa00aa }, { 2, 0x0c0c0c0c }, { 1, 0x22222222 } };
-    REPEAT (i, 4) {
-        uint32_t differ = (x ^ x >> swaps[i].by) & swaps[i].low;
-        x ^= differ ^ differ << swaps[i].by;
+    for (size_t r = 0; r < PANEL; r += 4, dst += 16) {
+        uint32_t w[4];
+        REPEAT (i, 4)
+            w[i] = r + i < have ? load_u32(src + (r + i) * stride) : 0;
+        QUAD x = { w[0], w[1], w[2], w[3] };
+        REPEAT (i, 4) {
+            QUAD differ = (x ^ x >> swaps[i].by) & swaps[i].low;
+            x ^= differ ^ differ << swaps[i].by;
+        }
+        memcpy(dst, &x, 16);
     }
-    return x;
 }
 
 /* Move the parts of the block that holds column k from `have` rows of a file, `stride` bytes apart,
@@ -240,8 +247,8 @@ INLINE void pack_block(unsigned char *dst, enum ptype type, const unsigned char 
         memcpy(m + r * 2, src + r * stride + raw->m, 2);
     if (raw->words_s)
         turn_rows(dst + (b.s - dst), src + raw->s, stride, have, raw->words_s, 0);
-    for (size_t r = 0; raw->words_h == 1 && r < have; r++)
-        store_u32(h + r * 4, spread_bits(load_u32(src + r * stride + raw->h)));
+    if (raw->words_h == 1)
+        spread_rows(h, src + raw->h, stride, have);
     if (raw->words_h > 1)
         turn_rows(h, src + raw->h, stride, have, raw->words_h, 0);
     /* Flipping the top bit of a byte adds 128. */

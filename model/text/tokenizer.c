@@ -369,6 +369,19 @@ static size_t tokenizer_lay_out(struct tokenizer *t, char *base, size_t added)
     return at;
 }
 
+/* Hash what makes a vocabulary: texts, types and merges. */
+static uint64_t tokenizer_hash(const struct tokenizer *t)
+{
+    uint64_t h = 1;
+    for (size_t i = 0; i < t->size; i++)
+        h = rand_u64(
+            h, hash_text(t->pieces[i].bytes.p ? t->pieces[i].bytes.p : "", t->pieces[i].bytes.n) +
+                   (uint64_t)(t->pieces[i].type == PIECE_NORMAL));
+    for (size_t r = 0; r < t->nmerges; r++)
+        h = rand_u64(h, hash_pair(t->merges[r].left, t->merges[r].right));
+    return h;
+}
+
 int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err)
 {
     size_t bytes, added = 0;
@@ -404,6 +417,7 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
         goto fail;
     add_added(t);
     add_ends(t, v);
+    t->fingerprint = tokenizer_hash(t);
     *out = t;
     return OK;
 
@@ -436,12 +450,5 @@ bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, ui
 
 uint64_t tokenizer_fingerprint(const struct tokenizer *t)
 {
-    uint64_t h = 1;
-    for (size_t i = 0; i < t->size; i++)
-        h = rand_u64(
-            h, hash_text(t->pieces[i].bytes.p ? t->pieces[i].bytes.p : "", t->pieces[i].bytes.n) +
-                   (uint64_t)(t->pieces[i].type == PIECE_NORMAL));
-    for (size_t r = 0; r < t->nmerges; r++)
-        h = rand_u64(h, hash_pair(t->merges[r].left, t->merges[r].right));
-    return h;
+    return t->fingerprint;
 }

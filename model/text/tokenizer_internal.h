@@ -36,6 +36,7 @@ struct tokenizer {
     uint32_t eog[16];
     size_t neog; /* eog[0] is the file's eos if has_eos */
     bool has_eos;
+    uint64_t fingerprint;
     char *template; /* the chat template, or NULL */
 };
 
