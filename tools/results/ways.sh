@@ -3,16 +3,27 @@
 # clock: token by token (mlp), the answer as a whole (query), behind its first routed token
 # (takeover), sentence by sentence (step), in drafts that the cloud checks (verify). The device is
 # the Raspberry Pi 5 of constants.csv. Times are those of one round trip; nothing else depends on it.
-HEADER=policy,target,latency_ms,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,calls_answer,work,ms
+HEADER=policy,target,latency_ms,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,calls_answer,work,ms,active
 CHECKED=1
 
 ways_eval() { # LATENCY OPTIONS...
     latency=$1
     shift
-    evaluate "policy,target,latency_ms=$latency,${HEADER#policy,target,latency_ms,}" \
+    set -- "policy,target,latency_ms=$latency,$(echo "$HEADER" | sed 's/^policy,target,latency_ms,//; s/,active$//')" \
         --questions "${QUESTIONS:-600}" --clock virtual --edge-ms "$(constant t_dotprod)" \
         --prefill-ms "$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" --latency "$latency" "$@"
+    evaluate "$@" >"$here/rows.csv" && ways_active <"$here/rows.csv"
 }
+
+# Add the parameters that compute a token, in millions: those of the small model and, for the share
+# of the tokens that it writes or checks, of the large one.
+ways_active() {
+    edge=$(ways_parameters edge-0.5) large=$(ways_parameters cloud)
+    awk -F, -v OFS=, -v edge="$edge" -v large="$large" '
+        { print $0, sprintf("%.3f", (($1 == "always" ? 0 : edge) + ($1 == "verify" ? 1 : $5) * large) / 1e6) }'
+}
+
+ways_parameters() { mizzle info "weights/milli/$1.gguf" | awk '$1 == "parameters" { print $2 }'; } # MODEL
 
 ways_ends() { ways_eval "$1" --policy never,verify,always; } # LATENCY
 
@@ -51,7 +62,7 @@ draws() {
         of("latency_ms") == 170 { print of("policy"), of("ms"), percent("accuracy") }' |
         plot ways-ms.svg --x "time of an answer (ms)" --y "$right" --by policy \
             --title "Right answers over the time of an answer, with a round trip of 170 ms" \
-            --note "Shares of 2, 5 and 10 %; never and always: each model alone; 50 ms a token, one call in flight"
+            --note "Shares of 2, 5 and 10 %; never, always: each model alone; verify: drafts of 7; 50 ms a token, one call in flight"
 }
 
 ways_best() {

@@ -26,6 +26,30 @@ percent() { # FORMAT TABLE COLUMN CONDITION...: a value as a percentage
     figure "$percent_format" "100 * $(value "$@")"
 }
 
+# Ways: each row of its table, and what is said of verify.
+way() { value ways "$3" "policy=$1" "target=$2" "latency_ms=${4:-0}"; } # POLICY TARGET COLUMN [LATENCY]
+for policy in never step query takeover mlp verify always; do
+    target=0.050000 share='%.1f %%'
+    case $policy in
+    never) target='' share=%d ;;
+    verify) target='' ;;
+    always) target='' share='%d %%' ;;
+    esac
+    of() { figure "$1" "${3:-} $(way $policy "$target" "$2" "${4:-0}")"; } # FORMAT COLUMN [FACTOR [LATENCY]]
+    says results "| $policy | $(of "$share" routed '100 *') | $(of '%.1f %%' accuracy '100 *') | $(
+        of %.1f accuracy_low '100 *') to $(of %.1f accuracy_high '100 *') | $(of %.1f calls_answer) | $(
+        of '%.0f %%' work '100 *') | $(of %.2f active) | $(of %.0f ms) | $(of %.0f ms '' 170) |"
+done
+says results "with $(figure %.1f "$(way verify '' calls_answer)") calls where \`always\` needs $(
+    figure %.0f "$(way always '' calls_answer)")"
+says results "close $(percent '%.0f %%' ways pgr policy=query target=0.100000 latency_ms=0) (query), $(
+    percent %.0f ways pgr policy=step target=0.100000 latency_ms=0) (step) and $(
+    percent '%.0f %%' ways pgr policy=takeover target=0.100000 latency_ms=0) (takeover)"
+for latency in 0 50 170; do # it is slower than mlp at any round trip
+    awk "BEGIN { exit !($(way verify '' ms $latency) > $(way mlp 0.050000 ms $latency)) }" ||
+        { echo "t_figures: verify is not slower at $latency ms" >&2 && fails; }
+done
+
 # Each experiment has a section.
 for script in tools/results/*.sh; do
     name=$(basename "$script" .sh)
