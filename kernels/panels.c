@@ -118,13 +118,12 @@ INLINE void turn_rows(unsigned char *dst, const unsigned char *src, size_t strid
             store_u32(dst + j * 64 + r * 4, load_u32(src + r * stride + j * 4) ^ flip);
 }
 
-/* Ask for the rows of a panel in the order of memory. Reading 16 rows side by side confuses the
- * hardware prefetcher when they share pages; long rows do not. */
-static void ask_rows(const unsigned char *src, size_t bytes)
+/* Ask for bytes of the next panel's rows in the order of memory, while this one is packed. Reading
+ * 16 rows side by side confuses the hardware prefetcher when they share pages; long rows do not. */
+INLINE void ask_rows(const unsigned char *next, size_t bytes)
 {
-    enum { MOST = 24576 }; /* what stays in L1 beside the panel that is written */
-    for (size_t i = 0; bytes <= MOST && i < bytes; i += 64)
-        __builtin_prefetch(src + i);
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(next + i);
 }
 
 static void pack_f32(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
@@ -267,9 +266,14 @@ INLINE void pack_blocks(unsigned char *dst, enum ptype type, const unsigned char
         memset(dst, 0, bytes);
     else if (f->head)
         memset(dst, 0, block_head(type, cols));
-    ask_rows(src, have * stride);
-    for (size_t k = 0; k < cols; k += f->cols)
-        pack_block(dst, type, src + k / f->cols * f->raw_bytes, stride, have, cols, k);
+    enum { MOST = 16384 }; /* what stays in L1 beside this panel, before and after */
+    bool asks = PANEL * stride <= MOST && (p + 1) * PANEL < rows;
+    for (size_t k = 0; k < cols; k += f->cols) {
+        size_t at = k / f->cols * f->raw_bytes;
+        if (asks)
+            ask_rows(src + PANEL * (stride + at), PANEL * f->raw_bytes);
+        pack_block(dst, type, src + at, stride, have, cols, k);
+    }
 }
 
 void panels_pack(unsigned char *dst, enum ptype type, const void *src, size_t rows, size_t cols,
