@@ -256,7 +256,7 @@ const struct command cmd_router_import = {
         "R2R's and llama-route's keep their values, of which high ones are critical, and R2R's its "
         "threshold; scores here are 1 - value, so that low ones go to the cloud. llama-route's "
         "file does not name its activations: ReLU and, at the end, a sigmoid are computed. Use it "
-        "as a network: --policy mlp=FILE. To OUT.rmlp, a router of two layers is written as "
+        "with --router FILE. To OUT.rmlp, a router of two layers is written as "
         "llama-route's, without its threshold.\n\n"
         "  mizzle router import router.pth router.safetensors\n"
         "  mizzle router import router.safetensors router.rmlp",
