@@ -177,11 +177,12 @@ paper_table() { # the columns of Table 1, each call awaited as there
 
 figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,gain_low,gain_high,pgr,pgr_low,pgr_high
 ways() {
-    query=''
+    query='' verify=''
     [ ! -e "$out/1/query" ] || query=query=$out/1/query,
+    [ $by = --cloud-url ] || verify=verify, # which not every server can
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp" --against mlp \
-        --policy "never,always,mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \
+        --policy "never,always,${verify}mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \
         --jsonl "$out/ways.jsonl" --csv "$out/ways.new" >/dev/null &&
         keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
 }

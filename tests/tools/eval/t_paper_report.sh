@@ -38,7 +38,7 @@ done || exit 1
 [ "$(grep -c '<svg ' "$page")" -eq 5 ] && [ "$(grep -c '</svg>' "$page")" -eq 5 ] || fail "not five pictures"
 grep -q 'One pair is one size' "$page" || fail "no word of sizes"
 grep -q '<td>0.70</td><td>14</td>' "$page" || fail "no printed Table 1"
-for way in never always mlp mix combined context query takeover step entropy random; do
+for way in never always verify mlp mix combined context query takeover step entropy random; do
     grep -q "^<tr><td>$way</td>" "$page" || fail "no $way"
 done
 [ "$(head -n 1 "$claims")" = claim,paper,command,figure,low,high,holds ] || fail "$(head -n 1 "$claims")"

@@ -95,7 +95,7 @@ picture() { sed '1s/ xmlns="[^"]*"//' "$plots/$1.svg"; } # NAME: print it for th
 say='
     function one(name) { return of(name) == "" ? "" : sprintf("%.1f", percent(name)) }
     function interval(name) { return of(name "_low") == "" ? "" : one(name "_low") " to " one(name "_high") }
-    function seconds() { return ('"$edge_ms"' * (of("cloud_answer") + of("edge_answer")) + '"$((latency + cloud_ms))"' * of("cloud_answer")) / 1000 }
+    function seconds() { return ('"$edge_ms"' * (of("cloud_answer") + of("edge_answer")) + '"$((latency + cloud_ms))"' * of("calls_answer")) / 1000 }
     function way() { return of("policy") == "mlp" ? of("router") : of("policy") }'
 short() { basename "$1" .gguf; }
 
@@ -143,8 +143,8 @@ page() {
 <p>She et al., "Token Level Routing Inference System for Edge Devices" (arXiv 2504.07878), of which the claims and Table 1
 are. $questions questions of $(basename "$data") are measured; routers learned from $learned others, and
 thresholds are from $calibrated others again${train:+, which share no question_concept with them}. Intervals are 95 %.
-Times are computed, by the rule of the paper's table: $edge_ms ms for each token of an answer, and $((latency + cloud_ms)) ms more for
-one from the cloud. Made by $("$mizzle" --version), and again by</p>
+Times are computed, by the rule of the paper's table: $edge_ms ms for each token of an answer, and $((latency + cloud_ms)) ms more
+for each call. Made by $("$mizzle" --version), and again by</p>
 <p><code>${TRAIN:+TRAIN=$TRAIN }sh tools/lab/paper.sh --questions $questions $(echo "$edges" | tr ' ' ,) $large $data $out</code></p>
 <h2>Claims of the paper</h2>
 <p>holds: yes or no where the whole interval says so, else open; of Table 1, whether the paper's share lies in the interval,
@@ -167,7 +167,8 @@ $([ "$number" -eq 1 ] || picture sizes)
 <h2>Ways to divide an answer</h2>
 <p>mlp is the paper's kind of router, on the hidden state; combined reads confidence, place and a table of the last two ids
 (context), mix both. query decides for the whole answer, takeover for all behind the first routed token, step for a
-sentence. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
+sentence. verify lets the cloud check drafts: its share is what was changed, and its time leaves out what was drafted in
+vain. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
 ids.</p>
 $(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
     { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
