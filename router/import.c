@@ -191,6 +191,15 @@ int import_rmlp(struct router_form *out, bool *is, const char *path, struct err 
     return rc;
 }
 
+bool import_is_rmlp(const char *path)
+{
+    size_t bytes;
+    FILE *f = rmlp_open(path, &bytes);
+    if (f)
+        fclose(f);
+    return f;
+}
+
 /* Write such a file. */
 static int rmlp_write(const char *path, const struct router_form *form, struct err *err)
 {

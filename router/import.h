@@ -18,5 +18,7 @@ int import_pth(struct router_form *out, const struct weights *w, struct err *err
  * routers of two layers here they are ReLU, and a sigmoid at the end. ERR_FORMAT, ERR_IO,
  * ERR_NOMEM; *out is the caller's to close. */
 int import_rmlp(struct router_form *out, bool *is, const char *path, struct err *err);
+/* True if a regular file begins as one of these. */
+bool import_is_rmlp(const char *path);
 
 #endif

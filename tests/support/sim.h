@@ -53,7 +53,7 @@ struct sim {
     struct session *edge; /* a second copy of model and sampler, for what the edge would say */
     struct sampler *sampler;
     size_t size;
-    uint32_t secret; /* no draft may have this id; 0: none is kept */
+    uint32_t secret;         /* no draft may have this id; 0: none is kept */
     const _Atomic int *stop; /* nonzero: take returns ERR_STOP */
 
     uint64_t clock, draws, number;

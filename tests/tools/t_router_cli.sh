@@ -35,6 +35,8 @@ routes 0 import "$dir/r.safetensors" "$dir/back.rmlp"
 same "$dir/zero.rmlp" "$dir/back.rmlp"
 routes 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32" -o "$dir/y.f32"
 [ "$(od -An -tf4 "$dir/y.f32" | tr -d ' ')" = 0.5 ] || fail "a router of zeros: $(od -An -tf4 "$dir/y.f32")"
+routes 2 calibrate --router "$dir/zero.rmlp" --target-routed 0.05
+grep -q 'a .rmlp file cannot be replaced: expected -o' "$dir/err" || fail "$(cat "$dir/err")"
 head -c 30 "$dir/zero.rmlp" >"$dir/short.rmlp"
 routes 3 import "$dir/short.rmlp" "$dir/never"
 

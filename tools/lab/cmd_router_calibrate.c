@@ -6,6 +6,7 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
+#include "router/import.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -87,9 +88,10 @@ static int cmd_router_calibrate_check(struct err *err)
                        (double)risk, (double)confidence);
     if (strcmp(shared_options.cloud, "required") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
-    if (!out_path && pth_is(shared_options.router))
-        return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
-                       shared_options.router);
+    const char *own = shared_options.router;
+    if (!out_path && own && (pth_is(own) || import_is_rmlp(own)))
+        return err_set(err, ERR_ARG, "%s: a %s file cannot be replaced: expected -o", own,
+                       pth_is(own) ? ".pth" : ".rmlp");
     shared_task.stream = TASK_CALIBRATE;
     return task_form_parse(&shared_task, shared_task.prompt, err);
 }
