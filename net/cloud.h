@@ -179,7 +179,8 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
 /* Ask how ids[n] goes on where a draft of that follows it, ids[n] to ids[n + draft - 1]: the answer
  * is as much of the draft as the model would write, and the token after that, as if these tokens
  * had been asked for. draft < CLOUD_MAX_TOKENS; 0: cloud_ask for one token. Only `mizzle serve`,
- * vLLM and a model in this process can; others: ERR_REMOTE. Errors of cloud_ask. */
+ * `mizzle cloud`, vLLM and a model in this process can; with others the call ends with ERR_TEXT.
+ * Errors of cloud_ask. */
 int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
                  struct cloud_call **out, struct err *err);
 /* Ask for the token after ids[n] whatever is known of it, to compare it with what a text has: no

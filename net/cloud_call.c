@@ -73,11 +73,11 @@ static bool cloud_call_unfit(const struct cloud *c, struct cloud_call *call)
     struct err why;
     if (!call->wire->ask.draft || (c->dialect->drafts && !c->text))
         return false;
-    err_set(&why, ERR_REMOTE,
+    err_set(&why, ERR_TEXT,
             "cloud %s: this server cannot check a draft, as policy verify needs it: expected "
-            "`mizzle serve`, vLLM or a model in this process",
+            "`mizzle serve`, `mizzle cloud`, vLLM or a model in this process",
             c->base ? c->base : "");
-    cloud_call_settle(call, ERR_REMOTE, &why);
+    cloud_call_settle(call, ERR_TEXT, &why);
     return true;
 }
 

@@ -18,6 +18,7 @@ enum {
     MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
     LINGER_MS = 2000, /* and for how long at most */
     COUNT_MS = 200,   /* and for how long what they move is counted */
+    RANK = 256,       /* bytes of vLLM's reply to a draft for each id that it has read */
     RETRY_MS = 40,    /* mean delay before the retry, times 1/2 to 3/2 */
 };
 
@@ -244,7 +245,8 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
                                     .body = call->body.p,
                                     .n = call->body.n,
                                     .fresh = fresh,
-                                    .once = call->resent };
+                                    .once = call->resent,
+                                    .more = call->ask.draft ? RANK * call->ask.n : 0 };
     sse_free(&call->sse);
     call->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
     call->reply = (struct reply){ 0 };

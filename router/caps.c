@@ -25,12 +25,12 @@ static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /* Return the cost so far plus that of this call with `down` tokens coming down. */
-static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *c, size_t n,
-                          size_t down)
+static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *c,
+                          const struct caps_call *call, size_t down)
 {
-    size_t cached = c->warm < n ? c->warm : n;
+    size_t n = call->n, cached = c->warm < n ? c->warm : n;
     uint64_t cost = add_product(c->cost, cached, l->price.cached);
-    cost = add_product(cost, n - cached, l->price.up);
+    cost = add_product(cost, n - cached + call->draft, l->price.up);
     return add_product(cost, down, l->price.down);
 }
 
@@ -41,7 +41,7 @@ const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c,
         return "--max-cloud-tokens is reached";
     if (l->upload != UINT64_MAX && add_product(c->upload, call->bytes, 1) > l->upload)
         return "--max-upload-bytes would be exceeded";
-    if (l->budget != UINT64_MAX && cost_with(l, c, call->n, call->tokens) > l->budget)
+    if (l->budget != UINT64_MAX && cost_with(l, c, call, call->tokens) > l->budget)
         return "--cloud-budget would be exceeded";
     return NULL;
 }
@@ -50,7 +50,7 @@ void caps_add(const struct caps_limits *l, struct caps_count *c, const struct ca
               bool answered)
 {
     size_t down = answered ? call->tokens : 0;
-    c->cost = cost_with(l, c, call->n, down);
+    c->cost = cost_with(l, c, call, down);
     c->upload = add_product(c->upload, call->bytes, 1);
     c->tokens = add_product(c->tokens, down, 1);
     c->warm = call->n;

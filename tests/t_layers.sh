@@ -32,9 +32,9 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=40400 serve=5400
+core=40600 serve=5400
 # shellcheck disable=SC2086
-awk -v core=40400$core -v serve=$serve '
+awk -v core=40600$core -v serve=$serve '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
         return f ~ /^(router\/learn|model\/train|tools\/lab)\// ? 3 : 1

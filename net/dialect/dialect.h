@@ -69,7 +69,7 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
                    struct err *err);
 
 /* Read what became of a draft from the choice of a whole reply: vLLM gives ranks, and Mizzle's own
- * servers the answer and how many ids of the draft are in it. ERR_NET; ERR_REMOTE: neither is
+ * servers the answer and how many ids of the draft are in it. ERR_NET; ERR_TEXT: neither is
  * there. */
 int dialect_draft(struct reply *out, const json_t *choice, const struct ask *a, struct err *err);
 

@@ -119,6 +119,8 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
 static int openai_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *choices = json_object_get(root, "choices"), *choice;
+    if (a->draft) /* what follows it is no answer */
+        return err_set(err, ERR_NET, "expected a whole reply, found a stream");
     if (json_is_array(choices) && !json_array_size(choices)) /* the usage event at the end */
         return OK;
     int rc = openai_choice(&choice, root, err);

@@ -23,7 +23,7 @@ struct http_hold { /* one reusable curl handle */
     struct http_try try;
     struct http *http;
     CURL *easy;
-    size_t header_bytes, total;
+    size_t header_bytes, total, most; /* most: of total */
     bool running;
     bool too_long, no_memory; /* why a callback of ours ended it */
     bool once, again; /* the request may go out only once; it would have gone out too often */
@@ -49,14 +49,14 @@ static void global_init(void)
     global_state = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* curl's write callback: keep the piece within max_reply, and note status and content type with the
- * first one. */
+/* curl's write callback: keep the piece within what is allowed, and note status and content type
+ * with the first one. */
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_hold *h = arg;
     struct http_try *t = &h->try;
     (void)size; /* always 1 */
-    if (n > h->http->max_reply - h->total) {
+    if (n > h->most - h->total) {
         h->too_long = true;
         return 0;
     }
@@ -337,6 +337,7 @@ int http_start(struct http *h, struct http_try **out, const struct http_request 
     body.n = 0;
     hold->try = (struct http_try){ .arg = arg, .data = data, .body = body, .hold = hold };
     hold->header_bytes = hold->total = 0;
+    hold->most = h->max_reply + r->more;
     hold->too_long = hold->no_memory = hold->again = false;
     hold->once = r->once;
     hold->why[0] = 0;
@@ -369,7 +370,7 @@ static int http_failed(const struct http_hold *h, CURLcode code, struct err *err
     if (h->too_long && h->header_bytes > MAX_HEADERS)
         return err_set(err, ERR_NET, "the reply's headers are longer than %d bytes", MAX_HEADERS);
     if (h->too_long)
-        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->http->max_reply);
+        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->most);
     if (h->again)
         return err_set(err, ERR_NET, "the connection was closed before an answer came");
     long number = 0;

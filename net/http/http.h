@@ -48,8 +48,9 @@ struct http_request {
     const char *url;
     const char *body; /* n bytes of JSON to POST, borrowed until the end; NULL: GET */
     size_t n;
-    bool fresh; /* use a new connection */
-    bool once;  /* never send it twice, whatever becomes of the connection */
+    bool fresh;  /* use a new connection */
+    bool once;   /* never send it twice, whatever becomes of the connection */
+    size_t more; /* bytes that the reply's body may have beyond max_reply */
 };
 
 /* Create a transport. ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used; ERR_NET: no file

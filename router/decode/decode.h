@@ -39,11 +39,11 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score;     /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    float score;     /* raw, 0..1; NaN for policies that measure nothing (policy_scores) */
     float threshold; /* that it was compared with: of the options, or in reach that of span */
-    /* edge_id is set: for the local model's own tokens, for all tokens with `edges` or a policy
-     * that reads the head, and ahead for those that took a call of their own. It does not depend on
-     * when an answer came, or on drafts. */
+    /* edge_id is set: for the local model's own tokens, for all tokens with `edges`, with policy
+     * verify or one that reads the head, and ahead for those that took a call of their own. It does
+     * not depend on when an answer came, or on drafts. */
     bool has_edge;
     uint32_t edge_id;
     double ms;               /* since the previous token; the first: since the start */
@@ -106,8 +106,8 @@ struct decode_options {
                     size_t room);
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
     bool ignore_eos;          /* end-of-text is a token like any other */
-    /* 1 + most tokens that the cloud may write in this text, and that may be requested for it; 0:
-     * the gate's limits. What is known without a call counts, so that the text is the same whatever
+    /* 1 + most tokens that the cloud may write in this text, or with policy verify confirm, and that
+     * may be requested for it; 0: the gate's limits. What is known without a call counts, so that the text is the same whatever
      * other texts have asked; so it is with patterns, which hold back such tokens, too. */
     uint64_t cloud_limit;
     const struct private_filter *patterns; /* of this text, besides the gate's; or NULL */
@@ -150,8 +150,8 @@ void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one);
  * NULL unless the policy reads one (policy_reads_router). cloud may be NULL: routed tokens then
  * stay the local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long
  * as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted),
- * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats
- * are filled in any case. */
+ * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long, a port
+ * without what policy verify needs). stats are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

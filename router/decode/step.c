@@ -243,6 +243,7 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
 {
     uint64_t limit = s->o->cloud_limit;
+    size_t cloud = s->way.ids ? s->stats->tokens - s->stats->fallback : s->stats->cloud;
     if (!step_may_route(s, s->stats->cloud, e->at)) {
         err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
                 100 * (double)s->o->max_routed);
@@ -252,7 +253,7 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
         err_set(&s->fault, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
-    if (!limit || s->stats->cloud + 1 < limit)
+    if (!limit || cloud + 1 < limit)
         return GATE_OPEN;
     err_set(&s->fault, OK, "the limit on cloud tokens of this text is reached");
     return GATE_CAPPED;

@@ -143,9 +143,9 @@ size_t step_most_held(const struct step *s);
 bool step_is_full(const struct step *s);
 /* True while the oldest token, whose turn has not come, needs more tokens written after it. */
 bool step_holds(const struct step *s, const struct ahead_token *e);
-/* True when the oldest tokens are a call that the local model has written: they are to be taken
- * back, and what the cloud writes in their place is known. */
-bool step_called(struct step *s, const struct ahead_token *e);
+/* If the oldest tokens are a call that the local model has written, note how many tokens it asks
+ * for. True: they are to be taken back. */
+bool step_take_call(struct step *s, const struct ahead_token *e);
 /* For a policy without scores: true when the token after the first `at` ids is the cloud's. */
 bool step_writes_cloud(const struct step *s, size_t at);
 /* True when the cloud's answer shows that the oldest token, of a draft, is the local model's. */

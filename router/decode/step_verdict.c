@@ -138,7 +138,7 @@ bool step_routes(const struct step *s, float score, size_t at)
 
 bool step_stands(struct step *s, struct ahead_token *e)
 {
-    if (step_called(s, e))
+    if (step_take_call(s, e))
         return false;
     if (e->met || isnan(e->t.score))
         return true;

@@ -6,8 +6,9 @@
  * for several tokens. A draft begins behind the latest token that was not the local model's; what
  * follows a whole one is the cloud's, even if both agree.
  *
- * call: the local model itself asks, as it was trained to, by writing <call>N</call>. That is taken
- * out of the text, and the next N tokens are the cloud's. */
+ * call: the local model itself asks, as it was trained to, by writing <call>N</call>. The tokens of
+ * that are taken out of the text, with blanks before it and what else its last token says, and the
+ * next N tokens are the cloud's. One that begins inside a token, as behind a full stop, is none. */
 #include <string.h>
 
 #include "model/text/tokenizer.h"
@@ -54,7 +55,7 @@ static enum tag step_tag_word(const char *text, size_t n, size_t *at, const char
 static enum tag step_tag(const char *text, size_t n, size_t *count)
 {
     size_t at = 0, digits = 0;
-    while (at < n && strchr(" \n", text[at]))
+    while (at < n && (text[at] == ' ' || text[at] == '\n'))
         at++;
     enum tag tag = step_tag_word(text, n, &at, "<call>");
     if (tag != TAG_WHOLE)
@@ -83,7 +84,7 @@ static enum tag step_read_tag(const struct step *s, size_t *count)
     return tag;
 }
 
-bool step_called(struct step *s, const struct ahead_token *e)
+bool step_take_call(struct step *s, const struct ahead_token *e)
 {
     size_t count;
     if (s->o->policy != POLICY_CALL || e->routed || step_read_tag(s, &count) != TAG_WHOLE)
@@ -125,17 +126,22 @@ bool step_confirms(const struct step *s, const struct ahead_token *e)
            e->at - s->way.from < step_draft_length(s);
 }
 
-/* Return how many ids of the queue may be shown to the cloud with the oldest one's prefix, and
- * write both to s->way.ids. */
-static size_t step_show_draft(struct step *s, const struct ahead_token *e)
+/* Write the text and the draft that begins with the oldest token to s->way.ids, and return how many
+ * ids of it may be sent: not more than fit into a server's context with a token after them, and
+ * none where limits count the tokens of this text, as a call is charged for all that it asks for.
+ */
+static size_t step_show_draft(struct step *s, struct ahead_token *e)
 {
     uint32_t *ids = s->way.ids;
-    size_t most = step_draft_length(s), n = s->ahead.n < most ? s->ahead.n : most;
+    size_t room = session_context(s->text.session) - e->at, most = step_draft_length(s), n = 0;
+    most = most < s->ahead.n ? most : s->ahead.n;
+    most = most < room ? most : room ? room - 1 : 0;
     memcpy(ids, step_text_ids(s), e->at * sizeof(*ids));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < most; i++)
         ids[e->at + i] = ahead_at(&s->ahead, i)->t.id;
-    while (n && step_keeps(s, ids, e->at + n, NULL))
-        n--;
+    e->held = step_keeps(s, ids, e->at, &e->own);
+    while (n < most && !s->o->cloud_limit && !step_keeps(s, ids, e->at + n + 1, NULL))
+        n++;
     return n;
 }
 
@@ -143,12 +149,12 @@ void step_find_draft(struct step *s, struct ahead_token *e)
 {
     const struct cloud_port *c = s->cloud;
     size_t draft = step_show_draft(s, e);
-    e->held = step_keeps(s, s->way.ids, e->at, &e->own);
-    e->ways[0] = (struct caps_call){ .n = e->at, .tokens = draft + 1 };
+    e->ways[0] = (struct caps_call){ .n = e->at, .draft = draft, .tokens = draft + 1 };
     e->ways[1] = (struct caps_call){ .n = e->at, .tokens = 1 };
     if (gate_counts_bytes(s->gate)) {
         e->ways[1].bytes = c->bytes(c->arg, s->way.ids, e->at, 1);
-        e->ways[0].bytes = c->bytes(c->arg, s->way.ids, e->at + draft, 1) + CLOUD_DRAFT_BYTES;
+        e->ways[0].bytes = c->bytes(c->arg, s->way.ids, e->at + draft, 1);
+        e->ways[0].bytes += draft ? CLOUD_DRAFT_BYTES : 0;
     }
 }
 

@@ -86,7 +86,7 @@ struct text_wish {
     const uint32_t *prompt; /* [n + ndraft], n >= 1 */
     size_t n;
     /* Ids behind the prompt that are a draft of the text, so that few passes write it: it ends with
-     * the first token that is another one, or follows the draft. TEXT_EDGE alone. 0: none */
+     * the first token that is another one, or follows the draft. 0: none */
     size_t ndraft;
     size_t max; /* most tokens to write; fewer if the context ends. 0 only with `score` */
     struct sample_params sample; /* its seed is also that of policy random */

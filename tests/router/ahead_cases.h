@@ -66,6 +66,8 @@ static inline void make_case(struct setup *c)
     }
     if (c->policy == POLICY_CALL)
         make_calls(&c->sample);
+    if (c->policy == POLICY_VERIFY && pick(3) == 0)
+        c->cloud_limit = 1 + pick(20);
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
     c->limits = caps_none;

@@ -218,8 +218,9 @@ static inline void check_steps(const struct text *x)
 
 /* The local model's tokens are those of drafts, of at most `most` ids, and the cloud's are others
  * than its own, or behind a whole draft. */
-static inline void check_verify(const struct text *x, size_t most)
+static inline void check_verify(const struct text *x, size_t most, uint64_t limit)
 {
+    CHECK(!limit || x->n - x->stats.fallback < limit); /* what is confirmed counts */
     for (size_t i = 0, from = 0; i < x->n; i++) {
         const struct decode_token *t = &x->at[i];
         CHECK(t->has_edge && isnan(t->score));
@@ -319,7 +320,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         if (c->policy == POLICY_STEP)
             check_steps(x);
         if (c->policy == POLICY_VERIFY)
-            check_verify(x, c->truth.tokens > 1 ? c->truth.tokens - 1 : 7);
+            check_verify(x, c->truth.tokens > 1 ? c->truth.tokens - 1 : 7, c->cloud_limit);
         if (c->policy == POLICY_CALL)
             check_call(x);
     }

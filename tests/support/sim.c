@@ -217,6 +217,7 @@ static int verify(void *arg, const uint32_t *ids, size_t n, size_t draft, struct
     (void)err;
     struct sim_call *c = begin(s, ids, n, draft + 1);
     CHECK(s->live == 1 && draft < CLOUD_MAX_TOKENS); /* one at a time: the next begins behind it */
+    CHECK(!draft || n + draft < TINY_CONTEXT);       /* a server has room for a token after it */
     for (size_t i = 0; i < n + draft; i++)
         CHECK(!s->secret || ids[i] != s->secret);
     c->draft = draft;

@@ -48,6 +48,8 @@ case $questions,${#questions} in
 esac
 case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
 [ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
+case $1 in ,* | *, | *,,*) refuse "EDGE: expected names between commas, found $1" ;; esac
+[ -n "${4%/}" ] || refuse "OUT: expected a folder of its own, found $4"
 edges=$(echo "$1" | tr -s , ' ') edge=${1%%,*} large=$2 data=$3 out=${4%/}
 results=$out dir=$out plots=$out/plots
 

@@ -377,10 +377,11 @@ static bool serve_request_draft(struct serve_ask *a, const json_t *in, struct se
     json_int_t n = 0;
     if (!serve_field_count(&n, in, "draft", 0, CLOUD_MAX_TOKENS - 1, e) || !n)
         return !e->status;
-    if (a->chat || a->stream || a->echo || a->nprompts * a->n != 1 || (size_t)n >= a->prompts[0].n)
+    if (a->chat || a->stream || a->echo || a->nprompts * a->n != 1 ||
+        (size_t)n >= a->prompts[0].n || serve_ask_policy(a) != POLICY_NEVER)
         return serve_error_set(e, 400, "invalid_value", "draft",
-                               "draft: expected one prompt that is longer, one choice, and no "
-                               "messages, stream or echo with it");
+                               "draft: expected a model that writes alone, one prompt that is "
+                               "longer, one choice, and no messages, stream or echo with it");
     a->prompts[0].n -= (size_t)n;
     a->wish.ndraft = (size_t)n;
     a->max = (size_t)n + 1;
@@ -405,7 +406,7 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
         return false;
     bool fine = chat ? serve_prompt_chat(a, s, in, e)
                      : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);
-    if (!fine || !serve_request_fits(a, s, e) || !serve_request_draft(a, in, e))
+    if (!fine || !serve_request_draft(a, in, e) || !serve_request_fits(a, s, e))
         return false;
     a->wish.logprobs = (a->logprobs || a->trace_top) && !(a->wish.score && !a->max);
     a->wish.top = a->top > a->trace_top ? a->top : a->trace_top;

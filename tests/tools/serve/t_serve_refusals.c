@@ -141,10 +141,11 @@ static const struct {
     { "POST", RAW, "{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1,\"max_tokens\":2}", 400,
       "max_tokens", "invalid_value" },
     WRONG(R, "\"echo\":1", "echo"),
-    FINE(R, "\"draft\":1,\"prompt_logprobs\":1"),
+    WRONG(R, "\"draft\":1", "draft"), /* a routed model */
+    FINE(R, "\"model\":\"edge-0.5:edge\",\"draft\":1,\"prompt_logprobs\":1"),
+    NOT_SERVED(R, "\"draft\":0,\"prompt_logprobs\":1", "prompt_logprobs"),
     NOT_SERVED(R, "\"prompt_logprobs\":1", "prompt_logprobs"),
     WRONG(R, "\"draft\":64", "draft"),
-    WRONG(R, "\"draft\":63", "draft"),
     WRONG(R, "\"draft\":1,\"stream\":true", "draft"),
     WRONG(R, "\"draft\":1,\"echo\":true", "draft"),
     WRONG(C, "\"draft\":1", "draft"),

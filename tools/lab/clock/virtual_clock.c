@@ -35,7 +35,13 @@ static void virtual_clock_drafts(struct virtual_token *tokens, const struct virt
     double now = virtual_clock_edge(c, prompt, 1) - c->edge_ms, ready = now;
     bool goes_on = false;
     for (size_t i = 0, end; i < n; i = end) {
-        size_t draft = tokens[i].shown ? tokens[i].shown - 1 : 0, brought = 1;
+        if (!tokens[i].shown) { /* the cloud was not asked about the first ones */
+            now += c->edge_ms;
+            tokens[i].ms = i ? c->edge_ms : now;
+            end = i + 1;
+            continue;
+        }
+        size_t draft = tokens[i].shown - 1, brought = 1;
         for (end = i + 1; end < n && !tokens[end].shown; end++)
             brought++;
         double wrote = goes_on ? ready + (double)(draft + 1) * c->edge_ms : 0;
@@ -54,7 +60,10 @@ static void virtual_clock_drafts(struct virtual_token *tokens, const struct virt
 int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
                          const struct virtual_clock *c, size_t prompt, size_t n, struct err *err)
 {
-    if (tokens[0].shown) {
+    bool drafts = false;
+    for (size_t i = 0; i < n; i++)
+        drafts = drafts || tokens[i].shown;
+    if (drafts) {
         *wasted = 0;
         virtual_clock_drafts(tokens, c, prompt, n);
         return OK;

@@ -201,7 +201,8 @@ static void asking_verified(struct asking_sent *w, enum source by, bool ends)
     most = most < left ? most : left;
     if (edge && !ends)
         return;
-    if (n && by != SOURCE_FALLBACK)
+    n -= by == SOURCE_FALLBACK && n; /* which no call has brought */
+    if (n)
         asking_count_draft(w, w->prompt + w->begun, edge ? n : most);
     w->begun = w->tokens;
 }

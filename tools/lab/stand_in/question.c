@@ -113,7 +113,7 @@ static enum stand_in_wrong check_sampling(const json_t *in, struct stand_in_refu
         if (v && !json_is_null(v) && !json_is_number(v))
             return stand_in_question_mistyped(no, numbers[i], "number", v);
     }
-    bool draft = json_object_get(in, "draft"); /* the ranks of its ids may be asked for instead */
+    bool draft = no->server == CLOUD_OPENAI && json_integer_value(json_object_get(in, "draft")) > 0;
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
         if (!stand_in_question_empty(json_object_get(in, unserved[i])) &&
             !(draft && !strcmp(unserved[i], "prompt_logprobs")))
