@@ -98,7 +98,7 @@ static void test_draft(void)
         CHECK(json_array_size(have) == right + 1);
         for (size_t i = 0; i <= right; i++)
             CHECK(json_equal(json_array_get(have, i), json_array_get(ids, i)));
-        CHECK(serving_number(got, "usage.prompt_tokens") == (double)json_array_size(prompt));
+        CHECK((size_t)serving_number(got, "usage.prompt_tokens") == json_array_size(prompt));
         json_decref(got);
         json_decref(list);
         free(text);
