@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
-# mca, speed, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
+# Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, mini,
+# perf, mca, speed, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -123,6 +123,9 @@ endif
 $(foreach key,$(filter flags.%,$(.VARIABLES)),$(if $(findstring /,$(key)),$(if \
     $(wildcard $(key:flags.%=%.c)),,$(error $(key): no file $(key:flags.%=%.c)))))
 
+# The file for a first reading, which is a program of its own (tools/lab/README.md).
+MINI := tools/lab/mini/mini.c
+
 # Archives, so that a test program links only what it uses.
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
@@ -178,6 +181,10 @@ fuzz: $(FUZZERS:%=%.run)
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
+mini:
+	@mkdir -p build
+	$(CC) -O2 -ffp-contract=off $(MINI) -o build/mini -lm -lcurl
+
 # Predict a kernel's loops without running them: make mca SYMBOL=matmul_q8 ISA=avx2, and
 #   make mca SYMBOL=matmul_q8 ISA=dotprod CC=aarch64-linux-gnu-gcc
 mca: all
@@ -197,7 +204,7 @@ results results-check: all
 	@MIZZLE=$(BUILD)/mizzle sh tools/results.sh $(if $(filter %-check,$@),--check) $(ONLY)
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
-$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools))) \
+$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c $(MINI),$(call sources,tools))) \
           $(BUILD)/page_assets.o
 $(TLIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 $(LIB) $(TOOLS) $(TLIB):
@@ -390,6 +397,6 @@ dist:
 clean:
 	rm -rf build
 
-.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo perf mca speed results results-check install uninstall dist clean always
+.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo mini perf mca speed results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -60,6 +60,7 @@ for f in $sources; do
     case $f in
     model/text/unicode_*_table.c) continue ;;
     router/decode/step.c) most=800 ;;
+    tools/lab/mini/mini.c) most=900 ;; # all of a model, to be read from the first page to the last
     esac
     lines=$(wc -l <"$f")
     [ "$lines" -le $most ] || { echo "$f: $lines lines, at most $most" && bad=1; }
