@@ -9,10 +9,9 @@
  *     cc -O2 -ffp-contract=off mini.c -o mini -lm -lcurl
  *
  * -ffp-contract=off, because a * b + c in one instruction is rounded once instead of twice, which
- * gives another number. Here only what is written as fmaf is fused.
+ * gives another number. Here only what is written as fmaf is; -O3 -march=native change no bit.
  *
- * A token is a piece of text, its id its number in the vocabulary. The pages, as a token meets
- * them:
+ * A token is a piece of text, its id its number in the vocabulary. Pages, as a token meets them:
  *
  *     1 Odds and ends                          7 A layer's parts: norm, RoPE, attention
  *     2 The file: names, numbers, matrices     8 The layers: an id becomes a hidden state
@@ -148,30 +147,29 @@ static struct array take_key(struct file *f)
 static void read_gguf(const char *path)
 {
     enum { ALIGN = 32 }; /* the data, and each tensor in it, begin at multiples */
-    struct file *f = &file;
     file = read_file(path);
-    unsigned char *begin = f->at;
-    size_t size = (size_t)(f->end - begin);
-    if (!f->path || memcmp(take(f, 4), "GGUF", 4) || take_number(f, 4) > 3)
+    unsigned char *begin = file.at;
+    size_t size = (size_t)(file.end - begin);
+    if (!file.path || memcmp(take(&file, 4), "GGUF", 4) || take_number(&file, 4) > 3)
         die("%s: not a GGUF file", path);
-    size_t tensors = take_number(f, 8), keys = take_number(f, 8);
+    size_t tensors = take_number(&file, 8), keys = take_number(&file, 8);
     if (tensors > size || keys > size)
         die("%s: counts more than it can hold", path);
     arrays = make(keys + tensors, sizeof(*arrays));
     while (narrays < keys)
-        arrays[narrays++] = take_key(f);
+        arrays[narrays++] = take_key(&file);
     while (narrays < keys + tensors) { /* columns are counted first */
         struct array *t = &arrays[narrays++];
-        t->name = take_text(f);
-        uint64_t dimensions = take_number(f, 4);
-        t->cols = take_number(f, 8);
+        t->name = take_text(&file);
+        uint64_t dimensions = take_number(&file, 4);
+        t->cols = take_number(&file, 8);
         for (t->rows = 1; --dimensions;)
-            t->rows *= take_number(f, 8);
-        t->type = take_number(f, 4);
+            t->rows *= take_number(&file, 8);
+        t->type = take_number(&file, 4);
         t->row = t->type == F32 ? t->cols * sizeof(float) : t->cols / GROUP * BLOCK;
-        t->offset = take_number(f, 8);
+        t->offset = take_number(&file, 8);
     }
-    size_t data = ((size_t)(f->at - begin) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t data = ((size_t)(file.at - begin) + ALIGN - 1) / ALIGN * ALIGN;
     for (struct array *t = arrays + keys; t < arrays + narrays; t++) {
         if (data > size || t->offset > size - data || t->offset % ALIGN)
             die("%s: a tensor lies outside", path);
@@ -282,8 +280,7 @@ static size_t encode_word(uint32_t *ids, char *word, size_t n)
     return n;
 }
 
-/* Write the id of the added token ("<|im_end|>") with which p begins, and return its length, or 0.
- */
+/* Write the id of the added token ("<|im_end|>") with which p begins; return its length, or 0. */
 static size_t added_token(uint32_t *id, const char *p)
 {
     size_t longest = 0;
@@ -357,6 +354,7 @@ static size_t encode(uint32_t *ids, char *p)
  * and logarithm: those of libm differ between processors and versions. One different bit in a score
  * may become another token, so these three are written out here with what is fixed. All bring the
  * argument into a small range by exact steps, where a short polynomial is accurate. */
+
 /* e^x = 2^n * e^r, with |r| at most ln(2) / 2. ln(2) is split into two floats, so that the first
  * product is exact. The coefficients were fitted: within 2 units in the last place. */
 static float exp_f32(float x)
@@ -445,6 +443,7 @@ static float dot(const float *a, const float *b, size_t n)
  * integers, too, in groups of 32 with a scale each. The sum of a group is exact, so each processor
  * may add it as it likes; only the groups' sums are floats. They are added in order, not in lanes,
  * as in the engine's products the lanes are 16 rows (kernels/panels.h). */
+
 /* Return a tensor of the file, which must have this shape. */
 static const struct array *tensor(const char *name, size_t layer, size_t rows, size_t cols)
 {
@@ -458,12 +457,13 @@ static const struct array *tensor(const char *name, size_t layer, size_t rows, s
     return t;
 }
 
-/* Return a float of 16 bits: a sign, 5 bits of exponent, 10 of fraction. */
+/* Return a float of 16 bits; its bits in one of 32 mean a number that is 2^112 times smaller. */
 static float half_at(const unsigned char *p)
 {
-    int h = p[0] | p[1] << 8, exponent = h >> 10 & 31, fraction = h & 1023;
-    float f = ldexpf((float)(fraction + (exponent ? 1024 : 0)), (exponent ? exponent : 1) - 25);
-    return h >> 15 ? -f : f;
+    uint32_t bits = (p[1] & 0x80u) << 24 | (p[1] & 0x7fu) << 21 | (uint32_t)p[0] << 13;
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return f * 0x1p112f;
 }
 
 /* Copy a row of a matrix as floats. */
@@ -601,9 +601,10 @@ static void attend(float *out, const float *query, const float *keys, const floa
 
 /* 8. The layers: an id becomes a hidden state.
  *
- * A token is a vector, the residual stream x. It begins as a row of the embedding. Every layer adds
- * to it twice: what attention finds in the text so far, and what the MLP makes of it. After the
- * last layer, a norm gives the hidden state, in which the model's guess about the next token is.
+ * A token is a vector, the residual stream x. It begins as a row of the embedding, a matrix that
+ * has one for each id. Every layer adds to it twice: what attention finds in the text so far, and
+ * what the MLP, two products with a nonlinearity between them, makes of it. A last norm gives the
+ * hidden state, in which the model's guess about the next token is. All matrices were learnt.
  *
  * Keys and values of earlier tokens never change, as no token sees a later one. So they are kept,
  * in the KV cache, and each token goes through the layers once. (Of a prompt the engine takes many
@@ -613,9 +614,10 @@ static size_t length;                 /* tokens in the cache, which has room for
 static float *keys, *values;          /* [layers][kv_heads][room][size] the KV cache */
 static float x[MOST];                 /* the residual stream of the token */
 static float norm[MOST], state[MOST]; /* after a norm; after the last one, the hidden state */
-static float q[MOST], k[MOST], v[MOST], found[MOST], gate[MOST], up[MOST];
-static float *logits; /* [rows] of the output head */
-static FILE *raw;     /* gets them, for --logits */
+static float q[MOST], k[MOST], v[MOST], found[MOST]; /* the heads' one behind the other */
+static float gate[MOST], up[MOST];                   /* inside the MLP */
+static float *logits;                                /* [rows] of the output head */
+static FILE *raw;                                    /* gets them, for --logits */
 
 static void read_model(void)
 {
@@ -644,8 +646,9 @@ static void read_model(void)
     logits = make(m.rows, sizeof(float));
 }
 
-/* The first half of a layer. Several heads of queries share one head of keys and values (GQA),
- * which makes the cache smaller. */
+/* The first half of a layer. Of the state, three products make queries (what is looked for), keys
+ * (where it is found) and values (what is found), for many heads at once, each of which looks for
+ * something else. Several heads of queries share one of keys and values (GQA): a smaller cache. */
 static void attention(size_t i)
 {
     size_t nq = m.heads * m.size, nk = m.kv_heads * m.size, shared = m.heads / m.kv_heads;
@@ -723,10 +726,8 @@ static uint32_t pick(void)
     uint32_t id = 0;
     multiply(logits, m.head, state, NULL);
     for (uint32_t i = 0; i < vocabulary; i++)
-        if (logits[i] > best) {
-            best = logits[i];
-            id = i;
-        }
+        if (logits[i] > best)
+            best = logits[id = i];
     if (raw)
         fwrite(logits, sizeof(float), m.rows, raw);
     lap(HEAD);
@@ -828,7 +829,7 @@ static bool ask(uint32_t *id, const char *url, const uint32_t *ids, size_t n)
 
 /* 12. The loop.
  *
- * Score, ask or pick, show, and take the token into the text. If the cloud does not answer, the
+ * Score, ask or pick, show, and take the token into the text. Without an answer of the cloud, the
  * small model's token stands (fallback): a fault never ends a text. */
 static const char *url;
 static size_t tokens = 256;
@@ -837,9 +838,8 @@ static int json, times;
 /* Write the text behind ids[n], which have room for all. */
 static void generate(uint32_t *ids, size_t n)
 {
-    bool has_eos = find("tokenizer.ggml.eos_token_id", 0);
+    bool ends = false, has_eos = find("tokenizer.ggml.eos_token_id", 0);
     size_t eos = has_eos ? (size_t)config("tokenizer", "ggml.eos_token_id") : SIZE_MAX;
-    bool ends = false;
     for (size_t made = 0; made < tokens && !ends; made++) {
         uint32_t id = 0;
         float score = router.b1 ? router_score() : 1;
