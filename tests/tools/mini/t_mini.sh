@@ -71,6 +71,7 @@ text() {
     same "$dir/mine" "$dir/out"
 }
 text
+cp "$dir/out" "$dir/routed"
 grep -q '\[cloud: ' "$dir/out" || fail "no mark"
 line=$(sed -n "s,^    build/mini \(--cloud-url\) [^ ]*,\"$mini\" \1 $url,p" README.md)
 eval "$line" >"$dir/mine" || fail "README.md: $line"
@@ -78,7 +79,12 @@ grep -qF "Here it writes \`$(cat "$dir/mine")\`:" README.md || fail "README.md: 
 expect 0 run -p "$(echo "$line" | sed 's/^.* "\(.*\)"$/\1/')" --kv f32 --cloud-url "$url"
 same "$dir/mine" "$dir/out"
 [ "$(grep -c ' ms a token$' "$dir/times")" -eq 10 ] || fail "--time: $(cat "$dir/times")"
+gone=$url
+start -m weights/milli/cloud.gguf --policy never --kv f32 # it speaks the same API
+"$mini" --cloud-url "$url" $edge "$prompt" >"$dir/mine" || fail "mini: serve"
+same "$dir/mine" "$dir/routed"
 stop_cloud
+url=$gone
 text
 grep -q '\[fallback: ' "$dir/out" || fail "no fallback"
 
