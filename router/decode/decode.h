@@ -106,9 +106,10 @@ struct decode_options {
                     size_t room);
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
     bool ignore_eos;          /* end-of-text is a token like any other */
-    /* 1 + most tokens that the cloud may write in this text, or with policy verify confirm, and that
-     * may be requested for it; 0: the gate's limits. What is known without a call counts, so that the text is the same whatever
-     * other texts have asked; so it is with patterns, which hold back such tokens, too. */
+    /* 1 + most tokens that the cloud may write in this text, or with policy verify confirm, and
+     * that may be requested for it; 0: the gate's limits. What is known without a call counts, so
+     * that the text is the same whatever other texts have asked; so it is with patterns, which hold
+     * back such tokens, too. */
     uint64_t cloud_limit;
     const struct private_filter *patterns; /* of this text, besides the gate's; or NULL */
     const _Atomic int *stop;               /* nonzero: interrupted; may be NULL */
