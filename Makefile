@@ -82,6 +82,7 @@ flags.router/learn/fit_citer := -O3
 endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
+flags.tests/kernels/t_pool := -DPORTABLE
 flags.tools/lab/bench/counts := -DPORTABLE
 flags.tools/lab/machine/limits := -DPORTABLE
 endif

@@ -110,9 +110,9 @@ static void write_vocabulary(struct ggufw *g)
 {
     static char letter[BYTES][3];
     static const char *const merges[MERGES] = { "a b", "b a", "ab ab", "\xc4\xa0 ab" };
-    static const char *const merged[MERGES] = { "ab", "ba", "abab",
-                                                "\xc4\xa0"
-                                                "ab" };
+    static const char blank[] = "\xc4\xa0"
+                                "ab"; /* apart: an escape takes all digits behind it */
+    static const char *const merged[MERGES] = { "ab", "ba", "abab", blank };
     struct str pieces[VOCAB], pairs[MERGES];
     int32_t types[VOCAB];
     unsigned next = 256;
