@@ -1,15 +1,15 @@
 /* mini.c - one token's way through a language model, in one file.
  *
  * It does what `mizzle run` does, and no more: it reads a small model, writes a text with it, token
- * by token, and asks a large model behind HTTP for those tokens with which a router does not trust
- * the small one. It is for reading: one thread, plain loops, no line for speed. And yet its ids,
- * scores and logits are the engine's to the last bit: kernels/scalar.c defines every sum, and this
- * file adds in the same order. `make test` compares them.
+ * by token, and asks a large model behind HTTP for those tokens with which a router (page 10) does
+ * not trust the small one. It is for reading: one thread, plain loops, no line for speed. And yet
+ * its ids, scores (page 10) and logits (page 9) are to the last bit those of the engine, mizzle, as
+ * this file adds in the order that kernels/scalar.c defines. `make test` compares them.
  *
  *     cc -O2 -ffp-contract=off mini.c -o mini -lm -lcurl
  *
  * -ffp-contract=off, because a * b + c in one instruction is rounded once instead of twice, which
- * gives another number. Here only what is written as fmaf is; -O3 -march=native change no bit.
+ * gives another number. Here only fmaf and fma are; -O3 -march=native change no bit.
  *
  * A token is a piece of text, its id its number in the vocabulary. Pages, as a token meets them:
  *
@@ -67,7 +67,7 @@ struct text { /* bytes of the file, without a zero at their end */
     size_t n;
 };
 
-struct array { /* the values of a key, as one row, or a tensor, of which a vector is one row */
+struct array { /* a tensor, of which a vector is one row; or a key's values: cols of them */
     struct text name;
     uint64_t type;
     size_t rows, cols, row, offset; /* row: bytes of one */
@@ -79,9 +79,9 @@ struct file {
     unsigned char *at, *end; /* at: what is read next */
 };
 
-enum { F32 = 0, Q8_0 = 8, GROUP = 32, BLOCK = 34, MOST = 1 << 18 }; /* page 6; MOST: columns */
-enum { KEY_I32 = 5, KEY_F32 = 6, KEY_TEXT = 8, KEY_ARRAY = 9 };     /* types of values */
-static const unsigned char key_bytes[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+enum { F32 = 0, Q8_0 = 8 << 8, GROUP = 32, BLOCK = 34, MOST = 1 << 18 }; /* MOST: columns, page 6 */
+enum { KEY_I32 = 5, KEY_F32 = 6, KEY_TEXT = 8, KEY_ARRAY = 9 };          /* types of values */
+static const unsigned char key_bytes[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 }; /* of a value */
 static struct file file; /* the model, and all that is in it */
 static struct array *arrays;
 static size_t narrays;
@@ -130,8 +130,8 @@ static bool same(struct text a, const char *p, size_t n)
 
 static struct array take_key(struct file *f)
 {
-    struct array k = { .name = take_text(f), .type = take_number(f, 4), .cols = 1 };
-    if (k.type == KEY_ARRAY) {
+    struct array k = { .name = take_text(f), .cols = 1 };
+    if ((k.type = take_number(f, 4)) == KEY_ARRAY) {
         k.type = take_number(f, 4);
         k.cols = take_number(f, 8);
     }
@@ -165,7 +165,7 @@ static void read_gguf(const char *path)
         t->cols = take_number(&file, 8);
         for (t->rows = 1; --dimensions;)
             t->rows *= take_number(&file, 8);
-        t->type = take_number(&file, 4);
+        t->type = take_number(&file, 4) << 8; /* so that none but F32 is also a key's */
         t->row = t->type == F32 ? t->cols * sizeof(float) : t->cols / GROUP * BLOCK;
         t->offset = take_number(&file, 8);
     }
@@ -196,7 +196,7 @@ static double config(const char *of, const char *name)
     uint64_t whole = 0;
     snprintf(key, sizeof(key), "%s.%s", of, name);
     const struct array *k = find(key, 0);
-    if (k && k->cols)
+    if (k && k->cols && k->type < sizeof(key_bytes)) /* a tensor may have the name, too */
         memcpy(&whole, k->data, key_bytes[k->type]);
     memcpy(&real, &whole, sizeof(real));
     return k && k->type == KEY_F32 ? (double)real : (double)whole;
@@ -286,7 +286,7 @@ static size_t added_token(uint32_t *id, const char *p)
     size_t longest = 0;
     for (uint32_t i = 0; i < vocabulary; i++)
         if ((type[i] == PIECE_CONTROL || type[i] == PIECE_USER) && text[i].n > longest &&
-            !strncmp(text[i].p, p, text[i].n)) {
+            same(text[i], p, strnlen(p, text[i].n))) {
             longest = text[i].n;
             *id = i;
         }
@@ -294,7 +294,7 @@ static size_t added_token(uint32_t *id, const char *p)
 }
 
 /* Return the kind of a byte: 'a' a letter, '0' a digit, '\n' ends a line, ' ' other white space,
- * '.' all else; 0 at the end of the text, or where an added token begins. */
+ * '.' all else; 0 at the end, or where an added token begins that begins like that, as "<|". */
 static int kind(const char *p)
 {
     uint32_t id;
@@ -314,13 +314,13 @@ static const char *skip(const char *p, int what)
     return p;
 }
 
-/* Return the end of the first word, by Qwen2's regular expression as it applies to ASCII:
- *   's|'t|'re|'ve|'m|'ll|'d | [^\r\n\p{L}\p{N}]?\p{L}+ | \p{N} | ?[^\s\p{L}\p{N}]+[\r\n]* |
- *   \s*[\r\n]+ | \s+(?!\S) | \s+ */
+/* Return the end of the first word, by Qwen2's regular expression as it applies to ASCII ([ ] is a
+ * blank): (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|[ ]?[^\s\p{L}\p{N}]+[\r\n]*|
+ *   \s*[\r\n]+|\s+(?!\S)|\s+ */
 static const char *word_end(const char *p)
 {
     const char *line = NULL, *at = p;
-    int first = kind(p), second = kind(p + 1), c = tolower(p[1]), d = c ? tolower(p[2]) : 0;
+    int first = kind(p), second = kind(p + 1), c = tolower(p[1]), d = c ? p[2] | 32 : 0;
     if (*p == '\'' && second == 'a' && strchr("stmd", c))
         return p + 2;
     if (*p == '\'' && ((d == 'e' && (c == 'r' || c == 'v')) || (d == 'l' && c == 'l')))
@@ -356,7 +356,7 @@ static size_t encode(uint32_t *ids, char *p)
  * argument into a small range by exact steps, where a short polynomial is accurate. */
 
 /* e^x = 2^n * e^r, with |r| at most ln(2) / 2. ln(2) is split into two floats, so that the first
- * product is exact. The coefficients were fitted: within 2 units in the last place. */
+ * difference is exact. The coefficients were fitted: within 2 units in the last place to x = 88. */
 static float exp_f32(float x)
 {
     static const float a[] = {
@@ -417,7 +417,7 @@ static void sincos_f64(double *sine, double *cosine, double x)
  * program has to add many numbers at once, and this is an order in which it can: along a vector,
  * element i goes to lane i % 16, and at the end the lanes are folded in halves. 16 lanes are one
  * register of AVX-512, two of AVX2, four of NEON. */
-enum { LANES = 16, AT_ONCE = 64 };
+enum { LANES = 16, AT_ONCE = 64 }; /* AT_ONCE: positions in a block of attention, page 7 */
 
 static float fold(float lane[LANES])
 {
@@ -437,18 +437,18 @@ static float dot(const float *a, const float *b, size_t n)
 
 /* 6. A matrix times a vector.
  *
- * Nearly all time goes here: for each token, every weight of the model is read from memory and
+ * Nearly all time goes here: for each token, nearly every weight of the model is read from memory,
  * multiplied once. So weights are stored in few bits. Q8_0 has blocks of 32 weights: a scale in 2
  * bytes, then 32 integers of 1 byte, 8.5 bits a weight where F32 has 32. The vector then becomes
  * integers, too, in groups of 32 with a scale each. The sum of a group is exact, so each processor
  * may add it as it likes; only the groups' sums are floats. They are added in order, not in lanes,
  * as in the engine's products the lanes are 16 rows (kernels/panels.h). */
 
-/* Return a tensor of the file, which must have this shape. */
+/* Return a tensor of the file, which must have this shape. A vector (one row) is used as floats. */
 static const struct array *tensor(const char *name, size_t layer, size_t rows, size_t cols)
 {
     const struct array *t = find(name, layer);
-    if (!t || t->rows != rows || t->cols != cols || cols < 1 || cols > MOST ||
+    if (!t || t->rows != rows || t->cols != cols || !t->row || cols > MOST ||
         (t->type != F32 && (t->type != Q8_0 || cols % GROUP || rows == 1)) ||
         rows > (size_t)(file.end - (unsigned char *)t->data) / t->row)
         die("%s: tensor %s of layer %zu: expected %zu x %zu of F32 or Q8_0; mizzle convert --type "
@@ -457,7 +457,7 @@ static const struct array *tensor(const char *name, size_t layer, size_t rows, s
     return t;
 }
 
-/* Return a float of 16 bits; its bits in one of 32 mean a number that is 2^112 times smaller. */
+/* Return a finite float of 16 bits. Its bits, moved to those of a float, mean 2^112 times less. */
 static float half_at(const unsigned char *p)
 {
     uint32_t bits = (p[1] & 0x80u) << 24 | (p[1] & 0x7fu) << 21 | (uint32_t)p[0] << 13;
@@ -518,17 +518,17 @@ static void multiply(float *y, const struct array *w, const float *x, const floa
     }
 }
 
-/* 7. A layer's parts: norm, RoPE, attention. They need some numbers of the model. */
-static struct {
-    size_t layers, hidden, ffn, heads, kv_heads, size, room, rows; /* size: of a head */
+/* 7. A layer's parts: norm, RoPE, attention. Of each token's vector, page 8 makes a query (what it
+ * looks for), a key (where it is found) and a value (what is found), for each of several heads. */
+static struct { /* hidden, ffn: elements of x and inside the MLP, page 8; size: of a head */
+    size_t layers, hidden, ffn, heads, kv_heads, size, room, rows; /* rows: of the embedding */
     float eps;
     double theta;
     const struct array *embedding, *head;
 } m;
 
-/*
- * RMSNorm scales a vector so that the mean of its squares is 1, then each element by a weight that
- * was learnt. Without it, numbers would grow from layer to layer. */
+/* RMSNorm scales a vector so that the mean of its squares is 1 (eps: never divide by 0), then each
+ * element by a weight that was learnt. Without it, numbers would grow from layer to layer. */
 static void rmsnorm(float *y, const float *x, const float *w, size_t n)
 {
     float inverse = 1.0f / sqrtf(dot(x, x, n) / (float)n + m.eps);
@@ -560,18 +560,18 @@ static void rope(float *x)
     }
 }
 
-/* Attention: the only place where a token sees those before it. A head compares its query with the
- * key of each position so far; softmax turns these scores into weights, which are positive and add
- * up to 1, weight[j] = e^score[j] / (e^score[0] + e^score[1] + ...); the result is the mean of the
- * values by these weights.
+/* Attention: the only place where a token sees those before it. A head takes the product of its
+ * query and the key of each position so far, over sqrt(size), as longer vectors give larger ones;
+ * softmax turns these scores into weights, which are positive and add up to 1: weight[j] =
+ * e^score[j] / (e^score[0] + e^score[1] + ...); the result is the values' mean by these weights.
  *
  * As e^score might overflow, the largest score is subtracted from all, which changes no weight. A
  * long text comes in blocks of 64 positions, so that threads can share it: each block has a largest
- * score, a sum and a mean of its own, and both sides are scaled to the larger one when it joins
- * those before it. The division by the sum comes last. */
+ * score, a sum of e^score and a total of its values by those; both sides are scaled to the larger
+ * score when it joins those before it. The division by the sum, for the mean, comes last. */
 static void attend(float *out, const float *query, const float *keys, const float *values, size_t n)
 {
-    static float mean[MOST];
+    static float total[MOST];
     float most = -INFINITY, sum = 0, score[AT_ONCE], scale = 1.0f / sqrtf((float)m.size);
     memset(out, 0, m.size * sizeof(*out));
     for (size_t from = 0; from < n; from += AT_ONCE) {
@@ -581,18 +581,18 @@ static void attend(float *out, const float *query, const float *keys, const floa
             score[j] = dot(query, keys + (from + j) * m.size, m.size) * scale;
             here = score[j] > here ? score[j] : here;
         }
-        memset(mean, 0, m.size * sizeof(*mean));
+        memset(total, 0, m.size * sizeof(*total));
         for (size_t j = 0; j < some; j++) {
-            score[j] = exp_f32(score[j] - here);
+            score[j] = exp_f32(score[j] - here); /* from here on e^score */
             lane[j % LANES] += score[j];
             for (size_t d = 0; d < m.size; d++)
-                mean[d] = fmaf(score[j], values[(from + j) * m.size + d], mean[d]);
+                total[d] = fmaf(score[j], values[(from + j) * m.size + d], total[d]);
         }
         float larger = fmaxf(here, most);
         float old = exp_f32(most - larger), new = exp_f32(here - larger);
         sum = fmaf(fold(lane), new, sum * old);
         for (size_t d = 0; d < m.size; d++)
-            out[d] = fmaf(mean[d], new, out[d] * old);
+            out[d] = fmaf(total[d], new, out[d] * old);
         most = larger;
     }
     for (size_t d = 0; d < m.size; d++)
@@ -603,7 +603,7 @@ static void attend(float *out, const float *query, const float *keys, const floa
  *
  * A token is a vector, the residual stream x. It begins as a row of the embedding, a matrix that
  * has one for each id. Every layer adds to it twice: what attention finds in the text so far, and
- * what the MLP, two products with a nonlinearity between them, makes of it. A last norm gives the
+ * what the MLP, matrices with a nonlinearity between them, makes of it. A last norm gives the
  * hidden state, in which the model's guess about the next token is. All matrices were learnt.
  *
  * Keys and values of earlier tokens never change, as no token sees a later one. So they are kept,
@@ -621,7 +621,7 @@ static FILE *raw;                                    /* gets them, for --logits 
 
 static void read_model(void)
 {
-    static const char head[] = "output.weight"; /* small models use their embedding */
+    static const char head[] = "output.weight"; /* if missing, the embedding is the head, too */
     const char *arch = find("qwen3.block_count", 0) ? "qwen3" : "qwen2";
     m.layers = (size_t)config(arch, "block_count");
     m.hidden = (size_t)config(arch, "embedding_length");
@@ -629,15 +629,15 @@ static void read_model(void)
     m.heads = (size_t)config(arch, "attention.head_count");
     m.kv_heads = (size_t)config(arch, "attention.head_count_kv");
     m.size = (size_t)config(arch, "attention.key_length");
-    m.room = (size_t)fmin(config(arch, "context_length"), 4096);
+    m.room = (size_t)fmax(0, fmin(config(arch, "context_length"), 4096));
     m.eps = (float)config(arch, "attention.layer_norm_rms_epsilon");
     m.theta = config(arch, "rope.freq_base");
     m.size = m.size || !m.heads ? m.size : m.hidden / m.heads;
     const struct array *words = find("token_embd.weight", 0);
     m.rows = words ? words->rows : 0;
-    if (!m.layers || m.layers > 1024 || !m.kv_heads || m.heads % m.kv_heads || m.theta < 1 ||
-        !m.size || m.size % 2 || m.heads > MOST / m.size || m.ffn > MOST || vocabulary > m.rows ||
-        config(arch, "rope.scaling.factor") > 1)
+    if (!m.layers || m.layers > 1024 || !m.heads || !m.kv_heads || m.heads % m.kv_heads ||
+        !m.size || m.size % 2 || m.heads > MOST / m.size || m.ffn > MOST || !vocabulary ||
+        vocabulary > m.rows || !(m.theta >= 1) || config(arch, "rope.scaling.factor") > 1)
         die("%s: expected a Qwen2.5 or Qwen3, and no stretched RoPE (model/rope.c)", file.path);
     m.embedding = tensor("token_embd.weight", 0, m.rows, m.hidden);
     m.head = tensor(find(head, 0) ? head : "token_embd.weight", 0, m.rows, m.hidden);
@@ -739,8 +739,8 @@ static uint32_t pick(void)
  * The router is a network of two layers that has learnt, from the hidden states of many texts, at
  * which tokens the small model errs. Its score = sigmoid(w2 . max(0, w1 x + b1) + b2), from 0 to 1,
  * is how sure it is that the small model's next token can stand. Below a threshold the cloud writes
- * the token. It lies beside the model, NAME.router.safetensors for NAME.gguf: the length of a head;
- * the head, in JSON; the numbers of w1, b1, w2 and b2. */
+ * the token. It lies beside the model, NAME.router.safetensors for NAME.gguf: a length; a header of
+ * that length, in JSON; the numbers of w1, b1, w2 and b2, in this order. */
 static struct {
     struct array w1, w2;
     const float *b1, *b2;
@@ -750,18 +750,18 @@ static struct {
 static void read_router(const char *model)
 {
     static const char w1[] = "\"router.w1\":{\"dtype\":\"F32\",\"shape\":[";
-    size_t width = 0, cols = 0;
-    char path[4096], *head;
+    size_t width = 0, cols = 0, end = 0;
+    char path[4096], *header;
     snprintf(path, sizeof(path), "%.*s.router.safetensors", (int)strlen(model) - 5, model);
     struct file f = read_file(path);
     if (!f.path)
         return;
     size_t n = take_number(&f, 8);
-    memcpy(head = make(n + 1, 1), take(&f, n), n);
-    const char *at = strstr(head, w1), *limit = strstr(head, "\"threshold\":");
-    if (!at || sscanf(at + strlen(w1), "%zu,%zu", &width, &cols) != 2 || cols != m.hidden ||
-        width > MOST || n % 4 || strstr(head, "\"high\"") || strstr(head, "\"post_attn\"") ||
-        (size_t)(f.end - f.at) != (width * (cols + 2) + 1) * sizeof(float))
+    memcpy(header = make(n, 1), take(&f, n), n);
+    const char *at = strstr(header, w1), *limit = strstr(header, "\"threshold\":");
+    if (!at || n % 4 || strstr(header, "\"high\"") || strstr(header, "\"post_attn\"") ||
+        sscanf(at + strlen(w1), "%zu,%zu],\"data_offsets\":[0,%zu", &width, &cols, &end) != 3 ||
+        cols != m.hidden || width > MOST || (size_t)(f.end - f.at) != 4 * (width * (cols + 2) + 1))
         die("%s: not a router of two layers for this model; see router/router_form.c", path);
     size_t row = cols * sizeof(float), column = width * sizeof(float);
     router.w1 = (struct array){ .rows = width, .cols = cols, .row = row, .data = f.at };
@@ -852,7 +852,7 @@ static void generate(uint32_t *ids, size_t n)
         if (json) /* nine digits tell any two floats apart */
             printf("{\"pos\":%zu,\"id\":%u,\"source\":\"%s\",\"score\":%.9g}\n", made, (unsigned)id,
                    source, (double)score);
-        else if (!ends && type[id] != PIECE_CONTROL)
+        else if (!ends && type[id] != PIECE_CONTROL) /* %.0s shows nothing of source */
             printf(asked ? "[%s:%.*s]" : "%.0s%.*s", source, (int)text[id].n, text[id].p);
         fflush(stdout);
         ids[n++] = id;
@@ -884,7 +884,7 @@ int main(int argc, char **argv)
             "  --tokens N       write at most N tokens (256)\n"
             "  --json           print id, source and score of each token\n"
             "  --logits FILE    write the logits for each token that the head gave, as raw f32\n"
-            "  --time           say how long each part of the work took");
+            "  --time           say how long each part took, over all tokens, the prompt's, too");
     read_gguf(argv[optind]);
     read_tokenizer();
     read_model();
