@@ -17,15 +17,21 @@ static size_t cloud_port_tokens(void *arg)
     return cloud_tokens(arg);
 }
 
+/* Count a call that was made in *tally, and give it. Returns rc. */
+static int cloud_port_made(int rc, struct cloud_call *c, struct cloud_tally *tally, void **call)
+{
+    if (rc == OK && tally)
+        cloud_tally(c, tally);
+    *call = c;
+    return rc;
+}
+
 static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
                           struct cloud_tally *tally, void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
     int rc = cloud_ask(arg, ids, n, want, &c, err);
-    if (rc == OK && tally)
-        cloud_tally(c, tally);
-    *call = c;
-    return rc;
+    return cloud_port_made(rc, c, tally, call);
 }
 
 static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
@@ -33,10 +39,7 @@ static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct clo
 {
     struct cloud_call *c = NULL;
     int rc = cloud_audit(arg, ids, n, &c, err);
-    if (rc == OK && tally)
-        cloud_tally(c, tally);
-    *call = c;
-    return rc;
+    return cloud_port_made(rc, c, tally, call);
 }
 
 static int cloud_port_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
@@ -44,10 +47,7 @@ static int cloud_port_verify(void *arg, const uint32_t *ids, size_t n, size_t dr
 {
     struct cloud_call *c = NULL;
     int rc = cloud_verify(arg, ids, n, draft, &c, err);
-    if (rc == OK && tally)
-        cloud_tally(c, tally);
-    *call = c;
-    return rc;
+    return cloud_port_made(rc, c, tally, call);
 }
 
 static bool cloud_port_done(const void *call)
