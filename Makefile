@@ -80,12 +80,8 @@ flags.router/learn/fit_batch := -O3
 flags.router/learn/fit_mlp   := -O3
 flags.router/learn/fit_citer := -O3
 endif
-ifeq ($(PORTABLE),1)
-flags.kernels/sys/os := -DPORTABLE
-flags.tests/kernels/t_pool := -DPORTABLE
-flags.tools/lab/bench/counts := -DPORTABLE
-flags.tools/lab/machine/limits := -DPORTABLE
-endif
+LINUX_USERS := kernels/sys/os tests/kernels/t_pool tools/lab/bench/counts tools/lab/machine/limits
+$(foreach f,$(if $(filter 1,$(PORTABLE)),$(LINUX_USERS)),$(eval flags.$f := -DPORTABLE))
 
 # The sources of a layer: those of its folder and of the folders in it.
 sources  = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
@@ -338,8 +334,8 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 # differs in these (.ci/run), and a new set compiles two files.
 $(LIB) $(TOOLS) $(TLIB) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
     $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
-OWN := $(patsubst %,$(BUILD)/%,tools/run/prompt_input \
-    $(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
+OWN := $(patsubst %,$(BUILD)/%,tools/run/prompt_input $(LINUX_USERS) \
+    $(addprefix kernels/,kernels openblas sys/cpu) $(filter \
     kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
 $(OWN:%=%.o): %.o: %.flags
 $(BUILD)/exercises/kernels.o: $(BUILD)/kernels/kernels.flags
