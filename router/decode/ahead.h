@@ -13,8 +13,8 @@ struct ahead_token {
     size_t at;                /* length of the prefix before it */
     struct caps_call ways[2]; /* how to request it: as many tokens at once as is set, or one */
     size_t way;               /* index of the way its call uses */
-    float wrong;              /* with policy price: the chance that t.id is wrong; with takeover: 1
-                                 because a token before it is the cloud's */
+    float own_score;          /* that of its row, from which t.score comes */
+    bool by_ids;              /* t.score needed no row */
     bool routed;
     bool held;             /* gate_holds of the prefix */
     bool own;              /* it is held by the patterns of this text */

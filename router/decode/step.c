@@ -116,14 +116,12 @@ static bool step_reads_head(struct step *s, size_t at)
     const uint32_t *ids = session_ids(s->text.session);
     uint32_t id;
     float score;
-    bool cloud = step_writes_cloud(s, at) && !s->way.ids;
+    bool cloud = step_writes(s, at);
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
-    else if (o->policy == POLICY_PRICE)
-        cloud = row->scored && step_routes(s, step_price(s, 1 - row->score, at), at);
     else if (policy_reads_network(o->policy))
-        cloud = row->scored && step_routes(s, row->score, at);
-    if (!cloud || !s->cloud || s->o->edges)
+        cloud = row->scored && step_routes(s, step_weigh(s, row->score, at), at);
+    if (!cloud || s->way->show || !s->cloud || s->o->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
 }
@@ -226,8 +224,10 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     size_t tokens = e->ways[e->way].tokens;
     const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc = s->way.ids ? c->verify(c->arg, s->way.ids, e->at, tokens - 1, &s->tally, &e->call, err)
-                        : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc =
+        s->way->show
+            ? c->verify(c->arg, s->its_way.verify.ids, e->at, tokens - 1, &s->tally, &e->call, err)
+            : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -243,7 +243,7 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
 {
     uint64_t limit = s->o->cloud_limit;
-    size_t cloud = s->way.ids ? s->stats->tokens - s->stats->fallback : s->stats->cloud;
+    size_t cloud = s->way->show ? s->stats->tokens - s->stats->fallback : s->stats->cloud;
     if (!step_may_route(s, s->stats->cloud, e->at)) {
         err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
                 100 * (double)s->o->max_routed);
@@ -265,8 +265,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
     size_t way = 0;
     e->met = true;
-    if (s->cloud && s->way.ids)
-        step_find_draft(s, e);
+    if (s->cloud && s->way->show)
+        s->way->show(s, e);
     else if (s->cloud)
         step_find_ways(s, e); /* again: the server may have been unknown before */
     enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
@@ -310,7 +310,7 @@ int step_hear(struct step *s, struct ahead_token *e)
                                  : GATE_FAULT;
     struct caps_call *way = &e->ways[e->way];
     size_t most = s->cloud->tokens(s->cloud->arg);
-    if (rc == OK && way->tokens > most && !s->way.ids)
+    if (rc == OK && way->tokens > most && !s->way->show)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;
 }
@@ -371,25 +371,21 @@ static bool step_route(struct step *s, struct ahead_token *e)
 {
     const struct decode_options *o = s->o;
     struct decode_token *t = &e->t;
-    const struct view_row *row = NULL;
+    const struct view_row *row;
     uint64_t clock = os_now_ns();
     if (!policy_scores(o->policy)) {
         t->score = NAN;
-        e->routed = step_writes_cloud(s, e->at);
+        e->routed = step_writes(s, e->at);
         return true;
     }
-    if (!step_score_ids(s, e->at, &t->score)) {
+    e->by_ids = step_score_ids(s, e->at, &t->score);
+    if (!e->by_ids) {
         if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
             return false;
         if (!(row = step_score(s, e->at)))
             return false;
-    }
-    if (row)
-        t->score = row->score;
-    e->wrong = !row && o->policy == POLICY_TAKEOVER;
-    if (row && o->policy == POLICY_PRICE) {
-        e->wrong = 1 - row->score;
-        t->score = step_price(s, e->wrong, e->at);
+        e->own_score = row->score;
+        t->score = step_weigh(s, e->own_score, e->at);
     }
     s->stats->router_ms += step_lap(&clock);
     e->routed = step_routes(s, t->score, e->at);
@@ -510,7 +506,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (e->answered && !step_confirms(s, e))
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    bool scored = s->way.ids || (policy_reads_logits(s->o->policy) && step_leads(s, e->at));
+    bool scored = s->way->show || (policy_reads_logits(s->o->policy) && step_leads(s, e->at));
     if (e->answered && !e->called && !scored && !s->o->edges)
         t.has_edge = false;
     if (e->routed)
@@ -543,7 +539,7 @@ static int step_decide_ready(struct step *s, bool wait)
             s->tail = s->stops;
             return OK;
         }
-        if (step_holds(s, e) && !step_is_full(s))
+        if (s->way->holds && s->way->holds(s, e) && !step_is_full(s))
             return OK;
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
@@ -576,7 +572,8 @@ static int step_score_next(struct step *s, bool wait)
         *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
         if (!step_route(s, e))
             return OK;
-        if ((e->routed || oracle) && s->cloud && !s->way.ids) { /* drafts are shown at their turn */
+        if ((e->routed || oracle) && s->cloud &&
+            !s->way->show) { /* drafts are shown at their turn */
             if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
                 s->want = STEP_CLOUD;
                 return OK;
@@ -596,7 +593,7 @@ static int step_enqueue_next(struct step *s)
 {
     struct ahead_token *e = &s->next;
     uint32_t id = 0;
-    bool own = !e->routed || s->way.ids, early = !own && s->ahead.n && s->cloud;
+    bool own = !e->routed || s->way->show, early = !own && s->ahead.n && s->cloud;
     if (early)
         step_look_up(s, e, &id);
     if (early && !e->known && !e->covered && step_expects(s, e)) {

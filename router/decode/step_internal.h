@@ -26,10 +26,51 @@ struct step_audit {
     uint64_t cost;           /* of the text itself */
 };
 
-struct step_way {  /* where a part of the text begins that is one model's (step_ways.c) */
-    size_t from;   /* verify: prefix before the draft; call: before the cloud's tokens */
-    size_t n;      /* call: how many these are */
-    uint32_t *ids; /* verify: the text and the draft after it, for a call; else NULL */
+struct step;
+
+/* What a policy decides by, beside a threshold for the score of a token's own row: what it may read
+ * of the text, the queue and what is decided, and what it may ask. `at` is the length of a prefix,
+ * and stands for the token after it. In brackets: what it is where a member is NULL. */
+struct way {
+    int (*open)(struct step *s); /* prepare s->its_way; returns an error of step_open [nothing] */
+    /* Return the prefix of the token whose score this one has, itself or an earlier one [at]. */
+    size_t (*leader)(const struct step *s, size_t at);
+    /* Score it by ids and verdicts alone. False: its leader's score, or a row, is needed [false].
+     */
+    bool (*score)(const struct step *s, size_t at, float *score);
+    /* Return its score, given that of its row, if the calls for all before it are answered [that].
+     */
+    float (*weigh)(const struct step *s, float score, size_t at);
+    /* True when it is the cloud's, whatever its score [false]. */
+    bool (*writes)(const struct step *s, size_t at);
+    /* True when the oldest tokens are no part of the text, and are to be written anew [false]. */
+    bool (*takes_back)(struct step *s, const struct ahead_token *e);
+    /* True while the oldest token, whose turn has not come, needs more written after it [false]. */
+    bool (*holds)(const struct step *s, const struct ahead_token *e);
+    /* Return how many tokens that are at most, with itself [1]. */
+    size_t (*most_held)(const struct step *s);
+    /* Routed tokens are the local model's, and calls show them: find the ways in which those from
+     * the oldest on may be sent [a call asks for the token]. */
+    void (*show)(struct step *s, struct ahead_token *e);
+    /* True when the answer to such a call lets the oldest token stand [false]. */
+    bool (*confirms)(const struct step *s, const struct ahead_token *e);
+    /* As the oldest token is decided, note what the next verdicts depend on [nothing]. */
+    void (*judged)(struct step *s, const struct ahead_token *e, const struct decode_token *t);
+};
+
+union step_its_way { /* what a way keeps of its text */
+    struct {
+        size_t from;   /* the prefix before the draft */
+        uint32_t *ids; /* the text and the draft after it, for a call; malloc'ed */
+    } verify;
+    struct {
+        size_t from, n; /* the prefix before the cloud's tokens, and how many they are */
+    } call;
+    struct {
+        float score;        /* of the latest decided token that others may have, too */
+        size_t at, decided; /* the prefixes before it, and before the latest decided */
+    } lead;                 /* query, step */
+    size_t warm; /* price: ids that the cloud has read to write its latest decided token */
 };
 
 struct step {
@@ -67,10 +108,8 @@ struct step {
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
-    float lead;              /* score of the latest decided token that others may have, too */
-    size_t leader, led;      /* lengths of the prefixes before it, and before the latest decided */
-    struct step_way way;
-    size_t warm;  /* ids that the cloud has read to write its latest decided token */
+    const struct way *way;   /* of the policy */
+    union step_its_way its_way;
     size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
                      none */
     struct stops stops; /* stop strings found in the decided text */
@@ -114,12 +153,16 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
 bool step_leads(const struct step *s, size_t at);
 /* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
 bool step_score_ids(const struct step *s, size_t at, float *score);
-/* With policy price: return the score of the token after the first `at` ids, which is wrong with
- * this chance, if the calls for all tokens before it are answered. */
-float step_price(const struct step *s, float wrong, size_t at);
+/* Return the score of the token after the first `at` ids, given that of its row, if the calls for
+ * all tokens before it are answered. */
+float step_weigh(const struct step *s, float score, size_t at);
+/* True when the token after the first `at` ids is the cloud's whatever its score. */
+bool step_writes(const struct step *s, size_t at);
 /* True when the token after the first `at` ids goes to the cloud with this score, if the calls for
  * all tokens before it are answered. */
 bool step_routes(const struct step *s, float score, size_t at);
+/* True when the cloud's answer shows that the oldest token, of a draft, is the local model's. */
+bool step_confirms(const struct step *s, const struct ahead_token *e);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(struct step *s, struct ahead_token *e);
 /* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */
@@ -136,24 +179,10 @@ bool step_expects(const struct step *s, struct ahead_token *e);
 
 /* step_ways.c */
 
-/* Return how many tokens must be written before the first of them can be decided in step, at most.
- */
-size_t step_most_held(const struct step *s);
+/* Return the way of a policy. */
+const struct way *step_way(enum policy p);
 /* True when nothing can be written before more is decided. */
 bool step_is_full(const struct step *s);
-/* True while the oldest token, whose turn has not come, needs more tokens written after it. */
-bool step_holds(const struct step *s, const struct ahead_token *e);
-/* If the oldest tokens are a call that the local model has written, note how many tokens it asks
- * for. True: they are to be taken back. */
-bool step_take_call(struct step *s, const struct ahead_token *e);
-/* For a policy without scores: true when the token after the first `at` ids is the cloud's. */
-bool step_writes_cloud(const struct step *s, size_t at);
-/* True when the cloud's answer shows that the oldest token, of a draft, is the local model's. */
-bool step_confirms(const struct step *s, const struct ahead_token *e);
-/* Find the ways in which the draft that begins with the oldest token may be sent. */
-void step_find_draft(struct step *s, struct ahead_token *e);
-/* As the oldest token is decided, note where the next part begins. */
-void step_way_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t);
 
 /* step_draft.c */
 

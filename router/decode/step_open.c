@@ -28,9 +28,10 @@ static int step_find_prompt(struct step *s)
 static size_t step_most_ahead(const struct step *s)
 {
     size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
+    size_t held = s->way->most_held ? s->way->most_held(s) : 1;
     most = most < room ? most : room;
     if (!s->o->ahead)
-        most = most < step_most_held(s) ? most : step_most_held(s);
+        most = most < held ? most : held;
     return most ? most : 1;
 }
 
@@ -59,19 +60,6 @@ static int step_open_extra(struct step *s)
     return OK;
 }
 
-/* Make room for a draft that is shown to the cloud. */
-static int step_open_way(struct step *s)
-{
-    size_t bytes, n = session_context(s->text.session) + CLOUD_MAX_TOKENS;
-    s->way.from = s->text.n;
-    if (s->o->policy != POLICY_VERIFY)
-        return OK;
-    if (s->cloud && !s->cloud->verify)
-        return err_set(&s->err, ERR_ARG, "policy verify: this cloud cannot check a draft");
-    s->way.ids = size_mul(&bytes, n, sizeof(*s->way.ids)) ? malloc(bytes) : NULL;
-    return s->way.ids ? OK : err_set(&s->err, ERR_NOMEM, "decode: out of memory");
-}
-
 /* Set up the loop. */
 static int step_begin(struct step *s)
 {
@@ -81,15 +69,13 @@ static int step_begin(struct step *s)
         (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
         return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(o->policy), policy_router(o->policy));
-    if (o->policy == POLICY_POSITION && !o->place)
-        return err_set(&s->err, ERR_ARG, "policy position needs a place");
     int rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);
     if (rc == OK)
         rc = step_open_extra(s);
-    if (rc == OK)
-        rc = step_open_way(s);
+    if (rc == OK && s->way->open)
+        rc = s->way->open(s);
     if (rc == OK)
         rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
     if (rc == OK)
@@ -122,7 +108,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
-    s->leader = s->led = t->n;
+    s->way = step_way(o->policy);
     step_audit_open(s);
     int rc = step_begin(s);
     if (rc == OK)
@@ -131,7 +117,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     stats->finish = FINISH_ERROR;
     ahead_close(&s->ahead);
     draft_close(&s->draft);
-    free(s->way.ids);
+    free(s->way->show ? s->its_way.verify.ids : NULL);
     free(s->lazy);
     free(s->extra);
     free(s);
@@ -168,7 +154,7 @@ int step_close(struct step *s, struct err *err)
     stats->cost = s->its.cost;
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
-    free(s->way.ids);
+    free(s->way->show ? s->its_way.verify.ids : NULL);
     free(s->lazy);
     free(s->extra);
     free(s);

@@ -26,15 +26,7 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
  * `at` ids, itself or an earlier one. */
 static size_t step_leader(const struct step *s, size_t at)
 {
-    const uint32_t *ids = session_ids(s->text.session);
-    if (s->o->policy == POLICY_QUERY)
-        return s->text.n;
-    if (s->o->policy == POLICY_STEP) {
-        while (at > s->led && !policy_ends_step(s->text.tok, ids[at - 1]))
-            at--;
-        return at > s->led ? at : s->leader; /* what is decided stays */
-    }
-    return at;
+    return s->way->leader ? s->way->leader(s, at) : at;
 }
 
 bool step_leads(const struct step *s, size_t at)
@@ -52,51 +44,26 @@ static bool step_led(const struct step *s, size_t leader, float *score)
             return true;
         }
     }
-    *score = s->lead;
+    *score = s->its_way.lead.score;
     return leader < s->text.n + s->stats->tokens;
-}
-
-/* True if the cloud writes the rest, from before the token after the first `at` ids on, given that
- * the calls for all tokens before it are answered. */
-static bool step_taken(const struct step *s, size_t at)
-{
-    bool taken = s->stats->cloud > 0;
-    for (size_t i = 0; i < s->ahead.n && !taken; i++) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        taken = b->routed && b->at < at;
-    }
-    return taken;
 }
 
 bool step_score_ids(const struct step *s, size_t at, float *score)
 {
-    const struct decode_options *o = s->o;
-    const uint32_t *ids = session_ids(s->text.session);
     size_t leader = step_leader(s, at);
-    if (o->policy == POLICY_CONTEXT)
-        *score = router_score_ids(s->text.router, ids, at);
-    else if (o->policy == POLICY_RANDOM)
-        *score = policy_score_random(o->seed, at);
-    else if (o->policy == POLICY_POSITION)
-        *score = policy_score_position(o->place, s->text.tok, ids + s->text.n, at - s->text.n);
-    else if (o->policy == POLICY_TAKEOVER && step_taken(s, at))
-        *score = 0;
-    else
-        return leader < at && step_led(s, leader, score);
-    return true;
+    if (s->way->score && s->way->score(s, at, score))
+        return true;
+    return leader < at && step_led(s, leader, score);
 }
 
-float step_price(const struct step *s, float wrong, size_t at)
+float step_weigh(const struct step *s, float score, size_t at)
 {
-    size_t warm = s->warm;
-    for (size_t i = s->ahead.n; i-- > 0;) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->routed && b->at < at) { /* the cloud will have answered it */
-            warm = b->at;
-            break;
-        }
-    }
-    return price_score(&s->o->price, wrong, at, warm);
+    return s->way->weigh ? s->way->weigh(s, score, at) : score;
+}
+
+bool step_writes(const struct step *s, size_t at)
+{
+    return s->way->writes && s->way->writes(s, at);
 }
 
 /* Return where the reach ends after a token of the cloud. */
@@ -130,35 +97,34 @@ static float step_threshold(const struct step *s, size_t at)
 bool step_routes(const struct step *s, float score, size_t at)
 {
     const struct decode_options *o = s->o;
-    if (score < step_threshold(s, at) || (o->policy == POLICY_TAKEOVER && step_taken(s, at)))
+    if (score < step_threshold(s, at) || step_writes(s, at))
         return true;
     return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
            policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;
 }
 
+bool step_confirms(const struct step *s, const struct ahead_token *e)
+{
+    return s->way->confirms && s->way->confirms(s, e);
+}
+
 bool step_stands(struct step *s, struct ahead_token *e)
 {
-    if (step_take_call(s, e))
+    if (s->way->takes_back && s->way->takes_back(s, e))
         return false;
     if (e->met || isnan(e->t.score))
         return true;
-    if (s->o->policy == POLICY_PRICE)
-        e->t.score = step_price(s, e->wrong, e->at);
-    if (s->o->policy == POLICY_TAKEOVER && e->wrong > 0 && !step_taken(s, e->at))
-        return false;
+    if (s->way->weigh)
+        e->t.score = s->way->weigh(s, e->own_score, e->at);
     return step_routes(s, e->t.score, e->at) == e->routed;
 }
 
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     t->threshold = step_threshold(s, e->at);
-    s->leader = step_leader(s, e->at);
-    s->led = e->at;
-    if (s->leader == e->at)
-        s->lead = e->t.score;
-    s->warm = e->answered ? e->at : s->warm;
     s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
-    step_way_judged(s, e, t);
+    if (s->way->judged)
+        s->way->judged(s, e, t);
 }
 
 bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own)
