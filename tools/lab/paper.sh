@@ -244,7 +244,8 @@ if [ -n "$dry" ]; then
     echo "EDGE and CLOUD alone take $(figure %.2f "$pair") s for a question"
 else
     pair=0
-    mkdir -p "$plots" && echo "$wanted" >"$out/settings" || exit 2
+    mkdir -p "$plots" && echo "$wanted" >"$out/settings" && exec 9<"$out/settings" || exit 2
+    ! command -v flock >/dev/null || flock -n 9 || refuse "OUT: another paper.sh writes to $out"
 fi
 
 [ -z "$train" ] || step split split/calibrated.jsonl 1 questions_of_own

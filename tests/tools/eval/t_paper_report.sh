@@ -56,6 +56,14 @@ awk -F, 'NR > 1 && (NF != 7 || $3 !~ /^mizzle / || $4 == "" || $5 == "" || $6 < 
     shows '^ways  *0.0 min  done$'
 }
 
+# Two do not write to one folder.
+if command -v flock >/dev/null; then
+    # shellcheck disable=SC2086
+    flock "$dir/whole/settings" sh tools/lab/paper.sh --questions 2 $demo "$dir/whole" 2>"$dir/err" &&
+        fail "two in one folder"
+    grep -q "OUT: another paper.sh writes to" "$dir/err" || fail "$(cat "$dir/err")"
+fi
+
 # A command of the claims gives its figure.
 sed -n 3p "$claims" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
