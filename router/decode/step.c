@@ -659,9 +659,11 @@ enum step_want step_next(struct step *s)
     if (!s->ended && stopped && (s->reading || s->want == STEP_ROWS))
         step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
     s->want = 0;
-    if (!s->ended && s->reading)
-        step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
-                       s->text.n - s->view.length);
+    if (!s->ended && s->reading) { /* with a draft behind it */
+        size_t from = s->view.length, drafted = step_draft_first(s);
+        step_want_rows(s, from, s->text.prompt + from, s->text.n - from + drafted);
+        s->drafted = drafted;
+    }
     while (!s->ended && !s->want) {
         int rc = step_decide_ready(s, false);
         if (rc == OK && !s->want && !s->ended)
@@ -697,10 +699,11 @@ void step_start(struct step *s)
     s->ended = s->o->max_tokens == 0;
 }
 
-/* Note that the first n ids of the rest of the prompt have been read. */
+/* Note that the first n ids of the rest of the prompt, and of its draft, have been read. */
 static void step_read(struct step *s, size_t n)
 {
-    s->view.length += n;
+    size_t rest = s->text.n - s->view.length;
+    s->view.length += n < rest ? n : rest;
     s->reading = s->view.length < s->text.n;
     if (s->o->reading)
         s->o->reading(s->o->arg, s->view.length, s->text.n);
@@ -712,7 +715,9 @@ void step_give_rows(struct step *s, size_t n)
 {
     uint64_t since = s->since;
     s->pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
-    view_passed(&s->view, n);
+    size_t text = s->nids - s->drafted;
+    s->drafted = n > text ? n - text : 0;
+    view_passed(&s->view, n, s->drafted);
     s->stats->edge_ms += step_lap(&s->since);
     step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
     s->want = 0;
@@ -721,7 +726,6 @@ void step_give_rows(struct step *s, size_t n)
         step_read(s, n);
     else if (!s->lazy)
         s->view.length = s->view.pass;
-    s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
 
 const float *step_extra(struct step *s, size_t row)

@@ -23,12 +23,13 @@ static size_t step_draft_cut(const struct step *s, const uint32_t *ids, size_t n
     return n;
 }
 
-/* Return how many ids a draft may have. The last token of the text is not evaluated. */
-static size_t step_draft_room(const struct step *s)
+/* Return how many ids a draft after the first n of the text may have. The last token of the text is
+ * not evaluated. */
+static size_t step_draft_room(const struct step *s, size_t n)
 {
     const struct decode_options *o = s->o;
     size_t all = s->stats->tokens + s->ahead.n, left = o->max_tokens - all - 1;
-    size_t room = session_context(s->text.session) - s->view.length - 1;
+    size_t room = session_context(s->text.session) - n;
     room = room < left ? room : left;
     room = room < o->draft_max ? room : o->draft_max;
     return room < VIEW_ROWS - 1 ? room : VIEW_ROWS - 1;
@@ -41,7 +42,8 @@ bool step_draft_await(struct step *s)
     size_t here = 0;
     bool more = false;
     if (!s->ahead.n && s->late < LATE_MOST && most)
-        here = draft_sent(&s->draft, text, s->view.length, s->last, step_draft_room(s), &more);
+        here = draft_sent(&s->draft, text, s->view.length, s->last,
+                          step_draft_room(s, s->view.length + 1), &more);
     if (more && !s->awaited_until)
         s->awaited_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
     if (more && now < s->awaited_until)
@@ -56,7 +58,7 @@ size_t step_draft(struct step *s, uint32_t *out)
 {
     const struct decode_options *o = s->o;
     const uint32_t *text = session_ids(s->text.session);
-    size_t n = s->view.length, room = step_draft_room(s), made = 0;
+    size_t n = s->view.length, room = step_draft_room(s, n + 1), made = 0;
     s->draft.latest = NULL;
     if (o->guess)
         made = o->guess(o->arg, text, n, s->last, out, room);
@@ -65,13 +67,22 @@ size_t step_draft(struct step *s, uint32_t *out)
     return step_draft_cut(s, out, made);
 }
 
+size_t step_draft_first(const struct step *s)
+{
+    size_t n = s->text.n, rest = n - s->view.length, room = step_draft_room(s, n);
+    if (!s->text.ndraft || rest + room > BATCH_ROWS) /* of which one pass would lose the first */
+        return 0;
+    room = room < s->text.ndraft ? room : s->text.ndraft;
+    return step_draft_cut(s, s->text.prompt + n, room);
+}
+
 void step_draft_end(struct step *s)
 {
     struct view *v = &s->view;
-    size_t stood = v->reached > v->pass ? v->reached - v->pass : 0;
+    size_t stood = v->reached - v->base;
     s->stats->drafted += s->drafted;
     s->stats->accepted += stood;
     draft_learn(&s->draft, s->drafted, stood);
     s->drafted = 0;
-    v->reached = v->pass;
+    v->reached = v->base;
 }

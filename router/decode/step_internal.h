@@ -188,6 +188,8 @@ bool step_is_full(const struct step *s);
 
 /* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
 size_t step_draft(struct step *s, uint32_t *out);
+/* Return how many ids of the draft behind the prompt are evaluated together with its rest. */
+size_t step_draft_first(const struct step *s);
 /* Begin, continue or end the wait for a draft for the next pass. True: go on waiting. */
 bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */

@@ -1,9 +1,10 @@
 #include "router/decode/view.h"
 
-void view_passed(struct view *v, size_t n)
+void view_passed(struct view *v, size_t n, size_t drafted)
 {
     size_t length = session_length(v->session), kept = n < VIEW_ROWS ? n : VIEW_ROWS;
-    v->pass = v->reached = length - n + 1;
+    v->pass = length - n + 1;
+    v->base = v->reached = length - drafted;
     v->first = length - kept + 1;
     v->n = kept;
     v->held = true;

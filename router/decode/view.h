@@ -27,14 +27,15 @@ struct view {
     struct session *session; /* borrowed; begins with the text once that has been evaluated */
     size_t length;           /* ids of the text */
     size_t reached;          /* most ids that the text has had since the latest pass */
+    size_t base;             /* and how many it had then; those after them were a draft */
     size_t pass;             /* length of the prefix of the latest pass's first row */
     size_t first, n;         /* prefixes of first to first + n - 1 ids have rows */
     bool held;               /* hidden states and logits of the rows can still be had */
     struct view_row rows[VIEW_ROWS];
 };
 
-/* Note a pass of n ids, by which the session has grown. */
-void view_passed(struct view *v, size_t n);
+/* Note a pass of n ids, by which the session has grown; the last `drafted` of them are a draft. */
+void view_passed(struct view *v, size_t n, size_t drafted);
 /* Rewind the session to its first n ids, which makes the rows void. */
 void view_rewind(struct view *v, size_t n);
 /* Return the row of the prefix of n ids, or NULL. */

@@ -59,7 +59,7 @@ static void test_draft(void)
         text[6 + wrong] = was;
         CHECK(v.rc == OK && v.n == wrong + 1 && v.accepted == wrong);
         CHECK(!memcmp(v.ids, text, (6 + v.n) * sizeof(*text)));
-        CHECK(v.stats.passes <= 3);
+        CHECK(v.stats.passes == (wrong > DRAFT_DEFAULT)); /* the first is that of the prompt */
         text_drop(t);
     }
     w.ndraft = 4; /* longer than the text may be */
