@@ -13,7 +13,7 @@
 #include "tools/lab/explain/explain.h"
 
 static struct {
-    const char *prompt, *layers, *heads, *html;
+    const char *prompt, *layers, *heads, *html, *span_of, *without;
     size_t question, max_tokens, at;
     uint64_t seed;
     bool json;
@@ -45,6 +45,12 @@ static const struct option_group show_rows = {
           "--layers 0:2 keeps all of the demo pair)" },
         { "--heads", NULL, OPTION_STR, &options.heads, "A:B",
           "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
+        { "--span-of", NULL, OPTION_STR, &options.span_of, "TEXT",
+          "Show which heads look at TEXT: their attention, summed over the tokens of all its "
+          "places (default: none)" },
+        { "--without-head", NULL, OPTION_STR, &options.without, "L.H",
+          "Show what happens without head H of layer L, both counted from 0: scores and choices "
+          "for the same text, and the text that is written then (default: none)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print everything about all positions as one JSON object (default: a page)" },
         { "--html", NULL, OPTION_STR, &options.html, "FILE",
@@ -85,6 +91,14 @@ static int parse_range(struct explain_range *out, const char *option, const char
     if (!fine || *p)
         return err_set(err, ERR_ARG, "%s: expected A:B or A, found %s", option, text);
     return OK;
+}
+
+/* Parse "L.H". */
+static int parse_head(struct explain_options *o, const char *text, struct err *err)
+{
+    const char *p = text;
+    bool fine = parse_index(&o->no_layer, &p) && *p++ == '.' && parse_index(&o->no_head, &p);
+    return fine && !*p ? OK : err_set(err, ERR_ARG, "--without-head: expected L.H, found %s", text);
 }
 
 /* Return why writing failed; errno has the reason of the system, or 0. */
@@ -165,7 +179,10 @@ static int cmd_explain_question(struct explain_options *o, struct err *err)
 
 static int cmd_explain_main(int n, char **args, struct err *err)
 {
-    struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX }, .heads = { 0, SIZE_MAX } };
+    struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX },
+                                 .heads = { 0, SIZE_MAX },
+                                 .span_of = options.span_of,
+                                 .no_layer = SIZE_MAX };
     int rc = OK;
     setup_catch_interrupts();
     if (n)
@@ -183,6 +200,8 @@ static int cmd_explain_main(int n, char **args, struct err *err)
         rc = parse_range(&o.layers, "--layers", options.layers, err);
     if (rc == OK && options.heads)
         rc = parse_range(&o.heads, "--heads", options.heads, err);
+    if (rc == OK && options.without)
+        rc = parse_head(&o, options.without, err);
     if (rc == OK && options.prompt) {
         o.prompt = options.prompt;
         o.prompt_size = strlen(options.prompt);
@@ -209,6 +228,7 @@ const struct command cmd_explain = {
         "each token can be chosen; --json and --html may be given together.\n\n"
         "  mizzle explain --question 2\n"
         "  mizzle explain --question 2 --html explain.html\n"
+        "  mizzle explain --question 2 --span-of hirukudi --without-head 1.6\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
     .groups = groups,

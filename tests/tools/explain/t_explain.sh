@@ -97,11 +97,29 @@ for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads
     grep -q "$part" "$dir/out" || fail "the page has no $part"
 done
 
+# Attention to a name, and a head without which the router lets the small model's error stand. Of the
+# text with it, nothing changes.
+positions() { sed '/^{"pos":/!d; s/,"span":[0-9.e-]*}/}/g; s/,"[a-z_]*ms":[0-9.e-]*//g' "$dir/out"; }
+expect 0 explain --question 2 --json
+positions >"$dir/before"
+expect 0 explain --question 2 --span-of hirukudi --without-head 0.3 --json
+positions | cmp -s - "$dir/before" || fail "--span-of, --without-head: the text with it is another"
+grep -q '^"span":{"text":"hirukudi","at":\[7,8,9,10,11,48,49,50,51,52\],"pos":62,' "$dir/out" ||
+    fail "--span-of: $(grep '^"span"' "$dir/out")"
+expect 0 explain --question 2 --span-of hirukudi --without-head 0.3
+for part in '^The largest share is that of the other 248 hidden units together: -1' 'to 11, 48 to 52), summed;' \
+    '^with it  *0\.1[0-9]*  ask the cloud .* " meadow"' '^without  *0\.9[0-9]*  it may stand .* " ocean"' \
+    ' from 42 on:' '^42 " warm"'; do
+    grep -q -- "$part" "$dir/out" || fail "the page has no $part"
+done
+awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
+
 # What is refused takes one line.
 refused 2 explain
 refused 2 explain -p ''
 for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--heads 0:' \
-    '--heads 0:8' '--policy any'; do
+    '--heads 0:8' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
+    '--without-head 1.2.3' '--span-of x=y'; do
     # shellcheck disable=SC2086
     refused 2 explain -p "$text" $bad
 done

@@ -99,6 +99,20 @@ async function drawn(bench, page, p) {
         shares.every((v, i) => near(v, adds[i], 1e-3)),
         adds
     );
+    const spans = layers.flatMap((y) => y.heads.map((head) => head.span)).sort((a, b) => b - a);
+    bench.check(
+        of('the span'),
+        numbers(await texts(page, '#span td.n')).every((v, i) => near(v, 100 * spans[i], 0.06)),
+        spans
+    );
+    const other = json.without.positions[p],
+        alone = numbers(await texts(page, '#without td.n')),
+        both = [router.score, 100 * top[0].p, other.router.score, 100 * other.top[0].p];
+    bench.check(
+        of('without a head'),
+        alone.length === 4 && alone.every((v, i) => near(v, both[i], 6e-4)),
+        alone
+    );
     const decided = /largest share is that of .*: (-?[\d.]+), for the (cloud|small model)\./.exec(
         await page.innerText('#router')
     );
@@ -419,7 +433,9 @@ async function hostile(bench) {
     const evil = page.replace(DATA, (_, tag, text) => {
         const data = unpacked(text);
         data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
-        Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
+        data.positions
+            .flatMap(({ top, layers }) => [...top, ...layers.flatMap((y) => y.lens)])
+            .forEach((guess, i) => (guess.piece = EVIL[i % EVIL.length]));
         data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
         return tag + packed(data);
     });

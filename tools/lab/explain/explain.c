@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "router/router.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/stand_in/routed.h"
@@ -72,6 +73,8 @@ static bool explain_bytes(size_t *bytes, const struct explain *x, size_t positio
         sizeof(struct explain_position) + sizeof(struct explain_token) +
         sizeof(struct explain_pass) + sizeof(uint32_t) +
         c->layers * (sizeof(struct explain_layer) + c->heads * sizeof(struct explain_head));
+    if (x->o.no_layer != SIZE_MAX)
+        each += sizeof(struct explain_position) + sizeof(struct explain_token) + sizeof(uint32_t);
     size_t row = range_count(x->layers) * range_count(x->heads) * sizeof(float), rows;
     return size_mul(&rows, positions + 1, positions) && size_mul(&rows, rows / 2, row) &&
            size_mul(bytes, positions, each) && size_add(bytes, *bytes, rows);
@@ -137,6 +140,10 @@ static int explain_prepare(struct explain *x, struct err *err)
         rc = explain_range(&x->layers, x->o.layers, "--layers", c->layers, err);
     if (rc == OK)
         rc = explain_range(&x->heads, x->o.heads, "--heads", c->heads, err);
+    if (rc == OK && x->o.no_layer != SIZE_MAX &&
+        (x->o.no_layer >= c->layers || x->o.no_head >= c->heads))
+        rc = err_set(err, ERR_ARG, "--without-head: expected 0.0 to %zu.%zu, found %zu.%zu",
+                     c->layers - 1, c->heads - 1, x->o.no_layer, x->o.no_head);
     if (rc == OK)
         rc = tokenizer_encode(x->engine.tokenizer, &prompt, &x->prompt, x->o.prompt,
                               x->o.prompt_size, true, err);
@@ -167,6 +174,10 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
         rc = explain_write(x, err);
     if (rc == OK)
         rc = explain_reach(x, x->positions, err);
+    if (rc == OK && o->span_of)
+        rc = explain_span(x, err);
+    if (rc == OK && o->no_layer != SIZE_MAX)
+        rc = explain_without(x, err);
     if (rc == OK)
         rc = explain_look(x, err);
     if (rc != OK)
@@ -193,6 +204,8 @@ int explain_close(struct explain *x, struct err *err)
     free(x->layer);
     free(x->head);
     free(x->rows);
+    free(x->without.at);
+    free(x->without.tokens);
     session_close(x->session);
     if (x->engine.model)
         rc = routed_close(&x->routing, x->server, err);
@@ -217,6 +230,30 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
         snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
                  t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
                  t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
+}
+
+bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
+{
+    const struct explain_position *at = &x->at[pos];
+    char who[80] = "the bias, which is the same everywhere";
+    float most = x->bias;
+    if (!policy_reads_network(x->routing.how.policy))
+        return false;
+    size_t width = router_width(x->routing.router), shown = at->nup + at->ndown;
+    if (fabsf(at->others) > fabsf(most)) {
+        most = at->others;
+        snprintf(who, sizeof(who), "the other %zu hidden units together", width - shown);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct explain_unit *u = i ? at->down : at->up;
+        if ((i ? at->ndown : at->nup) && fabsf(u->adds) > fabsf(most)) {
+            most = u->adds;
+            snprintf(who, sizeof(who), "hidden unit %u of %zu", (unsigned)u->unit, width);
+        }
+    }
+    snprintf(out, EXPLAIN_WHY, "The largest share is that of %s: %.3f, for %s.", who, (double)most,
+             most < 0 ? "the cloud" : "the small model");
+    return true;
 }
 
 size_t explain_telling(const struct explain *x, const char **why)

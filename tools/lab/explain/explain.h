@@ -39,6 +39,8 @@ struct explain_options {
     const char *reference;              /* the right answer to a question, or NULL */
     struct explain_range layers, heads; /* whose attention is kept whole; `to` SIZE_MAX: to the
                                          * last; layers.from SIZE_MAX: the last alone */
+    const char *span_of;                /* a part of the text, attention to which is summed; NULL */
+    size_t no_layer, no_head;           /* the head to be left out; no_layer SIZE_MAX: none */
     uint64_t seed;                      /* of the policy random */
 };
 
@@ -49,6 +51,7 @@ struct explain_head {
     float weight[EXPLAIN_LOOKS];
     uint32_t n; /* how many there are */
     float rest;
+    float span; /* the sum of those of the span's tokens */
 };
 
 /* Euclidean norms of the residual stream around a layer, and what the lens makes of `out`. */
@@ -80,7 +83,8 @@ enum explain_source { EXPLAIN_EDGE, EXPLAIN_CLOUD, EXPLAIN_FALLBACK, EXPLAIN_PRO
 struct explain_token {
     uint32_t id;
     enum explain_source source;
-    float threshold;                     /* that its score was compared with */
+    float score, threshold;              /* NaN: none; that it was compared with */
+    bool in_span;                        /* whether a place of o.span_of is in it */
     const char *reason;                  /* why it is a fallback, as gate_name says it; else NULL */
     char *fault;                         /* the same as one line, owned; else NULL */
     double ms;                           /* since the token before; the first: since the start */
@@ -92,6 +96,15 @@ struct explain_token {
 struct explain_pass {
     size_t at, rows;
     uint64_t ns[BATCH_OPS];
+};
+
+/* What happens without the head o.no_head: what is seen of the same ids, and what is written after
+ * the prompt. */
+struct explain_without {
+    struct explain_position *at;  /* [positions] */
+    struct explain_token *tokens; /* [n], without the prompt */
+    size_t n;
+    enum finish finish;
 };
 
 /* All of it. Position p is that of ids[p]; all but the last token written were evaluated. Arrays
@@ -110,7 +123,9 @@ struct explain {
     struct explain_position *at;
     struct explain_layer *layer;
     struct explain_head *head;
-    float *rows; /* whole rows: [position][chosen layer][chosen head][position + 1] */
+    struct explain_without without;
+    bool leaves_out; /* the passes of now are without the head */
+    float *rows;     /* whole rows: [position][chosen layer][chosen head][position + 1] */
     struct explain_pass *passes;
     size_t npasses;
     float bias;                       /* of the router's sum */
@@ -133,6 +148,17 @@ int explain_close(struct explain *x, struct err *err);
  * the prompt. The second evaluates the text once more and keeps what is seen. */
 int explain_write(struct explain *x, struct err *err);
 int explain_look(struct explain *x, struct err *err);
+/* Between these: find the tokens of o.span_of, and do what x->without keeps. ERR_ARG: the text has
+ * no o.span_of. */
+int explain_span(struct explain *x, struct err *err);
+int explain_without(struct explain *x, struct err *err);
+/* Write a text as `mizzle run` does, with a watch on its passes: ids begins with the prompt, and
+ * emit and event get every token and event (decode.h). */
+int explain_decode(struct decode_stats *stats, struct explain *x, uint32_t *ids,
+                   const struct batch_watch *watch, const struct decode_options *calls,
+                   struct err *err);
+/* Leave the head out, if this is its turn; part of every watch. */
+void explain_leave_out(const struct explain *x, enum batch_op op, size_t layer, bool ends);
 
 /* Return where the whole row of (pos, layer, head) begins in x->rows; for pos = positions and the
  * first layer and head of the choice, how many floats there are. */
@@ -154,6 +180,8 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
  * the lowest score, or where the policy has none, where the small model was least sure. If nothing
  * was written it is the last of the prompt. */
 size_t explain_telling(const struct explain *x, const char **why);
+/* Write which share of the router's sum is the largest, as a sentence. False: it has no network. */
+bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
 /* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
 bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);
 
@@ -162,6 +190,27 @@ size_t explain_columns(void);
 /* Print a text in lines that are as wide as the terminal, broken at blanks; all but the first are
  * indented. */
 void explain_wrap(const char *text, int indent);
+
+/* Write a token's piece in quotes, cut to EXPLAIN_PIECE columns; return the columns. What is not
+ * ASCII counts as two, as it may be wide. */
+enum { EXPLAIN_PIECE = 10, EXPLAIN_PIECE_TEXT = 64 };
+size_t explain_piece(char out[EXPLAIN_PIECE_TEXT], const struct explain *x, uint32_t id);
+/* Print tokens [from, n) with their positions; those that the cloud wrote are marked. */
+void explain_print_tokens(const struct explain *x, const struct explain_token *tokens, size_t from,
+                          size_t n);
+
+/* A head, and how much of it looks at the span from one position. */
+struct explain_share {
+    size_t layer, head;
+    float share;
+};
+/* Return all heads, those with the largest share first, to be freed; NULL: no memory. */
+struct explain_share *explain_shares(const struct explain *x, size_t pos);
+/* Return what a head that looks everywhere alike would give to the span. */
+double explain_even(const struct explain *x, size_t pos);
+/* Print what --span-of and --without-head ask for, of one position. */
+void explain_page_span(const struct explain *x, size_t pos);
+void explain_page_without(const struct explain *x, size_t pos);
 
 /* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */

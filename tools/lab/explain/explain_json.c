@@ -28,7 +28,6 @@ struct writer {
     FILE *to;
     const struct explain *x;
     bool failed;
-    bool *shown; /* [vocabulary] ids that occur */
 };
 
 static json_t *json_count(size_t n)
@@ -50,14 +49,21 @@ static void writer_put(struct writer *w, const char *before, json_t *value)
     json_decref(value);
 }
 
-static json_t *json_guesses(struct writer *w, const struct likeliest *g, size_t n)
+/* Return the text of a token. */
+static json_t *json_piece(const struct explain *x, uint32_t id)
+{
+    size_t n;
+    const char *piece = tokenizer_bytes(x->engine.tokenizer, id, &n);
+    return escaped_json(piece ? piece : "", n);
+}
+
+static json_t *json_guesses(const struct explain *x, const struct likeliest *g, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        w->shown[g[i].id] = true;
-        json_report_add(&list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
-                                         json_report_real((double)g[i].p)));
-    }
+    for (size_t i = 0; i < n; i++)
+        json_report_add(&list,
+                        json_pack("{s:I,s:o,s:o}", "id", (json_int_t)g[i].id, "piece",
+                                  json_piece(x, g[i].id), "p", json_report_real((double)g[i].p)));
     return list;
 }
 
@@ -89,20 +95,22 @@ static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size
     json_report_set(&o, "at", at);
     json_report_set(&o, "weights", weights);
     json_report_set(&o, "rest", json_weight(&sum, rest));
+    if (x->o.span_of)
+        json_report_set(&o, "span", json_report_real((double)h->span));
     return o;
 }
 
-static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
+static json_t *json_layer(const struct explain *x, size_t pos, size_t layer)
 {
-    const struct explain_layer *l = explain_layer(w->x, pos, layer);
+    const struct explain_layer *l = explain_layer(x, pos, layer);
     json_t *heads = json_array();
-    for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
-        json_report_add(&heads, json_head(w->x, pos, layer, h));
+    for (size_t h = 0; h < model_config(x->engine.model)->heads; h++)
+        json_report_add(&heads, json_head(x, pos, layer, h));
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_report_real((double)l->in),
                      "attention", json_report_real((double)l->attention), "middle",
                      json_report_real((double)l->middle), "mlp", json_report_real((double)l->mlp),
                      "out", json_report_real((double)l->out), "lens",
-                     json_guesses(w, l->lens, EXPLAIN_LENS), "heads", heads);
+                     json_guesses(x, l->lens, EXPLAIN_LENS), "heads", heads);
 }
 
 /* Add hidden units to a list. */
@@ -113,41 +121,86 @@ static void json_units(json_t **list, const struct explain_unit *u, size_t n)
                                         json_report_real((double)u[i].adds)));
 }
 
-static json_t *json_router(const struct explain *x, const struct explain_position *at)
+/* Return the score and the verdict of a position. */
+static json_t *json_verdict(const struct explain_position *at)
 {
-    bool network = policy_reads_network(x->routing.how.policy);
-    json_t *units = json_array();
+    return json_pack("{s:o,s:s,s:o}", "score", json_report_real((double)at->score), "verdict",
+                     at->routed ? "cloud" : "edge", "threshold",
+                     json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold));
+}
+
+static json_t *json_router(const struct explain *x, size_t pos)
+{
+    const struct explain_position *at = &x->at[pos];
+    char decided[EXPLAIN_WHY];
+    bool network = explain_decided(decided, x, pos);
+    json_t *o = json_verdict(at), *units = json_array();
     json_units(&units, at->up, at->nup);
     json_units(&units, at->down, at->ndown);
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o}", "score", json_report_real((double)at->score),
-                     "verdict", at->routed ? "cloud" : "edge", "threshold",
-                     json_report_real(isnan(at->score) ? (double)NAN : (double)at->threshold),
-                     "units", units, "others",
-                     network ? json_report_real((double)at->others) : json_null(), "bias",
-                     network ? json_report_real((double)x->bias) : json_null());
+    json_report_set(&o, "decided", network ? json_text(decided) : json_null());
+    json_report_set(&o, "units", units);
+    json_report_set(&o, "others", network ? json_report_real((double)at->others) : json_null());
+    json_report_set(&o, "bias", network ? json_report_real((double)x->bias) : json_null());
+    return o;
 }
 
-static json_t *json_position(struct writer *w, size_t pos)
+static json_t *json_position(const struct explain *x, size_t pos)
 {
-    const struct explain_position *at = &w->x->at[pos];
     json_t *layers = json_array();
-    for (size_t l = 0; l < model_config(w->x->engine.model)->layers; l++)
-        json_report_add(&layers, json_layer(w, pos, l));
+    for (size_t l = 0; l < model_config(x->engine.model)->layers; l++)
+        json_report_add(&layers, json_layer(x, pos, l));
     return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
-                     json_guesses(w, at->top, EXPLAIN_TOP), "router", json_router(w->x, at));
+                     json_guesses(x, x->at[pos].top, EXPLAIN_TOP), "router", json_router(x, pos));
 }
 
-static json_t *json_token(struct writer *w, size_t pos)
+/* Return which heads look at the span from the telling position. */
+static json_t *json_span(const struct explain *x)
 {
-    const struct explain *x = w->x;
+    const char *why;
+    const struct model_config *c = model_config(x->engine.model);
+    size_t pos = explain_telling(x, &why);
+    struct explain_share *list = explain_shares(x, pos);
+    json_t *at = json_array(), *heads = list ? json_array() : NULL;
+    for (size_t p = 0; p < x->positions; p++)
+        if (x->tokens[p].in_span)
+            json_report_add(&at, json_count(p));
+    for (size_t i = 0; list && i < c->layers * c->heads; i++)
+        json_report_add(&heads, json_pack("{s:I,s:I,s:o}", "layer", (json_int_t)list[i].layer,
+                                          "head", (json_int_t)list[i].head, "share",
+                                          json_report_real((double)list[i].share)));
+    free(list);
+    return json_pack("{s:o,s:o,s:I,s:f,s:o}", "text", json_text(x->o.span_of), "at", at, "pos",
+                     (json_int_t)pos, "even", explain_even(x, pos), "heads", heads);
+}
+
+/* Return what happens without a head. */
+static json_t *json_without(const struct explain *x)
+{
+    const struct explain_without *w = &x->without;
+    json_t *tokens = json_array(), *positions = json_array();
+    for (size_t i = 0; i < w->n; i++)
+        json_report_add(
+            &tokens, json_pack("{s:I,s:I,s:o,s:s,s:o}", "pos", (json_int_t)(x->prompt + i), "id",
+                               (json_int_t)w->tokens[i].id, "piece", json_piece(x, w->tokens[i].id),
+                               "source", explain_source_name(w->tokens[i].source), "score",
+                               json_report_real((double)w->tokens[i].score)));
+    for (size_t p = 0; p < x->positions; p++)
+        json_report_add(&positions, json_pack("{s:I,s:o,s:o}", "pos", (json_int_t)p, "top",
+                                              json_guesses(x, w->at[p].top, EXPLAIN_TOP), "router",
+                                              json_verdict(&w->at[p])));
+    return json_pack("{s:I,s:I,s:s,s:o,s:o}", "layer", (json_int_t)x->o.no_layer, "head",
+                     (json_int_t)x->o.no_head, "finish", finish_name(w->finish), "tokens", tokens,
+                     "positions", positions);
+}
+
+static json_t *json_token(const struct explain *x, size_t pos)
+{
     const struct explain_token *t = &x->tokens[pos];
     char why[EXPLAIN_WHY];
-    size_t n;
-    const char *piece = tokenizer_bytes(x->engine.tokenizer, t->id, &n);
     explain_why(why, x, pos);
     json_t *o = json_pack("{s:I,s:I,s:o,s:s,s:o}", "pos", (json_int_t)pos, "id", (json_int_t)t->id,
-                          "piece", escaped_json(piece ? piece : "", n), "source",
-                          explain_source_name(t->source), "why", json_text(why));
+                          "piece", json_piece(x, t->id), "source", explain_source_name(t->source),
+                          "why", json_text(why));
     if (!o || t->source == EXPLAIN_PROMPT)
         return o;
     json_report_set(&o, "reason", json_text(t->reason));
@@ -236,22 +289,6 @@ static json_t *json_pass(const struct explain_pass *p)
                      ns);
 }
 
-/* Write the pieces of all ids that were shown. */
-static void write_pieces(struct writer *w)
-{
-    const struct tokenizer *t = w->x->engine.tokenizer;
-    json_t *pieces = json_object();
-    for (size_t id = 0; id < model_config(w->x->engine.model)->vocab; id++) {
-        char key[24];
-        size_t n;
-        const char *bytes = w->shown[id] ? tokenizer_bytes(t, (uint32_t)id, &n) : NULL;
-        snprintf(key, sizeof(key), "%zu", id);
-        if (bytes)
-            json_report_set(&pieces, key, escaped_json(bytes, n));
-    }
-    writer_put(w, ",\n\"pieces\":", pieces);
-}
-
 /* Return the position that is shown first. */
 static json_t *json_telling(const struct explain *x)
 {
@@ -266,7 +303,7 @@ static void write_document(struct writer *w)
     const struct explain *x = w->x;
     struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
     char cut[EXPLAIN_WHY];
-    writer_put(w, "{\"format\":\"mizzle explain 2\",\n\"model\":", json_model(x));
+    writer_put(w, "{\"format\":\"mizzle explain 3\",\n\"model\":", json_model(x));
     writer_put(w, ",\n\"machine\":", json_machine(x));
     writer_put(w, ",\n\"routing\":", json_routing(x));
     writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
@@ -278,12 +315,14 @@ static void write_document(struct writer *w)
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
                          (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,
                          (json_int_t)x->heads.to));
+    writer_put(w, ",\n\"span\":", x->o.span_of ? json_span(x) : json_null());
+    writer_put(w, ",\n\"without\":", x->without.at ? json_without(x) : json_null());
     fputs(",\n\"tokens\":[", w->to);
     for (size_t i = 0; i < x->n; i++)
-        writer_put(w, i ? ",\n" : "\n", json_token(w, i));
+        writer_put(w, i ? ",\n" : "\n", json_token(x, i));
     fputs("],\n\"positions\":[", w->to);
     for (size_t i = 0; i < x->positions && !interrupted; i++) {
-        writer_put(w, i ? ",\n" : "\n", json_position(w, i));
+        writer_put(w, i ? ",\n" : "\n", json_position(x, i));
         int why = errno; /* of a failed write, which isatty replaces */
         if (w->to != stdout || !isatty(STDOUT_FILENO))
             progress_counted(&progress, i + 1, x->positions);
@@ -291,7 +330,6 @@ static void write_document(struct writer *w)
     }
     progress_wipe(&progress);
     fputs("]", w->to);
-    write_pieces(w);
     writer_put(w, ",\n\"reading\":", json_times(x, true));
     writer_put(w, ",\n\"writing\":", json_times(x, false));
     fputs(",\n\"passes\":[", w->to);
@@ -303,10 +341,6 @@ static void write_document(struct writer *w)
 bool explain_json(FILE *to, const struct explain *x)
 {
     struct writer w = { .to = to, .x = x };
-    w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
-    if (!w.shown)
-        return false;
     write_document(&w);
-    free(w.shown);
     return fflush(to) == 0 && !ferror(to) && !w.failed && !interrupted;
 }

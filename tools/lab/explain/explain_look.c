@@ -101,6 +101,8 @@ static void look_attention(void *arg, size_t thread, size_t first, size_t last)
         batch_attention(x->engine.batch, l->layer, head, row, weights);
         *h = (struct explain_head){ .n = 0 };
         look_head(h, weights, pos + 1);
+        for (size_t p = 0; p <= pos; p++)
+            h->span += x->tokens[p].in_span ? (float)weights[p] : 0;
         if (!explain_row(x, pos, l->layer, head))
             continue;
         float *to = x->rows + explain_row_at(x, pos, l->layer, head);
@@ -112,7 +114,8 @@ static void look_attention(void *arg, size_t thread, size_t first, size_t last)
 static void look_op(void *arg, enum batch_op op, size_t layer, size_t n, bool ends)
 {
     struct looking *l = arg;
-    if (op != OP_ATTENTION || !ends)
+    explain_leave_out(l->x, op, layer, ends);
+    if (op != OP_ATTENTION || !ends || l->x->leaves_out)
         return;
     l->layer = layer;
     pool_for(l->x->engine.pool, n * l->c->heads, 1, look_attention, l);

@@ -10,7 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "tools/lab/explain/explain.h"
 
-enum { COLUMNS = 80, LEAST = 50, PIECE = 10, PIECE_TEXT = 64, BAR = 40 };
+enum { COLUMNS = 80, LEAST = 50, BAR = 40 };
 enum { LAYER = 43, LENS = 18, HEAD = 10, LOOK = 23 }; /* columns of a row, and of each item in it */
 
 size_t explain_columns(void)
@@ -28,16 +28,14 @@ static size_t page_fit(size_t begin, size_t item, size_t most)
     return fit < 1 ? 1 : fit < most ? fit : most;
 }
 
-/* Write a token's piece in quotes, cut to PIECE columns; return the columns. What is not ASCII
- * counts as two, as it may be wide. */
-static size_t page_piece(char out[PIECE_TEXT], const struct explain *x, uint32_t id)
+size_t explain_piece(char out[EXPLAIN_PIECE_TEXT], const struct explain *x, uint32_t id)
 {
     size_t n, width = 0, at = 0;
     const char *s = tokenizer_bytes(x->engine.tokenizer, id, &n);
     out[at++] = '"';
     for (size_t i = 0; s && i < n;) {
         size_t len = text_shown(s + i, n - i), wide = len == 0 ? 4 : len == 1 ? 1 : 2;
-        if (width + wide > PIECE - (i + (len ? len : 1) < n ? 2 : 0)) {
+        if (width + wide > EXPLAIN_PIECE - (i + (len ? len : 1) < n ? 2 : 0)) {
             memcpy(out + at, "..", 2);
             at += 2;
             width += 2;
@@ -59,9 +57,9 @@ static size_t page_piece(char out[PIECE_TEXT], const struct explain *x, uint32_t
 /* Print a token's piece; pad: to the columns that the longest takes. */
 static void page_put_piece(const struct explain *x, uint32_t id, bool pad)
 {
-    char text[PIECE_TEXT];
-    size_t width = page_piece(text, x, id);
-    printf("%s%*s", text, pad ? (int)(PIECE + 2 - width) : 0, "");
+    char text[EXPLAIN_PIECE_TEXT];
+    size_t width = explain_piece(text, x, id);
+    printf("%s%*s", text, pad ? (int)(EXPLAIN_PIECE + 2 - width) : 0, "");
 }
 
 void explain_wrap(const char *text, int indent)
@@ -82,16 +80,16 @@ void explain_wrap(const char *text, int indent)
     putchar('\n');
 }
 
-/* Print all tokens with their positions; those that the cloud wrote are marked. */
-static void page_tokens(const struct explain *x)
+void explain_print_tokens(const struct explain *x, const struct explain_token *tokens, size_t from,
+                          size_t n)
 {
     size_t column = 0, columns = explain_columns();
-    for (size_t i = 0; i < x->n; i++) {
-        char piece[PIECE_TEXT], entry[2 * PIECE_TEXT];
+    for (size_t i = from; i < n; i++) {
+        char piece[EXPLAIN_PIECE_TEXT], entry[2 * EXPLAIN_PIECE_TEXT];
         static const char *const marks[] = { "", " cloud", " fallback", "" };
-        const char *mark = marks[x->tokens[i].source];
+        const char *mark = marks[tokens[i - from].source];
         bool first = i == x->prompt;
-        size_t width = page_piece(piece, x, x->ids[i]);
+        size_t width = explain_piece(piece, x, tokens[i - from].id);
         size_t more = (size_t)snprintf(entry, sizeof(entry), "%s%zu %s%s", first ? "| " : "", i,
                                        piece, mark) -
                       strlen(piece);
@@ -108,18 +106,18 @@ static void page_tokens(const struct explain *x)
 /* Print which token this is and which one followed, and why. */
 static void page_title(const struct explain *x, size_t pos)
 {
-    char piece[PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
+    char piece[EXPLAIN_PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
     static const char *const who[] = { "written by the small model", "written by the cloud",
                                        "written by the small model because the cloud failed",
                                        "which is given" };
-    page_piece(piece, x, x->ids[pos]);
+    explain_piece(piece, x, x->ids[pos]);
     snprintf(line, sizeof(line), "Position %zu: %s, id %u, %s", pos, piece, (unsigned)x->ids[pos],
              who[x->tokens[pos].source]);
     putchar('\n');
     explain_wrap(line, 4);
     if (pos + 1 >= x->n)
         return;
-    page_piece(piece, x, x->ids[pos + 1]);
+    explain_piece(piece, x, x->ids[pos + 1]);
     explain_why(why, x, pos + 1);
     snprintf(line, sizeof(line), "Then comes %s, id %u, %s: %s", piece, (unsigned)x->ids[pos + 1],
              who[x->tokens[pos + 1].source], why);
@@ -183,9 +181,9 @@ static void page_top(const struct explain *x, size_t pos)
     puts("\nWhat the small model would write");
     for (size_t i = 0; i < EXPLAIN_TOP; i++) {
         const struct likeliest *g = &x->at[pos].top[i];
-        char piece[PIECE_TEXT];
+        char piece[EXPLAIN_PIECE_TEXT];
         int bar = isfinite(g->p) ? (int)lrintf((float)(wide < BAR ? wide : BAR) * g->p) : 0;
-        page_piece(piece, x, g->id);
+        explain_piece(piece, x, g->id);
         printf("%7.3f%% ", 100 * (double)g->p);
         for (int k = 0; k < bar; k++)
             putchar('#');
@@ -234,6 +232,9 @@ static void page_router(const struct explain *x, size_t pos)
     if (r->how.policy == POLICY_PRICE)
         printf("  price weighs what a call costs against the router's output, %.4f\n",
                1 / (1 + exp(-page_sum(at, (double)x->bias))));
+    char decided[EXPLAIN_WHY];
+    if (explain_decided(decided, x, pos))
+        explain_wrap(decided, 4);
     page_units("  for the small model: unit", at->up, at->nup);
     page_units("  for the cloud:       unit", at->down, at->ndown);
     printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
@@ -263,7 +264,7 @@ void explain_page(const struct explain *x)
 {
     const char *why = NULL;
     size_t pos = x->o.at == SIZE_MAX ? explain_telling(x, &why) : x->o.at;
-    page_tokens(x);
+    explain_print_tokens(x, x->tokens, 0, x->n);
     char cut[EXPLAIN_WHY];
     if (explain_cut(cut, x))
         explain_wrap(cut, 4);
@@ -274,4 +275,8 @@ void explain_page(const struct explain *x)
         page_heads(x, pos, l);
     page_top(x, pos);
     page_router(x, pos);
+    if (x->o.span_of)
+        explain_page_span(x, pos);
+    if (x->without.at)
+        explain_page_without(x, pos);
 }

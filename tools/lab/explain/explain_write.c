@@ -63,6 +63,7 @@ static bool writing_token(void *arg, const struct decode_token *t)
     x->tokens[x->n] = (struct explain_token){
         .id = t->id,
         .source = (enum explain_source)t->source,
+        .score = t->score,
         .threshold = t->threshold,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .fault = t->fault ? strdup(t->fault) : NULL,
@@ -81,16 +82,14 @@ static bool writing_token(void *arg, const struct decode_token *t)
     return !w->full;
 }
 
-int explain_write(struct explain *x, struct err *err)
+int explain_decode(struct decode_stats *stats, struct explain *x, uint32_t *ids,
+                   const struct batch_watch *watch, const struct decode_options *calls,
+                   struct err *err)
 {
     static const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     const struct routing *r = &x->routing;
     struct engine *e = &x->engine;
     struct sampler *sampler;
-    struct writing w = {
-        .x = x, .progress = { .what = "reading the prompt, tokens", .since = os_now_ns() }
-    };
-    const struct batch_watch watch = { .op = writing_op, .arg = &w };
     struct decode_options o = r->how;
     o.ahead = 0;
     o.audit = 0;
@@ -98,20 +97,34 @@ int explain_write(struct explain *x, struct err *err)
     o.max_tokens = x->o.max_tokens;
     o.seed = x->o.seed;
     o.stop = &interrupted;
-    o.reading = writing_reading;
-    o.emit = writing_token;
-    o.event = writing_event;
-    o.arg = &w;
-    x->reading = x->writing = (struct op_times){ .model = e->model, .kv = x->kv };
+    o.reading = calls->reading;
+    o.emit = calls->emit;
+    o.event = calls->event;
+    o.arg = calls->arg;
     int rc = sampler_open(&sampler, &greedy, tokenizer_size(e->tokenizer), &e->kernels, err);
     if (rc != OK)
         return rc;
-    batch_watch(e->batch, &watch);
-    rc = decode_run(&x->stats, x->session, e->tokenizer, sampler, r->router, routing_port(r),
-                    x->ids, x->prompt, &o, err);
+    session_rewind(x->session, 0);
+    batch_watch(e->batch, watch);
+    rc = decode_run(stats, x->session, e->tokenizer, sampler, r->router, routing_port(r), ids,
+                    x->prompt, &o, err);
     batch_watch(e->batch, NULL);
-    progress_wipe(&w.progress);
     sampler_close(sampler);
+    return rc;
+}
+
+int explain_write(struct explain *x, struct err *err)
+{
+    struct writing w = {
+        .x = x, .progress = { .what = "reading the prompt, tokens", .since = os_now_ns() }
+    };
+    const struct batch_watch watch = { .op = writing_op, .arg = &w };
+    const struct decode_options calls = {
+        .reading = writing_reading, .emit = writing_token, .event = writing_event, .arg = &w
+    };
+    x->reading = x->writing = (struct op_times){ .model = x->engine.model, .kv = x->kv };
+    int rc = explain_decode(&x->stats, x, x->ids, &watch, &calls, err);
+    progress_wipe(&w.progress);
     x->positions = x->n > x->prompt ? x->n - 1 : x->n;
     return rc == OK && w.full ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }

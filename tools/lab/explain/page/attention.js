@@ -214,6 +214,40 @@ function drawLooks() {
     emptied('looks').append(table);
 }
 
+/* Which heads look at doc.span, the part of the text that was asked for. */
+function drawSpan() {
+    const box = emptied('span');
+    if (!doc.span) return;
+    const table = tableOf('wide', ['Layer', 'Head', '>Share %', 'As a bar']),
+        before = doc.span.at.filter((q) => q <= chosen.p).length,
+        heads = doc.positions[chosen.p].layers.flatMap(({ heads }, l) =>
+            heads.map(({ span }, h) => ({ span, l, h }))
+        );
+    heads
+        .sort((a, b) => b.span - a.span)
+        .slice(0, 8)
+        .forEach(({ span, l, h }) => {
+            const now = l === chosen.l && h === chosen.h,
+                tr = row(
+                    table,
+                    [String(l), String(h), percent(span), bar('attention', span)],
+                    now ? 'now' : ''
+                );
+            tr.children[2].className = 'n';
+            tr.lastChild.className = 'track';
+        });
+    box.append(
+        make('h3', '', `Which heads look at “${plain(doc.span.text)}”`),
+        make(
+            'p',
+            'say',
+            'Attention to its tokens, summed; a head that looks everywhere alike would have ' +
+                `${percent(before / (chosen.p + 1))} %.`
+        ),
+        table
+    );
+}
+
 /* Which of `name` have whole rows, in words. */
 const kept = (name, [from, to]) =>
     from === to ? `${name} ${from}` : `${name}s ${from} to ${to}`;
@@ -227,6 +261,7 @@ function drawAttention() {
     drawArcs(head);
     drawMatrix();
     drawLooks();
+    drawSpan();
     readout(chosen.p, most(head)[0][0]);
     $('kept').textContent =
         `Whole rows were kept of ${kept('layer', layers)}, ${kept('head', heads)}; of the ` +

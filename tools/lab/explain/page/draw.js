@@ -42,7 +42,6 @@ function fill(e, text, gaps = true) {
 }
 
 const chip = (text) => fill(make('bdi'), text);
-const piece = (id) => doc.pieces[id] ?? '';
 
 function bar(className, share) {
     const e = make('span', `bar ${className}`);
@@ -80,10 +79,10 @@ function tableOf(className, names) {
 function drawTop() {
     const table = tableOf('wide', ['Token', '>Probability %', 'As a bar']),
         next = doc.tokens[chosen.p + 1];
-    doc.positions[chosen.p].top.forEach(({ id, p }) => {
+    doc.positions[chosen.p].top.forEach(({ id, piece, p }) => {
         const tr = row(
             table,
-            [chip(piece(id)), percent(p, 3), bar('stream', p)],
+            [chip(piece), percent(p, 3), bar('stream', p)],
             next && next.id === id ? 'now' : ''
         );
         tr.children[1].className = 'n';
@@ -122,17 +121,6 @@ function signedPair(left, right) {
     return pair;
 }
 
-/* The largest share of the sum, in words. */
-function decided([name, v], shown) {
-    const who =
-        {
-            bias: 'the bias, which is the same everywhere',
-            'all others': `the other ${doc.routing.units - shown} hidden units together`,
-        }[name] || `hidden ${name} of ${doc.routing.units}`,
-        whom = v < 0 ? 'the cloud' : 'the small model';
-    return `The largest share is that of ${who}: ${v.toFixed(3)}, for ${whom}.`;
-}
-
 /* What adds to the sum under the sigmoid, drawn to both sides of zero: a negative share speaks for
  * the cloud, a positive one for the small model's token. */
 function unitTable(router) {
@@ -157,7 +145,7 @@ function unitTable(router) {
         tr.lastChild.className = 'track';
     });
     return [
-        make('p', '', decided(rows[0], router.units.length)),
+        make('p', '', router.decided),
         table,
         make(
             'p',
@@ -198,6 +186,39 @@ function drawRouter() {
     if (router.bias !== null) box.append(...unitTable(router));
 }
 
+/* What happens without a head: who writes next and what the small model would write, and the text
+ * that is written then. */
+function drawWithout() {
+    const { without } = doc;
+    $('without-part').hidden = !without;
+    if (!without) return;
+    const table = tableOf('', ['Head', '>Score', 'Who writes', 'Small model', '>%']);
+    $('without-name').textContent = `Without head ${without.head} of layer ${without.layer}`;
+    for (const [name, { positions }] of [
+        ['with it', doc],
+        ['without', without],
+    ]) {
+        const { top, router } = positions[chosen.p],
+            scored = router.score !== null,
+            tr = row(table, [
+                name,
+                scored ? router.score.toFixed(4) : 'none',
+                scored ? (router.verdict === 'cloud' ? 'the cloud' : 'the small model') : '',
+                chip(top[0].piece),
+                percent(top[0].p, 3),
+            ]);
+        [1, 4].forEach((i) => (tr.children[i].className = 'n'));
+    }
+    emptied('without').append(table);
+    emptied('without-text').append(
+        ...without.tokens.map(({ piece, source }) => {
+            const item = make('li', `t ${source}`);
+            item.append(fill(make('span'), piece, false));
+            return item;
+        })
+    );
+}
+
 /* By how many degrees adding turns a vector: its length before, what is added, its length after. */
 function turned(before, added, after) {
     const cosine = (before ** 2 + after ** 2 - added ** 2) / (2 * before * after);
@@ -207,9 +228,9 @@ function turned(before, added, after) {
 }
 
 function guesses(lens) {
-    return lens.map(({ id, p }) => {
+    return lens.map(({ piece, p }) => {
         const e = make('span', 'guess');
-        e.append(make('b', '', `${percent(p)} %`), ' ', chip(piece(id)));
+        e.append(make('b', '', `${percent(p)} %`), ' ', chip(piece));
         return e;
     });
 }
@@ -259,7 +280,7 @@ function lensCell(p, l) {
         td = make('td'),
         cell = make('div', 'cell');
     cell.style.setProperty('--a', (best.p || 0).toFixed(3));
-    cell.append(fill(make('span', 'p'), piece(best.id)), make('small', '', percent(best.p, 0)));
+    cell.append(fill(make('span', 'p'), best.piece), make('small', '', percent(best.p, 0)));
     td.dataset.p = p;
     td.append(cell);
     return td;

@@ -69,6 +69,7 @@ function draw() {
         drawLadder();
         drawLens();
         drawAttention();
+        drawWithout();
         drawTime();
     }
 }

@@ -73,7 +73,7 @@ function drawRows() {
                 String(token.id),
                 text(token.piece),
                 token.source,
-                i ? text(piece(top[0].id)) : '',
+                i ? text(top[0].piece) : '',
                 top[0].p === null ? '' : percent(top[0].p),
                 router.score?.toFixed(4) ?? '',
                 written ? token.ms.toFixed(3) : '',
