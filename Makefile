@@ -285,7 +285,8 @@ exercise: $(EXERCISE).$(if $(KERNEL_OP),kernels $(EXERCISE).mizzle,check)
 	@RUN="$(RUN)" sh tests/exercises/check.sh $< $(KERNEL_OP) $(if $(KERNEL_OP),$(EXERCISE).mizzle)
 
 $(foreach c,$(wildcard exercises/*.c),$(eval flags.$(c:.c=) := -Wno-error -Wno-conversion \
-    -Wno-unused-parameter $(if $(filter x86_64,$(ARCH)),$(flags.kernels/x86/avx2))))
+    -Wno-unused-parameter -Wno-sign-compare -Wno-double-promotion -Wno-vla -Wno-shadow \
+    -Wno-missing-prototypes -Wno-strict-prototypes $(if $(filter x86_64,$(ARCH)),$(flags.kernels/x86/avx2))))
 $(BUILD)/exercises/kernels.o: kernels/kernels.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)

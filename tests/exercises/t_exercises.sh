@@ -35,11 +35,11 @@ for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 one "start.sh: exercises/01_rmsnorm_f32.c is there already; remove it to begin again" \
     sh tests/exercises/start.sh 1
-for w in 0 1; do
+for w in 0 1 2; do
     printf '#define WRONG %s\n#include "tests/exercises/known.c"\n' $w >exercises/known$w.c
 done
 
-for known in known0 known1; do
+for known in known0 known1 known2; do
     all="$all $BUILD/exercises/$known.kernels $BUILD/exercises/$known.check"
 done
 objects=$(ls exercises/*.c | sed "s,^,$BUILD/,; s/c$/o/")
@@ -62,6 +62,17 @@ for w in check 'kernels --isa exercise'; do
     "$BUILD"/exercises/known1.$w >>"$dir/log" 2>&1 && fail "mistakes pass"
 done
 [ "$(grep -c '^FAIL ' "$dir/log")" -eq 12 ] || fail "not twelve mistakes found"
+# Messages lead to the mistake: they name the buffer and its side, the shape, and what is usual.
+for w in check 'kernels --isa exercise'; do
+    "$BUILD"/exercises/known2.$w >>"$dir/log" 2>&1
+done
+for said in 'crashed behind u, at its byte [0-9]* of ' ' hd16 [0-9]*; a row sees a key too many' \
+    'half [0-9]*; the pairs are x\[i\] and x\[i + half\]' ': it was not dropped (port->drop)'; do
+    grep -q -- "$said" "$dir/log" || fail "not said: $said"
+done
+sh tests/exercises/check.sh "$BUILD/exercises/known2.kernels" rope_f32 false >"$dir/log" 2>&1 &&
+    fail "what is wrong is benchmarked"
+grep -q '^shape' "$dir/log" && fail "what is wrong has a speed"
 
 # Linking each skeleton takes seconds, more with a sanitizer, so one build does it.
 case $BUILD in *-release) ;; *) exit 0 ;; esac
@@ -82,12 +93,16 @@ cat >exercises/01_rmsnorm_f32.c <<END
 #include "tests/exercises/exercise.h"
 static void near(float *y, const float *x, const float *w, size_t n, float eps)
 {
+    for (int i = n; i < n; i++) /* natural code draws no warning */
+        y[i] = 1.0 * x[i];
     kernels_scalar.rmsnorm_f32(y, x, w, n, eps * 2);
 }
 const struct kernels kernels_exercise = { .isa = "exercise", .rmsnorm_f32 = near };
 END
 made=$BUILD/exercises/01_rmsnorm_f32
 make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 && fail "a wrong exercise passes"
+grep -v '^make' "$dir/log" | grep -q warning && fail "a warning for natural code"
+"$made.mizzle" info | grep -q '^chosen *exercise' && fail "a learner's set is used unasked"
 again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p" "$dir/log")
 [ "$again" ] && grep -Eq '^896 +[0-9.]+ us\?? +[0-9.]+ +[0-9.]+ +[0-9.]+ us\??   [0-9.]+ us \([a-z0-9]+\??\)$' "$dir/log" ||
     fail "no program or no speed of a wrong one"

@@ -18,6 +18,7 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/os.h"
 #include "tests/kernels/kernels_rnd.h"
+#include "tests/kernels/kernels_why.h"
 #include "tests/support/differ.h"
 #include "tests/support/guard.h"
 
@@ -25,8 +26,9 @@ enum { ROUNDS = 150 };
 
 static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
 static sigjmp_buf crash;
-static float tolerance;     /* where the set is not exact */
-static const char *program; /* its path */
+static const void *volatile crash_at; /* the address that was touched */
+static float tolerance;               /* where the set is not exact */
+static const char *program;           /* its path */
 
 /* One product to check: panels [p0, p1) of w, n tokens, y rows ldy apart. */
 struct product {
@@ -46,6 +48,10 @@ static struct product rnd_product(enum ptype type, size_t cols)
     c.ldy = panels * PANEL + rnd(3);
     c.want = buf_out((c.n - 1) * c.ldy + panels * PANEL);
     c.got = buf_out((c.n - 1) * c.ldy + panels * PANEL);
+    guard_name(c.got, "y");
+    guard_name(c.w.data, "w->data");
+    snprintf(shape, sizeof(shape), "rows %zu, cols %zu, n %zu, p0 %zu, p1 %zu, ldy %zu", rows, cols,
+             c.n, c.p0, c.p1, c.ldy);
     return c;
 }
 
@@ -87,16 +93,23 @@ static const char *check_matmul_float(const struct kernels *ref, const struct ke
     size_t cols = c.w.cols, ldx = cols + rnd(3);
     float *x = buf_f32((c.n - 1) * ldx + cols);
     const struct kernels *set[] = { ref, k };
+    guard_name(x, "x");
     for (int i = 0; i < 2; i++)
         (type == P_F32 ? set[i]->matmul_f32 : set[i]->matmul_bf16)(i ? c.got : c.want, c.ldy, &c.w,
                                                                    x, ldx, c.n, c.p0, c.p1);
     if (!exact)
         return near(&c, x, ldx) ? NULL : "beyond tolerance";
-    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+    return differs("bits", c.want, c.got, product_size(&c));
 }
 
 CHECK_TYPE(matmul_f32, check_matmul_float, P_F32)
 CHECK_TYPE(matmul_bf16, check_matmul_float, P_BF16)
+
+static void name_qact(const struct qact *x, const char *q, const char *scale)
+{
+    guard_name(x->q, q);
+    guard_name(x->scale, scale);
+}
 
 static const char *check_matmul_blocks(const struct kernels *ref, const struct kernels *k,
                                        enum ptype type)
@@ -106,9 +119,10 @@ static const char *check_matmul_blocks(const struct kernels *ref, const struct k
     struct product c = rnd_product(type, cols);
     struct qact x = rnd_qact(c.n, c.w.cols);
     const struct kernels *set[] = { ref, k };
+    name_qact(&x, "x->q", "x->scale");
     for (int i = 0; i < 2; i++)
         kernels_product(set[i], type)(i ? c.got : c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
-    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+    return differs("bits", c.want, c.got, product_size(&c));
 }
 
 CHECK_TYPE(matmul_q8, check_matmul_blocks, P_Q8)
@@ -142,6 +156,9 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
     memcpy(got.bias, want.bias, n * cols / GROUP * sizeof(int32_t));
     memcpy(got.half, want.half, n * cols / 16 * sizeof(int32_t));
     memcpy(got.sum, want.sum, n * cols / GROUP * sizeof(float));
+    name_qact(&got, "y->q", "y->scale");
+    guard_name(x, "x");
+    snprintf(shape, sizeof(shape), "cols %zu, t %zu", cols, t);
     ref->quantize_q8(&want, t, x);
     k->quantize_q8(&got, t, x);
     if (!differ_same_i8(want.q, got.q, n * cols))
@@ -150,32 +167,47 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
         return "bias";
     if (!differ_same_i32(want.half, got.half, n * cols / 16))
         return "half";
-    if (!differ_same(want.sum, got.sum, n * cols / GROUP))
-        return "sum";
-    return differ_same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
+    const char *why = differs("sum", want.sum, got.sum, n * cols / GROUP);
+    return why ? why : differs("scales", want.scale, got.scale, n * cols / GROUP);
 }
 
 static const char *check_rmsnorm_f32(const struct kernels *ref, const struct kernels *k)
 {
     size_t n = rnd_size(1000);
     float *x = buf_f32(n), *w = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    guard_name(x, "x");
+    guard_name(w, "w");
+    guard_name(got, "y");
+    snprintf(shape, sizeof(shape), "n %zu", n);
     ref->rmsnorm_f32(want, x, w, n, 1e-6f);
     k->rmsnorm_f32(got, x, w, n, 1e-6f);
-    if (!differ_same(want, got, n))
-        return "bits";
+    const char *why = differs("bits", want, got, n);
+    if (why)
+        return why;
     k->rmsnorm_f32(x, x, w, n, 1e-6f);
-    return differ_same(want, x, n) ? NULL : "in place";
+    return differs("y is x", want, x, n);
 }
 
 static const char *check_rope_f32(const struct kernels *ref, const struct kernels *k)
 {
-    size_t half = rnd_size(70);
-    float *want = buf_f32(2 * half), *got = buf_out(2 * half);
-    float *c = buf_f32(half), *s = buf_f32(half);
-    memcpy(got, want, 2 * half * sizeof(*got));
+    size_t half = rnd_size(70), bytes = 2 * half * sizeof(float);
+    float *want = buf_f32(2 * half), *got = buf_out(2 * half), *x = buf_out(2 * half);
+    float *c = buf_f32(half), *s = buf_f32(half), *wrong = buf_out(2 * half);
+    guard_name(got, "x");
+    guard_name(c, "cos");
+    guard_name(s, "sin");
+    snprintf(shape, sizeof(shape), "half %zu", half);
+    memcpy(got, want, bytes);
+    memcpy(x, want, bytes);
     ref->rope_f32(want, c, s, half);
     k->rope_f32(got, c, s, half);
-    return differ_same(want, got, 2 * half) ? NULL : "bits";
+    const char *why = differs("bits", want, got, 2 * half);
+    for (size_t m = 0; why && far_off && m < 3; m++) {
+        memcpy(wrong, x, bytes);
+        rope_wrong(wrong, c, s, half, m);
+        hint = nearly(wrong, got, 2 * half) ? rope_mistakes[m] : hint;
+    }
+    return why;
 }
 
 static const char *check_add_f32(const struct kernels *ref, const struct kernels *k)
@@ -192,16 +224,22 @@ static const char *check_swiglu_f32(const struct kernels *ref, const struct kern
 {
     size_t n = rnd_size(500);
     float *g = buf_f32(n), *u = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    guard_name(g, "g");
+    guard_name(u, "u");
+    guard_name(got, "y");
+    snprintf(shape, sizeof(shape), "n %zu", n);
     ref->swiglu_f32(want, g, u, n);
     k->swiglu_f32(got, g, u, n);
-    if (!differ_same(want, got, n))
-        return "bits";
+    const char *why = differs("bits", want, got, n);
+    if (why)
+        return why;
     memcpy(got, g, n * sizeof(*g));
     k->swiglu_f32(got, got, u, n);
-    if (!differ_same(want, got, n))
-        return "y is g";
+    why = differs("y is g", want, got, n);
+    if (why)
+        return why;
     k->swiglu_f32(u, g, u, n);
-    return differ_same(want, u, n) ? NULL : "y is u";
+    return differs("y is u", want, u, n);
 }
 
 static struct attn_part part_out(size_t nq, size_t hd16)
@@ -228,20 +266,21 @@ static const char *check_attn(enum kvcache type, const struct kernels *ref, cons
         fill_f32(x, hd16);
         kvcache_put_value(type, values + j * row, x, hd16);
     }
-    for (int i = 0; i < 2; i++) {
-        const struct kernels *set = i ? k : ref;
-        if (type == KVCACHE_F32)
-            set->attn_f32(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
-        else if (type == KVCACHE_F16)
-            set->attn_f16(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
-        else
-            set->attn_q8(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
-    }
-    if (!differ_same(part[0].max, part[1].max, nq))
-        return "max";
-    if (!differ_same(part[0].sum, part[1].sum, nq))
-        return "sum";
-    return differ_same(part[0].out, part[1].out, nq * hd16) ? NULL : "out";
+    const struct attn_call c = { type, q, keys, values, nq, per, first, nk, hd16, scale };
+    guard_name(part[1].max, "y->max");
+    guard_name(part[1].sum, "y->sum");
+    guard_name(part[1].out, "y->out");
+    guard_name(q, "q");
+    guard_name(keys, "k");
+    guard_name(values, "v");
+    snprintf(shape, sizeof(shape), "nq %zu, per %zu, first %zu, nk %zu, hd16 %zu", nq, per, first,
+             nk, hd16);
+    attn_run(&c, &part[0], ref);
+    attn_run(&c, &part[1], k);
+    const char *why = attn_differs(&part[0], &part[1], &c);
+    if (why && far_off)
+        attn_hint(&part[1], &c, &part[0], ref);
+    return why;
 }
 
 static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
@@ -291,9 +330,12 @@ static const char *check_expsum_f32(const struct kernels *ref, const struct kern
 {
     size_t n = rnd_size(500);
     float *x = buf_f32(n), max = rnd_f32(), want[2], got[2];
+    guard_name(x, "x");
+    snprintf(shape, sizeof(shape), "n %zu, max %.9g", n, (double)max);
     ref->expsum_f32(want, x, n, max);
     k->expsum_f32(got, x, n, max);
-    return differ_same(want, got, 2) ? NULL : "bits";
+    const char *why = differs("out[0]", want, got, 1);
+    return why ? why : differs("out[1]", want + 1, got + 1, 1);
 }
 
 static const struct op {
@@ -316,8 +358,10 @@ static bool op_in_set(size_t op, const struct kernels *set)
     return false;
 }
 
-static void on_crash(int sig)
+static void on_crash(int sig, siginfo_t *about, void *context)
 {
+    (void)context;
+    crash_at = about->si_addr;
     siglongjmp(crash, sig); /* SIGSEGV: guard page. SIGILL: wrong needs or wrong flags. */
 }
 
@@ -325,9 +369,12 @@ static void on_crash(int sig)
 static bool check(const struct op *op, const struct kernels *k, uint64_t seed, uint64_t rounds)
 {
     const char *volatile why = NULL;
-    differ_text[0] = 0;
-    if (sigsetjmp(crash, 1))
+    differ_text[0] = shape[0] = 0;
+    hint = NULL;
+    if (sigsetjmp(crash, 1)) {
         why = "crashed";
+        guard_where(differ_text, sizeof(differ_text), crash_at);
+    }
     for (uint64_t i = 0; !why && i < rounds; i++) {
         begin_round(round_seed = seed + i);
         differ_text[0] = 0;
@@ -337,8 +384,9 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
     if (!why)
         return true;
     guard_reset();
-    printf("FAIL %s of %s: %s%s; again: %s --only %s --isa %s --rounds 1 --seed %llu\n", op->name,
-           k->isa, why, differ_text, program, op->name, k->isa, (unsigned long long)round_seed);
+    printf("FAIL %s of %s: %s%s%s%s%s%s; again: %s --only %s --isa %s --rounds 1 --seed %llu\n",
+           op->name, k->isa, why, differ_text, *shape ? "; " : "", shape, hint ? "; " : "",
+           hint ? hint : "", program, op->name, k->isa, (unsigned long long)round_seed);
     return false;
 }
 
@@ -404,7 +452,7 @@ int main(int argc, char **argv)
     struct options o = parse(argc, argv);
     int failed = !differ_works(), ran = 0;
     program = argv[0];
-    struct sigaction sa = { .sa_handler = on_crash };
+    struct sigaction sa = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGBUS, &sa, NULL);
     sigaction(SIGILL, &sa, NULL);

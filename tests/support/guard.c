@@ -1,5 +1,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, on macOS with the other name */
 #define _DARWIN_C_SOURCE
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,8 +9,9 @@
 #include "tests/support/guard.h"
 
 static struct {
-    char *base;
-    size_t len;
+    char *base, *at;
+    size_t len, size;
+    const char *name;
 } maps[32];
 static size_t nmaps;
 
@@ -21,8 +24,30 @@ void *guard_alloc(size_t size, int high)
         mprotect(p + page, body, PROT_READ | PROT_WRITE))
         abort();
     maps[nmaps].base = p;
-    maps[nmaps++].len = len;
-    return high ? p + page + body - size : p + page;
+    maps[nmaps].at = high ? p + page + body - size : p + page;
+    maps[nmaps].size = size;
+    maps[nmaps].name = NULL;
+    maps[nmaps].len = len;
+    return maps[nmaps++].at;
+}
+
+void guard_name(const void *p, const char *name)
+{
+    for (size_t i = 0; i < nmaps; i++)
+        if (maps[i].at == p)
+            maps[i].name = name;
+}
+
+void guard_where(char *out, size_t size, const void *address)
+{
+    uintptr_t a = (uintptr_t)address;
+    *out = '\0';
+    for (size_t i = 0; i < nmaps; i++) {
+        uintptr_t base = (uintptr_t)maps[i].base, at = (uintptr_t)maps[i].at;
+        if (maps[i].name && a >= base && a < base + maps[i].len)
+            snprintf(out, size, " %s %s, at its byte %s%zu of %zu", a < at ? "before" : "behind",
+                     maps[i].name, a < at ? "-" : "", a < at ? at - a : a - at, maps[i].size);
+    }
 }
 
 void guard_reset(void)
