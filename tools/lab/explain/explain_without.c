@@ -111,6 +111,8 @@ void explain_page_without(const struct explain *x, size_t pos)
     puts("             score                 the small model's choice");
     without_row(x, "with it", &x->at[pos]);
     without_row(x, "without", &w->at[pos]);
+    if (!written)
+        return;
     without_changes(x);
     if (same == w->n && same == written) {
         explain_wrap("The text that is written without it is the same.", 0);
