@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [EDIT=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
 # Targets: all (default), help, lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, mini,
-# perf, mca, speed, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
+# web, perf, mca, speed, results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -122,6 +122,7 @@ $(foreach key,$(filter flags.%,$(.VARIABLES)),$(if $(findstring /,$(key)),$(if \
 
 # The file for a first reading, which is a program of its own (tools/lab/README.md).
 MINI := tools/lab/mini/mini.c
+WEB  := tools/lab/web
 
 # Archives, so that a test program links only what it uses.
 LIB    := $(BUILD)/lib.a
@@ -201,7 +202,7 @@ results results-check: all
 	@MIZZLE=$(BUILD)/mizzle sh tools/results.sh $(if $(filter %-check,$@),--check) $(ONLY)
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
-$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c $(MINI),$(call sources,tools))) \
+$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c $(MINI) $(WEB)/%,$(call sources,tools))) \
           $(BUILD)/page_assets.o
 $(TLIB): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 $(LIB) $(TOOLS) $(TLIB):
@@ -329,6 +330,42 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) -c $< -o $@
 
+# make web: the page of serve with the demo pair in it, as files for any web server, in build/web
+# ($(WEB)/README.md). There are no threads, no network and no files that could be written.
+WEB_SRC := $(filter-out kernels/blas.c kernels/sys/atomic_file.c net/answers/answer_file.c \
+    net/http/http.c router/texts/turn.c tools/serve/serve_page.c,$(wildcard $(addsuffix /*.c, \
+    kernels kernels/sys weights model model/text net net/answers net/dialect net/http router \
+    router/decode router/texts $(WEB)) tools/serve/serve*.c)) \
+    $(addprefix tools/cli/,json_report.c demo_questions.c demo_files.c)
+WEB_OBJ := $(WEB_SRC:%.c=build/wasm32/%.o)
+WEB_CC   = $(if $(shell command -v ccache),ccache )clang --target=wasm32-wasi -std=c11 -O2 -msimd128 \
+    -ffp-contract=off -fno-math-errno -ffunction-sections -D_POSIX_C_SOURCE=200809L \
+    -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_GETPID -I. -Ibuild/wasm32 \
+    -include $(WEB)/threads.h -idirafter /usr/include/$(ARCH)-linux-gnu -MMD -MP
+WEB_LINK := $(addprefix -lwasi-emulated-,signal mman getpid) -Wl,--allow-undefined,--export-table \
+    -Wl,--export=malloc,--export=free,--export=__stack_pointer,--gc-sections,--strip-all \
+    -Wl,-z,stack-size=4194304
+ifneq ($(filter web,$(MAKECMDGOALS)),)
+$(if $(shell command -v wasm-ld),,$(error web: expected wasm-ld, found none; type: sh tools/setup.sh dev))
+-include $(WEB_OBJ:.o=.d)
+endif
+$(WEB_OBJ): build/wasm32/%.o: %.c Makefile
+	@mkdir -p $(@D) && : >>build/wasm32/pthread.h
+	$(call SAY,CC,$@)
+	$(Q)$(WEB_CC) -c $< -o $@
+build/web/mizzle.wasm: $(WEB_OBJ)
+	@mkdir -p $(@D)
+	$(call SAY,LINK,$@)
+	$(Q)$(WEB_CC) -mexec-model=reactor $^ $(WEB_LINK) -o $@
+web: all build/web/mizzle.wasm
+	@cd weights/milli && cp edge-0.5.gguf edge-0.5.router.safetensors cloud.gguf $(CURDIR)/build/web/
+	@head -n 15 weights/milli/questions.jsonl >build/web/questions.jsonl
+	@cat $(addprefix $(WEB)/,wasi.js jansson.js mizzle.js) >build/web/mizzle.js
+	@cat $(SCRIPTS) >build/web/page.js && cp $(PAGE)/page.css $(WEB)/tab.js LICENSE build/web/
+	@sed 's,<script,<script defer src="tab.js"></script>\n&,' $(PAGE)/page.html >build/web/index.html
+	@$(RUN) $(BUILD)/mizzle explain --question 2 --html build/web/explain.html >/dev/null
+	@chmod 644 build/web/* && echo "the page is build/web: put its files on a web server"
+
 # What the last build was made with: a file changes only if that does. Flags of the compiler, and
 # this file, rebuild all; what is linked, and with what, links again; flags of a kernel set, or those
 # that depend on what was found, rebuild one object. So a build can begin with the objects of one that
@@ -395,6 +432,6 @@ dist:
 clean:
 	rm -rf build
 
-.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo mini perf mca speed results results-check install uninstall dist clean always
+.PHONY: all help lib test soak soak-serve fuzz kernels-test exercise demo mini web perf mca speed results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -15,10 +15,11 @@ build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev 
 dev="git ccache clang clang-format libclang-rt-dev llvm universal-ctags qemu-user gcc-aarch64-linux-gnu
  libc6-dev-arm64-cross python3-numpy python3-regex groff-base
  g++ pkg-config debootstrap"
-# For the tests in a browser and of npm's packages, and for make perf. Ubuntu packs no chromium, and
-# perf by version of its kernel; node may come from elsewhere, with npm in it.
+# For the tests in a browser and of npm's packages, for make web, and for make perf. Ubuntu packs no
+# chromium, and perf by version of its kernel; node may come from elsewhere, with npm in it.
 ! grep -qs '^ID=debian' /etc/os-release ||
-    dev="$dev chromium-headless-shell fonts-dejavu-core linux-perf binutils"
+    dev="$dev chromium-headless-shell fonts-dejavu-core linux-perf binutils
+ lld wasi-libc libclang-rt-dev-wasm32"
 command -v npm >/dev/null || dev="$dev nodejs npm"
 cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcurl4-openssl-dev:arm64
  libjansson-dev:arm64 libmicrohttpd-dev:arm64 zlib1g-dev:arm64"

@@ -7,12 +7,17 @@
 
 let key = ''; /* the server's API key, if it requires one: kept here and nowhere else */
 
-/* Ask the server; a request with a body is a POST. */
+/* Who answers: a server, or the models of this tab, whose script comes first (tools/lab/web). */
+const tab = typeof inTab === 'undefined' ? null : inTab;
+const LOST = tab ? 'Load the page again.' : 'Is “mizzle serve” still running?';
+
+/* Ask; a request with a body is a POST. */
 function call(path, body, signal) {
-    const headers = key ? { Authorization: `Bearer ${key}` } : {};
-    if (!body) return fetch(path, { headers });
+    const headers = key ? { Authorization: `Bearer ${key}` } : {},
+        ask = tab || fetch;
+    if (!body) return ask(path, { headers });
     headers['Content-Type'] = 'application/json';
-    return fetch(path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+    return ask(path, { method: 'POST', headers, body: JSON.stringify(body), signal });
 }
 
 const SLICE_MS = 8; /* work for at most this long before the browser gets its turn */
@@ -105,7 +110,7 @@ class Run {
             if (this.state === 'failed')
                 this.error =
                     e instanceof TypeError
-                        ? 'The connection to Mizzle is lost. Is “mizzle serve” still running?'
+                        ? `The connection to Mizzle is lost. ${LOST}`
                         : e.message;
         }
         news();

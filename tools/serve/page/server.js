@@ -2,7 +2,7 @@
 'use strict';
 
 const STATES = {
-    working: (c) => (c.local ? 'Large model ready (in this process)' : 'Cloud ready'),
+    working: (c) => (c.local ? `Large model ready (in this ${tab ? 'tab' : 'process'})` : 'Cloud ready'),
     none: () => 'No cloud: the small model writes alone',
     failing: () => 'Cloud failing',
     off: () => 'Cloud off',
@@ -16,7 +16,7 @@ function bannerWords() {
     const later = cloud?.retry_s ? ` It is asked again in ${Math.ceil(cloud.retry_s)} s.` : '';
     const marks =
         ' The small model writes on; where the cloud was wanted, its tokens are marked “!”.';
-    if (!info && !file) return 'Mizzle does not answer. Is “mizzle serve” still running?';
+    if (!info && !file) return `Mizzle does not answer. ${silence} ${LOST}`;
     if (cloud && cloud.state === 'refused') return `The cloud refused${why}.${later}${marks}`;
     if (cloud && cloud.state === 'paused')
         return `The cloud failed several times and is left alone for now${why}.${later}${marks}`;
@@ -45,6 +45,7 @@ function banner() {
 }
 
 let asking = 0;
+let silence = ''; /* why the models of this tab do not answer */
 let opened = false;
 let serverLimit = 0.5; /* the server's threshold; it stays known when the server ends */
 let locked = false; /* the server has refused the key, or that there is none */
@@ -78,8 +79,9 @@ async function askInfo() {
         const first = !info;
         info = await reply.json();
         showInfo(first);
-    } catch {
+    } catch (e) {
         info = null;
+        silence = tab ? e.message : '';
         $('model').textContent = loading
             ? 'The model is being loaded …'
             : locked
