@@ -34,7 +34,7 @@ awk '
 # large model in the same process is asked through them.
 core=40600 serve=5400
 # shellcheck disable=SC2086
-awk -v core=40600$core -v serve=$serve '
+awk -v core=$core -v serve=$serve '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
         return f ~ /^(router\/learn|model\/train|tools\/lab)\// ? 3 : 1
