@@ -248,7 +248,10 @@ static void score_open(struct score_case *c, const struct kernels *k, size_t dim
     guard_name(c->form.b1, "f->b1");
     guard_name(c->form.w2, "f->w2");
     guard_name(c->x, "x");
-    snprintf(told, sizeof(told), "; dim %zu, width %zu", dim, width);
+    size_t nans = 0;
+    for (size_t i = 0; i < dim; i++)
+        nans += isnan(c->x[i]) ? 1 : 0;
+    snprintf(told, sizeof(told), "; dim %zu, width %zu, NaN in x: %zu", dim, width, nans);
     CHECK(router_make(&c->router, &c->form, "exercise", k, NULL) == OK);
     c->scratch = malloc(router_scratch(c->router) * sizeof(float));
     CHECK(c->scratch);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "tests/kernels/kernels_rnd.h"
 #include "tests/support/differ.h"
 
 static char shape[128];    /* of the round, as "n 7" */
@@ -42,8 +43,15 @@ static const char *differs(const char *what, const float *want, const float *got
     if (differ_same(want, got, n))
         return NULL;
     far_off = at < n;
-    if (far_off)
+    if (far_off) {
+        float mark;
+        memset(&mark, MARK, sizeof(mark));
         differ_floats(at, want[at], got[at]);
+        if (memcmp(&mark, got + at, sizeof(mark)) == 0)
+            hint = "this place was not written";
+        else if (memcmp(&mark, want + at, sizeof(mark)) == 0)
+            hint = "this place is not to be written";
+    }
     snprintf(why_text, sizeof(why_text), "%s%s", what,
              far_off ? "" : ", nearly right: another rounding, or another order of a sum");
     return why_text;

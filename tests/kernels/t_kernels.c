@@ -94,6 +94,7 @@ static const char *check_matmul_float(const struct kernels *ref, const struct ke
     float *x = buf_f32((c.n - 1) * ldx + cols);
     const struct kernels *set[] = { ref, k };
     guard_name(x, "x");
+    snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), ", ldx %zu", ldx);
     for (int i = 0; i < 2; i++)
         (type == P_F32 ? set[i]->matmul_f32 : set[i]->matmul_bf16)(i ? c.got : c.want, c.ldy, &c.w,
                                                                    x, ldx, c.n, c.p0, c.p1);
