@@ -133,6 +133,8 @@ async function inBrowser(prompts) {
     await evaluate(`ask(${JSON.stringify(prompts[4])})`);
     await until('page: after a stop', 'turns[3] && main(turns[3]).run.state === "done"');
     same('page: after a stop', await tokens(3, 0), wanted(4));
+    await evaluate('recording({ info: {}, turns: [] }).then((s) => (window.saved = s))');
+    await until('page: a recording', 'window.saved?.includes("</html>")');
     same('page: errors', errors.join('\n'), '');
     same('page: requests for what is not there', missed.join('\n'), '');
     if (process.env.SHOT) {
