@@ -269,21 +269,26 @@ $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %/torture.o,$^),$(WRAP)) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
 # make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
-# and shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a call of libm's
-# without. The first eight are operations in a kernel set of their own, which goes into t_kernels and
-# into a copy of the program.
+# and, if it is right, shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a
+# call of libm's without. The first eight are operations in a kernel set of their own, which goes into
+# t_kernels and into a copy of the program. Without N, it lists the points of all; JSON=1 is for scripts.
 EXERCISES := $(patsubst %.c,$(BUILD)/%,$(wildcard exercises/*.c))
 EXERCISE  := $(filter $(BUILD)/exercises/$(N)_% $(BUILD)/exercises/0$(N)_%,$(EXERCISES))
 KERNEL_OP := $(if $(filter 1 2 3 4 5 6 7 8,$(N)),$(patsubst 0$(N)_%,%,$(notdir $(EXERCISE))))
-ifneq ($(filter exercise,$(MAKECMDGOALS)),)
+ifneq ($(and $(N),$(filter exercise,$(MAKECMDGOALS))),)
 ifneq ($(words $(N)) $(words $(filter 1 2 3 4 5 6 7 8 9 10 11 12,$(N))),1 1)
 $(error exercise: expected a number from 1 to 12, as in 'make exercise N=1', found '$(N)')
-else ifeq ($(EXERCISE),)
+else ifeq ($(EXERCISE)$(JSON),)
 $(error exercise $(N) is not started; type: sh tests/exercises/start.sh $(N))
 endif
 endif
+ifeq ($(if $(JSON),,$(N)),)
+exercise:
+	@+BUILD="$(BUILD)" MAKE="$(MAKE)" RUN="$(RUN)" JSON="$(JSON)" sh tests/exercises/points.sh $(N)
+else
 exercise: $(EXERCISE).$(if $(KERNEL_OP),kernels $(EXERCISE).mizzle,check)
 	@RUN="$(RUN)" sh tests/exercises/check.sh $< $(KERNEL_OP) $(if $(KERNEL_OP),$(EXERCISE).mizzle)
+endif
 
 $(foreach c,$(wildcard exercises/*.c),$(eval flags.$(c:.c=) := -Wno-error -Wno-conversion \
     -Wno-unused-parameter -Wno-sign-compare -Wno-double-promotion -Wno-vla -Wno-shadow \
@@ -294,7 +299,8 @@ $(BUILD)/exercises/kernels.o: kernels/kernels.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.kernels/kernels) -DEXERCISE -c $< -o $@
 $(EXERCISES:%=%.kernels): %.kernels: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tests/kernels/t_kernels.o
 $(EXERCISES:%=%.check): %.check: %.o $(BUILD)/tests/exercises/check.o
-$(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tools/main.o
+$(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/tools/main.o
+$(patsubst %,%.mizzle,$(filter $(BUILD)/exercises/0%,$(EXERCISES))): $(BUILD)/exercises/kernels.o
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(GROUP) $(LIBS) -o $@

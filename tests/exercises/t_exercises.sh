@@ -21,11 +21,11 @@ one() {
     line=$1
     shift
     "$@" >"$dir/log" 2>&1 && fail "$*: does not fail"
-    said=$(grep -Ev '^(CC|LINK) |^make' "$dir/log" | sed 's/^Makefile:[0-9]*: [*]* //; s/  Stop\.$//')
+    said=$(grep -Ev '^(CC|LINK) |^make|^0 of 1 point$' "$dir/log" | sed 's/^Makefile:[0-9]*: [*]* //; s/  Stop\.$//')
     [ "$said" = "$line" ] || fail "$*: not one line: $line"
 }
 one "exercise 1 is not started; type: sh tests/exercises/start.sh 1." make exercise N=1
-for n in 0 13 '' 1x '1 2'; do
+for n in 0 13 1x '1 2'; do
     one "exercise: expected a number from 1 to 12, as in 'make exercise N=1', found '$n'." \
         make exercise N="$n"
     one "start.sh: expected an exercise from 1 to 12, found '$n'" sh tests/exercises/start.sh "$n"
@@ -104,6 +104,30 @@ make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 && fail "a wrong exercise pass
 grep -v '^make' "$dir/log" | grep -q warning && fail "a warning for natural code"
 "$made.mizzle" info | grep -q '^chosen *exercise' && fail "a learner's set is used unasked"
 again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p" "$dir/log")
-[ "$again" ] && grep -Eq '^896 +[0-9.]+ us\?? +[0-9.]+ +[0-9.]+ +[0-9.]+ us\??   [0-9.]+ us \([a-z0-9]+\??\)$' "$dir/log" ||
+[ "$again" ] && grep -q '^0 of 1 point$' "$dir/log" && grep -Eq '^896 +[0-9.]+ us\?? +[0-9.]+ +[0-9.]+ +[0-9.]+ us\??   [0-9.]+ us \([a-z0-9]+\??\)$' "$dir/log" ||
     fail "no program or no speed of a wrong one"
 $again 2>&1 | grep -q '^FAIL' || fail "does not repeat it: $again"
+
+# The points of all: one is wrong, one does not compile, one is not started, one is right, others
+# are as they were copied.
+echo 'no C' >exercises/03_rope_f32.c
+rm exercises/04_attn_f32.c
+sed 's/near/whole/; s/eps \* 2/eps/' exercises/01_rmsnorm_f32.c >exercises/05_swiglu_f32.c
+make BUILD="$BUILD" exercise >"$dir/log" 2>&1 || fail "no points"
+make -s BUILD="$BUILD" exercise JSON=1 >"$dir/json" 2>>"$dir/log" || fail "no JSON"
+while read -r n points state; do
+    grep -Eq "^ ?$n  [a-z0-9_]+ +$points / 1  $state\$" "$dir/log" || fail "exercise $n: not $state"
+    grep -Eq "^\{\"n\":$n,\"name\":\"[a-z0-9_]+\",\"state\":\"$state\",\"points\":$points,\"of\":1\}" \
+        "$dir/json" || fail "exercise $n: not $state in JSON: $(cat "$dir/json")"
+done <<END
+1 0 wrong
+2 0 not written
+3 0 does not compile
+4 0 not started
+5 1 right
+12 0 not written
+END
+grep -q '^ *points: 1 / 12$' "$dir/log" && grep -q '^{"points":1,"of":12,' "$dir/json" ||
+    fail "not one point of twelve"
+make -s BUILD="$BUILD" exercise N=4 JSON=1 2>>"$dir/log" | grep -q '"state":"not started"' ||
+    fail "no JSON of one exercise"
