@@ -75,7 +75,7 @@ one() { # tests/FOLDER/NAME: run a test and report its result, unless another la
 lane() { # NUMBER: take tests until none is left
     for name in $names; do
         case $name in # these call make in the same folder
-        */t_exercises | */t_embed | */t_install | */t_new_set) [ "$1" -eq 1 ] || continue ;;
+        */t_exercises | */t_sessions | */t_web | */t_embed | */t_install | */t_new_set) [ "$1" -eq 1 ] || continue ;;
         esac
         one "$name"
     done

@@ -30,6 +30,9 @@ grep -q '"calls": 20, "wasted": 0' "$dir/jsonl" || fail "jsonl: $(cat "$dir/json
 "$MIZZLE" bench route --shape qwen2.5-0.5b --type q4_0 -p 2 -n 2 -R 0.5 -L 0 -W 0 -r 1 -o csv >"$dir/csv" || fail "--shape"
 [ "$(wc -l <"$dir/csv")" -eq 2 ] || fail "--shape: $(cat "$dir/csv")"
 
+# An answer that is shorter than what a habit requests.
+"$MIZZLE" bench route -p 2 -n 4 -R 0.25 -L 0 -W 0 --as-paper -t 1 -r 1 >"$dir/out" || fail "-n 4 --as-paper"
+
 # The paper's way: each call takes 20 ms a token, a new connection two round trips, and the reply is
 # as long as was asked for. Edge, waiting and rest are those of one answer.
 "$MIZZLE" bench route -p 12 -n 20 -R 0.2 -L 2 -W 0 --as-paper -t 1 -r 1 -o csv >"$dir/ways"

@@ -37,7 +37,7 @@
 #include "tools/lab/clock/ahead_model.h"
 #include "tools/lab/stand_in/stand_in.h"
 
-enum { MOST_TOKENS = 1 << 16, MOST_MS = 60000, SLICE_MS = 20 };
+enum { MOST_TOKENS = 1 << 16, MOST_MS = 60000, SLICE_MS = 20, HABIT_TOKENS = 16 };
 enum { REPEAT = 3, CLOUD_MS = 20, TRIPS = 2, SEED = 1, SEEDS = 1000 };
 
 static const char *ahead = "0,1,4";
@@ -97,8 +97,8 @@ struct way {
 static const struct way habits[] = {
     { .name = "no KV cache", .no_cache = true, .want = 1 },
     { .name = "new connections", .connect = true, .want = 1 },
-    { .name = "16 tokens", .want = 16 },
-    { .name = "as the paper", .no_cache = true, .connect = true, .want = 16 },
+    { .name = "16 tokens", .want = HABIT_TOKENS },
+    { .name = "as the paper", .no_cache = true, .connect = true, .want = HABIT_TOKENS },
 };
 enum { HABITS = sizeof(habits) / sizeof(*habits) };
 
@@ -162,8 +162,9 @@ static int cmd_bench_route_open(struct route *r, const struct engine *e, struct 
     if (rc == OK)
         rc = session_open(&r->session, e->batch, room + answer_tokens, kv, err);
     if (rc == OK)
-        rc = oracle_cloud_open(&r->net, model_config(e->model)->vocab, room + answer_tokens, &net,
-                               cmd_bench_route_next, r, err);
+        rc = oracle_cloud_open(&r->net, model_config(e->model)->vocab,
+                               room + answer_tokens + HABIT_TOKENS, &net, cmd_bench_route_next, r,
+                               err);
     if (rc)
         return rc;
     r->size = tokenizer_size(r->net.vocab);
