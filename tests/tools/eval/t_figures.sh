@@ -146,7 +146,30 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had la
 }
 
 real chat never 0
+says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
+for policy in context combined mlp=mix; do real chat $policy ''; done
+more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
+says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
+says . "more, with $(of context %.1f routed) %: one place decides"
+says results "With $(of mlp=mix %.1f routed) % of the tokens \`mix\` $more"
+for policy in mlp=mix context; do
+    says results "closes $(of $policy %.0f pgr) % of $([ $policy = context ] && echo it || echo 'the gap') ($(of $policy %.0f pgr_low) to $(of $policy %.0f pgr_high))"
+done
+says results "ids makes $(of context %.0f relative_gain) % more with $(of context %.1f routed) %"
+long() { figure %.0f "$(results=$dir value real tokens form=this policy="$1" score=citer against=)"; }
+says results "Answers have $(long context) tokens with \`context\`, as many as the small model's own"
+[ "$(long context)" = "$(long never)" ] || { echo "t_figures: answers of context are longer than the small model's" >&2 && fails; }
+says results "$(long mlp=mix) with \`mix\` and $(long combined) with \`combined\`, nearly as many as the large model's, $(long always)"
+less() { figure %.1f "-100 * $(results=$dir value real "$1" form=this policy=mlp=mix score=citer against=context)"; }
+below="$(less equal) points below"
+between="($(less equal_high) to $(less equal_low))"
+says results "\`mix\` is $below \`context\` $between and $(of mlp=mix %.1f equal combined) above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
+says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) %"
+says claims "not so: $below $between"
+trainings=$(awk -F, '$6 == "mlp=mix" { n[$8]++; right[$8] += $9 } END { for (k in n) print 100 * right[k] / n[k] }' \
+    "$results/real/items-chat-routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%')
+says results "they have $trainings right"
 real chat slot '1 token an answer'
 real gsm8k never 0
 real gsm8k always '100 %'
@@ -198,9 +221,10 @@ says results "closes $closed % of the gap ($low to $high)"
 cat >"$dir/others" <<'LIST'
 results|160|things in the demo world, of all seeds (tools/lab/demo/world.h)
 A real pair|8,398|samples of the run of its commands
-The whole development set, in the form that reasons|94,809|samples of GSM8K's collection
-The whole development set, in the form that reasons|6,328|its tokens in which the models differ
-The whole development set, in the form that reasons|76|its tokens that are labelled wrong
+The whole development set|32.5|the least of five trainings, above
+The whole development set|94,809|samples of GSM8K's collection
+The whole development set|6,328|its tokens in which the models differ
+The whole development set|76|its tokens that are labelled wrong
 Which head, before anything is measured|145|MB of output.weight (mizzle info --tensors)
 Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
