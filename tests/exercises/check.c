@@ -7,6 +7,7 @@
 #include "kernels/sys/os.h"
 #include "tests/exercises/exercise.h"
 #include "tests/exercises/watched_cloud.h"
+#include "tests/kernels/deadline.h"
 #include "tests/router/ahead_help.h"
 #include "tests/support/differ.h"
 #include "tests/support/guard.h"
@@ -401,18 +402,21 @@ static void show_ahead(void)
 /* Say where it crashed: a guard page lies before and behind each buffer. */
 static void on_crash(int sig, siginfo_t *about, void *context)
 {
-    char where[128], line[1024];
-    (void)sig, (void)context;
-    guard_where(where, sizeof(where), about->si_addr);
-    int n =
-        snprintf(line, sizeof(line), "FAIL: crashed%s%s; in the round with round_seed %llu of %s\n",
-                 where, told, (unsigned long long)round_seed, program);
+    char where[128] = "", line[1024];
+    (void)context;
+    if (sig != SIGVTALRM)
+        guard_where(where, sizeof(where), about->si_addr);
+    int n = snprintf(line, sizeof(line), "FAIL: %s%s%s; in the round with round_seed %llu of %s\n",
+                     sig == SIGVTALRM ? DEADLINE_MISSED : "crashed", where, told,
+                     (unsigned long long)round_seed, program);
     _exit(write(STDOUT_FILENO, line, (size_t)n) < 0 ? 2 : 1);
 }
 
 static int check_one(const char *name, bool is, const char *(*check)(void), void (*show)(void))
 {
+    deadline_set(true);
     const char *why = is ? check() : NULL;
+    deadline_set(false);
     if (why)
         printf("FAIL %s: %s%s%s; in the round with round_seed %llu of %s\n", name, why, differ_text,
                told, (unsigned long long)round_seed, program);
@@ -433,6 +437,7 @@ int main(int argc, char **argv)
     }
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGBUS, &sa, NULL);
+    sigaction(SIGVTALRM, &sa, NULL);
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     setvbuf(stdout, NULL, _IOLBF, 0);
     int failed = check_one("merge", exercise.merge, check_merge, time_merge);

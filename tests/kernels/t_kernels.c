@@ -17,6 +17,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/sys/os.h"
+#include "tests/kernels/deadline.h"
 #include "tests/kernels/kernels_rnd.h"
 #include "tests/kernels/kernels_why.h"
 #include "tests/support/differ.h"
@@ -27,6 +28,7 @@ enum { ROUNDS = 150 };
 static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
 static sigjmp_buf crash;
 static const void *volatile crash_at; /* the address that was touched */
+static volatile sig_atomic_t late;    /* it has not ended, and was not a crash */
 static float tolerance;               /* where the set is not exact */
 static const char *program;           /* its path */
 
@@ -363,6 +365,7 @@ static void on_crash(int sig, siginfo_t *about, void *context)
 {
     (void)context;
     crash_at = about->si_addr;
+    late = sig == SIGVTALRM;
     siglongjmp(crash, sig); /* SIGSEGV: guard page. SIGILL: wrong needs or wrong flags. */
 }
 
@@ -372,9 +375,11 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
     const char *volatile why = NULL;
     differ_text[0] = shape[0] = 0;
     hint = NULL;
+    deadline_set(strcmp(k->isa, "exercise") == 0);
     if (sigsetjmp(crash, 1)) {
-        why = "crashed";
-        guard_where(differ_text, sizeof(differ_text), crash_at);
+        why = late ? DEADLINE_MISSED : "crashed";
+        if (!late)
+            guard_where(differ_text, sizeof(differ_text), crash_at);
     }
     for (uint64_t i = 0; !why && i < rounds; i++) {
         begin_round(round_seed = seed + i);
@@ -382,6 +387,7 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
         why = op->check(&kernels_scalar, k);
         guard_reset();
     }
+    deadline_set(false);
     if (!why)
         return true;
     guard_reset();
@@ -457,6 +463,7 @@ int main(int argc, char **argv)
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGBUS, &sa, NULL);
     sigaction(SIGILL, &sa, NULL);
+    sigaction(SIGVTALRM, &sa, NULL);
 
     unsigned cpu = cpu_detect();
     for (size_t s = 0; s < kernels_nsets; s++) {
