@@ -100,7 +100,7 @@ rejects() {
 rejects usage
 rejects usage --none $edge x
 rejects 'expected ASCII.*unicode.c' $edge 'Gr\303\274n'"$(printf '\303\274')"
-rejects 'not a GGUF file' "$dir/none" x
+rejects 'cannot be opened' "$dir/none" x
 rejects 'not a GGUF file' Makefile x
 head -c 300000 $edge >"$dir/short.gguf"
 rejects 'short.gguf: ' "$dir/short.gguf" x

@@ -144,39 +144,6 @@ static struct array take_key(struct file *f)
     return k;
 }
 
-static void read_gguf(const char *path)
-{
-    enum { ALIGN = 32 }; /* the data, and each tensor in it, begin at multiples */
-    file = read_file(path);
-    unsigned char *begin = file.at;
-    size_t size = (size_t)(file.end - begin);
-    if (!file.path || memcmp(take(&file, 4), "GGUF", 4) || take_number(&file, 4) > 3)
-        die("%s: not a GGUF file", path);
-    size_t tensors = take_number(&file, 8), keys = take_number(&file, 8);
-    if (tensors > size || keys > size)
-        die("%s: counts more than it can hold", path);
-    arrays = make(keys + tensors, sizeof(*arrays));
-    while (narrays < keys)
-        arrays[narrays++] = take_key(&file);
-    while (narrays < keys + tensors) { /* columns are counted first */
-        struct array *t = &arrays[narrays++];
-        t->name = take_text(&file);
-        uint64_t dimensions = take_number(&file, 4);
-        t->cols = take_number(&file, 8);
-        for (t->rows = 1; --dimensions;)
-            t->rows *= take_number(&file, 8);
-        t->type = take_number(&file, 4) << 8; /* so that none but F32 is also a key's */
-        t->row = t->type == F32 ? t->cols * sizeof(float) : t->cols / GROUP * BLOCK;
-        t->offset = take_number(&file, 8);
-    }
-    size_t data = ((size_t)(file.at - begin) + ALIGN - 1) / ALIGN * ALIGN;
-    for (struct array *t = arrays + keys; t < arrays + narrays; t++) {
-        if (data > size || t->offset > size - data || t->offset % ALIGN)
-            die("%s: a tensor lies outside", path);
-        t->data = begin + data + t->offset;
-    }
-}
-
 /* Return what has this name, in which %zu is the layer, or NULL. */
 static const struct array *find(const char *name, size_t layer)
 {
@@ -200,6 +167,39 @@ static double config(const char *of, const char *name)
         memcpy(&whole, k->data, key_bytes[k->type]);
     memcpy(&real, &whole, sizeof(real));
     return k && k->type == KEY_F32 ? (double)real : (double)whole;
+}
+
+static void read_gguf(const char *path)
+{
+    file = read_file(path);
+    unsigned char *begin = file.at;
+    size_t size = (size_t)(file.end - begin);
+    if (!file.path || memcmp(take(&file, 4), "GGUF", 4) || take_number(&file, 4) > 3)
+        die("%s: %s", path, file.path ? "not a GGUF file" : "cannot be opened");
+    size_t tensors = take_number(&file, 8), keys = take_number(&file, 8);
+    if (tensors > size || keys > size)
+        die("%s: counts more than it can hold", path);
+    arrays = make(keys + tensors, sizeof(*arrays));
+    while (narrays < keys)
+        arrays[narrays++] = take_key(&file);
+    while (narrays < keys + tensors) { /* columns are counted first */
+        struct array *t = &arrays[narrays++];
+        t->name = take_text(&file);
+        uint64_t dimensions = take_number(&file, 4);
+        t->cols = take_number(&file, 8);
+        for (t->rows = 1; --dimensions;)
+            t->rows *= take_number(&file, 8);
+        t->type = take_number(&file, 4) << 8; /* so that none but F32 is also a key's */
+        t->row = t->type == F32 ? t->cols * sizeof(float) : t->cols / GROUP * BLOCK;
+        t->offset = take_number(&file, 8);
+    }
+    size_t given = (size_t)config("general", "alignment"), align = given ? given : 32;
+    size_t data = ((size_t)(file.at - begin) + align - 1) / align * align;
+    for (struct array *t = arrays + keys; t < arrays + narrays; t++) {
+        if (data > size || t->offset > size - data || t->offset % align || align % 4)
+            die("%s: a tensor lies outside", path);
+        t->data = begin + data + t->offset;
+    }
 }
 
 /* 3. Text becomes ids.
