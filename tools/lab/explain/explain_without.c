@@ -89,9 +89,9 @@ static void without_changes(const struct explain *x)
         choices += x->at[p].top[0].id != x->without.at[p].top[0].id;
     }
     snprintf(line, sizeof(line),
-             "Over the %zu tokens written, it changes %zu of the router's verdicts and %zu of the "
+             "Over the %zu token%s written, it changes %zu of the router's verdicts and %zu of the "
              "small model's choices.",
-             x->n - x->prompt, verdicts, choices);
+             x->n - x->prompt, x->n - x->prompt == 1 ? "" : "s", verdicts, choices);
     explain_wrap(line, 0);
 }
 
