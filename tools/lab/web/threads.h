@@ -1,6 +1,6 @@
-/* threads.h - POSIX threads in a build for WebAssembly, where there is one thread: included first in
- * every file of it. Locks have nobody to keep out. What runs as a thread elsewhere takes
- * its turns while the only one waits, and ends its turn where it would wait itself (web.c). */
+/* threads.h - POSIX threads in a build for WebAssembly, where there is one thread: included first
+ * in every file of it. Locks have nobody to keep out. What runs as a thread elsewhere takes its
+ * turns while the only one waits, and ends its turn where it would wait itself (web.c). */
 #ifndef TOOLS_LAB_WEB_THREADS_H
 #define TOOLS_LAB_WEB_THREADS_H
 
