@@ -67,6 +67,7 @@ has demo.csv avg_ts
 session 02 "$small ROWS=12 TEXTS=12 QUESTIONS=20"
 grep -q '^not a bit differs$' "$dir/log" || fail "other answers in company"
 has rows.csv avg_ts
+has passes.csv ms
 has texts.csv avg_ts
 
 session 03 "$small TYPES=q8_0 QUESTIONS=100 PART=10"
@@ -76,6 +77,7 @@ awk '/perplexity/ { p[$1] = $3 } /right/ { r[$1] = $2 }
     END { exit !(p["q4_0:"] > p["q8_0:"] && r["q4_0:"] > r["q8_0:"] && r["q8_0:"] > 0) }' \
     $book/quality.txt || fail "quality: $(cat $book/quality.txt)"
 has types.csv avg_ts
+has speed.csv mb
 
 session 04 "$small DEPTHS=200 LENGTHS=64 TOKENS=16"
 claim '$4 == 32768 && $6 / $5 > 0.75 && $6 < $5' cache.csv
@@ -89,7 +91,7 @@ grep -q '^    1    0    99.8% #' $book/heads.txt && grep -q '^Without head 0 of 
     fail "head 1.0: $(cat $book/heads.txt)"
 claim '$1 == "1.0" && $2 == 4' without.csv
 claim '$1 == "0.5" && $2 == 0' without.csv
-
+claim '$1 == "1.0" && $2 > 0.99 && $3 == 4' dots.csv
 
 session 06 'TRAIN=100 QUESTIONS=20'
 claim '$2 == "max-prob" { m = $13 } $2 == "mlp" && $13 > m + 3' router.csv
