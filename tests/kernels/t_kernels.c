@@ -477,8 +477,8 @@ int main(int argc, char **argv)
         else
             printf("%-12s SKIP: not on this machine\n", set->isa);
     }
-    printf("kernels: %d checked, %d failed, seed %llu, %llu rounds each\n", ran, failed,
-           (unsigned long long)o.seed, (unsigned long long)o.rounds);
+    printf("kernels: %d checked, %d failed, seed %llu, %llu round%s each\n", ran, failed,
+           (unsigned long long)o.seed, (unsigned long long)o.rounds, o.rounds == 1 ? "" : "s");
     if (!ran)
         say_names();
     return failed || !ran;

@@ -143,7 +143,8 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
             continue;
         printf("  %-8s ", wtype_name(info_type_at(i)));
         print_bytes(sum.bytes);
-        printf(" in %zu tensors, %.2f bits a weight\n", sum.tensors, info_bits(&sum));
+        printf(" in %zu tensor%s, %.2f bits a weight\n", sum.tensors, sum.tensors == 1 ? "" : "s",
+               info_bits(&sum));
     }
     print_text("tokenizer", info_tokenizer(s, m));
     if (info_tokens(s) || m->ids)
