@@ -57,6 +57,12 @@ static void test_numbers(void)
         chart_number(text, cases[i].v);
         CHECK(strcmp(text, cases[i].want) == 0);
     }
+    chart_tick(text, 500000);
+    CHECK(strcmp(text, "500,000") == 0);
+    chart_tick(text, 1.5e6);
+    CHECK(strcmp(text, "1.5M") == 0);
+    chart_tick(text, -2e10);
+    CHECK(strcmp(text, "-20G") == 0);
 }
 
 static const char *path; /* of the picture */

@@ -76,7 +76,7 @@ static void chart_axes(const struct drawing *d)
     chart_across(d->f, &d->x, d->top, d->top + PLOT, d->c->x);
     for (size_t i = 0; i < d->y.n; i++) {
         double y = chart_at(&d->y, d->y.ticks[i]);
-        chart_number(number, d->y.ticks[i]);
+        chart_tick(number, d->y.ticks[i]);
         fprintf(d->f, "<path class=\"grid\" d=\"M%d %.1fH%.1f\"/>", LEFT, y, d->right);
         chart_text(d->f, LEFT - 8, y + 4.5, "end", number);
     }

@@ -25,6 +25,8 @@ void chart_scale_open(struct chart_scale *s, bool log, double low, double high);
 double chart_at(const struct chart_scale *s, double v);
 /* Write v as people do: "0.25", "10,000". Values are rounded to six digits. */
 void chart_number(char out[32], double v);
+/* The same for an axis, which has little room: from a million on "1M", "2.5G". */
+void chart_tick(char out[32], double v);
 
 /* Write text, which may be any bytes, at a place; anchor: "start", "middle" or "end". */
 void chart_text(FILE *f, double x, double y, const char *anchor, const char *text);

@@ -99,3 +99,19 @@ void chart_number(char out[32], double v)
     }
     out[n] = '\0';
 }
+
+void chart_tick(char out[32], double v)
+{
+    static const struct {
+        double of;
+        const char *prefix;
+    } large[] = { { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" } };
+    for (size_t i = 0; i < sizeof(large) / sizeof(*large); i++)
+        if (fabs(v) >= large[i].of && fabs(v) < 1e15) {
+            char number[32];
+            chart_number(number, v / large[i].of);
+            snprintf(out, 32, "%.29s%s", number, large[i].prefix);
+            return;
+        }
+    chart_number(out, v);
+}

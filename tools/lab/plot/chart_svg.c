@@ -101,7 +101,7 @@ void chart_across(FILE *f, const struct chart_scale *x, double top, double botto
     char number[32];
     for (size_t i = 0; i < x->n; i++) {
         double at = chart_at(x, x->ticks[i]);
-        chart_number(number, x->ticks[i]);
+        chart_tick(number, x->ticks[i]);
         fprintf(f, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", at, top, bottom);
         chart_text(f, at, bottom + 19, "middle", number);
     }
