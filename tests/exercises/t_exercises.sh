@@ -107,6 +107,23 @@ again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p"
 [ "$again" ] && grep -q '^0 of 1 point$' "$dir/log" && grep -Eq '^896 +[0-9.]+ us\?? +[0-9.]+ +[0-9.]+ +[0-9.]+ us\??   [0-9.]+ us \([a-z0-9]+\??\)$' "$dir/log" ||
     fail "no program or no speed of a wrong one"
 $again 2>&1 | grep -q '^FAIL' || fail "does not repeat it: $again"
+# A round in which only roundings differ does not hide the mistake of another.
+cat >exercises/01_hidden.c <<END
+#include "tests/exercises/exercise.h"
+static void hidden(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    float sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum = fmaf(x[i], x[i], sum);
+    for (size_t i = 0; i < n; i++)
+        y[i] = n < 16 ? 7 : x[i] * (1.0f / sqrtf(sum / (float)n + eps)) * w[i];
+}
+const struct kernels kernels_exercise = { .isa = "exercise", .rmsnorm_f32 = hidden };
+END
+make BUILD="$BUILD" "$BUILD/exercises/01_hidden.kernels" >"$dir/log" 2>&1 || fail "01_hidden.c"
+"$BUILD/exercises/01_hidden.kernels" --isa exercise >"$dir/log" 2>&1 && fail "7 is right"
+grep -q '^FAIL.*, found 7 ' "$dir/log" || fail "a mistake is hidden by roundings"
+rm exercises/01_hidden.c
 
 # The points of all: one is wrong, one does not compile, one is not started, one is right, others
 # are as they were copied.
