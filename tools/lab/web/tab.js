@@ -20,7 +20,10 @@ function inTab(path, { body, signal } = {}) {
                 else if (part) to.enqueue(part);
                 else to.close();
             };
-            worker.addEventListener('error', () => fail(new Error('mizzle.js cannot be loaded.')));
+            worker.addEventListener('error', () => {
+                worker = null; /* the next text tries again */
+                fail(new Error('mizzle.js cannot be loaded.'));
+            });
             signal?.addEventListener('abort', () => {
                 port.postMessage('stop');
                 fail(signal.reason);
