@@ -4,6 +4,7 @@
 #define TESTS_KERNELS_DEADLINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/time.h>
 
 #define DEADLINE_MISSED "it has not ended after 60 seconds of computing"
