@@ -148,7 +148,7 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had la
 real chat never 0
 says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
-for policy in context combined mlp=mix; do real chat $policy ''; done
+for policy in position context combined mlp=mix; do real chat $policy ''; done
 more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
 says . "more, with $(of context %.1f routed) %: one place decides"
@@ -157,6 +157,7 @@ for policy in mlp=mix context; do
     says results "closes $(of $policy %.0f pgr) % of $([ $policy = context ] && echo it || echo 'the gap') ($(of $policy %.0f pgr_low) to $(of $policy %.0f pgr_high))"
 done
 says results "ids makes $(of context %.0f relative_gain) % more with $(of context %.1f routed) %"
+says results "(\`position\`) has $(of position '%.1f %%' accuracy) right with $(of position '%.1f %%' routed)"
 long() { figure %.0f "$(results=$dir value real tokens form=this policy="$1" score=citer against=)"; }
 says results "Answers have $(long context) tokens with \`context\`, as many as the small model's own"
 [ "$(long context)" = "$(long never)" ] || { echo "t_figures: answers of context are longer than the small model's" >&2 && fails; }
