@@ -572,8 +572,8 @@ static int step_score_next(struct step *s, bool wait)
         *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
         if (!step_route(s, e))
             return OK;
-        if ((e->routed || oracle) && s->cloud &&
-            !s->way->show) { /* drafts are shown at their turn */
+        /* Drafts are shown at their turn. */
+        if ((e->routed || oracle) && s->cloud && !s->way->show) {
             if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
                 s->want = STEP_CLOUD;
                 return OK;
