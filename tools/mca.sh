@@ -82,7 +82,8 @@ for file; do
     # shellcheck disable=SC2086
     llvm-mca $other -mcpu="${CPU:-$cpu}" -iterations=100 "$file" 2>"$dir/err" |
         awk -v place="$place" -v count="$count" -v spilt="$spilt" -v ops="$ops" -v clock="$clock" '
-            /^Total Cycles/ { printf "| %s | %d | %d | %d | %.1f | %.1f |\n", place, count, spilt, ops, $3 / 100, ops / ($3 / 100) * clock }' ||
+            /^Total Cycles/ { printf "| %s | %d | %d | %d | %.1f | %.1f |\n", place, count, spilt, ops, $3 / 100, ops / ($3 / 100) * clock; found = 1 }
+            END { exit !found }' ||
         fail "$(head -n 1 "$dir/err")"
 done
 [ $here = 1 ] || exit 0

@@ -16,7 +16,10 @@ page=${SPEED:-kernels/SPEED.md} shape=${SHAPE:-qwen2.5-0.5b}
 prompt=${PROMPT:-512} tokens=${TOKENS:-64} depth=${DEPTH:-4096} rounds=${ROUNDS:-3}
 fail() { echo "speed.sh: $*" >&2 && exit 1; }
 [ -x "$mizzle" ] || fail "$mizzle: no such program; 'make' builds it"
-grep -q '^<!-- make speed -->$' "$page" || fail "$page: expected a line <!-- make speed -->, found none"
+for line in 'make speed' 'end of make speed'; do
+    grep -q "^<!-- $line -->$" "$page" || fail "$page: expected a line <!-- $line -->, found none"
+done
+[ -w "$page" ] || fail "$page: cannot be written"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
@@ -28,29 +31,28 @@ plain() {
                line = line substr($0, 1, RSTART - 1) field }
            print line $0 }'
 }
-# shellcheck disable=SC2086
-"$mizzle" bench limits ${THREADS:+-t $THREADS} -o csv 2>/dev/null | plain >"$dir/limits"
-threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 
 # Print LABEL;WHO;TEST;TOKENS A SECOND;SHARE;DOUBT for each row of a benchmark's CSV.
 rows() { # LABEL WHO
     plain | awk -F, -v label="$1" -v who="$2" '
-        !seen { for (i = 1; i <= NF; i++) at[$i] = i; seen = 1; next }
+        !seen { if ((seen = /avg_ts/)) for (i = 1; i <= NF; i++) at[$i] = i; next }
         function of(name) { return (name in at) ? $at[name] : "" } # a peer lacks some
         { p = of("n_prompt"); n = of("n_gen"); d = of("n_depth"); t = of("n_texts") + 0
           test = (n > 0 ? "tg" n : "pp" p) (t > 1 ? " x " t : "") (d > 0 ? " @ d" d : "")
-          print label ";" who ";" test ";" of("avg_ts") ";" of("of_probe") ";" of("doubtful") }' >>"$dir/rows"
+          print label ";" who ";" test ";" of("avg_ts") ";" of("of_probe") ";" of("doubtful")
+          tests++; bad += !(p + n > 0 && of("avg_ts") > 0) }
+        END { exit !tests || bad }' >>"$dir/rows"
 }
 ours() { # LABEL WHO OPTIONS...
     label=$1 who=$2
     shift 2
     "$mizzle" bench model -t "$threads" -r 3 -o csv "$@" >"$dir/csv" || exit
-    rows "$label" "$who" <"$dir/csv"
+    rows "$label" "$who" <"$dir/csv" || fail "bench model: expected rows, found none"
 }
 
 # Print the multiplications of a token of a prompt: all matrices but the output head.
-products() { # FILE
-    "$mizzle" info "$1" --json | tr ',{' '\n\n' | awk -F'[":]+' '
+products() {
+    tr ',{' '\n\n' | awk -F'[":]+' '
         { v[$2] = $3 }
         END {
             d = v["embedding_length"]; h = v["attention.head_count"]; kv = v["attention.head_count_kv"]
@@ -60,6 +62,17 @@ products() { # FILE
 macs= # of another shape they are not known here
 [ "$shape" != qwen2.5-0.5b ] || macs=$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))
 echo "Random weights, $shape;$macs" >"$dir/products"
+for file in ${MODELS:-}; do
+    name=$(basename "$file" .gguf)
+    ! grep -q "^$name;" "$dir/products" || fail "MODELS: expected files of different names, found two $name"
+    "$mizzle" info "$file" --json >"$dir/info" || exit
+    echo "$name;$(products <"$dir/info");$(sed -n 's/.*"type":"\([^"]*\)".*/\1/p' "$dir/info")" >>"$dir/products"
+done
+
+# shellcheck disable=SC2086
+"$mizzle" bench limits ${THREADS:+-t $THREADS} -o csv >"$dir/csv" || exit
+plain <"$dir/csv" >"$dir/limits"
+threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 
 for round in $(seq "$rounds"); do
     [ ! -t 2 ] || printf '\rturn %d of %d ' "$round" "$rounds" >&2
@@ -81,14 +94,14 @@ for round in $(seq "$rounds"); do
     done
     for file in ${MODELS:-}; do
         name=$(basename "$file" .gguf)
-        [ "$round" -gt 1 ] || echo "$name;$(products "$file")" >>"$dir/products"
-        name="$name;$("$mizzle" info "$file" --json | sed -n 's/.*"type":"\([^"]*\)".*/\1/p')"
+        name="$name;$(sed -n "s/^$name;.*;//p" "$dir/products")"
         ours "$name" mizzle -m "$file" -p "$prompt" -n "$tokens"
         [ "${LLAMA_BENCH:-}" ] || continue
         # shellcheck disable=SC2086 # a program and its options
         $LLAMA_BENCH -m "$file" -t "$threads" -p "$prompt" -n "$tokens" -r 3 -o csv >"$dir/csv" 2>"$dir/err" ||
             fail "$LLAMA_BENCH: $(tail -n 1 "$dir/err")"
-        rows "$name" peer <"$dir/csv"
+        rows "$name" peer <"$dir/csv" ||
+            fail "$LLAMA_BENCH: expected the columns n_prompt, n_gen and avg_ts, found $(head -n 1 "$dir/csv")"
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
@@ -103,11 +116,12 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
         "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`.}" \
         "$(awk -F, '
             { all = $5 }
+            /^(read from memory|f32|int8)/ && $7 != "" { doubt = "; doubtful" }
             /^read from memory/ { memory = all }
             /^clock/ { clock = $4 }
             /^f32/ && all > f32 { f32 = all }
             /^int8/ && all > int8 { int8 = all }
-            END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz.", memory, f32, int8, clock }' \
+            END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz%s.", memory, f32, int8, clock, doubt }' \
             "$dir/limits")" | fold -s -w 100 | sed 's/ *$//'
     echo
     awk -F';' '
@@ -115,6 +129,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
         FILENAME ~ /limits$/ { split($0, f, ",")
             if (/^f32/ && f[5] > f32) f32 = f[5]
             if (/^int8/ && f[5] > int8) int8 = f[5]
+            if (/^(f32|int8)/ && f[7] != "") unsure = 1
             next }
         { row = $1 ";" $2 ";" $4; if (!(row in known)) { known[row] = ++rows; named[rows] = row }
           key = row ";" $3; speed[key, ++count[key]] = $5; share[key, count[key]] = $6; if ($7 != "") doubt[row] = $7 }
@@ -134,7 +149,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
                 limit = of != "" ? sprintf("%.0f %% of the memory", 100 * of) : ""
                 peak = tolower(part[2]) ~ /f32|bf16|f16/ ? f32 : int8
                 if (part[3] ~ /^pp/ && peak && macs[part[1]]) limit = sprintf("%.0f %% of %s", 100 * 2 * macs[part[1]] * us / 1e9 / peak, tolower(part[2]) ~ /f32|bf16|f16/ ? "f32" : "int8")
-                if (named[r] in doubt) limit = limit ", doubtful"
+                if (named[r] in doubt || unsure && part[3] ~ /^pp/) limit = limit ", doubtful"
                 other = peer != "" ? peer : blas
                 printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit, \
                     other == "" ? "" : (peer != "" ? "" : "OpenBLAS ") round3(other), other == "" ? "" : sprintf("%.2f", us / other)

@@ -44,23 +44,51 @@ sed -i.old s/PipelineL1/None/ "$dir/bin/perf"
 case $mizzle in */x86_64-release/*)
     cat >"$dir/peer" <<'END'
 [ "$1" = -rtr ] || exit 2
+echo 'warning: a build for tests'
 echo 'build_commit,n_prompt,n_gen,n_depth,avg_ts'
 echo '"a, b","8","0","0","1.5"'
 echo '"a, b","0","2","0","2.5"'
 END
     printf 'before\n<!-- make speed -->\n### another, 3 threads\n\nold\n\n<!-- end of make speed -->\nafter\n' >"$dir/page"
-    speed_sh() {
-        TYPES='' MODELS="$root/weights/milli/edge-0.5.gguf" LLAMA_BENCH="sh $dir/peer -rtr 1" ROUNDS=$1 SPEED=$dir/page THREADS=1 \
-            PROMPT=8 TOKENS=2 sh "$root/tools/speed.sh" "$mizzle" >"$dir/out" 2>"$dir/err" || fail "speed.sh: $(cat "$dir/err")"
+    edge=$root/weights/milli/edge-0.5.gguf speed=$mizzle
+    speed_sh() { # ROUNDS [MODELS]
+        TYPES='' MODELS=${2:-$edge} LLAMA_BENCH="sh $dir/peer -rtr 1" ROUNDS=$1 SPEED=$dir/page THREADS=1 \
+            PROMPT=8 TOKENS=2 sh "$root/tools/speed.sh" "$speed" >"$dir/out" 2>"$dir/err"
     }
-    speed_sh 2
-    speed_sh 1
+    speed_sh 2 || fail "speed.sh: $(cat "$dir/err")"
+    # Limits that are known: no time is spent on them, and one is doubtful.
+    speed=$dir/mizzle
+    cat >"$dir/limits" <<'END'
+limit,unit,n_threads,one_thread,all_threads,bytes,doubtful,cpu
+clock in GHz (dec jnz),GOP/s,1,3.5,3.5,,,x
+read from memory,GB/s,1,12.5,12.5,,,x
+f32 ymm (vfmadd231ps),GOP/s,1,100.0,100.0,,,x
+"int8 ymm (vpmaddubsw, vpaddw)",GOP/s,1,200.0,200.0,,others kept 1.0 processors busy,x
+END
+    printf '#!/bin/sh\n[ "$2" != limits ] || exec cat "%s/limits"\nexec "%s" "$@"\n' "$dir" "$mizzle" >"$speed"
+    chmod +x "$speed"
+    speed_sh 1 || fail "speed.sh: $(cat "$dir/err")"
     [ "$(grep -c '^### ' "$dir/page")" -eq 2 ] && grep -qx old "$dir/page" && [ "$(sed -n '1p;$p' "$dir/page" | xargs)" = 'before after' ] ||
         fail "speed.sh: the page is $(cat "$dir/page")"
     awk -F' *[|] *' '/^[|] edge-0.5, [A-Z0-9_]* [|] (pp8|tg2) / { n++; r = $4 / $6; bad += !($6 == "1.5" || $6 == "2.5") || r / $7 < 0.99 || r / $7 > 1.01 || $5 !~ / % of / }
         END { exit n != 2 || bad }' "$dir/page" || fail "speed.sh: the rows are $(cat "$dir/page")"
-    tr '\n' ' ' <"$dir/page" | grep -q 'one turn. The peer is `sh .*/peer -rtr 1`. Memory is read at [0-9.]* GB/s; at most [0-9.]* GFLOP/s' ||
-        fail "speed.sh: the page is $(cat "$dir/page")"
+    tr '\n' ' ' <"$dir/page" | grep -q 'one turn. The peer is `sh .*/peer -rtr 1`. Memory is read at 12.5 GB/s; at most 100.0 GFLOP/s of f32 *, 200.0 GOP/s of int8; 3.5 GHz; doubtful[.]' &&
+        grep -q '| pp8 | .* % of int8, doubtful | ' "$dir/page" || fail "speed.sh: the page is $(cat "$dir/page")"
+    cp "$dir/page" "$dir/before"
+    speed_sh 1 "$edge $edge" && fail "speed.sh: two files of one name"
+    says '^speed.sh: MODELS: expected files of different names, found two edge-0.5$'
+    speed_sh 1 "$dir/none.gguf" && fail "speed.sh: a file that is not there"
+    one_line
+    echo 'echo "| model | test | t/s |"' >"$dir/peer"
+    speed_sh 1 && fail "speed.sh: a peer that prints a table"
+    says 'peer -rtr 1: expected the columns n_prompt, n_gen and avg_ts, found | model | test | t/s |$'
+    echo 'echo "no such model" >&2; exit 1' >"$dir/peer"
+    speed_sh 1 && fail "speed.sh: a peer that fails"
+    says 'peer -rtr 1: no such model$'
+    cmp "$dir/page" "$dir/before" || fail "speed.sh: the page after a failure"
+    sed -i.old '/^<!-- end/d' "$dir/page"
+    speed_sh 1 && fail "speed.sh: a page without an end"
+    says 'page: expected a line <!-- end of make speed -->, found none$'
     ;;
 esac
 
@@ -72,6 +100,8 @@ if [ -n "$tool" ] && command -v $tool >/dev/null; then
         END { exit loops < 3 || bad }' "$dir/out" || fail "mca.sh: $(cat "$dir/out")"
     SYMBOL=zork sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh finds zork"
     says "expected a set that has zork"
+    CPU=zork SYMBOL=matmul_q8 ISA=avx2 sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh knows zork"
+    says "mca: 'zork' is not a recognized processor"
 else
     [ -z "$tool" ] || echo "SKIP mca.sh: no llvm-mca"
 fi
