@@ -79,7 +79,9 @@ grep -q '^read from memory,GB/s,1,[0-9.]*,[0-9.]*,,,.' "$dir/idle"
 grep -q '^read 64 MiB again and again,GB/s,1,[0-9.]*,[0-9.]*,67108864,,.' "$dir/idle"
 # What is marked in the table is marked in the picture.
 marked=$(grep -c '^"*read .*others kept' "$dir/out") || true
+points=$(grep -c 'GB/s; doubtful: others kept' "$dir/caches.svg") || true
 if [ "$marked" -gt 0 ]; then grep -q 'Doubtful: others kept' "$dir/caches.svg"; fi
+[ $((marked > 0)) -eq $((points > 0)) ]
 "$MIZZLE" bench limits -t 1 >"$dir/out"
 [ "$(head -n 1 "$dir/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$dir/out" | sort -u)" -eq 6 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do

@@ -245,6 +245,10 @@ static void print_kernels(void)
     p.cpu = 50;
     p.others = 1;
     CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
+    p.others = 0; /* and while its limits were measured */
+    p.on_cpu = 1;
+    p.beside_limits = 2;
+    CHECK(kernels_report_row(&b, &p, 2, NULL) == OK);
     row_end(&b.row);
 }
 
@@ -290,6 +294,7 @@ static void check_kernels_report(void)
         text,
         "| L3 | 60 % | 10.00 |  | 2.00 | others kept 1.0 processors busy, ran 50 % of the time; "
         "best 0.06 us, by processor time 0.05 |\n"));
+    CHECK(strstr(text, " | others kept 2.0 processors busy; best 0.06 us, by processor time"));
     form = "csv";
     text = printed(print_kernels);
     CHECK(strstr(text, ",times_scalar,level,doubtful,best_ns,cpu_ns,on_cpu,others,cpu_info\n"));

@@ -26,11 +26,12 @@ struct bench_options {
  * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
  * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
  * be counted; best: ns in the shortest window, cpu: ns that the thread ran, on_cpu: the share of
- * the time that it ran; others: as doubt_look found. Names are borrowed. */
+ * the time that it ran; others: as doubt_look found, beside_limits: while the levels were measured.
+ * Names are borrowed. */
 struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
-    double bytes, ops, ns, peak, count[COUNT_EVENTS], best, cpu, on_cpu, others;
+    double bytes, ops, ns, peak, count[COUNT_EVENTS], best, cpu, on_cpu, others, beside_limits;
 };
 
 /* Write why the point is doubtful, as doubt.h has it; "": it is not. True: the machine was busy. */

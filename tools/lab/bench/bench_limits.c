@@ -30,6 +30,7 @@ struct limit_stairs {
     struct read_stair one[READ_STAIRS], all[READ_STAIRS];
     size_t n, threads;
     struct doubt_others others;
+    double took;               /* by others, while they were read */
     char doubtful[DOUBT_TEXT]; /* of a busy machine, or "" */
 };
 
@@ -43,7 +44,7 @@ static struct chart_point bench_limits_point(char label[LABEL], const struct lim
     double mib = (double)(at->bytes >> 20);
     char why[DOUBT_TEXT];
     doubt_text(why, 0, threads, s->one[i].gb_s, s->all[i].gb_s);
-    doubt_busy(why, 1, s->others.took);
+    doubt_busy(why, 1, s->took);
     snprintf(label, LABEL, "%.0f MiB: %.1f GB/s; doubtful: %s", mib, at->gb_s, why);
     return (struct chart_point){ mib, at->gb_s, (double)NAN, (double)NAN, *why ? label : NULL };
 }
@@ -97,11 +98,12 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     }
     read_probe_close(probe);
     doubt_look(&s->others);
-    doubt_busy(s->doubtful, 1, s->others.took);
+    s->took = s->others.took;
+    doubt_busy(s->doubtful, 1, s->took);
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
-        rows[i] = (struct limit_row){ "",       "GB/s",        l->gb_s, b[READ_LEVELS - 1 - i].gb_s,
-                                      l->bytes, s->others.took };
+        rows[i] = (struct limit_row){ "",       "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s,
+                                      l->bytes, s->took };
         if (l->bytes)
             snprintf(rows[i].name, sizeof(rows[i].name), "read from %s, %zu KiB", l->name,
                      l->bytes >> 10);
@@ -110,9 +112,8 @@ static size_t bench_limits_read(struct limit_row rows[], struct limit_stairs *s,
     }
     for (size_t i = 0; i < s->n; i++) {
         struct limit_row *r = &rows[READ_LEVELS + i];
-        *r = (struct limit_row){
-            "", "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes, s->others.took
-        };
+        *r = (struct limit_row){ "",     "GB/s", s->one[i].gb_s, s->all[i].gb_s, s->one[i].bytes,
+                                 s->took };
         snprintf(r->name, sizeof(r->name), "read %zu MiB again and again", r->bytes >> 20);
     }
     return READ_LEVELS + s->n;

@@ -350,6 +350,8 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
                 rc = run_ops(b, &t, p->kv, err);
             if (rc)
                 return rc;
+            doubt_look(&b->others); /* the router and the operations are of this row, too */
+            t.others = b->others.took > t.others ? b->others.took : t.others;
             progress_wipe(&b->shown);
             t.one = *one;
             model_figures(&f, &t, op_pass_bytes(b->engine->model));

@@ -219,7 +219,8 @@ static size_t limits_told(unsigned level)
         char *unit;
         limits_line(text, i, "size");
         unsigned long n = strtoul(text, &unit, 10);
-        return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+        if (n)
+            return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
     }
     if (limits_cpuid(level))
         return limits_cpuid(level);

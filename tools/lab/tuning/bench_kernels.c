@@ -90,8 +90,9 @@ struct bench_kernels {
     struct kernels_report table;
     struct read_level levels[READ_LEVELS];
     struct doubt_others others;
-    double scalar; /* operations or calls per nanosecond of the set scalar with one token */
-    bool all_sets; /* no set was named */
+    double beside_limits; /* what others took while levels were measured */
+    double scalar;        /* operations or calls per nanosecond of the set scalar with one token */
+    bool all_sets;        /* no set was named */
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
@@ -129,6 +130,7 @@ static int bench_call(struct bench_kernels *b, size_t op, const struct kit_call 
         time_call(&p, &timing, i ? b->o->repeat : 1, &b->counters);
         doubt_look(&b->others);
         p.others = b->others.took;
+        p.beside_limits = b->beside_limits;
         const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
         if (what && i)
             p.peak = limits_peak(what, set->needs & cpu_detect(), b->one);
@@ -163,6 +165,7 @@ static int bench_levels(struct bench_kernels *b, struct err *err)
         read_probe_levels(b->levels, probe, b->one);
     read_probe_close(probe);
     doubt_look(&b->others);
+    b->beside_limits = b->others.took;
     return rc;
 }
 

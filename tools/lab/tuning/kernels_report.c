@@ -31,7 +31,8 @@ static void kernels_report_events(struct kernels_report *b, const struct bench_p
 bool bench_point_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
     doubt_text(out, roofline_share(p), 1, 0, 0);
-    bool busy = doubt_busy(out, p->on_cpu, p->others);
+    double others = p->others > p->beside_limits ? p->others : p->beside_limits;
+    bool busy = doubt_busy(out, p->on_cpu, others);
     if (busy)
         doubt_best(out, p->best / 1e3, p->cpu / 1e3, "us");
     return busy;
