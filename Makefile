@@ -268,6 +268,10 @@ $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %/torture.o,$^),$(WRAP)) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
+# A set that writes to static memory is right in one thread, and wrong in two.
+unshared = @for o in $(if $(filter release,$(MODE)),$(1)); do ! size -A $$o 2>/dev/null | grep -E '^\.(data|bss) +[1-9]' || \
+    { echo "$$o: expected no static data but const, which threads would share"; exit 1; }; done
+
 # make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
 # and, if it is right, shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a
 # call of libm's without. The first eight are operations in a kernel set of their own, which goes into
@@ -303,13 +307,11 @@ $(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/tools/main.o
 $(patsubst %,%.mizzle,$(filter $(BUILD)/exercises/0%,$(EXERCISES))): $(BUILD)/exercises/kernels.o
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
 $(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
+	$(call unshared,$(if $(filter %.kernels,$@),$(basename $@).o))
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(GROUP) $(LIBS) -o $@
 
-# A set that writes to static memory is right in one thread, and wrong in two.
 kernels-test: $(KTESTS)
-	@for o in $(if $(filter release,$(MODE)),$(filter $(BUILD)/$(isa.$(ARCH))/%,$(KOBJ))); do \
-	    ! size -A $$o 2>/dev/null | grep -E '^\.(data|bss) +[1-9]' || \
-	    { echo "$$o: expected no static data but const, which threads would share"; exit 1; }; done
+	$(call unshared,$(filter $(BUILD)/$(isa.$(ARCH))/%,$(KOBJ)))
 	@for t in $(if $(ISA)$(ONLY),$(firstword $(KTESTS)),$(KTESTS)); do echo "$(RUN) $$t"; \
 	    $(RUN) $$t $(ISA:%=--isa %) $(ONLY:%=--only %) || exit 1; done
 

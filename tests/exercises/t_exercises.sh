@@ -123,7 +123,11 @@ END
 make BUILD="$BUILD" "$BUILD/exercises/01_hidden.kernels" >"$dir/log" 2>&1 || fail "01_hidden.c"
 "$BUILD/exercises/01_hidden.kernels" --isa exercise >"$dir/log" 2>&1 && fail "7 is right"
 grep -q '^FAIL.*, found 7 ' "$dir/log" || fail "a mistake is hidden by roundings"
-rm exercises/01_hidden.c
+# What is right with one thread and wrong with two does not even link.
+sed 's/float sum = 0/static float sum; sum = 0/' exercises/01_hidden.c >exercises/01_static.c
+make BUILD="$BUILD" "$BUILD/exercises/01_static.kernels" >"$dir/log" 2>&1 && fail "threads share a sum"
+grep -q '01_static.o: expected no static data but const, which' "$dir/log" || fail "01_static.c"
+rm exercises/01_hidden.c exercises/01_static.c
 
 # The points of all: one is wrong, one does not compile, one is not started, one is right, others
 # are as they were copied.

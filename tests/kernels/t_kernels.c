@@ -396,6 +396,7 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
         begin_round(round_seed = seed + near);
         differ_text[0] = 0;
         why = op->check(&kernels_scalar, k);
+        why = why ? why : "not twice the same";
     }
     deadline_set(false);
     if (!why)
