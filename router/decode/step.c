@@ -588,7 +588,7 @@ static int step_score_next(struct step *s, bool wait)
 }
 
 /* Append the next token to the queue. A routed token that follows undecided tokens is requested
- * early. */
+ * early, unless its way holds tokens, which may be taken back. */
 static int step_enqueue_next(struct step *s)
 {
     struct ahead_token *e = &s->next;
@@ -596,7 +596,7 @@ static int step_enqueue_next(struct step *s)
     bool own = !e->routed || s->way->show, early = !own && s->ahead.n && s->cloud;
     if (early)
         step_look_up(s, e, &id);
-    if (early && !e->known && !e->covered && step_expects(s, e)) {
+    if (early && !s->way->holds && !e->known && !e->covered && step_expects(s, e)) {
         if (!step_has_room(s)) {
             s->want = STEP_CLOUD;
             return OK;

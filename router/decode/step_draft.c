@@ -28,7 +28,8 @@ static size_t step_draft_cut(const struct step *s, const uint32_t *ids, size_t n
 static size_t step_draft_room(const struct step *s, size_t n)
 {
     const struct decode_options *o = s->o;
-    size_t all = s->stats->tokens + s->ahead.n, left = o->max_tokens - all - 1;
+    size_t all = s->stats->tokens + s->ahead.n + 1;
+    size_t left = all < o->max_tokens ? o->max_tokens - all : 0;
     size_t room = session_context(s->text.session) - n;
     room = room < left ? room : left;
     room = room < o->draft_max ? room : o->draft_max;

@@ -29,10 +29,8 @@ static size_t step_most_ahead(const struct step *s)
 {
     size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
     size_t held = s->way->most_held ? s->way->most_held(s) : 1;
-    most = most < room ? most : room;
-    if (!s->o->ahead)
-        most = most < held ? most : held;
-    return most ? most : 1;
+    most = most > held && s->o->ahead ? most : held;
+    return most < room ? most : room;
 }
 
 /* Keep the ids aside, and leave the prompt unread. */

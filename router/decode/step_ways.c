@@ -124,11 +124,11 @@ static bool takeover_takes_back(struct step *s, const struct ahead_token *e)
 }
 
 /* call: the local model itself asks, as it was trained to, by writing <call>N</call>. The tokens of
- * that are taken out of the text, with blanks before it and what else its last token says, and the
- * next N tokens are the cloud's. One that begins inside a token, as behind a full stop, is none. */
+ * that are taken out of the text, with blanks before it and what else its first and last token say,
+ * and the next N tokens are the cloud's. */
 
 enum {
-    TAG_BYTES = 32, /* of the longest <call>N</call>, with blanks before it */
+    TAG_BYTES = 64, /* of the longest <call>N</call>, with what stands before it */
     TAG_DIGITS = 4
 };
 
@@ -160,19 +160,24 @@ static enum tag tag_of(const char *text, size_t n, size_t *count)
     return at == n ? TAG_PART : tag_word(text, n, &at, "</call>");
 }
 
-/* See what the tokens from the oldest on are of a tag. */
+/* See what the tokens from the oldest on are of a tag, which may begin inside the first. */
 static enum tag call_read(const struct step *s, size_t *count)
 {
     char text[TAG_BYTES];
-    size_t n = 0, size = 0;
+    size_t n = 0, size = 0, first = 0;
     enum tag tag = TAG_PART;
     for (size_t i = 0; i < s->ahead.n && tag == TAG_PART; i++) {
         uint32_t id = ahead_at(&s->ahead, i)->t.id;
         const char *bytes = tokenizer_bytes(s->text.tok, id, &size);
-        if (!bytes || !size || n + size > sizeof(text) || tokenizer_is_control(s->text.tok, id))
+        size = size < sizeof(text) - n ? size : sizeof(text) - n;
+        if (!bytes || !size || tokenizer_is_control(s->text.tok, id))
             return TAG_NOT;
         memcpy(text + n, bytes, size);
-        tag = tag_of(text, n += size, count);
+        n += size;
+        first = i ? first : size;
+        tag = tag_of(text, n, count);
+        for (size_t at = 1; at < first && tag == TAG_NOT; at++)
+            tag = text[at] == '<' ? tag_of(text + at, n - at, count) : TAG_NOT;
     }
     return tag;
 }
@@ -317,7 +322,11 @@ const struct way *step_way(enum policy p)
 bool step_is_full(const struct step *s)
 {
     const struct ahead_token *last = ahead_last(&s->ahead);
-    return last && (!last->written || s->halted || s->ahead.n == s->ahead.cap ||
-                    s->stats->tokens + s->ahead.n >= s->o->max_tokens ||
-                    last->at == session_context(s->text.session));
+    if (!last)
+        return false;
+    bool enough = s->stats->tokens + s->ahead.n >= s->o->max_tokens;
+    if (enough && s->way->takes_back && s->way->holds) /* what is held may come to nothing */
+        enough = !s->way->holds(s, ahead_at(&s->ahead, 0));
+    return enough || !last->written || s->halted || s->ahead.n == s->ahead.cap ||
+           last->at == session_context(s->text.session);
 }

@@ -28,7 +28,7 @@ static size_t guess(void *arg, const uint32_t *text, size_t n, uint32_t id, uint
     size_t pos = n + 1 - now->nprompt[which], made = pick(LONGEST);
     made = made < room ? made : room;
     CHECK(n >= now->nprompt[which] && text[0] == now->prompt[which][0] && id < size);
-    CHECK(n + 1 + room <= TINY_CONTEXT && pos + room < now->max_tokens);
+    CHECK(n + 1 + room <= TINY_CONTEXT && (!room || pos + room < now->max_tokens));
     seen.brim += room < LONGEST && n + 1 + room == TINY_CONTEXT;
     for (size_t i = 0; i < made; i++) {
         out[i] = pos + i < truth->n ? truth->at[pos + i].id : TINY_EOS;

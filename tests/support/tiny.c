@@ -159,5 +159,7 @@ const char *tiny_make_tags(void)
 {
     return tiny_write(1, false,
                       "\"258\":{\"content\":\"<call>\",\"special\":false},"
-                      "\"259\":{\"content\":\"</call>\",\"special\":false},");
+                      "\"259\":{\"content\":\"</call>\",\"special\":false},"
+                      "\"260\":{\"content\":\".<call>\",\"special\":false},"
+                      "\"261\":{\"content\":\"a<call>2</call>b\",\"special\":false},");
 }
