@@ -300,7 +300,8 @@ struct mizzle_stats {
     struct mizzle_held {
         size_t no_cloud;     /* "no-cloud": there is none */
         size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
-        size_t unfit;        /* "unfit": it refuses this text, for example as too long */
+        size_t unfit;        /* "unfit": it refuses this text, for example as too long, or
+                              cannot check its drafts */
         size_t private_text; /* "private": the text matches a private pattern */
         size_t capped;       /* "capped": a limit of tokens, bytes or cost is reached */
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */

@@ -94,6 +94,8 @@ if [ -f "$data/r2r/hidden.pt" ]; then
     score_r2r 2 token_logits "$dir/r.safetensors" "$@"                         # no embedding
     score_r2r 2 hidden "$r2r/hidden.pt" --logits "$r2r/logits.logits.f32"      # which is not read
     score_r2r 3 hidden "$dir/r.safetensors" "$@" --embedding "$r2r/hidden.hidden.f32" # ids beyond it
+    score_r2r 3 token_logits "$dir/r.safetensors" "$@" --embedding /dev/null
+    grep -q '/dev/null: expected rows of 256 bytes, found 0' "$dir/err" || fail "$(cat "$dir/err")"
     head -c 255 "$r2r/token_logits.token.u32" >"$dir/tokens"
     score_r2r 3 token_logits "$dir/r.safetensors" --logits "$r2r/token_logits.logits.f32" --tokens "$dir/tokens" \
         --embedding "$r2r/token_logits.embedding.f32"

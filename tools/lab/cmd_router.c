@@ -108,8 +108,11 @@ static int score_open(struct scoring *s, struct err *err)
     for (size_t i = 0; i < FILES; i++)
         if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
             return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
-    size_t row = s->dim * sizeof(float);
-    s->ids = token ? score_bytes(s->f[EMBEDDING]) / row : 0;
+    size_t row = s->dim * sizeof(float), bytes = token ? score_bytes(s->f[EMBEDDING]) : 0;
+    if (token && (!bytes || bytes % row))
+        return err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes",
+                       embedding_path, row, bytes);
+    s->ids = token ? bytes / row : 0;
     s->width = logits;
     if (token && logits) { /* of all ids, or the largest alone */
         size_t n = score_bytes(s->f[TOKENS]) / sizeof(s->token), has = score_bytes(s->f[LOGITS]);

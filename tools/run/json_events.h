@@ -29,7 +29,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
 #define JSON_EVENTS_HELD(X)                                        \
     X(no_cloud, "no-cloud", "without a cloud")                     \
     X(refused, "refused", "refused by the server")                 \
-    X(unfit, "unfit", "with a text that the server refuses")       \
+    X(unfit, "unfit", "unfit for the server")                      \
     X(private_text, "private", "with private text")                \
     X(capped, "capped", "beyond a limit")                          \
     X(breaker, "breaker", "not asked for after repeated failures") \
