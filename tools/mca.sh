@@ -2,7 +2,7 @@
 # Predict the inner loops of a kernel, without running them: make mca SYMBOL=matmul_q8 [ISA=avx2]
 #
 # Each innermost loop of the functions whose names begin with SYMBOL is taken from the object and
-# given to llvm-mca, for this processor or $CPU. A row has its place, instructions, accesses to the
+# given to llvm-mca, for this processor or $MCPU. A row has its place, instructions, accesses to the
 # stack (spilt registers, 0 in a good tile), products of bytes or floats, and the predicted cycles.
 # GOP/s is what they mean at this machine's clock, to be held against `bench kernels`, which follows:
 # it waits for memory as well. llvm-mca knows no caches; on a processor that it does not know by name
@@ -80,7 +80,7 @@ printf '| %s | instructions | on the stack | operations | cycles | GOP/s at %s G
 for file; do
     read -r _ place count spilt ops <"$file"
     # shellcheck disable=SC2086
-    llvm-mca $other -mcpu="${CPU:-$cpu}" -iterations=100 "$file" 2>"$dir/err" |
+    llvm-mca $other -mcpu="${MCPU:-$cpu}" -iterations=100 "$file" 2>"$dir/err" |
         awk -v place="$place" -v count="$count" -v spilt="$spilt" -v ops="$ops" -v clock="$clock" '
             /^Total Cycles/ { printf "| %s | %d | %d | %d | %.1f | %.1f |\n", place, count, spilt, ops, $3 / 100, ops / ($3 / 100) * clock; found = 1 }
             END { exit !found }' ||

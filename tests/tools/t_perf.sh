@@ -100,7 +100,7 @@ if [ -n "$tool" ] && command -v $tool >/dev/null; then
         END { exit loops < 3 || bad }' "$dir/out" || fail "mca.sh: $(cat "$dir/out")"
     SYMBOL=zork sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh finds zork"
     says "expected a set that has zork"
-    CPU=zork SYMBOL=matmul_q8 ISA=avx2 sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh knows zork"
+    MCPU=zork SYMBOL=matmul_q8 ISA=avx2 sh "$root/tools/mca.sh" "$mizzle" >"$dir/out" 2>"$dir/err" && fail "mca.sh knows zork"
     says "mca: 'zork' is not a recognized processor"
 else
     [ -z "$tool" ] || echo "SKIP mca.sh: no llvm-mca"
