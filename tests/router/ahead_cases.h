@@ -18,19 +18,6 @@ static inline uint64_t pick(uint64_t below)
     return rand_below(80, at++, below);
 }
 
-/* Let the local model often write <call>2</call>, also inside tokens. */
-static inline void make_calls(struct sample_params *p)
-{
-    static const struct sample_bias often[] = { { TINY_CALL, 20 },
-                                                { '2', 19 },
-                                                { TINY_CALL_END, 19 },
-                                                { TINY_CALL_IN, 19 },
-                                                { TINY_CALL_ALL, 18 } };
-    p->temp = 2;
-    p->bias = often;
-    p->nbias = 5;
-}
-
 /* Draw a case. */
 static inline void make_case(struct setup *c)
 {

@@ -9,6 +9,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/model.h"
+#include "model/sample.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/price.h"
@@ -25,6 +26,19 @@ static inline const char *tiny_engine(struct engine *e)
     const struct mizzle_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(e, &o, true, NULL) == OK);
     return o.model;
+}
+
+/* Let the local model often write <call>2</call>, also inside tokens. */
+static inline void make_calls(struct sample_params *p)
+{
+    static const struct sample_bias often[] = { { TINY_CALL, 20 },
+                                                { '2', 19 },
+                                                { TINY_CALL_END, 19 },
+                                                { TINY_CALL_IN, 19 },
+                                                { TINY_CALL_ALL, 18 } };
+    p->temp = 2;
+    p->bias = often;
+    p->nbias = 5;
 }
 
 /* What a call costs policy price: less for a text that the cloud has begun to read. */

@@ -19,6 +19,7 @@ struct script_call {
     int rc;
     uint32_t id;
     size_t n, tokens;
+    size_t draft;   /* as many of the ids after n are one */
     uint32_t ids[]; /* [n + tokens] */
 };
 
@@ -84,28 +85,42 @@ static size_t script_tokens(void *arg)
     return s->tokens ? s->tokens : 1;
 }
 
-static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
-                      struct cloud_tally *tally, void **call, struct err *err)
+/* Ask for so many tokens after ids[n], as many of which as `draft` says are there to be checked. */
+static int script_begin(struct script *s, const uint32_t *ids, size_t n, size_t tokens,
+                        size_t draft, struct cloud_tally *tally, void **call, struct err *err)
 {
-    struct script *s = arg;
-    (void)err;
     uint64_t key = script_key(s, ids, n);
     struct script_call *c = calloc(1, sizeof(*c) + (n + tokens) * sizeof(*ids));
     if (!c)
         return err_set(err, ERR_NOMEM, "script: out of memory");
-    CHECK(n && (tokens == 1 || tokens == s->tokens) && tally);
+    CHECK(n && tally);
     c->script = s;
     c->looks = (size_t)rand_below(key, 4, s->delay + 1);
     c->rc = script_falls(key, 5, s->unfit) ? ERR_TEXT : OK;
     c->id = script_answer(s, ids, n, key);
     c->n = n;
     c->tokens = tokens;
-    memcpy(c->ids, ids, n * sizeof(*ids));
+    c->draft = draft;
+    memcpy(c->ids, ids, (n + draft) * sizeof(*ids));
     tally->traffic.bytes_up += n;
     s->asked++;
     s->live++;
     *call = c;
     return OK;
+}
+
+static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                      struct cloud_tally *tally, void **call, struct err *err)
+{
+    struct script *s = arg;
+    CHECK(tokens == 1 || tokens == s->tokens);
+    return script_begin(s, ids, n, tokens, 0, tally, call, err);
+}
+
+static int script_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
+                         struct cloud_tally *tally, void **call, struct err *err)
+{
+    return script_begin(arg, ids, n, draft + 1, draft, tally, call, err);
 }
 
 static bool script_done(const void *call)
@@ -134,7 +149,8 @@ static void script_end(void *call)
     free(c);
 }
 
-/* Keep all tokens of the reply, whose ids make the prefixes. */
+/* Keep all tokens of the reply, whose ids make the prefixes; a draft ends it with the first one
+ * that is another. */
 static void script_commit(void *call)
 {
     struct script_call *c = call;
@@ -142,8 +158,11 @@ static void script_commit(void *call)
     size_t most = s->edge ? session_context(s->edge) : SIZE_MAX;
     for (size_t i = 0; c->rc == OK && s->tokens > 1 && i < c->tokens && c->n <= most; i++, c->n++) {
         uint64_t key = script_key(s, c->ids, c->n);
-        c->ids[c->n] = script_answer(s, c->ids, c->n, key);
+        uint32_t id = script_answer(s, c->ids, c->n, key);
         script_keep(s, key);
+        if (i < c->draft && c->ids[c->n] != id)
+            break;
+        c->ids[c->n] = id;
     }
     script_end(call);
 }
@@ -214,7 +233,7 @@ void script_open(struct script *s)
                                    NULL,
                                    NULL,
                                    NULL,
-                                   NULL };
+                                   script_verify };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }
