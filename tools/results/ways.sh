@@ -3,24 +3,28 @@
 # clock: token by token (mlp), the answer as a whole (query), behind its first routed token
 # (takeover), sentence by sentence (step), in drafts that the cloud checks (verify). The device is
 # the Raspberry Pi 5 of constants.csv. Times are those of one round trip; nothing else depends on it.
-HEADER=policy,target,latency_ms,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,calls_answer,work,ms,active
+HEADER=policy,target,latency_ms,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,calls_answer,up,work,ms,active
 CHECKED=1
 
 ways_eval() { # LATENCY OPTIONS...
     latency=$1
     shift
-    set -- "policy,target,latency_ms=$latency,$(echo "$HEADER" | sed 's/^policy,target,latency_ms,//; s/,active$//')" \
+    set -- "policy,target,latency_ms=$latency,$(echo "$HEADER" | sed 's/^policy,target,latency_ms,//; s/,up,/,prefilled,cached,/; s/,active$//')" \
         --questions "${QUESTIONS:-600}" --clock virtual --edge-ms "$(constant t_dotprod)" \
         --prefill-ms "$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" --latency "$latency" "$@"
     evaluate "$@" >"$here/rows.csv" && ways_active <"$here/rows.csv"
 }
 
-# Add the parameters that compute a token, in millions: those of the small model and, for the share
-# of the tokens that it writes or checks, of the large one.
+# Make the ids that go up for an answer of those that the cloud reads anew and finds in its cache, and
+# add the parameters that compute a token, in millions: those of the small model and, for the share of
+# the tokens that it writes or checks, of the large one.
 ways_active() {
     edge=$(ways_parameters edge-0.5) large=$(ways_parameters cloud)
     awk -F, -v OFS=, -v edge="$edge" -v large="$large" '
-        { print $0, sprintf("%.3f", (($1 == "always" ? 0 : edge) + ($1 == "verify" ? 1 : $5) * large) / 1e6) }'
+        {
+            print $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, sprintf("%.1f", ($11 + $12) / $4), $13, $14,
+                sprintf("%.3f", (($1 == "always" ? 0 : edge) + ($1 == "verify" ? 1 : $5) * large) / 1e6)
+        }'
 }
 
 ways_parameters() { mizzle info "weights/milli/$1.gguf" | awk '$1 == "parameters" { print $2 }'; } # MODEL
@@ -58,6 +62,11 @@ draws() {
             --title "Token by token, 5 % of the tokens make $(figure %.0f "100 * $(ways_of mlp 0.050000 accuracy)") % right;\
  the best of the other ways, with 10 %, $(figure %.0f "100 * $(ways_best)") %" \
             --note "query: whole answers; takeover: what follows the first routed token; step: sentences; bands: 95 %"
+    shape ways "policy,ids that the large model computes (%),$right" '
+        of("latency_ms") == 0 { print of("policy"), percent("work"), percent("accuracy") }' |
+        plot ways-work.svg --x "ids that the large model computes (%)" --y "$right" --by policy \
+            --title "Right answers over what the large model computes, in % of the ids of prompt and answer" \
+            --note "Shares of 2, 5 and 10 %; never, always: each model alone; verify: drafts of 7, over 100 % for rejected ids"
     shape ways "policy,time of an answer (ms),$right" '
         of("latency_ms") == 170 { print of("policy"), of("ms"), percent("accuracy") }' |
         plot ways-ms.svg --x "time of an answer (ms)" --y "$right" --by policy \

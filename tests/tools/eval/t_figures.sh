@@ -38,8 +38,11 @@ for policy in never step query takeover mlp verify always; do
     of() { figure "$1" "${3:-} $(way $policy "$target" "$2" "${4:-0}")"; } # FORMAT COLUMN [FACTOR [LATENCY]]
     says results "| $policy | $(of "$share" routed '100 *') | $(of '%.1f %%' accuracy '100 *') | $(
         of %.1f accuracy_low '100 *') to $(of %.1f accuracy_high '100 *') | $(of %.1f calls_answer) | $(
-        of '%.0f %%' work '100 *') | $(of %.2f active) | $(of %.0f ms) | $(of %.0f ms '' 170) |"
+        of %.0f up) | $(of '%.0f %%' work '100 *') | $(of %.2f active) | $(of %.0f ms) | $(of %.0f ms '' 170) |"
 done
+five() { percent %.1f ways "$2" "policy=$1" target=0.050000 latency_ms=0; } # POLICY COLUMN
+beside() { echo "$(five "$1" accuracy) % ($(five "$1" accuracy_low) to $(five "$1" accuracy_high))"; } # POLICY
+says claims "$(beside mlp) beside $(beside query), $(beside step) and $(beside takeover)"
 says results "with $(figure %.1f "$(way verify '' calls_answer)") calls where \`always\` needs $(
     figure %.0f "$(way always '' calls_answer)")"
 says results "close $(percent '%.0f %%' ways pgr policy=query target=0.100000 latency_ms=0) (query), $(
