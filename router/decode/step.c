@@ -224,10 +224,9 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     size_t tokens = e->ways[e->way].tokens;
     const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc =
-        s->way->show
-            ? c->verify(c->arg, s->its_way.verify.ids, e->at, tokens - 1, &s->tally, &e->call, err)
-            : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc = s->way->ask
+                 ? s->way->ask(s, e, err)
+                 : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -310,6 +309,8 @@ int step_hear(struct step *s, struct ahead_token *e)
                                  : GATE_FAULT;
     struct caps_call *way = &e->ways[e->way];
     size_t most = s->cloud->tokens(s->cloud->arg);
+    if (rc == ERR_TEXT && way->draft && s->cloud->sent && !s->cloud->sent(e->call))
+        *way = (struct caps_call){ 0 }; /* nothing went up */
     if (rc == OK && way->tokens > most && !s->way->show)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;

@@ -52,6 +52,8 @@ struct way {
     /* Routed tokens are the local model's, and calls show them: find the ways in which those from
      * the oldest on may be sent [a call asks for the token]. */
     void (*show)(struct step *s, struct ahead_token *e);
+    /* With show: make such a call, in e->way; returns the port's errors. */
+    int (*ask)(struct step *s, struct ahead_token *e, struct err *err);
     /* True when the answer to such a call lets the oldest token stand [false]. */
     bool (*confirms)(const struct step *s, const struct ahead_token *e);
     /* As the oldest token is decided, note what the next verdicts depend on [nothing]. */

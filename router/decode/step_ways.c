@@ -285,6 +285,13 @@ static void verify_show(struct step *s, struct ahead_token *e)
     }
 }
 
+static int verify_ask(struct step *s, struct ahead_token *e, struct err *err)
+{
+    const struct cloud_port *c = s->cloud;
+    return c->verify(c->arg, s->its_way.verify.ids, e->at, e->ways[e->way].draft, &s->tally,
+                     &e->call, err);
+}
+
 static void verify_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t)
 {
     if (t->source != SOURCE_EDGE)
@@ -313,6 +320,7 @@ const struct way *step_way(enum policy p)
                             .holds = verify_holds,
                             .most_held = verify_length,
                             .show = verify_show,
+                            .ask = verify_ask,
                             .confirms = verify_confirms,
                             .judged = verify_judged },
     };

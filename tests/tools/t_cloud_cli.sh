@@ -52,6 +52,13 @@ for api in openai sglang llamacpp; do
         expect 0 cloud --check "$url" --cloud-api openai
         shows "dialect openai, .*, token ids no (text"
     fi
+    if [ $api = llamacpp ]; then # which checks no drafts: the text stays, and nothing is charged
+        expect 0 run --question 1 --policy verify --cloud-url "$url" --cloud-price 1,1,1 -n 4
+        says 'this server cannot check a draft, .*: expected .mizzle serve'
+        says ' 4 unfit for the server$'
+        ! grep -q 'cost' "$dir/err" || fail "$(cat "$dir/err")"
+        fails 4 'this server cannot check a draft' run --question 1 --policy verify --cloud-url "$url" --cloud required
+    fi
     stop_server TERM 0
 done
 
