@@ -38,6 +38,14 @@ has "$r" 'weights Q8_0'
 has "$r" 'task milli'
 has "$r" 'fingerprint '
 
+# Samples of two tasks: no task to calibrate it on, so the file says what its threshold routes.
+echo '{"question": "Where is the hirukudi?", "answer": "#### 5"}' >"$dir/problems"
+ends 0 router collect -q -o "$dir/other" --task gsm8k --data "$dir/problems" --labels match
+ends 0 router train -q --samples "$dir/s" --samples "$dir/other" -o "$dir/x" --width 64 --epochs 2
+shows '^samples .* of milli+gsm8k'
+has "$dir/x" 'share *0.0[345]'
+has "$dir/x" 'task *milli+gsm8k'
+
 # The other heads, and a control.
 ends 0 router train -q --samples "$dir/s" -o "$dir/x" --head citer --epochs 2 --width 64 --json
 holds "$(number auc) > 0.9 && $(number epochs) == 2"

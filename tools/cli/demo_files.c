@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "tools/cli/demo_files.h"
 
 #include <stdbool.h>
@@ -61,17 +62,21 @@ static bool demo_files_program_path(char out[PATH_SIZE])
     return false;
 }
 
-/* Return a copy that stays valid until four other paths were asked for. */
+/* Return a copy, without "..", that stays valid until four other paths were asked for. */
 static const char *demo_files_keep(const char *path)
 {
     static char kept[4][PATH_SIZE];
     static size_t turn;
-    for (size_t i = 0; i < 4; i++)
-        if (strcmp(kept[i], path) == 0)
-            return kept[i];
-    char *out = kept[turn++ % 4];
-    memcpy(out, path, strlen(path) + 1);
-    return out;
+    char *real = realpath(path, NULL);
+    if (real && strlen(real) < PATH_SIZE)
+        path = real;
+    size_t i = 0;
+    while (i < 4 && strcmp(kept[i], path) != 0)
+        i++;
+    if (i == 4)
+        memcpy(kept[i = turn++ % 4], path, strlen(path) + 1);
+    free(real);
+    return kept[i];
 }
 
 const char *demo_files_path(const char *file)

@@ -49,6 +49,9 @@ static void training_sign(struct router_form *f, const struct fit_report *r,
     snprintf(f->about.name, sizeof(f->about.name), "%s", m->edge);
     snprintf(f->about.weights, sizeof(f->about.weights), "%s", m->weights);
     snprintf(f->about.task, sizeof(f->about.task), "%s", m->task);
+    /* One that learnt several tasks has no task to be calibrated on, so it says its share. */
+    f->about.has_share = strchr(m->task, '+') != NULL;
+    f->about.share = f->about.has_share ? (float)r->cut.routed : 0;
 }
 
 /* Print the report for people. */

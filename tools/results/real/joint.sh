@@ -15,10 +15,11 @@ plan_joint() {
     step train-joint 5 "$(echo " $joint_sets" | sed 's/ / collect-/g')" "$(joint_file)" train_joint
     for task_set in $joint_sets; do
         read_set $task_set
-        measure joint 400 '' joint unseen
+        measure joint 400 $target joint unseen
     done
-    read_set open
+    read_set open # at its own threshold, and limited as it is for a user
     measure joint 50 '' joint
+    measure held 50 '' joint
 }
 
 # Write the open questions as items of gsm8k, whose answers nobody looks at.

@@ -242,7 +242,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         never) time=$seconds_never ;;
         always | verify) time=$seconds_always ;;
         slot | position | random) ;;
-        joint | unseen) needs="split-$part_of train-joint" ;;
+        joint | unseen) searched=${share:+1} needs="split-$part_of train-joint" ;;
         oracle) searched=1 time=$seconds_always ;;
         entropy | max-prob | margin | step) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
@@ -340,6 +340,7 @@ ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
         --jsonl "$ask_journal" --items "$ask_items"
     [ -z "$share" ] || set -- "$@" --target-routed "$share" --calibration "$split/calibrated.jsonl"
     [ -z "$repeats" ] || set -- "$@" --repeats "$repeats"
+    [ $name != held ] || set -- "$@" --max-routed 0.15
     case $list in
     slot) set -- "$@" --place "$slot" ;;
     position) set -- "$@" --place "$position" ;;
