@@ -29,6 +29,14 @@ static void routing_add_note(struct routing *r, const char *what, const char *wh
         err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
 }
 
+/* Return the share to which the router's own threshold is held; 0: none, or another threshold. */
+static float routing_hold(const struct routing *r, const struct mizzle_options *o)
+{
+    const struct router_about *about = router_about(r->router);
+    return isnan(o->threshold) && !(o->max_routed > 0) && about->has_share ? WILD * about->share
+                                                                           : 0;
+}
+
 /* Open the router of the policy; if none is named, the router that is there decides on it. */
 static int routing_open_router(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
@@ -52,8 +60,13 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         if (note.msg[0])
             routing_add_note(r, "", note.msg);
         if (!o->router && o->routers && !strncmp(path, o->routers, strlen(o->routers))) {
-            err_set(&note, OK, "router %s, which this model's fingerprint names, learnt %s", path,
-                    router_about(r->router)->task);
+            struct err limit = { "" };
+            if (routing_hold(r, o) > 0)
+                err_set(&limit, OK,
+                        "; it routes at most %.3g %% of a text and 2 tokens (max_routed)",
+                        100 * (double)routing_hold(r, o));
+            err_set(&note, OK, "router %s, which this model's fingerprint names, learnt %s%s", path,
+                    router_about(r->router)->task, limit.msg);
             routing_add_note(r, "", note.msg);
         }
         const char *kind = router_kind(r->router);
@@ -156,10 +169,10 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (isnan(r->how.threshold))
         r->how.threshold = 0.5f;
     r->how.max_routed = (float)o->max_routed;
-    calibrated = calibrated && r->how.policy != POLICY_QUERY; /* which takes whole answers */
-    r->holds_router = !(o->max_routed > 0) && calibrated && router_about(r->router)->has_share;
+    r->holds_router = calibrated && r->how.policy != POLICY_QUERY && /* which takes whole answers */
+                      routing_hold(r, o) > 0;
     if (r->holds_router)
-        r->how.max_routed = WILD * router_about(r->router)->share;
+        r->how.max_routed = routing_hold(r, o);
     return OK;
 }
 
@@ -347,8 +360,11 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     if (!o->replay && !(o->cloud_url && *o->cloud_url) && !routing_is_local(o)) {
         if (r->how.cloud_required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
-        if (r->how.policy != POLICY_NEVER)
-            routing_add_note(r, "cloud off: ", "no cloud_url");
+        if (r->how.policy == POLICY_NEVER)
+            return OK;
+        bool asked = o->policy || o->router;
+        r->how.policy = asked ? r->how.policy : POLICY_NEVER;
+        routing_add_note(r, "cloud off: ", asked ? "no cloud_url" : "no cloud_url, no cloud_model");
         return OK;
     }
     if (r->how.policy != POLICY_NEVER || r->how.cloud_required || needs)

@@ -173,10 +173,12 @@ static void cmd_run_notes(struct run *r, bool says)
 /* Print the summary of an answer, and add it to the signs. */
 static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
 {
-    if (r->fault.msg[0]) /* which the note on opening the cloud may have said */
+    struct err why;
+    options_as_typed(&why, &cmd_run, r->fault.msg);
+    if (why.msg[0]) /* which the note on opening the cloud may have said */
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
-                strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : r->fault.msg);
+                strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : why.msg);
     summary(s, shared_options.replay != NULL, options.verbose);
     r->signs.ms += s->total_ms;
     r->signs.waited_ms += s->cloud_ms;

@@ -267,6 +267,16 @@ static void test_cloud(void)
     m = open_with(&o);
     CHECK(mizzle_note(m, &e) && strstr(e.message, "cloud off") && !mizzle_note(m, &e));
     CHECK(mizzle_close(m) == MIZZLE_OK);
+    const char *model = o.model;
+    o.model = "weights/milli/edge-0.5.gguf"; /* whose router has nobody to ask */
+    o.policy = NULL;
+    m = open_with(&o);
+    CHECK(mizzle_note(m, &e) && strstr(e.message, "no cloud_model") && !mizzle_note(m, &e));
+    alone = (struct seen){ 0 };
+    CHECK(write_text(m, "some text", &alone, &st) == MIZZLE_OK && !st.fallback && !alone.faults);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    o.model = model;
+    o.policy = "random";
     o.cloud_url = "http://127.0.0.1:1";
     o.cloud = "required";
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "127.0.0.1") && !m);

@@ -52,6 +52,7 @@ if [ -e "${info#* }" ]; then
     for policy in never always; do
         fails 2 ': --cloud-url: expected http:// or https://, found foo$' run -p x --policy $policy --cloud-url foo
     done
+    expect 2 run -p x --max-routed 0
     expect 2 run -p x --cloud off --cloud-url foo
 fi
 mkdir "$dir/folder"

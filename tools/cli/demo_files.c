@@ -1,4 +1,3 @@
-#define _XOPEN_SOURCE 700 /* realpath */
 #include "tools/cli/demo_files.h"
 
 #include <stdbool.h>
@@ -62,21 +61,30 @@ static bool demo_files_program_path(char out[PATH_SIZE])
     return false;
 }
 
-/* Return a copy, without "..", that stays valid until four other paths were asked for. */
+/* Take each "/NAME/.." out of a path. */
+static void demo_files_fold(char *path)
+{
+    for (char *up, *name; (up = strstr(path, "/../"));) {
+        *up = '\0';
+        name = strrchr(path, '/');
+        *up = '/';
+        if (!name)
+            return;
+        memmove(name, up + 3, strlen(up + 3) + 1);
+    }
+}
+
+/* Return a copy that stays valid until four other paths were asked for. */
 static const char *demo_files_keep(const char *path)
 {
     static char kept[4][PATH_SIZE];
     static size_t turn;
-    char *real = realpath(path, NULL);
-    if (real && strlen(real) < PATH_SIZE)
-        path = real;
-    size_t i = 0;
-    while (i < 4 && strcmp(kept[i], path) != 0)
-        i++;
-    if (i == 4)
-        memcpy(kept[i = turn++ % 4], path, strlen(path) + 1);
-    free(real);
-    return kept[i];
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(kept[i], path) == 0)
+            return kept[i];
+    char *out = kept[turn++ % 4];
+    memcpy(out, path, strlen(path) + 1);
+    return out;
 }
 
 const char *demo_files_path(const char *file)
@@ -94,7 +102,9 @@ const char *demo_files_path(const char *file)
         return NULL;
     for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
         if (demo_files_join(dir, program, demo_files_dir_length(program), beside[i]) &&
-            demo_files_join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
+            demo_files_join(out, dir, strlen(dir), file) && access(out, R_OK) == 0) {
+            demo_files_fold(out);
             return demo_files_keep(out);
+        }
     return NULL;
 }

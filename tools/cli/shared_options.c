@@ -56,7 +56,7 @@ const struct option_group route_option_rows = {
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT. Policy slot of `mizzle eval`: begin each answer "
           "with TEXT (default: none)" },
-        { "--max-routed", NULL, OPTION_REAL, &shared_options.max_routed, "S",
+        { "--max-routed", NULL, OPTION_AMOUNT, &shared_options.max_routed, "S",
           "Hold each answer to the share S of tokens from the cloud, and two more; the small "
           "model's own stand for the rest (default: three times the share for which a router was "
           "calibrated, with its own threshold; eval: 1, which is off)" },

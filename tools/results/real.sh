@@ -25,7 +25,12 @@ gsm8k-chat:GSM8K in form chat'
 # of the policy in `name`, and in `part` what is said where not all questions have been asked.
 real_form() { # TASK-FORM HEADER PROGRAM
     shape real/figures "$2" '
-        function policy(name) { sub(/^mlp=/, "", name); return name }
+        function policy(name) {
+            sub(/^mlp=/, "", name)
+            sub(/^without-.*/, "unseen", name)
+            sub(/^[0-9a-f]*[.]router$/, "joint", name)
+            return name
+        }
         of("score") == "citer" {
             form = of("form") == "plain @'"$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"'" ? "reason" : of("form")
             if (of("task") "-" form != "'"$1"'") next

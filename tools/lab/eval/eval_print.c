@@ -254,7 +254,10 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
         questions = shown[i] && r[i].questions > questions ? r[i].questions : questions;
         if (shown[i] && r[i].sum.fallback)
-            fprintf(to, "%s: the cloud did not give %zu of the tokens that were routed\n",
+            fprintf(to,
+                    "%s: %zu of the tokens that were routed are the small model's: the cloud "
+                    "failed, or "
+                    "a limit held\n",
                     r[i].entry->label, r[i].sum.fallback);
         if (shown[i] && r[i].sum.audit.drawn) {
             char label[sizeof(r->entry->label) + 8];

@@ -107,9 +107,10 @@ void explain_print_tokens(const struct explain *x, const struct explain_token *t
 static void page_title(const struct explain *x, size_t pos)
 {
     char piece[EXPLAIN_PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
-    static const char *const who[] = { "written by the small model", "written by the cloud",
-                                       "written by the small model because the cloud failed",
-                                       "which is given" };
+    static const char *const who[] = {
+        "written by the small model", "written by the cloud",
+        "written by the small model as the cloud failed or a limit held", "which is given"
+    };
     explain_piece(piece, x, x->ids[pos]);
     snprintf(line, sizeof(line), "Position %zu: %s, id %u, %s", pos, piece, (unsigned)x->ids[pos],
              who[x->tokens[pos].source]);

@@ -10,7 +10,7 @@ const WRITERS = {
     prompt: 'given in the prompt',
     edge: 'written by the small model',
     cloud: 'written by the cloud',
-    fallback: 'written by the small model, as the cloud failed',
+    fallback: 'written by the small model, as the cloud failed or a limit held',
 };
 
 let doc; /* what --json prints, once it is unpacked */
