@@ -267,7 +267,7 @@ static void test_cloud(void)
     m = open_with(&o);
     CHECK(mizzle_note(m, &e) && strstr(e.message, "cloud off") && !mizzle_note(m, &e));
     CHECK(mizzle_close(m) == MIZZLE_OK);
-    const char *model = o.model;
+    const char *usual = o.model;
     o.model = "weights/milli/edge-0.5.gguf"; /* whose router has nobody to ask */
     o.policy = NULL;
     m = open_with(&o);
@@ -275,7 +275,7 @@ static void test_cloud(void)
     alone = (struct seen){ 0 };
     CHECK(write_text(m, "some text", &alone, &st) == MIZZLE_OK && !st.fallback && !alone.faults);
     CHECK(mizzle_close(m) == MIZZLE_OK);
-    o.model = model;
+    o.model = usual;
     o.policy = "random";
     o.cloud_url = "http://127.0.0.1:1";
     o.cloud = "required";
