@@ -102,6 +102,7 @@ for round in $(seq "$rounds"); do
             fail "$LLAMA_BENCH: $(tail -n 1 "$dir/err")"
         rows "$name" peer <"$dir/csv" ||
             fail "$LLAMA_BENCH: expected the columns n_prompt, n_gen and avg_ts, found $(head -n 1 "$dir/csv")"
+        build=$(sed -n '/^build_commit,/{n;s/^"\{0,1\}\([^",]*\).*/, build \1/p;}' "$dir/csv")
     done
 done
 [ ! -t 2 ] || printf '\r\033[K' >&2
@@ -113,7 +114,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
     echo "### $cpu$number, $threads threads"
     echo
     echo "$(date -u +%Y-%m-%d), mizzle $("$mizzle" --version | sed 's/^mizzle //'), set $("$mizzle" info | sed -n 's/^chosen *//p')," \
-        "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`.}" \
+        "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`${build:-}.}" \
         "$(awk -F, '
             { all = $5 }
             /^(read from memory|f32|int8)/ && $7 != "" { doubt = "; doubtful" }

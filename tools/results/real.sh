@@ -26,7 +26,7 @@ gsm8k-chat:GSM8K in form chat'
 real_form() { # TASK-FORM HEADER PROGRAM
     shape real/figures "$2" '
         function policy(name) {
-            sub(/^mlp=/, "", name)
+            sub(/^(mlp|combined)=/, "", name)
             sub(/^without-.*/, "unseen", name)
             sub(/^[0-9a-f]*[.]router$/, "joint", name)
             return name

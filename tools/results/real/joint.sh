@@ -16,10 +16,11 @@ plan_joint() {
     for task_set in $joint_sets; do
         read_set $task_set
         measure joint 400 $target joint unseen
+        measure joint-combined 400 $target joint-combined
     done
     read_set open # at its own threshold, and limited as it is for a user
     measure joint 50 '' joint
-    measure held 50 '' joint
+    measure held 50 '' held
 }
 
 # Write the open questions as items of gsm8k, whose answers nobody looks at.
@@ -32,7 +33,8 @@ joint_file() { # print the path of the joint router
     echo "$joint/${fingerprint:-none}.router.safetensors"
 }
 
-# Train a router on the samples of all sets, and one without those of each task.
+# Train a router on the samples of all sets, one without those of each task, and one on all of them
+# that does not read the hidden state.
 train_joint() {
     mkdir -p "$work/joint" "$joint" || return
     for without in none csqa arc gsm8k; do
@@ -45,6 +47,10 @@ train_joint() {
         # shellcheck disable=SC2086
         run router train -q --head mix --width $width_mix $list \
             -o "$work/joint/without-$without.safetensors" >"$work/joint/without-$without.txt" || return
+        # shellcheck disable=SC2086
+        [ $without != none ] || run router train -q --head combined --width $width_combined $list \
+            -o "$work/joint/joint-combined.safetensors" >"$work/joint/joint-combined.txt" || return
     done
-    cp "$work/joint/without-none.safetensors" "$(joint_file)"
+    cp "$work/joint/without-none.safetensors" "$(joint_file)" &&
+        cp "$work/joint/without-none.safetensors" "$work/joint/held.safetensors" # for its other name
 }

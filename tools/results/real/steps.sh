@@ -223,6 +223,8 @@ policies() { # NAME...
             ;;
         joint) echo "mlp=$(joint_file)" ;;
         unseen) echo "mlp=$work/joint/without-$task.safetensors" ;;
+        held) echo "mlp=$work/joint/held.safetensors" ;;
+        joint-combined) echo "combined=$work/joint/joint-combined.safetensors" ;;
         mlp | combined | context) echo "$head=$(router_file $head)$file" ;;
         *) echo "$policy" ;;
         esac
@@ -242,7 +244,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         never) time=$seconds_never ;;
         always | verify) time=$seconds_always ;;
         slot | position | random) ;;
-        joint | unseen) searched=${share:+1} needs="split-$part_of train-joint" ;;
+        joint* | unseen | held) searched=${share:+1} needs="split-$part_of train-joint" ;;
         oracle) searched=1 time=$seconds_always ;;
         entropy | max-prob | margin | step) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
