@@ -12,7 +12,8 @@ plan_joint() {
         read_set $task_set
         joins="$joins $gathers"
     done
-    step train-joint 5 "$(echo " $joint_sets" | sed 's/ / collect-/g')" "$(joint_file)" train_joint
+    collected=$(echo " $joint_sets" | sed 's/ / collect-/g')
+    step train-joint 5 "$collected" "$(joint_file)" train_joint
     for task_set in $joint_sets; do
         read_set $task_set
         measure joint 400 $target joint unseen
@@ -21,6 +22,9 @@ plan_joint() {
     read_set open # at its own threshold, and limited as it is for a user
     measure joint 50 '' joint
     measure held 50 '' held
+    read_set reason # plan.md, "The second plan"
+    step train-joints 5 "$collected" "$work/joint/joints.safetensors.$trainings" train_joints
+    measure joints $whole $target joints joints-combined
 }
 
 # Write the open questions as items of gsm8k, whose answers nobody looks at.
@@ -33,16 +37,19 @@ joint_file() { # print the path of the joint router
     echo "$joint/${fingerprint:-none}.router.safetensors"
 }
 
+joint_samples() { # TASK: print the options for the samples of all sets but this task's
+    for task_set in $joint_sets; do
+        read_set $task_set
+        [ $task = "$1" ] || echo "--samples $work/$set/samples"
+    done
+}
+
 # Train a router on the samples of all sets, one without those of each task, and one on all of them
 # that does not read the hidden state.
 train_joint() {
     mkdir -p "$work/joint" "$joint" || return
     for without in none csqa arc gsm8k; do
-        list=''
-        for task_set in $joint_sets; do
-            read_set $task_set
-            [ $task = $without ] || list="$list --samples $work/$set/samples"
-        done
+        list=$(joint_samples $without)
         [ -n "$list" ] || continue
         # shellcheck disable=SC2086
         run router train -q --head mix --width $width_mix $list \
@@ -53,4 +60,14 @@ train_joint() {
     done
     cp "$work/joint/without-none.safetensors" "$(joint_file)" &&
         cp "$work/joint/without-none.safetensors" "$work/joint/held.safetensors" # for its other name
+}
+
+# Train both several times, each time on another draw of their samples.
+train_joints() {
+    list=$(joint_samples none)
+    # shellcheck disable=SC2086
+    run router train -q --head mix --width $width_mix $list --repeats $trainings \
+        -o "$work/joint/joints.safetensors" >"$work/joint/joints.txt" &&
+        run router train -q --head combined --width $width_combined $list --repeats $trainings \
+            -o "$work/joint/joints-combined.safetensors" >"$work/joint/joints-combined.txt"
 }

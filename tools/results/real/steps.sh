@@ -224,7 +224,8 @@ policies() { # NAME...
         joint) echo "mlp=$(joint_file)" ;;
         unseen) echo "mlp=$work/joint/without-$task.safetensors" ;;
         held) echo "mlp=$work/joint/held.safetensors" ;;
-        joint-combined) echo "combined=$work/joint/joint-combined.safetensors" ;;
+        joints) echo "mlp=$work/joint/joints.safetensors" ;;
+        joint*-combined) echo "combined=$work/joint/$head.safetensors" ;;
         mlp | combined | context) echo "$head=$(router_file $head)$file" ;;
         *) echo "$policy" ;;
         esac
@@ -244,6 +245,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         never) time=$seconds_never ;;
         always | verify) time=$seconds_always ;;
         slot | position | random) ;;
+        joints*) runs=$trainings searched=$trainings repeats=$trainings needs="split-$task train-joints" ;;
         joint* | unseen | held) searched=${share:+1} needs="split-$part_of train-joint" ;;
         oracle) searched=1 time=$seconds_always ;;
         entropy | max-prob | margin | step) searched=1 ;;
