@@ -132,26 +132,30 @@ points="$(percent '%.1f' real/choice-loop difference score=citer policy='mlp=mix
 points="$points $(percent '%.1f' real/choice-loop difference_low score=citer policy='mlp=mix') to"
 says results "$points $(percent '%.1f' real/choice-loop difference_high score=citer policy='mlp=mix')"
 
-real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
+in_form() { # FORM: keep the rows of the real pair in it
     form=chat task=csqa
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
     [ "$1" != gsm8k ] || task=gsm8k
     awk -F, -v OFS=, -v task=$task -v form="$form" '
         NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' \
         "$results/real/figures.csv" >"$dir/real.csv"
+}
+
+real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
+    in_form "$1"
     right=$(of "$2" '%.1f %%' accuracy) routed=${3:-$(of "$2" '%.2f %%' routed)}
     read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer against=)")
     says results "| $1 | ${2#mlp=} | $right | $(of "$2" %.1f accuracy_low) to $(of "$2" %.1f accuracy_high) | $routed | $read |"
 }
 
-of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that `real` had last
+of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
     results=$dir percent "$2" real "$3" form=this policy="$1" score=citer "against=${4:-}"
 }
 
 real chat never 0
 says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
-for policy in position context combined mlp=mix; do real chat $policy ''; done
+for policy in position context combined mlp=mix entropy random margin max-prob; do real chat $policy ''; done
 more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
 says . "more, with $(of context %.1f routed) %: one place decides"
@@ -216,6 +220,34 @@ closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of positio
 says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
+# One router for all.
+joint=mlp=$(ls weights/routers/*.router.safetensors) joint=mlp=$(basename "${joint#mlp=}" .safetensors)
+for form_of in chat reason; do
+    in_form $form_of
+    for name in "joint $joint" 'unseen mlp=without-csqa' 'joint-combined combined=joint-combined'; do
+        policy=${name#* }
+        [ "$form_of-$policy" != chat-combined=joint-combined ] || continue
+        row="| $form_of | ${name% *} | $(of "$policy" '%.1f %%' accuracy) | $(of "$policy" '%.2f %%' routed) | $(
+            of "$policy" '%.0f %%' pgr) ($(of "$policy" %.0f pgr_low) to $(of "$policy" %.0f pgr_high)) |"
+        for rival in mlp=mix combined context; do
+            row="$row $(of "$policy" %.1f equal $rival) ($(of "$policy" %.1f equal_low $rival) to $(
+                of "$policy" %.1f equal_high $rival)) |"
+        done
+        says results "$row"
+    done
+done
+says claims "| $(of "$joint" %.0f pgr) % ($(of "$joint" %.0f pgr_low) to $(of "$joint" %.0f pgr_high)), with $(of "$joint" %.2f routed) % |"
+rival=combined=joint-combined
+more="$(of "$joint" %.1f equal $rival) points"
+between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
+says claims "| $more ($between) |"
+says results "it is $more above \`joint-combined\` ($between)"
+awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
+open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
+says . "In answers to 50 open questions it was $(open "$joint")"
+says results "it routes $(open "$joint") of their tokens"
+says results "(\`held\`) $(open mlp=held)"
+
 # Each number in router/results/README.md is one of the tables that its section names, as it is or
 # as a percentage, or a mean of it over seeds, or stands in the section's command or in the script
 # that made them, or in the list below, with what it is. A number may have another's cell by chance;
@@ -228,7 +260,8 @@ A real pair|8,398|samples of the run of its commands
 The whole development set|32.5|the least of five trainings, above
 The whole development set|94,809|samples of GSM8K's collection
 The whole development set|6,328|its tokens in which the models differ
-The whole development set|76|its tokens that are labelled wrong
+One router for all|149,739|tokens of four collections
+One router for all|821|1221 - 400
 Which head, before anything is measured|145|MB of output.weight (mizzle info --tensors)
 Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
