@@ -99,7 +99,8 @@ struct mizzle_options {
      * checks drafts of cloud_tokens - 1 ids, 7 if that is 0; in one context the text is that of
      * "always", with vLLM but for ties) and "call" (the cloud writes N tokens where the model
      * writes <call>N</call>, whose tokens are taken out; where the cloud fails, they stay) need no
-     * score; NULL: the router's, if there is one, else "never". */
+     * score; NULL: the router's, if there is one, and it is named or there is a cloud; else
+     * "never". */
     const char *policy;
     double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
                          default: the router's own threshold, else 0.5; "price", "takeover": 0.5 */

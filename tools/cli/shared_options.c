@@ -49,9 +49,8 @@ const struct option_group route_option_rows = {
           "entropy at their beginning), or all behind the first routed token by takeover; verify: "
           "let the cloud check drafts of --cloud-tokens less one (7 for one), and write what it "
           "would write alone; call: take N tokens from it where the model writes <call>N</call>; "
-          "or route always, never or at a position (default: if there is a router, mlp, or price "
-          "with "
-          "--worth; else never)" },
+          "or route always, never or at a position (default: with a router that is named or has a "
+          "cloud to ask, mlp, or price with --worth; else never)" },
         { "--place", NULL, OPTION_STR, &shared_options.place, "N|TEXT",
           "Policy position: route token N of each answer, 0 being the first, or, if it is no "
           "number, each token that follows TEXT. Policy slot of `mizzle eval`: begin each answer "
