@@ -226,7 +226,6 @@ for form_of in chat reason; do
     in_form $form_of
     for name in "joint $joint" 'unseen mlp=without-csqa' 'joint-combined combined=joint-combined'; do
         policy=${name#* }
-        [ "$form_of-$policy" != chat-combined=joint-combined ] || continue
         row="| $form_of | ${name% *} | $(of "$policy" '%.1f %%' accuracy) | $(of "$policy" '%.2f %%' routed) | $(
             of "$policy" '%.0f %%' pgr) ($(of "$policy" %.0f pgr_low) to $(of "$policy" %.0f pgr_high)) |"
         for rival in mlp=mix combined context; do
@@ -242,6 +241,8 @@ more="$(of "$joint" %.1f equal $rival) points"
 between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
 says claims "| $more ($between) |"
 says results "it is $more above \`joint-combined\` ($between)"
+in_form chat
+says results "it is $(of "$joint" %.1f equal $rival) above ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
 awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
 says . "In answers to 50 open questions it was $(open "$joint")"
