@@ -29,12 +29,15 @@ static void routing_add_note(struct routing *r, const char *what, const char *wh
         err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
 }
 
-/* Return the share to which the router's own threshold is held; 0: none, or another threshold. */
+/* Return the share to which the router is held; 0: none, another threshold than its own, or a
+ * policy that has none or takes whole answers. */
 static float routing_hold(const struct routing *r, const struct mizzle_options *o)
 {
     const struct router_about *about = router_about(r->router);
-    return isnan(o->threshold) && !(o->max_routed > 0) && about->has_share ? WILD * about->share
-                                                                           : 0;
+    enum policy p = r->how.policy;
+    bool own = o->policy ? policy_has_threshold(p) && p != POLICY_QUERY : !(o->worth > 0);
+    own = own && isnan(o->threshold) && !(o->max_routed > 0);
+    return own && about->has_share ? WILD * about->share : 0;
 }
 
 /* Open the router of the policy; if none is named, the router that is there decides on it. */
@@ -169,8 +172,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (isnan(r->how.threshold))
         r->how.threshold = 0.5f;
     r->how.max_routed = (float)o->max_routed;
-    r->holds_router = calibrated && r->how.policy != POLICY_QUERY && /* which takes whole answers */
-                      routing_hold(r, o) > 0;
+    r->holds_router = calibrated && routing_hold(r, o) > 0;
     if (r->holds_router)
         r->how.max_routed = routing_hold(r, o);
     return OK;
