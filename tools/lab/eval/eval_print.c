@@ -256,8 +256,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         if (shown[i] && r[i].sum.fallback)
             fprintf(to,
                     "%s: %zu of the tokens that were routed are the small model's: the cloud "
-                    "failed, or "
-                    "a limit held\n",
+                    "failed, or a limit held\n",
                     r[i].entry->label, r[i].sum.fallback);
         if (shown[i] && r[i].sum.audit.drawn) {
             char label[sizeof(r->entry->label) + 8];
