@@ -76,6 +76,9 @@ for share in 0.02 0.05 0.1; do
     done
 done
 
+above() { for policy in query takeover step; do percent %.1f real/ways above task=csqa "policy=$policy" share=0.05; echo; done | sort -n; }
+says . "gets $(above | head -n 1) to $(above | tail -n 1) points fewer right"
+
 # Each experiment has a section.
 for script in tools/results/*.sh; do
     name=$(basename "$script" .sh)
