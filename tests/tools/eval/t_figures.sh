@@ -220,6 +220,8 @@ for rival in random context combined; do
 done
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
 real reason never 0
+real reason oracle ''
+says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
 for policy in position context combined mlp=mix; do
     real reason $policy ''
     share=$(of $policy '%.1f %%' routed)
@@ -262,6 +264,7 @@ for form_of in chat reason; do
     done
 done
 says claims "| $(of "$joint" %.0f pgr) % ($(of "$joint" %.0f pgr_low) to $(of "$joint" %.0f pgr_high)), with $(of "$joint" %.2f routed) % |"
+says results "\`joint\`, below, is $(of "$joint" %.1f equal oracle) points above it ($(of "$joint" %.1f equal_low oracle) to $(of "$joint" %.1f equal_high oracle))"
 rival=combined=joint-combined
 more="$(of "$joint" %.1f equal $rival) points"
 between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
