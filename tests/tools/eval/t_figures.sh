@@ -161,7 +161,7 @@ says results "$points $(percent '%.1f' real/choice-loop difference_high score=ci
 in_form() { # FORM: keep the rows of the real pair in it
     form=chat task=csqa
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
-    [ "$1" != gsm8k ] || task=gsm8k
+    case $1 in arc | gsm8k) task=$1 ;; esac
     awk -F, -v OFS=, -v task=$task -v form="$form" '
         NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' \
         "$results/real/figures.csv" >"$dir/real.csv"
@@ -219,6 +219,12 @@ for rival in random context combined; do
     says results "$(of mlp=mix %.1f equal $rival) $([ $rival = random ] && echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
 done
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
+real arc never 0
+real arc always '100 %'
+for policy in combined mlp=mix; do real arc $policy ''; done
+says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $(of mlp=mix %.1f routed) % of the tokens, and closes $(
+    of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)). At an equal share it is $(
+    of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
 real reason never 0
 real reason oracle ''
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
