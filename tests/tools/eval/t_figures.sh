@@ -225,6 +225,7 @@ for policy in combined mlp=mix; do real arc $policy ''; done
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $(of mlp=mix %.1f routed) % of the tokens, and closes $(
     of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)). At an equal share it is $(
     of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
+says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
 real reason never 0
 real reason oracle ''
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
