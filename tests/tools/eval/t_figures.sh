@@ -227,13 +227,14 @@ says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $
     of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
 real reason never 0
-real reason oracle ''
+for policy in oracle entropy random margin max-prob; do real reason $policy ''; done
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
 for policy in position context combined mlp=mix; do
     real reason $policy ''
     share=$(of $policy '%.1f %%' routed)
     [ $policy = position ] || says . "(${policy#mlp=}) | $(of $policy '%.1f %%' accuracy) | $share |"
 done
+says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
 real reason always '100 %'
 says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
@@ -272,6 +273,9 @@ for form_of in chat reason; do
 done
 says claims "| $(of "$joint" %.0f pgr) % ($(of "$joint" %.0f pgr_low) to $(of "$joint" %.0f pgr_high)), with $(of "$joint" %.2f routed) % |"
 says results "\`joint\`, below, is $(of "$joint" %.1f equal oracle) points above it ($(of "$joint" %.1f equal_low oracle) to $(of "$joint" %.1f equal_high oracle))"
+for rival in entropy margin max-prob random; do
+    says results "$(of "$joint" %.1f equal $rival) above \`$rival\` ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
+done
 rival=combined=joint-combined
 more="$(of "$joint" %.1f equal $rival) points"
 between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
