@@ -76,6 +76,11 @@ for share in 0.02 0.05 0.1; do
     done
 done
 
+for column in ms ms_50 ms_170; do # verify is slower than both
+    of() { value real/ways $column task=csqa "policy=$1" "share=$2"; } # POLICY SHARE
+    awk "BEGIN { exit !($(of verify '') > $(of always '') && $(of verify '') > $(of mix 0.05)) }" ||
+        { echo "t_figures: verify of the real pair is not slower: $column" >&2 && fails; }
+done
 above() { for policy in query takeover step; do percent %.1f real/ways above task=csqa "policy=$policy" share=0.05; echo; done | sort -n; }
 says . "gets $(above | head -n 1) to $(above | tail -n 1) points fewer right"
 
