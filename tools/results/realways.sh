@@ -5,7 +5,8 @@
 #   trips       runs of the large model's tokens in an answer, each of which takes a round trip: calls,
 #               but one at most where all tokens behind a point are its (query, takeover, always)
 #   active      millions of parameters that compute a token
-#   ms, ms_170  time of an answer behind its prompt, if nothing is guessed ahead, on the device and
+#   ms, ms_50, ms_170
+#               time of an answer behind its prompt, if nothing is guessed ahead, on the device and
 #               with the cloud of constants.csv, and round trips of 0, 50, 170 ms
 #   above       right answers of the router (mix) less those of this way at an equal share, both as shares
 TABLE=real/ways
@@ -17,7 +18,7 @@ realways_rows() { # TASK ITEMS
     items=$results/real/items-$2
     [ -e "$items-ways-05.csv" ] || { echo "no answers of other ways in $items-*.csv" >&2 && exit 77; }
     set -- "$1"
-    for name in ends slot position verify ways-02 ways-05 ways-10; do
+    for name in ends verify ways-02 ways-05 ways-10; do
         [ -e "$items-$name.csv" ] || continue
         awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || $4 in asked)' \
             "$items-ways-05.csv" "$items-$name.csv" >"$here/$name.csv"
@@ -43,7 +44,6 @@ realways_rows() { # TASK ITEMS
                 name = $1
                 sub(/^mlp=/, "", name)
                 sub(/=.*|[.]1$/, "", name)
-                if (name == "slot" || name == "position") continue
                 trips = $12
                 if (name ~ /^(query|takeover|always)$/) trips = begun[$1 "," $2] / $4
                 written = name == "verify" ? k * $12 : $10 - $11
