@@ -31,6 +31,11 @@ bool policy_scores(enum policy p)
     return p != POLICY_ALWAYS && p != POLICY_NEVER && p != POLICY_VERIFY && p != POLICY_CALL;
 }
 
+bool policy_judges(enum policy p)
+{
+    return p <= POLICY_PRICE;
+}
+
 bool policy_reads_router(enum policy p)
 {
     return policy_reads_network(p) || p == POLICY_CONTEXT;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum policy {
-    POLICY_MLP,
+    POLICY_MLP, /* up to POLICY_PRICE each token is judged by a score of its own */
     POLICY_COMBINED,
     POLICY_CONTEXT,
     POLICY_ENTROPY,
@@ -31,6 +31,9 @@ const char *policy_name(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True unless tokens have no score, as with always, never, verify and call. */
 bool policy_scores(enum policy p);
+/* True when a token goes to the cloud for what its own score says of it, and neither by chance nor
+ * with others. */
+bool policy_judges(enum policy p);
 /* True when the score comes from a router: a network for mlp, combined, price, query and takeover,
  * a table for context. */
 bool policy_reads_router(enum policy p);

@@ -134,6 +134,7 @@ struct run {
     struct err fault, note;         /* the first fault of an answer; the latest note */
     struct mizzle_audit audit;      /* of all answers, like signs */
     struct signs signs;
+    bool judges; /* of the policy: shares are signs */
 };
 
 /* Callback of mizzle_generate: show how much of the prompt is evaluated. */
@@ -152,7 +153,7 @@ static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
     struct run *r = arg;
     if (t->fault && !r->fault.msg[0])
         err_set(&r->fault, OK, "%s", t->fault);
-    if (!isnan(t->score)) /* the policy had a choice */
+    if (r->judges && !isnan(t->score)) /* the policy had a choice */
         signs_token(&r->signs, t->source == MIZZLE_CLOUD, t->has_edge, t->edge_id == t->id);
     if (options.chat && !answer_text_add(&r->answer, t->piece, t->piece_size))
         return false;
@@ -387,7 +388,9 @@ static int open_handle(struct run *r, struct err *err)
 
 static int cmd_run_main(int n, char **args, struct err *err)
 {
-    struct run r = { 0 };
+    const char *policy = shared_options.policy;
+    enum policy p;
+    struct run r = { .judges = !policy || (policy_parse(&p, policy) && policy_judges(p)) };
     setup_catch_interrupts();
     int rc = cmd_run_check(n, args, err);
     if (rc == OK)

@@ -53,10 +53,17 @@ cp weights/milli/edge-0.1.router.safetensors "$dir/come/routers/$fingerprint.rou
 MIZZLE_DEMO=$dir/come/milli
 export MIZZLE_DEMO
 expect 3 run -m $edge -p x -n 2 --cloud-model $cloud
+comes() { # FILE: info names this router
+    expect 0 info $edge && grep -q "^router  *.*/$1\$" "$dir/out" || fail "no $1: $(cat "$dir/out")"
+    expect 0 info $edge --json && grep -q "\"router\": *\".*/$1\"" "$dir/out" || fail "json: no $1"
+}
+comes demo-q4_k_m.router.safetensors
 rm "$repository/snapshots/$commit/demo-q4_k_m.router.safetensors"
 expect 0 run -m $edge -p x -n 2 --cloud-model $cloud
 ! grep -q "routers/$fingerprint" "$dir/err" || fail "not the one beside it: $(cat "$dir/err")"
+comes router.safetensors
 rm "$repository/router.safetensors"
+comes "$fingerprint.router.safetensors"
 for command in run eval; do
     what='-p x -n 2'
     [ $command = run ] || what='--questions 1'

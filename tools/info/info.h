@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
+#include "router/routing.h"
 #include "weights/weights.h"
 
 /* An open file. */
@@ -67,6 +68,7 @@ struct info_model {
     bool runs;     /* the sizes below are known */
     bool has_sign; /* fingerprint is known: it runs, and its data is in the file */
     uint64_t fingerprint;
+    char router[ROUTING_PATH];                /* that `mizzle run` would take; "": none */
     const char *type;                         /* of its matrices (model_file_type) */
     size_t context, threads;                  /* for which memory is computed */
     size_t weights, work, cache[INFO_CACHES]; /* bytes */

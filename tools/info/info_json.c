@@ -126,6 +126,8 @@ static void json_model(json_t **root, const struct info_model *m)
     json_report_set(root, "template", m->template ? json_size((double)m->template) : json_null());
     json_report_set(root, "chat", m->chat ? json_string(m->chat) : json_null());
     json_report_set(root, "fingerprint", m->has_sign ? json_string(sign) : json_null());
+    json_report_set(root, "router",
+                    m->router[0] ? escaped_json(m->router, strlen(m->router)) : json_null());
     json_report_set(root, "memory", json_memory(m));
     json_report_set(root, "refused",
                     json_pack("{s:o, s:o, s:o}", "model", json_line(&m->no_model), "text",

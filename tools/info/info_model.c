@@ -9,6 +9,10 @@
 #include "model/session.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "router/routing.h"
+#include "tools/cli/demo_files.h"
 #include "tools/info/info.h"
 
 enum { CONTEXT_DEFAULT = 4096 }; /* of `mizzle run` */
@@ -57,6 +61,16 @@ static int info_model_chat(struct info_model *m, const struct tokenizer *t)
     return rc;
 }
 
+/* Find the router that comes with a model. */
+static void info_model_router(struct info_model *m, struct model *model, struct tokenizer *t,
+                              const char *path)
+{
+    const struct mizzle_options o = { .model = path, .routers = demo_files_path("../routers") };
+    const struct engine e = { .model = model, .tokenizer = t };
+    if (!routing_find_router(m->router, &o, &e, POLICY_MLP))
+        m->router[0] = '\0';
+}
+
 int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
                     struct err *err)
 {
@@ -81,6 +95,8 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
         m->no_model.msg[0] = '\0';
         m->has_sign = !info_without_data(s);
         m->fingerprint = m->has_sign ? model_fingerprint(model, t) : 0;
+        if (m->has_sign)
+            info_model_router(m, model, t, s->path);
         rc = info_model_memory(m, model, context, &m->no_model);
         if (rc == OK || !context) /* what the file says needs too much */
             rc = OK;

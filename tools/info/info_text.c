@@ -110,6 +110,7 @@ static void print_model(const struct info_model *m)
                m->template ? "" : ", a guess from its vocabulary: there is no template");
     if (m->has_sign)
         printf("%-14s%016" PRIx64 "\n", "fingerprint", m->fingerprint);
+    print_text("router", (struct str){ m->router, strlen(m->router) });
     if (m->runs)
         print_memory(m);
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)

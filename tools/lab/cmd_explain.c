@@ -16,16 +16,19 @@ static struct {
     const char *prompt, *layers, *heads, *html, *span_of, *without;
     size_t question, max_tokens, at;
     uint64_t seed;
-    bool json;
+    bool chat, json;
 } options = { .question = SIZE_MAX, .max_tokens = SIZE_MAX, .at = SIZE_MAX, .seed = 1 };
 
 static const struct option_group text_rows = {
     "Text",
     (const struct option[]){
-        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "Continue this text" },
+        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT",
+          "Continue this text, or answer it with --chat" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them; "
           "default: none)" },
+        { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
+          "Write the prompt as a message in the model's chat template (default: off)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
@@ -182,6 +185,7 @@ static int cmd_explain_main(int n, char **args, struct err *err)
     struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX },
                                  .heads = { 0, SIZE_MAX },
                                  .span_of = options.span_of,
+                                 .chat = options.chat,
                                  .no_layer = SIZE_MAX };
     int rc = OK;
     setup_catch_interrupts();
@@ -189,6 +193,8 @@ static int cmd_explain_main(int n, char **args, struct err *err)
         rc = err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
     else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
         rc = err_set(err, ERR_ARG, "expected either -p or --question");
+    else if (options.chat && !options.prompt)
+        rc = err_set(err, ERR_ARG, "--chat: expected -p, found --question");
     else if ((options.html || options.json) && options.at != SIZE_MAX)
         rc = err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
                      options.html ? "html" : "json");
@@ -230,6 +236,7 @@ const struct command cmd_explain = {
         "  mizzle explain --question 2 --html explain.html\n"
         "  mizzle explain --question 2 --span-of hirukudi --without-head 1.6\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
+        "  mizzle explain -m qwen2.5-0.5b.gguf --chat -p \"Why is the sky blue?\"\n"
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
     .groups = groups,
     .run = cmd_explain_main,

@@ -19,7 +19,8 @@ struct signs {
     bool spans;                 /* tokens in reach of a reply cost no call: no sign */
 };
 
-/* Add one token. has_edge: the small model's own token is known; agrees: it is the same. */
+/* Add one token that was judged (policy_judges). has_edge: the small model's own token is known;
+ * agrees: it is the same. */
 void signs_token(struct signs *s, bool cloud, bool has_edge, bool agrees);
 /* Write the gravest sign as one sentence. False: there is none. */
 bool signs_tell(char out[SIGNS_LINE], const struct signs *s);

@@ -4,25 +4,26 @@
 . tests/support/demo_pair.sh
 
 # The text is that of mizzle run, with its scores: what is looked at is what happened.
-for policy in mlp max-prob; do
-    line="--question 3 --policy $policy --threshold 0.9 -n 8 --json"
+for what in 'mlp --question 3' 'max-prob --question 3' 'mlp --chat -p Where?'; do
+    policy=${what%% *}
+    line="${what#* } --policy $policy --threshold 0.9 -n 8 --json"
     # shellcheck disable=SC2086
     expect 0 run $line --ahead 0
     sed -n 's/.*"token".*"id":\([0-9]*\),.*"source":"\([a-z]*\)".*/\1 \2/p' "$dir/out" >"$dir/run"
     sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/out" >"$dir/scores"
     # shellcheck disable=SC2086
     expect 0 explain $line
-    [ ! -s "$dir/err" ] || fail "$policy: --json writes to stderr"
+    ! grep -v 'no chat template' "$dir/err" || fail "$what: --json writes to stderr"
     sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
         grep -v prompt >"$dir/explain"
-    cmp -s "$dir/run" "$dir/explain" || fail "$policy: another text than that of run"
-    [ "$(wc -l <"$dir/run")" -eq 8 ] || fail "$policy: not 8 tokens"
+    cmp -s "$dir/run" "$dir/explain" || fail "$what: another text than that of run"
+    [ "$(wc -l <"$dir/run")" -eq 8 ] || fail "$what: not 8 tokens"
     prompt=$(sed -n 's/^"prompt_tokens":\([0-9]*\),$/\1/p' "$dir/out")
     sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" |
         awk -v first="$prompt" 'NR >= first' >"$dir/seen"
     paste "$dir/scores" "$dir/seen" | awk '($1 - $2) ^ 2 > 1e-14 { exit 1 }' ||
-        fail "$policy: other scores than those of run"
-    [ "$(wc -l <"$dir/seen")" -eq 8 ] || fail "$policy: scores are missing"
+        fail "$what: other scores than those of run"
+    [ "$(wc -l <"$dir/seen")" -eq 8 ] || fail "$what: scores are missing"
 done
 
 # No number but times depends on threads and kernels. By default the last layer's rows are whole.
@@ -117,6 +118,7 @@ awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 # What is refused takes one line.
 refused 2 explain
 refused 2 explain -p ''
+refuses 2 '--chat: expected -p, found --question' explain --question 2 --chat
 for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--heads 0:' \
     '--heads 0:8' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
     '--without-head 1.2.3' '--span-of x=y'; do

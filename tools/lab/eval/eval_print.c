@@ -240,8 +240,7 @@ static void print_signs(FILE *to, const struct eval_result *r, const bool *shown
 {
     char line[SIGNS_LINE];
     for (size_t i = 0; i < n; i++)
-        if (shown[i] && isnan(r[i].target) && r[i].entry->policy != POLICY_RANDOM &&
-            r[i].entry->policy != POLICY_ORACLE && signs_tell(line, &r[i].signs))
+        if (shown[i] && isnan(r[i].target) && signs_tell(line, &r[i].signs))
             fprintf(to, "%s: %s\n", r[i].entry->label, line);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/model.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/router.h"
 #include "tools/cli/progress.h"
@@ -115,6 +116,20 @@ static int explain_allocate(struct explain *x, const uint32_t *prompt, struct er
     return session_open(&x->session, x->engine.batch, most, x->kv, err);
 }
 
+/* Encode the prompt, as a message in the model's chat template if o.chat is set. */
+static int explain_encode(struct explain *x, uint32_t **ids, struct err *err)
+{
+    const struct explain_options *o = &x->o;
+    const struct chat_message message = { "user", o->prompt, o->prompt_size };
+    if (o->chat) {
+        setup_chat_note(&x->engine);
+        return chat_encode(x->engine.chat, ids, &x->prompt, &message, 1, CHAT_THINK_AUTO, err);
+    }
+    int rc = tokenizer_encode(x->engine.tokenizer, ids, &x->prompt, o->prompt, o->prompt_size, true,
+                              err);
+    return rc != OK || x->prompt ? rc : err_set(err, ERR_ARG, "the prompt is empty");
+}
+
 /* Open everything that the text needs. */
 static int explain_prepare(struct explain *x, struct err *err)
 {
@@ -145,10 +160,7 @@ static int explain_prepare(struct explain *x, struct err *err)
         rc = err_set(err, ERR_ARG, "--without-head: expected 0.0 to %zu.%zu, found %zu.%zu",
                      c->layers - 1, c->heads - 1, x->o.no_layer, x->o.no_head);
     if (rc == OK)
-        rc = tokenizer_encode(x->engine.tokenizer, &prompt, &x->prompt, x->o.prompt,
-                              x->o.prompt_size, true, err);
-    if (rc == OK && !x->prompt)
-        rc = err_set(err, ERR_ARG, "the prompt is empty");
+        rc = explain_encode(x, &prompt, err);
     if (rc == OK)
         rc = explain_allocate(x, prompt, err);
     free(prompt);

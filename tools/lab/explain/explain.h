@@ -35,6 +35,7 @@ struct explain_range {
 struct explain_options {
     const char *prompt; /* borrowed, as is reference */
     size_t prompt_size, max_tokens;
+    bool chat;                          /* the prompt is a message in the model's chat template */
     size_t at;                          /* a position that the text must reach; SIZE_MAX: none */
     const char *reference;              /* the right answer to a question, or NULL */
     struct explain_range layers, heads; /* whose attention is kept whole; `to` SIZE_MAX: to the

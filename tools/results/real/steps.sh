@@ -152,7 +152,7 @@ measure_ways() { # QUESTIONS
 }
 
 collects() {
-    samples=$work/$set/samples/00000.safetensors
+    samples=$work/$set/samples/$(printf %05d $(((texts - 1) / 16))).safetensors # the last
     ! has_routers || samples='' # which have served them
     step "collect-$set" $collect_minutes "split-$task" "$samples" collect
 }
