@@ -64,6 +64,7 @@ train_joint() {
 
 # Train both several times, each time on another draw of their samples.
 train_joints() {
+    mkdir -p "$work/joint" || return
     list=$(joint_samples none)
     # shellcheck disable=SC2086
     run router train -q --head mix --width $width_mix $list --repeats $trainings \
