@@ -163,20 +163,20 @@ points="$(percent '%.1f' real/choice-loop difference score=citer policy='mlp=mix
 points="$points $(percent '%.1f' real/choice-loop difference_low score=citer policy='mlp=mix') to"
 says results "$points $(percent '%.1f' real/choice-loop difference_high score=citer policy='mlp=mix')"
 
-in_form() { # FORM: keep the rows of the real pair in it
+in_form() { # FORM [TABLE]: keep the rows of the real pair in it
     form=chat task=csqa
     [ "$1" != reason ] || form="plain @$(sha256sum tools/results/real/reason.txt | cut -c 1-17)"
     case $1 in arc | gsm8k) task=$1 ;; esac
     awk -F, -v OFS=, -v task=$task -v form="$form" '
         NR > 1 && $1 == task && $2 == form { $2 = "this" } { print }' \
-        "$results/real/figures.csv" >"$dir/real.csv"
+        "$results/real/${2:-figures}.csv" >"$dir/real.csv"
 }
 
 real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share that is not measured
     in_form "$1"
     right=$(of "$2" '%.1f %%' accuracy) routed=${3:-$(of "$2" '%.2f %%' routed)}
     read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer against=)")
-    says results "| $1 | ${2#mlp=} | $right | $(of "$2" %.1f accuracy_low) to $(of "$2" %.1f accuracy_high) | $routed | $read |"
+    says results "| $1 | ${2#*=} | $right | $(of "$2" %.1f accuracy_low) to $(of "$2" %.1f accuracy_high) | $routed | $read |"
 }
 
 of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
@@ -186,7 +186,7 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
 real chat never 0
 says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
-for policy in position context combined mlp=mix entropy random margin max-prob; do real chat $policy ''; done
+for policy in position context combined mlp=mix query entropy random margin max-prob; do real chat $policy ''; done
 more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
 says . "more, with $(of context %.1f routed) %: one place decides"
@@ -234,10 +234,11 @@ says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % o
 real reason never 0
 for policy in oracle entropy random margin max-prob; do real reason $policy ''; done
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
-for policy in position context combined mlp=mix; do
+for policy in position context combined mlp=mix combined=joints-combined mlp=joints; do
     real reason $policy ''
     share=$(of $policy '%.1f %%' routed)
-    [ $policy = position ] || says . "(${policy#mlp=}) | $(of $policy '%.1f %%' accuracy) | $share |"
+    case $policy in position | *-combined) continue ;; esac
+    says . "(${policy#mlp=}) | $(of $policy '%.1f %%' accuracy) | $share |"
 done
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
@@ -276,7 +277,6 @@ for form_of in chat reason; do
         says results "$row"
     done
 done
-says claims "| $(of "$joint" %.0f pgr) % ($(of "$joint" %.0f pgr_low) to $(of "$joint" %.0f pgr_high)), with $(of "$joint" %.2f routed) % |"
 says results "\`joint\`, below, is $(of "$joint" %.1f equal oracle) points above it ($(of "$joint" %.1f equal_low oracle) to $(of "$joint" %.1f equal_high oracle))"
 for rival in entropy margin max-prob random; do
     says results "$(of "$joint" %.1f equal $rival) above \`$rival\` ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
@@ -284,10 +284,42 @@ done
 rival=combined=joint-combined
 more="$(of "$joint" %.1f equal $rival) points"
 between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
-says claims "| $more ($between) |"
 says results "it is $more above \`joint-combined\` ($between)"
 in_form chat
 says results "it is $(of "$joint" %.1f equal $rival) above ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
+
+# The second plan: on all questions, and on those that had not been asked.
+of_rival() { of mlp=joints "$1" "$2" "$rival"; } # FORMAT COLUMN
+in_form reason
+for rival in combined=joints-combined combined; do
+    says results "$(of_rival %.1f equal) $([ $rival = combined ] || echo 'points ')above \`${rival#*=}\` ($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
+done
+says results "makes $(of mlp=joints %.0f relative_gain) % more answers right, closes $(of mlp=joints %.0f pgr) % of the gap ($(
+    of mlp=joints %.0f pgr_low) to $(of mlp=joints %.0f pgr_high))"
+in_form reason unasked
+for policy in never context combined mlp=mix combined=joints-combined mlp=joints always; do
+    routed=$(of "$policy" '%.2f %%' routed) closes="$(of "$policy" '%.0f %%' pgr) ($(
+        of "$policy" %.0f pgr_low) to $(of "$policy" %.0f pgr_high))" above=''
+    case $policy in
+    never) routed=0 closes='' ;;
+    always) routed='100 %' closes='' ;;
+    mlp=joints) ;;
+    *) above="$(of mlp=joints %.1f equal "$policy") ($(of mlp=joints %.1f equal_low "$policy") to $(
+        of mlp=joints %.1f equal_high "$policy"))" ;;
+    esac
+    says results "| ${policy#*=} | $(of "$policy" '%.1f %%' accuracy) | $(of "$policy" %.1f accuracy_low) to $(
+        of "$policy" %.1f accuracy_high) | $routed |${closes:+ $closes} |${above:+ $above} |"
+done
+rival=combined=joints-combined
+unseen="$(of_rival %.1f equal) points above"
+between="($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
+says results "\`joints\` is $unseen \`joints-combined\` $between"
+says claims "| ${unseen% above} $between |"
+says . "is ${unseen% above} ahead ${between%)}; five trainings"
+says results "it routes $(of mlp=joints '%.1f %%' routed) of these"
+says claims "| $(of mlp=joints %.0f pgr) % ($(of mlp=joints %.0f pgr_low) to $(of mlp=joints %.0f pgr_high)), with $(of mlp=joints %.2f routed) % |"
+rival=combined
+says claims "not shown: $(of_rival %.1f equal) points ($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
 awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
 says . "In answers to 50 open questions it was $(open "$joint")"
@@ -307,7 +339,6 @@ The whole development set|32.5|the least of five trainings, above
 The whole development set|94,809|samples of GSM8K's collection
 The whole development set|6,328|its tokens in which the models differ
 One router for all|149,739|tokens of four collections
-One router for all|821|1221 - 400
 Which head, before anything is measured|145|MB of output.weight (mizzle info --tensors)
 Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
