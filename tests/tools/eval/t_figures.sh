@@ -232,7 +232,7 @@ says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $
     of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
 real reason never 0
-for policy in oracle entropy random margin max-prob; do real reason $policy ''; done
+for policy in oracle query entropy random margin max-prob; do real reason $policy ''; done
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
 for policy in position context combined mlp=mix combined=joints-combined mlp=joints; do
     real reason $policy ''
@@ -262,6 +262,17 @@ closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of positio
 says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
+# One that reads the hidden state alone, at several shares.
+for row in 'chat 0.02' 'chat 0.05' 'reason 0.05'; do
+    share=${row#* } form_of=${row% *}
+    in_form "$form_of"
+    awk -F, -v share="$share" 'NR == 1 || ($2 == "this" && $4 == "mlp.1" && $5 == share)' "$dir/real.csv" >"$dir/mlp.csv"
+    of_mlp() { results=$dir percent "$1" mlp "$2" score=citer against=; } # FORMAT COLUMN
+    says results "| $form_of | mlp | $(of_mlp '%.1f %%' accuracy) | $(of_mlp %.1f accuracy_low) to $(
+        of_mlp %.1f accuracy_high) | $(of_mlp '%.2f %%' routed) | $(
+        figure %.0f "$(results=$dir value mlp read score=citer against=)") |"
+done
+
 # One router for all.
 joint=mlp=$(ls weights/routers/*.router.safetensors) joint=mlp=$(basename "${joint#mlp=}" .safetensors)
 for form_of in chat reason; do
@@ -281,6 +292,9 @@ says results "\`joint\`, below, is $(of "$joint" %.1f equal oracle) points above
 for rival in entropy margin max-prob random; do
     says results "$(of "$joint" %.1f equal $rival) above \`$rival\` ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
 done
+lag() { figure %.1f "-100 * $(results=$dir value real "$1" form=this policy=query score=citer against=mlp=mix)"; }
+says results "closes $(of query '%.0f %%' pgr) of the gap ($(of query %.0f pgr_low) to $(of query %.0f pgr_high)), as much"
+says results "it is $(lag equal) points below \`mix\` ($(lag equal_high) to $(lag equal_low))"
 rival=combined=joint-combined
 more="$(of "$joint" %.1f equal $rival) points"
 between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
