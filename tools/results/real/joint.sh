@@ -25,6 +25,7 @@ plan_joint() {
     read_set reason # plan.md, "The second plan"
     step train-joints 5 "$collected" "$work/joint/joints.safetensors.$trainings" train_joints
     measure joints $whole $target joints joints-combined
+    measure lower $whole 0.045 primary joints # "The third plan"
 }
 
 # Write the open questions as items of gsm8k, whose answers nobody looks at.

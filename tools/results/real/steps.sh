@@ -135,6 +135,7 @@ plan() {
         arc) measure routers $whole $target combined primary ;;
         gsm8k)
             measure routers $whole $target context random combined primary
+            measure max-prob $whole $target max-prob
             for share in 02 10; do measure primary-$share 100 0.$share primary.1; done
             measure oracle 100 $target oracle
             measure_ways 150
@@ -237,6 +238,7 @@ policies() { # NAME...
 measure() { # NAME QUESTIONS SHARE POLICY...
     name=$1 asked=${QUESTIONS:-$2} share=$3 needs="split-$part_of" repeats=''
     [ "$asked" -le "$2" ] || asked=$2
+    [ "$asked" -le $whole ] || asked=$whole
     shift 3
     each=0 answers=0 searches=0 # of one question: seconds, answers; thresholds to find
     for policy; do
