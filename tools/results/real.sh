@@ -2,8 +2,8 @@
 # real - what policies achieve with a real pair: every row of real/figures.csv, computed without a
 # model from the answers that the steps (real/steps.sh) have kept. A row is a policy at its target in
 # one form of a task, by one of both rules. Behind a policy with a router stand its comparisons with
-# each other policy on the same questions: as they are, and at an equal share, between the other
-# policy and a model alone.
+# each other policy on the questions that both were asked: as they are, and at the other's share, to
+# which the first is brought by answers of a model alone.
 TABLE=real/figures
 HEADER=task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,accuracy_high,routed,tokens,cloud,calls,read,pgr,pgr_low,pgr_high,gain,gain_low,gain_high,relative_gain,against,against_routed,difference,difference_low,difference_high,equal,equal_low,equal_high
 

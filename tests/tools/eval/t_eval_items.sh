@@ -44,6 +44,38 @@ run 0 --merge --against random "$dir/mlp" "$dir/items"
 cmp "$dir/figures" "$dir/out" || fail "in another order: $(diff "$dir/figures" "$dir/out")"
 [ "$(columns "$dir/figures" policy | wc -l)" -eq 4 ] || fail "rows: $(cat "$dir/figures")"
 
+# Behind a policy with a router, each other one: at its share, to which a model alone brings this one.
+# shellcheck disable=SC2016
+levelled='NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["against"] == "" { right[$at["policy"]] = $at["accuracy"]; routed[$at["policy"]] = $at["routed"] }
+    $at["against"] == "random" { n++; equal = $at["equal"]; low = $at["equal_low"]; high = $at["equal_high"] }
+    END {
+        own = right["mlp"]
+        more = routed["mlp"] / routed["random"]
+        if (more > 1) own = right["never"] + (own - right["never"]) / more
+        else own += (right["always"] - own) * (routed["random"] - routed["mlp"]) / (1 - routed["mlp"])
+        off = own - right["random"] - equal
+        exit !(n == 1 && (more > 1) == lowers && equal != "" && off * off < 1e-10 && low <= equal && equal <= high)
+    }'
+run 0 -q --questions 12 --policy mlp --target-routed 0.3 --items "$dir/more"
+sed 's/,mlp,0.3,/,mlp,0.1,/' "$dir/more" >"$dir/mlp" # as if it had been meant to be 0.1
+grep -v ,mlp, "$dir/items" >"$dir/others"
+run 0 --merge --against all --csv "$dir/figures" "$dir/items"
+awk -F, -v lowers=0 "$levelled" "$dir/figures" || fail "lifted: $(cat "$dir/figures")"
+run 0 --merge --against all --csv "$dir/figures" "$dir/others" "$dir/mlp"
+awk -F, -v lowers=1 "$levelled" "$dir/figures" || fail "brought down: $(cat "$dir/figures")"
+
+# Compared on the questions that both were asked.
+awk -F, '$6 != "random" || k++ < 8' "$dir/items" >"$dir/part"
+awk -F, 'NR == FNR { if ($6 == "random") asked[$4]; next } FNR == 1 || $4 in asked' \
+    "$dir/part" "$dir/items" >"$dir/eight"
+for of in part eight; do
+    run 0 --merge --against all --csv "$dir/figures.$of" "$dir/$of"
+    awk -F, '/,random,/ && $6 != "random" || /,against/ || $4 == "mlp" && /,random,[0-9]/' "$dir/figures.$of" >"$dir/versus.$of"
+done
+[ "$(grep -c ',8,1,.*,random,' "$dir/versus.part")" -eq 1 ] || fail "$(cat "$dir/figures.part")"
+cmp "$dir/versus.part" "$dir/versus.eight" || fail "$(diff "$dir/versus.part" "$dir/versus.eight")"
+
 # The lines of the README.
 cp weights/milli/edge-0.5.router.safetensors "$dir/a.safetensors"
 sed -n '/^    .* --items ends/,/^    .* --merge --against/p' tools/lab/eval/README.md |

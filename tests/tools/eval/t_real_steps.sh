@@ -74,6 +74,12 @@ for policy in mlp=mix.1 query=mix.1 takeover=mix.1 step; do
 done
 [ "$(grep -c ',verify,,' "$kept/items-reason-verify.csv")" -eq 7 ] || fail "$(cat "$kept/items-reason-verify.csv")"
 
+# A pattern leaves out what needs something else, but is not content with nothing.
+expect 0 --steps 'dev-chat-sl*' 'thresholds-chat-joint*'
+says '^real: thresholds-chat-joint needs train-joint$'
+[ -e "$kept/items-chat-slot.csv" ] || fail "$(cat "$dir/out")"
+expect 1 --steps 'thresholds-chat-joint*'
+
 # A step that fails says so, and is not done.
 CLOUD=$dir/none expect 3 --steps dev-chat-position
 says 'the same command continues'

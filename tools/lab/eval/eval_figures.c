@@ -158,16 +158,21 @@ static void figures_print(FILE *to, const struct items_line *l, const char *scor
     putc('\n', to);
 }
 
-/* Compare a row with the other policy, as it is and at an equal share: between the other one and a
- * model alone. That means nothing of a policy in which one model does all. */
+/* Compare a row with the other policy, as it is and at an equal share: this one is brought to the
+ * other's by answers of a model alone, the large one's if it routes less. That means nothing of a
+ * policy in which one model does all. */
 static void figures_against(struct eval_result r[RESULTS])
 {
-    double own = eval_result_share(&r[OWN]), its = eval_result_share(&r[OTHER]);
-    bool more = its <= own; /* and so the large model is above */
-    r[OWN].has_equal = false;
+    double its = eval_result_share(&r[OTHER]);
+    bool more = eval_result_share(&r[OWN]) > its;
     eval_result_against(&r[OWN], &r[OTHER]);
-    if (its > 0 && its < 1 && r[more ? LARGE : EDGE].questions)
-        eval_result_equal(&r[OWN], &r[more ? OTHER : EDGE], &r[more ? LARGE : OTHER]);
+    r[OWN].has_equal = its > 0 && its < 1 && r[more ? EDGE : LARGE].questions;
+    if (!r[OWN].has_equal)
+        return;
+    eval_result_equal(&r[OTHER], &r[more ? EDGE : OWN], &r[more ? OWN : LARGE]);
+    r[OWN].equal = -r[OTHER].equal;
+    r[OWN].equal_interval =
+        (struct statistics_interval){ -r[OTHER].equal_interval.high, -r[OTHER].equal_interval.low };
 }
 
 /* Fill and compare with another row, which may be NULL, and print. */
@@ -189,31 +194,85 @@ static int figures_compare(const struct figures *f, const struct figures_row *ro
     return rc;
 }
 
-/* Compute and print a row by one score, and then its comparisons. */
-static int figures_row(const struct figures *f, const struct figures_row *row, bool citer,
-                       struct err *err)
+/* Let r be what a row has achieved, and each model alone on its questions. */
+static int figures_begin(const struct figures *f, const struct figures_row *row, bool citer,
+                         struct eval_result r[RESULTS], struct err *err)
 {
-    struct eval_entry entry = { 0 };
-    struct eval_result r[RESULTS] = { { 0 } };
+    static const struct eval_entry entry;
     const struct figures_row *rows[OTHER] = { row, figures_find(f, row, "never"),
                                               figures_find(f, row, "always") };
-    char name[ITEMS_WORD];
-    enum policy policy;
     int rc = OK;
     for (size_t i = 0; rc == OK && i < OTHER; i++)
         rc = figures_fill(&r[i], &entry, rows[i], row, citer, err);
     if (rc == OK && r[EDGE].questions)
         eval_result_compare(&r[OWN], &r[EDGE], r[LARGE].questions ? &r[LARGE] : NULL);
+    return rc;
+}
+
+static void figures_end(struct eval_result r[RESULTS])
+{
+    for (size_t i = 0; i < OTHER; i++)
+        eval_result_close(&r[i]);
+}
+
+/* Return how many of a row's answers are to questions that the other one has answered, too, and
+ * copy them into `to`, if it is not NULL. */
+static size_t figures_common(const struct figures_row *row, const struct figures_row *other,
+                             struct items_line *to)
+{
+    size_t n = 0;
+    for (size_t i = 0, k = 0; i < row->runs * row->n; i++) { /* a run is sorted by id */
+        k = i % row->n ? k : 0;
+        while (k < other->n && strcmp(other->at[k].id, row->at[i].id) < 0)
+            k++;
+        if (k == other->n || strcmp(other->at[k].id, row->at[i].id) != 0)
+            continue;
+        if (to)
+            to[n] = row->at[i];
+        n++;
+    }
+    return n;
+}
+
+/* Compare a row with another one that has answered a part of its questions, on that part. */
+static int figures_part(const struct figures *f, const struct figures_row *row,
+                        const struct figures_row *other, bool citer, size_t common, struct err *err)
+{
+    struct eval_result r[RESULTS] = { { 0 } };
+    struct items_line *at = malloc((common ? common : 1) * sizeof(*at));
+    if (!at)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    const struct figures_row part = { at, figures_common(row, other, at) / row->runs, row->runs };
+    int rc = part.n ? figures_begin(f, &part, citer, r, err) : OK;
+    if (rc == OK && part.n)
+        rc = figures_compare(f, &part, other, citer, r, err);
+    figures_end(r);
+    free(at);
+    return rc;
+}
+
+/* Compute and print a row by one score, and then its comparisons. */
+static int figures_row(const struct figures *f, const struct figures_row *row, bool citer,
+                       struct err *err)
+{
+    struct eval_result r[RESULTS] = { { 0 } };
+    char name[ITEMS_WORD];
+    enum policy policy;
+    int rc = figures_begin(f, row, citer, r, err);
     if (rc == OK)
         rc = figures_compare(
             f, row, f->against && !f->all ? figures_find(f, row, f->against) : NULL, citer, r, err);
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(row->at->policy, "="), row->at->policy);
     bool routes = f->all && policy_parse(&policy, name) && policy_reads_router(policy);
-    for (size_t i = 0; rc == OK && routes && i < f->n; i++)
-        if (strcmp(f->rows[i].at->policy, row->at->policy) != 0 && figures_beside(row, &f->rows[i]))
-            rc = figures_compare(f, row, &f->rows[i], citer, r, err);
-    for (size_t i = 0; i < OTHER; i++)
-        eval_result_close(&r[i]);
+    for (size_t i = 0; rc == OK && routes && i < f->n; i++) {
+        const struct figures_row *other = &f->rows[i];
+        if (!strcmp(other->at->policy, row->at->policy) || !figures_beside(row, other))
+            continue;
+        size_t common = figures_common(row, other, NULL);
+        rc = common == row->runs * row->n ? figures_compare(f, row, other, citer, r, err)
+                                          : figures_part(f, row, other, citer, common, err);
+    }
+    figures_end(r);
     return rc;
 }
 

@@ -2,7 +2,7 @@
 # choose.sh - steps of the real pair: which head in which width, on questions that measure nothing.
 # Heads and widths that are tried on the held-out questions of the samples: choice.csv.
 choice_columns=score,policy,questions,runs,accuracy,accuracy_low,accuracy_high,routed,pgr,pgr_low
-choice_columns=$choice_columns,pgr_high,difference,difference_low,difference_high,equal,equal_low,equal_high
+choice_columns=$choice_columns,pgr_high,difference,difference_low,difference_high
 choices=${CHOICES:-mlp-16 mlp-32 mlp-64 mlp-128 mix-16 mix-32 mix-64 mix-128 mix-256
     combined-16 combined-32 combined-64 combined-128}
 

@@ -5,12 +5,12 @@
 #        sh tools/results.sh real --dry-run [NAME...]  say what they need and how long they take
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
-# A NAME may be a pattern ("dev-chat-*"), and stands for all of its parts. A step ends with what is
-# kept: answers in $RESULTS/real/items-*.csv and their figures, with the settings and thresholds that
-# they were made with in thresholds/; routers in $WEIGHTS; and a line in log.csv, by which it is known
-# to be done, on another machine, too, unless its form, split, numbers or widths are others. One that
-# is interrupted, or takes longer than $LIMIT minutes, goes on when it is called again: samples and
-# journals are in $REAL until then.
+# A NAME may be a pattern ("dev-chat-*"), of which what needs something else is left out, and stands
+# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/items-*.csv and their
+# figures, with the settings and thresholds that they were made with in thresholds/; routers in
+# $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too, unless
+# its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT
+# minutes, goes on when it is called again: samples and journals are in $REAL until then.
 #
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
 # takes them; $CLOUD may be the URL of a server, too. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION,
@@ -67,7 +67,8 @@ read_set() { # SET
     arc)
         task=arc test=$data/arc/ARC-Challenge-Test.jsonl source=$data/arc/ARC-Challenge-Dev.jsonl
         texts=${TEXTS:-193} whole=400 heads="combined $primary" calibration=${CALIBRATION:-50}
-        collect_minutes=15
+        collect_minutes=15 position='answer is answer ('
+        slot='[Explanation]. Therefore, the answer is answer ('
         ;;
     gsm8k)
         task=gsm8k test=$data/gsm8k/test.json source=$data/gsm8k/train_mlp.json max=700
@@ -132,7 +133,11 @@ plan() {
             [ $set != reason ] || measure_ways 300
             [ $set != chat ] || step timed-paper 40 "split-$task train-$set" '' paper_table
             ;;
-        arc) measure routers $whole $target combined primary ;;
+        arc)
+            measure routers $whole $target combined primary
+            for name in slot position; do measure $name $whole '' $name; done
+            measure 400 400 $target entropy max-prob margin random
+            ;;
         gsm8k)
             measure routers $whole $target context random combined primary
             measure max-prob $whole $target max-prob
@@ -405,8 +410,12 @@ say() { # for --dry-run
 
 make_step() { # COMMAND...
     chosen "$step" && [ "$state" != "done" ] || return 0
-    [ -z "$missing" ] || { echo "real: $step needs$missing" >&2 && exit 1; }
-    begun=$(date +%s)
+    if [ -n "$missing" ]; then
+        echo "real: $step needs$missing" >&2
+        case " $names " in '  ' | *" $step "*) exit 1 ;; esac
+        left_out=1 && return # one of those that a pattern stands for
+    fi
+    made=1 begun=$(date +%s)
     echo "real: $step, about $step_minutes minutes"
     mkdir -p "$work" "$kept" && : >"$work/commands" || exit 1
     "$@"
@@ -501,6 +510,7 @@ case ${1:-} in
 esac
 shift
 names=$*
-total=0
+total=0 made='' left_out=''
 plan
+[ -z "$left_out" ] || [ -n "$made" ] || exit 1
 [ $mode != say ] || echo "$(figure %.1f "$total / 60") hours in all of what is not done"
