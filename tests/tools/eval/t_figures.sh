@@ -76,6 +76,11 @@ for share in 0.02 0.05 0.1; do
     done
 done
 
+closed() { percent "${3:-%.0f}" real/ways "${4:-pgr}" task=csqa "policy=$1" "share=$2"; } # POLICY SHARE [FORMAT [COLUMN]]
+shares() { echo "$(closed query 0.02 "$1" $2), $(closed query 0.05 "$1" $2) and $(closed query 0.1 "$1" $2) %"; } # FORMAT COLUMN
+says results "it closes $(shares %.0f pgr) of the gap with $(shares %.1f routed) of the tokens"
+says results "find some at 10 % ($(closed takeover 0.1) and $(closed step 0.1) % of the gap)"
+
 for column in ms ms_50 ms_170; do # verify is slower than both
     of() { value real/ways $column task=csqa "policy=$1" "share=$2"; } # POLICY SHARE
     awk "BEGIN { exit !($(of verify '') > $(of always '') && $(of verify '') > $(of mix 0.05)) }" ||
@@ -200,15 +205,30 @@ long() { figure %.0f "$(results=$dir value real tokens form=this policy="$1" sco
 says results "Answers have $(long context) tokens with \`context\`, as many as the small model's own"
 [ "$(long context)" = "$(long never)" ] || { echo "t_figures: answers of context are longer than the small model's" >&2 && fails; }
 says results "$(long mlp=mix) with \`mix\` and $(long combined) with \`combined\`, nearly as many as the large model's, $(long always)"
-less() { figure %.1f "-100 * $(results=$dir value real "$1" form=this policy=mlp=mix score=citer against=context)"; }
-below="$(less equal) points below"
-between="($(less equal_high) to $(less equal_low))"
-says results "\`mix\` is $below \`context\` $between and $(of mlp=mix %.1f equal combined) above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
+equal() { # POLICY AGAINST [SIGN]: what it has more at an equal share
+    echo "$(of "$1" %.1f equal "$2")${3:-} ($(of "$1" %.1f equal_low "$2") to $(of "$1" %.1f equal_high "$2"))"
+}
+behind() { # POLICY AGAINST: what it has less
+    for column in equal equal_high equal_low; do
+        figure %.1f "-100 * $(results=$dir value real $column form=this "policy=$1" score=citer "against=$2")"
+        case $column in equal) printf ' points below (' ;; equal_high) printf ' to ' ;; *) echo ')' ;; esac
+    done
+}
+between=$(equal context mlp=mix)
+says results "\`context\` is ${between% (*} points above \`mix\` (${between#* (}"
+above=$(equal mlp=mix combined)
+says results "above it by ${above% (*} points (${above#* (}"
+says results "\`max-prob\` has $(of max-prob %.0f relative_gain) % more right and closes $(of max-prob %.0f pgr) % of the gap ($(
+    of max-prob %.0f pgr_low) to $(of max-prob %.0f pgr_high)) with $(of max-prob %.1f routed) %"
+says results "at its share it is $(behind mlp=mix max-prob)"
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) %"
-says claims "not so: $below $between"
-trainings=$(awk -F, '$6 == "mlp=mix" { n[$8]++; right[$8] += $9 } END { for (k in n) print 100 * right[k] / n[k] }' \
-    "$results/real/items-chat-routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%')
-says results "they have $trainings right"
+says claims "not so: the table is ${between% (*} points above (${between#* (}"
+spread() { # FORM POLICY: of the right answers of its trainings
+    awk -F, -v policy="$2" '$6 == policy { n[$8]++; right[$8] += $9 } END { for (k in n) print 100 * right[k] / n[k] }' \
+        "$results/real/items-$1-routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
+}
+says results "they have $(spread chat mlp=mix) right"
+says results "whose five trainings have $(spread arc combined) right, and mix's $(spread arc mlp=mix)"
 real chat slot '1 token an answer'
 real gsm8k never 0
 real gsm8k always '100 %'
@@ -226,7 +246,9 @@ done
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
 real arc never 0
 real arc always '100 %'
-for policy in combined mlp=mix; do real arc $policy ''; done
+real arc slot '1 token an answer'
+for policy in combined mlp=mix position; do real arc $policy ''; done
+says results "at its place alone has $(of position '%.1f %%' accuracy) right with $(of position '%.1f %%' routed), one token behind the fixed text $(of slot '%.1f %%' accuracy)"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $(of mlp=mix %.1f routed) % of the tokens, and closes $(
     of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)). At an equal share it is $(
     of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
@@ -234,6 +256,12 @@ says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % o
 real reason never 0
 for policy in oracle query entropy random margin max-prob; do real reason $policy ''; done
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
+says results "closes $(of query '%.0f %%' pgr) of the gap ($(of query %.0f pgr_low) to $(of query %.0f pgr_high)), as much"
+for rival in oracle entropy margin max-prob random query; do
+    above=$(equal mlp=mix $rival)
+    case $rival in oracle | query) above="${above% (*} points above it (${above#* (}" ;; *) above="${above% (*} above \`$rival\` (${above#* (}" ;; esac
+    says results "$above"
+done
 for policy in position context combined mlp=mix combined=joints-combined mlp=joints; do
     real reason $policy ''
     share=$(of $policy '%.1f %%' routed)
@@ -275,32 +303,30 @@ done
 
 # One router for all.
 joint=mlp=$(ls weights/routers/*.router.safetensors) joint=mlp=$(basename "${joint#mlp=}" .safetensors)
-for form_of in chat reason; do
+for form_of in chat reason arc; do
     in_form $form_of
-    for name in "joint $joint" 'unseen mlp=without-csqa' 'joint-combined combined=joint-combined'; do
+    for name in "joint $joint" "unseen mlp=without-$task" 'joint-combined combined=joint-combined'; do
         policy=${name#* }
         row="| $form_of | ${name% *} | $(of "$policy" '%.1f %%' accuracy) | $(of "$policy" '%.2f %%' routed) | $(
             of "$policy" '%.0f %%' pgr) ($(of "$policy" %.0f pgr_low) to $(of "$policy" %.0f pgr_high)) |"
         for rival in mlp=mix combined context; do
-            row="$row $(of "$policy" %.1f equal $rival) ($(of "$policy" %.1f equal_low $rival) to $(
-                of "$policy" %.1f equal_high $rival)) |"
+            [ $form_of,$rival = arc,context ] || row="$row $(equal "$policy" $rival)"
+            row="$row |"
         done
         says results "$row"
     done
 done
-says results "\`joint\`, below, is $(of "$joint" %.1f equal oracle) points above it ($(of "$joint" %.1f equal_low oracle) to $(of "$joint" %.1f equal_high oracle))"
-for rival in entropy margin max-prob random; do
-    says results "$(of "$joint" %.1f equal $rival) above \`$rival\` ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
+for form_of in reason chat arc; do
+    in_form $form_of
+    above=$(equal "$joint" combined=joint-combined)
+    case $form_of in
+    reason) says results "it is ${above% (*} points above \`joint-combined\` (${above#* (}" ;;
+    chat) says results "In \`chat\` it is ${above% (*} above (${above#* (}" ;;
+    arc) says results "on ARC $above" ;;
+    esac
 done
-lag() { figure %.1f "-100 * $(results=$dir value real "$1" form=this policy=query score=citer against=mlp=mix)"; }
-says results "closes $(of query '%.0f %%' pgr) of the gap ($(of query %.0f pgr_low) to $(of query %.0f pgr_high)), as much"
-says results "it is $(lag equal) points below \`mix\` ($(lag equal_high) to $(lag equal_low))"
-rival=combined=joint-combined
-more="$(of "$joint" %.1f equal $rival) points"
-between="$(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival)"
-says results "it is $more above \`joint-combined\` ($between)"
-in_form chat
-says results "it is $(of "$joint" %.1f equal $rival) above ($(of "$joint" %.1f equal_low $rival) to $(of "$joint" %.1f equal_high $rival))"
+read_as() { results=$dir percent '%.1f %%' real accuracy form=this "policy=$1" score=answer against=; } # POLICY
+says results "it has $(read_as mlp=without-arc) right, the large model $(read_as always)"
 
 # The second plan: on all questions, and on those that had not been asked.
 of_rival() { of mlp=joints "$1" "$2" "$rival"; } # FORMAT COLUMN
@@ -336,9 +362,9 @@ rival=combined
 says claims "not shown: $(of_rival %.1f equal) points ($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
 awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
-says . "In answers to 50 open questions it was $(open "$joint")"
+says . "In answers to 50 open questions it was $(open mlp=held)"
 says results "it routes $(open "$joint") of their tokens"
-says results "(\`held\`) $(open mlp=held)"
+says results "it, $(open mlp=held) (\`held\`)"
 
 # Each number in router/results/README.md is one of the tables that its section names, as it is or
 # as a percentage, or a mean of it over seeds, or stands in the section's command or in the script
@@ -435,13 +461,13 @@ END {
         value = digits + 0
         places = index(digits, ".") ? length(digits) - index(digits, ".") : 0
         if (!share && !places && value <= 10) continue # a count in words, or "two"
+        if (digits in known) { print known[digits] >used; continue }
         fine = value in written || value / 100 in written
         for (i = 0; i < n && !fine; i++)
             for (scale = 0.001; scale <= 100 && !fine; scale = scale < 1 ? 1 : 100 * scale)
                 fine = sprintf("%." places "f", cells[i] * scale) + 0 == value || \
                        sprintf("%." places "f", -cells[i] * scale) + 0 == value
         if (fine) continue
-        if (digits in known) { print known[digits] >used; continue }
         print "t_figures: " title ": no table has " found ": ..." context >"/dev/stderr"
         bad = 1
     }
