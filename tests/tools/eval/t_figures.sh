@@ -218,6 +218,7 @@ between=$(equal context mlp=mix)
 says results "\`context\` is ${between% (*} points above \`mix\` (${between#* (}"
 above=$(equal mlp=mix combined)
 says results "above it by ${above% (*} points (${above#* (}"
+says . "max-prob makes $(of max-prob %.0f relative_gain) % more with $(of max-prob %.1f routed) % (400 questions)"
 says results "\`max-prob\` has $(of max-prob %.0f relative_gain) % more right and closes $(of max-prob %.0f pgr) % of the gap ($(
     of max-prob %.0f pgr_low) to $(of max-prob %.0f pgr_high)) with $(of max-prob %.1f routed) %"
 says results "at its share it is $(behind mlp=mix max-prob)"
