@@ -263,11 +263,14 @@ for rival in oracle entropy margin max-prob random query; do
     case $rival in oracle | query) above="${above% (*} points above it (${above#* (}" ;; *) above="${above% (*} above \`$rival\` (${above#* (}" ;; esac
     says results "$above"
 done
-for policy in position context combined mlp=mix combined=joints-combined mlp=joints; do
+for policy in position context combined mlp=mix mlp=mix-lower combined=joints-combined mlp=joints mlp=joints-lower; do
     real reason $policy ''
-    share=$(of $policy '%.1f %%' routed)
-    case $policy in position | *-combined) continue ;; esac
-    says . "(${policy#mlp=}) | $(of $policy '%.1f %%' accuracy) | $share |"
+    name="(${policy#mlp=}) "
+    case $policy in
+    position | *joints*) continue ;;
+    *-lower) name='mix at a lower threshold ' ;;
+    esac
+    says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
@@ -275,16 +278,20 @@ real reason always '100 %'
 says . "| the small model alone | $(of never '%.1f %%' accuracy) | 0 |"
 says . "| the large model alone | $(of always '%.1f %%' accuracy) | 100 % |"
 says . "no small model (slot) | $(of slot '%.1f %%' accuracy) | one token |"
-says . "one token in eighteen brings $(of mlp=mix %.0f relative_gain) % more right answers"
-says results "makes $(of mlp=mix %.0f relative_gain) % more answers right"
-says results "closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
-for rival in context combined; do
-    says results "$(of mlp=mix %.1f equal $rival) $([ $rival = combined ] || echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
-done
-says claims "| $(of mlp=mix %.0f pgr) % ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
-for rival in context combined; do
-    says claims "$(of mlp=mix %.1f equal $rival) points ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
-done
+says . "one token in twenty brings $(of mlp=mix-lower %.0f relative_gain) % more right answers"
+closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high))"; } # POLICY
+says results "makes $(of mlp=mix %.0f relative_gain) % more answers right and $(closes mlp=mix)"
+says results "makes $(of mlp=mix-lower %.0f relative_gain) % more answers right and $(closes mlp=mix-lower)"
+points() { above=$(equal "$1" "$2") && echo "${above% (*} points above${3:-} (${above#* (}"; } # POLICY AGAINST [NAME]
+under() { short=$(behind "$1" "$2") && echo "${short% points below (*} below${3:-} (${short#*(}"; } # the same
+says results "$(points mlp=mix context ' `context`')"
+says results "$(under mlp=mix combined ' `combined`')"
+says results "$(points mlp=mix-lower context ' `context`')"
+says results "$(under mlp=mix-lower combined ' `combined`')"
+gap_of() { echo "$(of "$1" %.0f pgr) % ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high)), with $(of "$1" %.2f routed) %"; } # POLICY
+says claims "interval: $(gap_of mlp=mix); $(gap_of mlp=mix-lower) |"
+says claims "$(points mlp=mix-lower context | sed 's/ above//'), with $(of mlp=mix-lower %.2f routed) % |"
+says claims "not shown: $(behind mlp=mix-lower combined) |"
 says claims "| $(of slot %.1f accuracy) % beside $(of always %.1f accuracy) % |"
 gap=$(of always %.1f gain)
 closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of position %.0f pgr_high)
@@ -329,14 +336,12 @@ done
 read_as() { results=$dir percent '%.1f %%' real accuracy form=this "policy=$1" score=answer against=; } # POLICY
 says results "it has $(read_as mlp=without-arc) right, the large model $(read_as always)"
 
-# The second plan: on all questions, and on those that had not been asked.
-of_rival() { of mlp=joints "$1" "$2" "$rival"; } # FORMAT COLUMN
+# The second plan and the third: on all questions, and on those that had not been asked.
 in_form reason
-for rival in combined=joints-combined combined; do
-    says results "$(of_rival %.1f equal) $([ $rival = combined ] || echo 'points ')above \`${rival#*=}\` ($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
-done
-says results "makes $(of mlp=joints %.0f relative_gain) % more answers right, closes $(of mlp=joints %.0f pgr) % of the gap ($(
-    of mlp=joints %.0f pgr_low) to $(of mlp=joints %.0f pgr_high))"
+all=$(points mlp=joints-lower combined=joints-combined)
+says results "It is ${all%above *}above \`joints-combined\` (${all#* above (} and"
+says results "and $(equal mlp=joints-lower combined ' above `combined`')"
+says results "makes $(of mlp=joints-lower %.0f relative_gain) % more answers right and $(closes mlp=joints-lower) with $(of mlp=joints-lower '%.1f %%' routed)"
 in_form reason unasked
 for policy in never context combined mlp=mix combined=joints-combined mlp=joints always; do
     routed=$(of "$policy" '%.2f %%' routed) closes="$(of "$policy" '%.0f %%' pgr) ($(
@@ -345,22 +350,23 @@ for policy in never context combined mlp=mix combined=joints-combined mlp=joints
     never) routed=0 closes='' ;;
     always) routed='100 %' closes='' ;;
     mlp=joints) ;;
-    *) above="$(of mlp=joints %.1f equal "$policy") ($(of mlp=joints %.1f equal_low "$policy") to $(
-        of mlp=joints %.1f equal_high "$policy"))" ;;
+    *) above=$(equal mlp=joints "$policy") ;;
     esac
     says results "| ${policy#*=} | $(of "$policy" '%.1f %%' accuracy) | $(of "$policy" %.1f accuracy_low) to $(
         of "$policy" %.1f accuracy_high) | $routed |${closes:+ $closes} |${above:+ $above} |"
 done
-rival=combined=joints-combined
-unseen="$(of_rival %.1f equal) points above"
-between="($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
-says results "\`joints\` is $unseen \`joints-combined\` $between"
-says claims "| ${unseen% above} $between |"
-says . "is ${unseen% above} ahead ${between%)}; five trainings"
-says results "it routes $(of mlp=joints '%.1f %%' routed) of these"
-says claims "| $(of mlp=joints %.0f pgr) % ($(of mlp=joints %.0f pgr_low) to $(of mlp=joints %.0f pgr_high)), with $(of mlp=joints %.2f routed) % |"
-rival=combined
-says claims "not shown: $(of_rival %.1f equal) points ($(of_rival %.1f equal_low) to $(of_rival %.1f equal_high))"
+says results "it is $(points mlp=joints combined=joints-combined ' `joints-combined`')"
+says results "\`joints-lower\`: $(of mlp=joints-lower '%.1f %%' accuracy) right with $(of mlp=joints-lower '%.2f %%' routed)"
+lower=$(equal mlp=joints-lower combined=joints-combined)
+says results "which hit that share, ${lower% (*} above (${lower#* (}: not shown"
+ahead=${lower#* (}
+says . "is ${lower% (*} points ahead (${ahead%)}; five trainings"
+says claims "not shown: ${lower% (*} points (${lower#* (}, with $(of mlp=joints-lower %.2f routed) %; on all 1,221 questions ${all% points above (*} (${all#*(} |"
+says results "\`joints-lower\` is $(under mlp=joints-lower combined ' it')"
+says claims "not shown: $(behind mlp=joints-lower combined) |"
+context=$(equal mlp=joints-lower context)
+says results "Above \`context\` it is, by $context"
+says claims "interval: $(gap_of mlp=joints) |"
 awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
 says . "In answers to 50 open questions it was $(open mlp=held)"
