@@ -245,6 +245,12 @@ for rival in random context combined; do
     says results "$(of mlp=mix %.1f equal $rival) $([ $rival = random ] && echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
 done
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
+some() { # SHARE FORMAT COLUMN: of one training, on the first 100 questions
+    figure "$2" "100 * $(results=$dir value real "$3" form=this policy=mlp=mix.1 "share=$1" score=citer against=)"
+}
+says results "$(some 0.02 '%.1f %%' accuracy) right with $(some 0.02 '%.1f %%' routed) of the tokens and $(
+    some 0.1 '%.1f %%' accuracy) with $(some 0.1 '%.1f %%' routed), where the small model alone has $(
+    figure '%.1f %%' "$(some 0.1 %f accuracy) - $(some 0.1 %f gain)")"
 real arc never 0
 real arc always '100 %'
 real arc slot '1 token an answer'
