@@ -15,13 +15,13 @@ realways_edge=494032768 realways_large=1543714304 # parameters (mizzle info)
 realways_draft=7 # tokens of a draft for verify
 
 realways_rows() { # TASK ITEMS
-    items=$results/real/items-$2
-    [ -e "$items-ways-05.csv" ] || { echo "no answers of other ways in $items-*.csv" >&2 && exit 77; }
+    items=$results/real/$2
+    [ -e "$items/ways-05.csv" ] || { echo "no answers of other ways in $items" >&2 && exit 77; }
     set -- "$1"
     for name in ends verify ways-02 ways-05 ways-10; do
-        [ -e "$items-$name.csv" ] || continue
+        [ -e "$items/$name.csv" ] || continue
         awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || $4 in asked)' \
-            "$items-ways-05.csv" "$items-$name.csv" >"$here/$name.csv"
+            "$items/ways-05.csv" "$items/$name.csv" >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done
     task=$1

@@ -6,13 +6,13 @@
 TABLE=real/unasked
 
 unasked_rows() {
-    items=$results/real/items-reason
-    [ -e "$items-joints.csv" ] || { echo "no answers of joints in $results/real" >&2 && exit 77; }
+    items=$results/real/reason
+    [ -e "$items/joints.csv" ] || { echo "no answers of joints in $results/real" >&2 && exit 77; }
     set --
     for name in ends position slot routers joints lower; do
-        [ -e "$items-$name.csv" ] || continue
+        [ -e "$items/$name.csv" ] || continue
         awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || !($4 in asked))' \
-            "$items-joint.csv" "$items-$name.csv" |
+            "$items/joint.csv" "$items/$name.csv" |
             sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/' >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done

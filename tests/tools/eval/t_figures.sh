@@ -8,6 +8,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 : >"$dir/fine"
 . tools/results/lib.sh
+joint=mlp=$(basename weights/routers/*.router.safetensors .safetensors)
 
 for page in README.md router/results/README.md; do
     tr -s ' \n' ' ' <"$page" >"$dir/$(basename "$(dirname "$page")").text"
@@ -87,7 +88,7 @@ for column in ms ms_50 ms_170; do # verify is slower than both
         { echo "t_figures: verify of the real pair is not slower: $column" >&2 && fails; }
 done
 above() { for policy in query takeover step; do percent %.1f real/ways above task=csqa "policy=$policy" share=0.05; echo; done | sort -n; }
-says . "gets $(above | head -n 1) to $(above | tail -n 1) points fewer right"
+says . "get $(above | head -n 1) to $(above | tail -n 1) points fewer right"
 
 # Each experiment has a section.
 for script in tools/results/*.sh; do
@@ -117,10 +118,12 @@ done
 right() { # POLICY
     value real/first accuracy task=csqa kv=f16 policy="$1"
 }
+says results "(by CITER's rule $(figure '%.0f' "100 * ($(value real/first citer task=csqa kv=f16 policy=mlp) / $(
+    value real/first citer task=csqa kv=f16 policy=never) - 1)") %)"
 says results "answers are $(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % better than without"
 exact=$(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=context)
 says results "gets $exact; \`mlp\` gets $(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=mlp)"
-letters=$(sed -n 2,101p $results/real/items-chat-slot.csv | awk -F, '{ n += $10 } END { print n }')
+letters=$(sed -n 2,101p $results/real/chat/slot.csv | awk -F, '{ n += $10 } END { print n }')
 says results "is right in $letters of the same 100 questions"
 
 # The demo's headline in README.md is a mean over trainings.
@@ -208,12 +211,6 @@ says results "$(long mlp=mix) with \`mix\` and $(long combined) with \`combined\
 equal() { # POLICY AGAINST [SIGN]: what it has more at an equal share
     echo "$(of "$1" %.1f equal "$2")${3:-} ($(of "$1" %.1f equal_low "$2") to $(of "$1" %.1f equal_high "$2"))"
 }
-behind() { # POLICY AGAINST: what it has less
-    for column in equal equal_high equal_low; do
-        figure %.1f "-100 * $(results=$dir value real $column form=this "policy=$1" score=citer "against=$2")"
-        case $column in equal) printf ' points below (' ;; equal_high) printf ' to ' ;; *) echo ')' ;; esac
-    done
-}
 between=$(equal context mlp=mix)
 says results "\`context\` is ${between% (*} points above \`mix\` (${between#* (}"
 above=$(equal mlp=mix combined)
@@ -221,12 +218,18 @@ says results "above it by ${above% (*} points (${above#* (}"
 says . "max-prob makes $(of max-prob %.0f relative_gain) % more with $(of max-prob %.1f routed) % (400 questions)"
 says results "\`max-prob\` has $(of max-prob %.0f relative_gain) % more right and closes $(of max-prob %.0f pgr) % of the gap ($(
     of max-prob %.0f pgr_low) to $(of max-prob %.0f pgr_high)) with $(of max-prob %.1f routed) %"
-says results "at its share it is $(behind mlp=mix max-prob)"
+level=$(equal mlp=mix max-prob)
+says results "above it (${level% (*} points: ${level#* (}"
+alone() { figure '%.1f %%' "$(of max-prob %f accuracy) - $(of max-prob %f gain)"; } # the small model, on 400 questions
+small=$(alone)
+in_form reason
+says results "the small model alone has $(alone) right in \`reason\` and $small in \`chat\`"
+in_form chat
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) %"
 says claims "not so: the table is ${between% (*} points above (${between#* (}"
 spread() { # FORM POLICY: of the right answers of its trainings
     awk -F, -v policy="$2" '$6 == policy { n[$8]++; right[$8] += $9 } END { for (k in n) print 100 * right[k] / n[k] }' \
-        "$results/real/items-$1-routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
+        "$results/real/$1/routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
 }
 says results "they have $(spread chat mlp=mix) right"
 says results "whose five trainings have $(spread arc combined) right, and mix's $(spread arc mlp=mix)"
@@ -238,6 +241,7 @@ for policy in random context combined mlp=mix; do real gsm8k $policy ''; done
 says . "the small model has $(of never '%.1f %%' accuracy) right, the large one $(of always '%.1f %%' accuracy), and with $(of mlp=mix '%.1f %%' routed)"
 closes="closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
 says . "(mix) $(of mlp=mix '%.1f %%' accuracy), which is $(of mlp=mix %.0f relative_gain) % more and $closes"
+says . "(combined $(of combined '%.1f %%' accuracy))"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with 16 tokens"
 says results "$closes. At an equal share"
 says claims "$(of mlp=mix %.0f relative_gain) % more, ${closes#closes }, with $(of mlp=mix %.2f routed) %"
@@ -273,11 +277,12 @@ for policy in position context combined mlp=mix mlp=mix-lower combined=joints-co
     real reason $policy ''
     name="(${policy#mlp=}) "
     case $policy in
-    position | *joints*) continue ;;
+    *joints*) continue ;;
     *-lower) name='mix at a lower threshold ' ;;
     esac
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
+says . "(joint; 400 questions) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
 real reason always '100 %'
@@ -289,15 +294,18 @@ closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right and $(closes mlp=mix)"
 says results "makes $(of mlp=mix-lower %.0f relative_gain) % more answers right and $(closes mlp=mix-lower)"
 points() { above=$(equal "$1" "$2") && echo "${above% (*} points above${3:-} (${above#* (}"; } # POLICY AGAINST [NAME]
-under() { short=$(behind "$1" "$2") && echo "${short% points below (*} below${3:-} (${short#*(}"; } # the same
+level() { level=$(equal "$1" "$2") && level=${level% (*}${3:-:}\ ${level#* (} && echo "${level%)}"; } # POLICY AGAINST [WORD]
 says results "$(points mlp=mix context ' `context`')"
-says results "$(under mlp=mix combined ' `combined`')"
 says results "$(points mlp=mix-lower context ' `context`')"
-says results "$(under mlp=mix-lower combined ' `combined`')"
+says results "level with \`combined\` ($(level mlp=mix combined))"
+says results "level with \`combined\` ($(level mlp=mix-lower combined))"
+says results "which needs no training ($(level mlp=mix-lower position ' points:'))"
+says results "\`combined\` is ($(level combined position))"
 gap_of() { echo "$(of "$1" %.0f pgr) % ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high)), with $(of "$1" %.2f routed) %"; } # POLICY
 says claims "interval: $(gap_of mlp=mix); $(gap_of mlp=mix-lower) |"
-says claims "$(points mlp=mix-lower context | sed 's/ above//'), with $(of mlp=mix-lower %.2f routed) % |"
-says claims "not shown: $(behind mlp=mix-lower combined) |"
+says claims "not at $(of mlp=mix %.2f routed) %: $(points mlp=mix context | sed 's/ above//'); at a second attempt, with $(
+    of mlp=mix-lower %.2f routed) %, $(points mlp=mix-lower context | sed 's/ above//') |"
+says claims "not shown: $(equal mlp=mix-lower combined | sed 's/ / points /') |"
 says claims "| $(of slot %.1f accuracy) % beside $(of always %.1f accuracy) % |"
 gap=$(of always %.1f gain)
 closed=$(of position %.0f pgr) low=$(of position %.0f pgr_low) high=$(of position %.0f pgr_high)
@@ -316,7 +324,6 @@ for row in 'chat 0.02' 'chat 0.05' 'reason 0.05'; do
 done
 
 # One router for all.
-joint=mlp=$(ls weights/routers/*.router.safetensors) joint=mlp=$(basename "${joint#mlp=}" .safetensors)
 for form_of in chat reason arc; do
     in_form $form_of
     for name in "joint $joint" "unseen mlp=without-$task" 'joint-combined combined=joint-combined'; do
@@ -366,10 +373,10 @@ says results "\`joints-lower\`: $(of mlp=joints-lower '%.1f %%' accuracy) right 
 lower=$(equal mlp=joints-lower combined=joints-combined)
 says results "which hit that share, ${lower% (*} above (${lower#* (}: not shown"
 ahead=${lower#* (}
-says . "is ${lower% (*} points ahead (${ahead%)}; five trainings"
+says . "it has ${lower% (*} points more (${ahead%)}; five trainings"
 says claims "not shown: ${lower% (*} points (${lower#* (}, with $(of mlp=joints-lower %.2f routed) %; on all 1,221 questions ${all% points above (*} (${all#*(} |"
-says results "\`joints-lower\` is $(under mlp=joints-lower combined ' it')"
-says claims "not shown: $(behind mlp=joints-lower combined) |"
+says results "(\`joints-lower\`: $(level mlp=joints-lower combined ,))"
+says claims "not shown: $(equal mlp=joints-lower combined | sed 's/ / points /') |"
 context=$(equal mlp=joints-lower context)
 says results "Above \`context\` it is, by $context"
 says claims "interval: $(gap_of mlp=joints) |"

@@ -52,14 +52,14 @@ says '^dev-chat-routers.2 .* done$'
 HEADS=combined expect 0 --dry-run train-chat
 says '^train-chat .* ready$' # with other heads it is another step
 kept=$RESULTS/real
-[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-routers.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/items-chat-routers.csv")"
+[ "$(grep -c ',mlp=mix,0.06,' "$kept/chat/routers.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/chat/routers.csv")"
 PARTS=2 expect 0 --steps dev-chat-routers.1
-[ "$(grep -c ',mlp=mix,0.06,' "$kept/items-chat-routers.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/items-chat-routers.csv")"
-[ "$(grep -c task, "$kept/items-chat-routers.csv")" -eq 1 ] || fail "two headers"
+[ "$(grep -c ',mlp=mix,0.06,' "$kept/chat/routers.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/chat/routers.csv")"
+[ "$(grep -c task, "$kept/chat/routers.csv")" -eq 1 ] || fail "two headers"
 [ -e "$WEIGHTS/chat/mix.safetensors.2" ] || fail "no routers kept"
 grep -q '^2.*,train-chat,[0-9]*,mizzle .*,[0-9]*,"mizzle router train .*;.* --head mix .*"$' "$kept/log.csv" ||
     fail "$(cat "$kept/log.csv")"
-! grep -q "$dir" "$kept/log.csv" "$kept/thresholds"/* || fail "names of folders are kept"
+! grep -q "$dir" "$kept/log.csv" "$kept"/*/*.jsonl || fail "names of folders are kept"
 grep -q ',mlp=mix,0.06,citer,7,2,.*,never,' "$kept/figures.csv" || fail "$(cat "$kept/figures.csv")"
 
 # The paper's table, one answer at a time, in step and ahead.
@@ -69,15 +69,15 @@ expect 0 --steps timed-paper
 # Others' ways to divide an answer, with the primary router where a set has none for the answer.
 KEPT=reason expect 0 --steps collect-reason train-reason 'thresholds-reason-ways-05' dev-reason-ways-05 dev-reason-verify
 for policy in mlp=mix.1 query=mix.1 takeover=mix.1 step; do
-    [ "$(grep -c ",$policy,0.05," "$kept/items-reason-ways-05.csv")" -eq 7 ] ||
-        fail "$policy: $(cat "$kept/items-reason-ways-05.csv")"
+    [ "$(grep -c ",$policy,0.05," "$kept/reason/ways-05.csv")" -eq 7 ] ||
+        fail "$policy: $(cat "$kept/reason/ways-05.csv")"
 done
-[ "$(grep -c ',verify,,' "$kept/items-reason-verify.csv")" -eq 7 ] || fail "$(cat "$kept/items-reason-verify.csv")"
+[ "$(grep -c ',verify,,' "$kept/reason/verify.csv")" -eq 7 ] || fail "$(cat "$kept/reason/verify.csv")"
 
 # A pattern leaves out what needs something else, but is not content with nothing.
 expect 0 --steps 'dev-chat-sl*' 'thresholds-chat-joint*'
 says '^real: thresholds-chat-joint needs train-joint$'
-[ -e "$kept/items-chat-slot.csv" ] || fail "$(cat "$dir/out")"
+[ -e "$kept/chat/slot.csv" ] || fail "$(cat "$dir/out")"
 expect 1 --steps 'thresholds-chat-joint*'
 
 # A step that fails says so, and is not done.
@@ -90,8 +90,8 @@ says ' ready$'
 rm -r "$REAL/chat"
 expect 0 --rerun 4
 [ "$(grep -c '^same ' "$dir/out")" -eq 4 ] || fail "$(cat "$dir/out")"
-sed 's/[0-9a-f]$/x/' "$kept/items-chat-routers.csv" >"$dir/new"
-mv "$dir/new" "$kept/items-chat-routers.csv"
-rm "$kept/items-chat-ends.csv" "$kept"/items-reason-*
+sed 's/[0-9a-f]$/x/' "$kept/chat/routers.csv" >"$dir/new"
+mv "$dir/new" "$kept/chat/routers.csv"
+rm "$kept/chat/ends.csv" "$kept"/reason/*
 fails 1 '^DIFFERS .*x, found ' --rerun 1
 exit 0

@@ -6,8 +6,8 @@
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
 # A NAME may be a pattern ("dev-chat-*"), of which what needs something else is left out, and stands
-# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/items-*.csv and their
-# figures, with the settings and thresholds that they were made with in thresholds/; routers in
+# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/SET/NAME.csv and their
+# figures, with the settings and thresholds that they were made with in NAME.jsonl; routers in
 # $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too, unless
 # its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT
 # minutes, goes on when it is called again: samples and journals are in $REAL until then.
@@ -265,6 +265,8 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         each="$each + $runs * $time" answers=$((answers + runs)) searches=$((searches + searched))
     done
     minutes=$(figure '%d' "0.99 + $asked * ($each) / 60")
+    items=$kept/$set/$name.csv
+    [ ! -e "$items" ] || [ "$(grep -c . "$items")" -le $((asked * answers)) ] || complete=1
     parts=${PARTS:-$(((asked * answers + part_answers - 1) / part_answers))}
     if [ $searches -gt 0 ]; then # a search writes an answer again only where it would be another
         search=$(figure '%d' "0.99 + $searches * $calibration * $seconds_search / 60")
@@ -277,6 +279,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         step "dev-$set-$name$([ $parts -eq 1 ] || echo .$part)" $(((minutes + parts - 1) / parts)) \
             "$needs" '' answers $part $parts "$@"
     done
+    complete=''
 }
 
 # Write the answers of a part, or, of part 0, find the thresholds. A part is asked in blocks of
@@ -290,8 +293,8 @@ answers() { # PART PARTS POLICY...
     last=$((first + count))
     [ $last -le "$asked" ] || last=$asked
     [ "$part" -gt 0 ] || first=0 last=1
-    mkdir -p "$work/$set/$name" "$kept/thresholds" || return
-    known=$kept/thresholds/$set-$name.jsonl
+    mkdir -p "$work/$set/$name" "$kept/$set" || return
+    known=$kept/$set/$name.jsonl
     while [ $first -lt $last ]; do
         count=$((last - first < block ? last - first : block))
         asked_block=$work/$set/$name/$first-$count journal=$work/$set/$name/$first-$count.jsonl
@@ -325,7 +328,7 @@ paper_table() {
 }
 
 keep_items() { # FILE
-    items=$kept/items-$set-$name.csv
+    items=$kept/$set/$name.csv
     { [ ! -e "$items" ] || cat "$items"; cat "$1"; } |
         awk '!known[$0]++' >"$items.new" && mv "$items.new" "$items"
 }
@@ -372,7 +375,9 @@ run() { # ARGS...
     fi
 }
 
-is_logged() { grep -qs "^[^,]*,$1,$(sum_of_step)," "$kept/log.csv"; } # STEP
+is_logged() { # STEP: true if it is done, or all of its answers are there, in other parts
+    grep -qsE "^[^,]*,(${complete:+${1%.*}([.][0-9]+)?|}$1),$(sum_of_step)," "$kept/log.csv"
+}
 chosen() { # STEP: true if it is one of those that are named
     [ -n "$names" ] || return 0
     for pattern in $names; do
@@ -441,8 +446,8 @@ make_step() { # COMMAND...
 note_answers() { # answers PART PARTS POLICY...
     [ "$1" = answers ] && [ "$2" -eq 1 ] || return 0
     shift 3
-    items=$kept/items-$set-$name.csv
-    [ -e "$items" ] && [ -e "$kept/thresholds/$set-$name.jsonl" ] && [ -e "$test" ] &&
+    items=$kept/$set/$name.csv
+    [ -e "$items" ] && [ -e "$kept/$set/$name.jsonl" ] && [ -e "$test" ] &&
         [ -e "$split/calibration.jsonl" ] || return 0
     for file in $(policies "$@" | tr , '\n' | sed -n 's/.*=//p'); do
         [ -e "$file" ] || [ -e "$file.1" ] || return 0
@@ -464,7 +469,7 @@ make_again() { # answers PART PARTS POLICY...
         esac
         rm -f "$work/again.csv"
         begun=$(date +%s)
-        begin_journal $((at - 1)) 1 <"$kept/thresholds/$set-$name.jsonl" >"$work/again.jsonl"
+        begin_journal $((at - 1)) 1 <"$kept/$set/$name.jsonl" >"$work/again.jsonl"
         ask $((at - 1)) 1 "$work/again.jsonl" "$work/again.csv" "$@" >/dev/null </dev/null || exit
         if grep -qxF "$line" "$work/again.csv"; then
             echo "same     $set-$name: $line"
@@ -498,7 +503,7 @@ split_again() { # COMMAND...: for --rerun, if the splits are not here
     case $step in split-*) [ -e "$step_file" ] || [ ! -e "$test" ] || "$@" ;; esac
 }
 
-names='' done_steps=''
+names='' done_steps='' complete=''
 case ${1:-} in
 --steps) mode=make_step ;;
 --dry-run) mode=say ;;
