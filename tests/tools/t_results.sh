@@ -276,7 +276,7 @@ expect 0 risk
 
 # Real: every row is computed from the answers that are kept, and one that is changed is noticed.
 real real
-mkdir -p "$dir/results/real"
+mkdir -p "$dir/results/real/chat"
 sed -n 's/^HEADER=//p' tools/results/real.sh >"$dir/results/real/figures.csv"
 fails 1 'SKIP: no answers' real # nothing is done, but nothing fails
 fails 1 '0 jobs done, 0 failed, 1 skipped' --check real
@@ -286,7 +286,7 @@ fails 1 '0 jobs done, 0 failed, 1 skipped' --check real
         echo "csqa,chat,edge+cloud,a,00000000000000aa,$row,1,7,00000000000000ff,0000000000000001"
         echo "csqa,chat,edge+cloud,b,00000000000000bb,$row,1,7,00000000000000ff,0000000000000001"
     done
-} >"$dir/results/real/items-a.csv"
+} >"$dir/results/real/chat/a.csv"
 expect 0 real
 grep -q '^csqa,chat,edge+cloud,mlp,0.05,citer,2,2,1.000000,.*,0.166667,9.000000,1.500000,1.000000,7.000000,1.000000,' \
     "$dir/results/real/figures.csv" || fail "$(cat "$dir/results/real/figures.csv")"
@@ -295,8 +295,8 @@ grep -q ',mlp,0.05,answer,2,2,0.500000,.*,context,0.111111,0.500000,' "$dir/resu
 grep -q '<title>mlp: 16.6667, 100</title>' "$dir/results/drawn/real-csqa-chat.svg" &&
     grep -q '>always</text>' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
 expect 0 --check real
-sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/items-a.csv" >"$dir/new"
-mv "$dir/new" "$dir/results/real/items-a.csv"
+sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/chat/a.csv" >"$dir/new"
+mv "$dir/new" "$dir/results/real/chat/a.csv"
 fails 1 'not in ' --check real
 rm -r "$dir/results/real"
 

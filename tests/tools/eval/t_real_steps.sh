@@ -92,6 +92,6 @@ expect 0 --rerun 4
 [ "$(grep -c '^same ' "$dir/out")" -eq 4 ] || fail "$(cat "$dir/out")"
 sed 's/[0-9a-f]$/x/' "$kept/chat/routers.csv" >"$dir/new"
 mv "$dir/new" "$kept/chat/routers.csv"
-rm "$kept/chat/ends.csv" "$kept"/reason/*
+rm "$kept/chat/ends.csv" "$kept/chat/slot.csv" "$kept"/reason/*
 fails 1 '^DIFFERS .*x, found ' --rerun 1
 exit 0
