@@ -237,7 +237,10 @@ real chat slot '1 token an answer'
 real gsm8k never 0
 real gsm8k always '100 %'
 says results "large model has $(of always '%.0f %%' relative_gain) more right"
-for policy in random context combined mlp=mix; do real gsm8k $policy ''; done
+for policy in random context combined mlp=mix oracle; do real gsm8k $policy ''; done
+says results "(\`oracle\`) has $(of oracle %.0f relative_gain) % more right with $(of oracle %.1f routed) % of the tokens, on 100 questions, and closes $(
+    of oracle %.0f pgr) % of the gap ($(of oracle %.0f pgr_low) to $(of oracle %.0f pgr_high)). \`mix\` is $(
+    figure %.1f "-1 * $(of mlp=mix %f equal oracle)") points below it there ($(of mlp=mix %.1f equal_low oracle) to $(of mlp=mix %.1f equal_high oracle): not shown)"
 says . "the small model has $(of never '%.1f %%' accuracy) right, the large one $(of always '%.1f %%' accuracy), and with $(of mlp=mix '%.1f %%' routed)"
 closes="closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
 says . "(mix) $(of mlp=mix '%.1f %%' accuracy), which is $(of mlp=mix %.0f relative_gain) % more and $closes"
@@ -258,7 +261,8 @@ says results "$(some 0.02 '%.1f %%' accuracy) right with $(some 0.02 '%.1f %%' r
 real arc never 0
 real arc always '100 %'
 real arc slot '1 token an answer'
-for policy in combined mlp=mix position; do real arc $policy ''; done
+for policy in random entropy margin max-prob combined mlp=mix position; do real arc $policy ''; done
+says results "and $(equal mlp=mix max-prob ' above `max-prob`'): neither is shown"
 says results "at its place alone has $(of position '%.1f %%' accuracy) right with $(of position '%.1f %%' routed), one token behind the fixed text $(of slot '%.1f %%' accuracy)"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $(of mlp=mix %.1f routed) % of the tokens, and closes $(
     of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)). At an equal share it is $(
