@@ -317,7 +317,7 @@ says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
 # One that reads the hidden state alone, at several shares.
-for row in 'chat 0.02' 'chat 0.05' 'reason 0.05'; do
+for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.05'; do
     share=${row#* } form_of=${row% *}
     in_form "$form_of"
     awk -F, -v share="$share" 'NR == 1 || ($2 == "this" && $4 == "mlp.1" && $5 == share)' "$dir/real.csv" >"$dir/mlp.csv"
