@@ -8,12 +8,14 @@
 TABLE=real/figures
 HEADER=task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,accuracy_high,routed,tokens,cloud,calls,read,pgr,pgr_low,pgr_high,gain,gain_low,gain_high,relative_gain,against,against_routed,difference,difference_low,difference_high,equal,equal_low,equal_high
 
+real_named() { sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/'; } # lines of answers
+
 real_rows() {
     set -- "$results"/real/*/*.csv
     [ -e "$1" ] || { echo "no answers in $results/real" >&2 && exit 77; }
     for items; do
         set_of=${items%/*}
-        sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/' "$items" >"$here/items-${set_of##*/}-${items##*/}"
+        real_named <"$items" >"$here/items-${set_of##*/}-${items##*/}"
     done
     mizzle eval --merge --against all --csv "$here/rows.csv" "$here"/items-*.csv
     columns "$HEADER" <"$here/rows.csv"

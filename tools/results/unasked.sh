@@ -12,8 +12,7 @@ unasked_rows() {
     for name in ends position slot routers joints lower; do
         [ -e "$items/$name.csv" ] || continue
         awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || !($4 in asked))' \
-            "$items/joint.csv" "$items/$name.csv" |
-            sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/' >"$here/$name.csv"
+            "$items/joint.csv" "$items/$name.csv" | real_named >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done
     mizzle eval --merge --against all --csv "$here/rows.csv" "$@"

@@ -239,12 +239,16 @@ static int figures_part(const struct figures *f, const struct figures_row *row,
                         const struct figures_row *other, bool citer, size_t common, struct err *err)
 {
     struct eval_result r[RESULTS] = { { 0 } };
-    struct items_line *at = malloc((common ? common : 1) * sizeof(*at));
+    struct figures_row part = { .n = common / row->runs, .runs = row->runs };
+    if (!common)
+        return OK;
+    struct items_line *at = malloc(common * sizeof(*at));
     if (!at)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    const struct figures_row part = { at, figures_common(row, other, at) / row->runs, row->runs };
-    int rc = part.n ? figures_begin(f, &part, citer, r, err) : OK;
-    if (rc == OK && part.n)
+    figures_common(row, other, at);
+    part.at = at;
+    int rc = figures_begin(f, &part, citer, r, err);
+    if (rc == OK)
         rc = figures_compare(f, &part, other, citer, r, err);
     figures_end(r);
     free(at);

@@ -56,7 +56,8 @@ struct eval_result {
     double against_share; /* that the other one routed */
     double difference;    /* of the accuracies */
     struct statistics_interval difference_interval;
-    /* The same at the share of this one, by eval_result_equal. */
+    /* The same at an equal share: that of this one, by eval_result_equal; of kept answers that of
+     * the other one (eval_figures.c), without equal_from and equal_to. */
     bool has_equal;
     double equal, equal_from, equal_to; /* between which shares of the other one */
     struct statistics_interval equal_interval;
