@@ -285,9 +285,9 @@ struct mizzle_stats {
     size_t prompt_tokens;
     const char *finish; /* "eos", "length", "stop" (a stop text, or on_token returned false) or
                            "error"; static */
-    double ttft_ms, total_ms; /* until the first token; until the end */
-    double start_ms;          /* time that mizzle_open waited for the cloud; 0 after the first
-                                 answer of a handle */
+    double prompt_ms, ttft_ms, total_ms; /* until the prompt was read; the first token; the end */
+    double start_ms;                     /* time that mizzle_open waited for the cloud; 0 after
+                                            the first answer of a handle */
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */
     /* calls = committed (the answer was used) + failed + wasted (made ahead and not needed) */
     uint64_t calls, committed, failed, wasted;

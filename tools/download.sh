@@ -46,7 +46,8 @@ ask() { # ARGS...: run curl
 
 # After curl's status: 22 is an answer of the hub, any other is none.
 not_there() { # STATUS MESSAGE
-    [ "$1" -eq 22 ] || fail "$hub: not reached"
+    here=$(cd "$into/snapshots" 2>/dev/null && find . ! -type d | sed 's,.*/,,' | sort -u | xargs)
+    [ "$1" -eq 22 ] || fail "$hub: not reached${here:+; here already: $here}"
     fail "$2, or none that may be read"
 }
 

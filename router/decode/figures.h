@@ -18,8 +18,9 @@
     X(store)              \
     X(calls) X(committed) X(failed) X(wasted) X(prompt_tokens) X(passes) X(drafted) X(accepted)
 
-/* Until the first token and the end; evaluating the model, scoring, waiting for the cloud. */
-#define FIGURES_TIMES(X) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
+/* Until the prompt was read, until the first token and the end; evaluating the model, scoring,
+ * waiting for the cloud. */
+#define FIGURES_TIMES(X) X(prompt_ms) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
 
 /* What an audit counts, as in struct mizzle_audit. */
 #define FIGURES_AUDIT(X) X(drawn) X(kept) X(missed) X(again) X(flipped) X(calls) X(failed) X(wasted)

@@ -697,6 +697,7 @@ void step_start(struct step *s)
     gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
     s->its.limit = s->o->cloud_limit;
     s->its.required = s->o->cloud_required;
+    s->stats->prompt_ms = (double)(os_now_ns() - s->begun) / 1e6;
     s->ended = s->o->max_tokens == 0;
 }
 
@@ -714,9 +715,8 @@ static void step_read(struct step *s, size_t n)
 
 void step_give_rows(struct step *s, size_t n)
 {
-    uint64_t since = s->since;
+    uint64_t since = s->since, text = s->nids - s->drafted;
     s->pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
-    size_t text = s->nids - s->drafted;
     s->drafted = n > text ? n - text : 0;
     view_passed(&s->view, n, s->drafted);
     s->stats->edge_ms += step_lap(&s->since);

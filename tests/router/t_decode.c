@@ -143,6 +143,7 @@ static void test_edge(void)
         for (size_t i = 0; i < seen.n; i++)
             CHECK(seen.at[i].has_edge && seen.at[i].edge_id == edge[i] && isnan(seen.at[i].score));
     }
+    CHECK(seen.stats.prompt_ms > 0 && seen.stats.ttft_ms >= seen.stats.prompt_ms);
     CHECK(seen.stats.ttft_ms > 0 && seen.stats.total_ms >= seen.stats.ttft_ms);
     CHECK(seen.stats.edge_ms > 0 && seen.stats.cloud_ms == 0);
 }

@@ -81,7 +81,8 @@ fetch 1 'expected GGUF files with Q4_0 in their names, found bad-q8_0.gguf demo-
 fetch 1 'expected a folder of safetensors, found bad' Org/Demo-GGUF
 fetch 1 'no file none.gguf' Org/Demo-GGUF none.gguf
 fetch 1 'no such model' Org/None:F16
-HF_ENDPOINT=http://127.0.0.1:1 fetch 1 'http://127.0.0.1:1: not reached' Org/None:F16
+HF_ENDPOINT=http://127.0.0.1:1 fetch 1 'http://127.0.0.1:1: not reached$' Org/None:F16
+HF_ENDPOINT=http://127.0.0.1:1 fetch 1 'not reached; here already: config.json demo-f16.gguf$' Org/Demo-GGUF:F16
 cp "$dir/hub/config.json" "$dir/hub/strange.json"
 fetch 1 'the hub named no commit, hash and size' Org/Demo-GGUF strange.json
 for wrong in '' Org ../x Org/../x Org/Demo/x 'Org/De mo' -x; do fetch 2 'expected ORG/NAME' "$wrong"; done

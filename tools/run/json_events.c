@@ -87,8 +87,8 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 
 double json_events_speed(const struct mizzle_stats *s)
 {
-    double ms = s->total_ms - s->ttft_ms;
-    return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
+    double ms = s->total_ms - s->prompt_ms;
+    return s->tokens && ms > 0 ? 1000 * (double)s->tokens / ms : 0;
 }
 
 /* Print the members of "held", without those that are 0. */

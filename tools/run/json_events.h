@@ -35,7 +35,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
     X(breaker, "breaker", "not asked for after repeated failures") \
     X(fault, "fault", "without an answer")
 
-/* Return tokens per second, counted from the first token on; 0 if there are fewer than two. */
+/* Return tokens per second, counted from where the prompt was read; 0 if there are none. */
 double json_events_speed(const struct mizzle_stats *s);
 
 #endif
