@@ -194,7 +194,7 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
 real chat never 0
 says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
-for policy in position context combined mlp=mix query entropy random margin max-prob; do real chat $policy ''; done
+for policy in position context combined mlp=mix query entropy random margin max-prob oracle; do real chat $policy ''; done
 more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
 says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
 says . "more, with $(of context %.1f routed) %: one place decides"
@@ -211,6 +211,7 @@ says results "$(long mlp=mix) with \`mix\` and $(long combined) with \`combined\
 equal() { # POLICY AGAINST [SIGN]: what it has more at an equal share
     echo "$(of "$1" %.1f equal "$2")${3:-} ($(of "$1" %.1f equal_low "$2") to $(of "$1" %.1f equal_high "$2"))"
 }
+level() { level=$(equal "$1" "$2") && level=${level% (*}${3:-:}\ ${level#* (} && echo "${level%)}"; } # POLICY AGAINST [WORD]
 between=$(equal context mlp=mix)
 says results "\`context\` is ${between% (*} points above \`mix\` (${between#* (}"
 above=$(equal mlp=mix combined)
@@ -220,6 +221,10 @@ says results "\`max-prob\` has $(of max-prob %.0f relative_gain) % more right an
     of max-prob %.0f pgr_low) to $(of max-prob %.0f pgr_high)) with $(of max-prob %.1f routed) %"
 level=$(equal mlp=mix max-prob)
 says results "above it (${level% (*} points: ${level#* (}"
+says results "closes $(of oracle %.0f pgr) % of the gap ($(of oracle %.0f pgr_low) to $(of oracle %.0f pgr_high)) on the first 400"
+says results "\`mix\` is $(of mlp=mix %.1f equal oracle | tr -d -) points below it ($(of mlp=mix %.1f equal_high oracle | tr -d -) to $(
+    of mlp=mix %.1f equal_low oracle | tr -d -))"
+says results "\`context\` level with it ($(level context oracle))"
 alone() { figure '%.1f %%' "$(of max-prob %f accuracy) - $(of max-prob %f gain)"; } # the small model, on 400 questions
 small=$(alone)
 in_form reason
@@ -298,7 +303,6 @@ closes() { echo "closes $(of "$1" %.0f pgr) % of the gap ($(of "$1" %.0f pgr_low
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right and $(closes mlp=mix)"
 says results "makes $(of mlp=mix-lower %.0f relative_gain) % more answers right and $(closes mlp=mix-lower)"
 points() { above=$(equal "$1" "$2") && echo "${above% (*} points above${3:-} (${above#* (}"; } # POLICY AGAINST [NAME]
-level() { level=$(equal "$1" "$2") && level=${level% (*}${3:-:}\ ${level#* (} && echo "${level%)}"; } # POLICY AGAINST [WORD]
 says results "$(points mlp=mix context ' `context`')"
 says results "$(points mlp=mix-lower context ' `context`')"
 says results "level with \`combined\` ($(level mlp=mix combined))"
