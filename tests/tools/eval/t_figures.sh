@@ -118,9 +118,9 @@ done
 right() { # POLICY
     value real/first accuracy task=csqa kv=f16 policy="$1"
 }
-says results "(by CITER's rule $(figure '%.0f' "100 * ($(value real/first citer task=csqa kv=f16 policy=mlp) / $(
-    value real/first citer task=csqa kv=f16 policy=never) - 1)") %)"
-says results "answers are $(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % better than without"
+says results "By CITER's rule it is $(figure '%.0f' "100 * ($(value real/first citer task=csqa kv=f16 policy=mlp) / $(
+    value real/first citer task=csqa kv=f16 policy=never) - 1)") % more, which is less"
+says results "$(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % more of them are right than without"
 exact=$(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=context)
 says results "gets $exact; \`mlp\` gets $(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=mlp)"
 letters=$(sed -n 2,101p $results/real/chat/slot.csv | awk -F, '{ n += $10 } END { print n }')
@@ -184,7 +184,12 @@ real() { # FORM POLICY ROUTED: a row of the real pair; ROUTED stands for a share
     in_form "$1"
     right=$(of "$2" '%.1f %%' accuracy) routed=${3:-$(of "$2" '%.2f %%' routed)}
     read=$(figure %.0f "$(results=$dir value real read form=this policy="$2" score=citer against=)")
-    says results "| $1 | ${2#*=} | $right | $(of "$2" %.1f accuracy_low) to $(of "$2" %.1f accuracy_high) | $routed | $read |"
+    says results "| $1 | ${2#*=} | $(asked "$2") | $right | $(of "$2" %.1f accuracy_low) to $(
+        of "$2" %.1f accuracy_high) | $(as_read "$2" '%.1f %%' accuracy) | $routed | $read |"
+}
+asked() { results=$dir value real questions form=this "policy=$1" score=citer against= | sed 's/^1221/1,221/'; } # POLICY
+as_read() { # POLICY FORMAT COLUMN [AGAINST]
+    results=$dir percent "$2" real "$3" form=this policy="$1" score=answer "against=${4:-}"
 }
 
 of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
@@ -232,11 +237,19 @@ says results "the small model alone has $(alone) right in \`reason\` and $small 
 in_form chat
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) %"
 says claims "not so: the table is ${between% (*} points above (${between#* (}"
+as_read_equal() { echo "$(as_read "$1" %.1f equal "$2")$3($(as_read "$1" %.1f equal_low "$2") to $(as_read "$1" %.1f equal_high "$2"))"; } # POLICY AGAINST WORDS
+says results "with \`max-prob\` ($(as_read_equal combined max-prob ': ' | tr -d '()')), and \`mix\` $(as_read_equal mlp=mix combined ' points above it ')"
+routes() { # POLICY: of the shares of its trainings in form reason
+    awk -F, -v policy="$1" '$6 == policy { tokens[$8] += $11; cloud[$8] += $12 } END { for (k in cloud) print 100 * cloud[k] / tokens[k] }' \
+        "$results/real/reason/routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
+}
 spread() { # FORM POLICY: of the right answers of its trainings
     awk -F, -v policy="$2" '$6 == policy { n[$8]++; right[$8] += $9 } END { for (k in n) print 100 * right[k] / n[k] }' \
         "$results/real/$1/routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
 }
 says results "they have $(spread chat mlp=mix) right"
+says results "Its five trainings route $(routes mlp=mix) and have $(spread reason mlp=mix) right"
+says results "those of \`combined\` $(routes combined) and $(spread reason combined)"
 says results "whose five trainings have $(spread arc combined) right, and mix's $(spread arc mlp=mix)"
 real chat slot '1 token an answer'
 real gsm8k never 0
@@ -251,17 +264,22 @@ closes="closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) t
 says . "(mix) $(of mlp=mix '%.1f %%' accuracy), which is $(of mlp=mix %.0f relative_gain) % more and $closes"
 says . "(combined $(of combined '%.1f %%' accuracy))"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with 16 tokens"
-says results "$closes. At an equal share"
+says results "$closes: $(of mlp=mix %.1f gain) points"
 says claims "$(of mlp=mix %.0f relative_gain) % more, ${closes#closes }, with $(of mlp=mix %.2f routed) %"
 for rival in random context combined; do
     says results "$(of mlp=mix %.1f equal $rival) $([ $rival = random ] && echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
 done
+says results "$(of mlp=mix %.1f gain) points ($(of mlp=mix %.1f gain_low) to $(of mlp=mix %.1f gain_high)), where 60 % would be $(
+    of never '0.6 * %f' accuracy | { read -r sum && figure %.1f "$sum"; })"
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
 some() { # SHARE FORMAT COLUMN: of one training, on the first 100 questions
     figure "$2" "100 * $(results=$dir value real "$3" form=this policy=mlp=mix.1 "share=$1" score=citer against=)"
 }
-says results "$(some 0.02 '%.1f %%' accuracy) right with $(some 0.02 '%.1f %%' routed) of the tokens and $(
-    some 0.1 '%.1f %%' accuracy) with $(some 0.1 '%.1f %%' routed), where the small model alone has $(
+middle=$(awk -F, 'FNR == NR { asked[$4]; next } $6 == "mlp=mix" && $8 == 1 && $4 in asked {
+    n++; right += $9; tokens += $11; cloud += $12 } END { printf "%.1f %% with %.1f %%", 100 * right / n, 100 * cloud / tokens }' \
+    $results/real/gsm8k/primary-02.csv $results/real/gsm8k/routers.csv)
+says results "$(some 0.02 '%.1f %%' accuracy) right with $(some 0.02 '%.1f %%' routed) of the tokens, $middle and $(
+    some 0.1 '%.1f %%' accuracy) with $(some 0.1 '%.1f %%' routed), each give or take nine points, where the small model alone has $(
     figure '%.1f %%' "$(some 0.1 %f accuracy) - $(some 0.1 %f gain)")"
 real arc never 0
 real arc always '100 %'
@@ -273,6 +291,8 @@ says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with $
     of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)). At an equal share it is $(
     of mlp=mix %.1f equal combined) points above \`combined\` ($(of mlp=mix %.1f equal_low combined) to $(of mlp=mix %.1f equal_high combined))"
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) % |"
+says results "As read, it makes $(as_read mlp=mix %.0f relative_gain) % more right and closes $(as_read mlp=mix %.0f pgr) % of the gap ($(
+    as_read mlp=mix %.0f pgr_low) to $(as_read mlp=mix %.0f pgr_high)), and is $(as_read_equal mlp=mix combined ' points above `combined` ')"
 real reason never 0
 for policy in oracle query entropy random margin max-prob; do real reason $policy ''; done
 says results "It closes $(of oracle '%.0f %%' pgr) of the gap"
@@ -287,11 +307,12 @@ for policy in position context combined mlp=mix mlp=mix-lower combined=joints-co
     name="(${policy#mlp=}) "
     case $policy in
     *joints*) continue ;;
-    *-lower) name='mix at a lower threshold ' ;;
+    *-lower) name='mix at a lower threshold, planned after that ' ;;
     esac
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
-says . "(joint; 400 questions) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
+mix=$(results=$dir percent '%.1f %%' real accuracy form=this policy=mlp=mix questions=400 score=citer "against=$joint")
+says . "(joint; 400 questions, of which mix has $mix) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
 real reason always '100 %'
@@ -326,9 +347,20 @@ for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.05'; do
     in_form "$form_of"
     awk -F, -v share="$share" 'NR == 1 || ($2 == "this" && $4 == "mlp.1" && $5 == share)' "$dir/real.csv" >"$dir/mlp.csv"
     of_mlp() { results=$dir percent "$1" mlp "$2" score=citer against=; } # FORMAT COLUMN
-    says results "| $form_of | mlp | $(of_mlp '%.1f %%' accuracy) | $(of_mlp %.1f accuracy_low) to $(
-        of_mlp %.1f accuracy_high) | $(of_mlp '%.2f %%' routed) | $(
-        figure %.0f "$(results=$dir value mlp read score=citer against=)") |"
+    says results "| $form_of | mlp | 400 | $(of_mlp '%.1f %%' accuracy) | $(of_mlp %.1f accuracy_low) to $(
+        of_mlp %.1f accuracy_high) | $(results=$dir percent '%.1f %%' mlp accuracy score=answer against=) | $(
+        of_mlp '%.2f %%' routed) | $(figure %.0f "$(results=$dir value mlp read score=citer against=)") |"
+    case $row in
+    'chat 0.05')
+        says . "makes $(of_mlp %.0f relative_gain) % more with $(of_mlp %.1f routed) %, or, as a reader takes the answers, not CITER's rule, $(
+            results=$dir percent '%.0f %%' mlp relative_gain score=answer against=)"
+        says claims "$(of_mlp %.0f relative_gain) % more with $(of_mlp %.2f routed) %; as a reader takes the answers $(
+            results=$dir percent %.0f mlp relative_gain score=answer against=) % more"
+        says results "$(of_mlp %.0f relative_gain) % more answers right with $(of_mlp %.1f routed) % of the tokens"
+        says results "($(results=$dir percent %.0f mlp relative_gain score=answer against=) % more with $(of_mlp %.1f routed) %)"
+        ;;
+    'chat 0.07') says results "and $(of_mlp %.0f relative_gain) % more with $(of_mlp %.1f routed) %" ;;
+    esac
 done
 
 # The columns of Table 1, awaited and ahead, beside the paper's.
@@ -344,7 +376,7 @@ rows=$(awk -F, '
 while IFS= read -r row; do says results "$row"; done <<END
 $rows
 END
-says claims "$(echo "$rows" | awk '$2 == "0.50" { print $15, "s with", $4, "% beside", $22, "s with", $19, "%" }') |"
+says claims "$(echo "$rows" | awk '$2 == "0.50" { print $15, "s with", $4, "%; the paper\x27s devices, without KV cache,", $22, "s with", $19, "%" }') |"
 
 # One router for all.
 for form_of in chat reason arc; do
@@ -365,8 +397,10 @@ for form_of in reason chat arc; do
     above=$(equal "$joint" combined=joint-combined)
     case $form_of in
     reason) says results "it is ${above% (*} points above \`joint-combined\` (${above#* (}" ;;
-    chat) says results "In \`chat\` it is ${above% (*} above (${above#* (}" ;;
-    arc) says results "on ARC $above" ;;
+    chat)
+        read_above=$(as_read_equal "$joint" combined=joint-combined ' ')
+        says results "In \`chat\` it is ${above% (*} above (${above#* (}" ;;
+    arc) says results "on ARC $above; as read, $read_above and $(as_read_equal "$joint" combined=joint-combined ' ')" ;;
     esac
 done
 read_as() { results=$dir percent '%.1f %%' real accuracy form=this "policy=$1" score=answer against=; } # POLICY
@@ -420,6 +454,8 @@ results|160|things in the demo world, of all seeds (tools/lab/demo/world.h)
 A real pair|8,398|samples of the run of its commands
 A real pair|86|more right answers, above
 The whole development set|32.5|the least of five trainings, above
+The whole development set|48.4|the most of five trainings, above
+The whole development set|64|32B / 0.5B
 The whole development set|94,809|samples of GSM8K's collection
 The whole development set|6,328|its tokens in which the models differ
 The columns of the paper's Table 1|0.1|2.580 s for 25.50 calls

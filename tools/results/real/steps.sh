@@ -485,14 +485,17 @@ rerun() { # N
     for model in "$edge" "$large"; do
         case $model in http*) continue ;; esac
         "$mizzle" tokenize -m "$model" </dev/null >/dev/null ||
-            { echo "SKIP: no $model" && exit 77; }
+            { echo "SKIP: no $model (\$EDGE and \$CLOUD name the models)" && exit 77; }
     done
     mkdir -p "$work" && : >"$work/remakable" && rm -f "$work/differs" || exit 1
     for mode in split_again note_answers; do plan; done
     seed=${SEED:-$(date +%s)}
     awk -v seed="$seed" 'BEGIN { srand(seed) } { print rand(), $0 }' "$work/remakable" | sort -n |
         head -n "$1" | cut -d ' ' -f 2- >"$work/drawn"
-    [ -s "$work/drawn" ] || { echo "SKIP: no answers whose routers and data are here" && exit 77; }
+    [ -s "$work/drawn" ] || {
+        echo "SKIP: no answers whose routers and data are here (\$DATA names the authors' files: $data)"
+        exit 77
+    }
     echo "drawn with SEED=$seed: $(wc -l <"$work/drawn") of $(wc -l <"$work/remakable") answers"
     mode=make_again
     plan
