@@ -44,7 +44,7 @@ done
 five() { percent %.1f ways "$2" "policy=$1" target=0.050000 latency_ms=0; } # POLICY COLUMN
 beside() { echo "$(five "$1" accuracy) % ($(five "$1" accuracy_low) to $(five "$1" accuracy_high))"; } # POLICY
 says claims "$(beside mlp) beside $(beside query), $(beside step) and $(beside takeover)"
-says results "with $(figure %.1f "$(way verify '' calls_answer)") calls where \`always\` needs $(
+says results "with $(figure %.1f "$(way verify '' calls_answer)") calls where \`always\`, token by token, needs $(
     figure %.0f "$(way always '' calls_answer)")"
 says results "close $(percent '%.0f %%' ways pgr policy=query target=0.100000 latency_ms=0) (query), $(
     percent %.0f ways pgr policy=step target=0.100000 latency_ms=0) (step) and $(
@@ -467,6 +467,8 @@ Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
 Span|0.99|a bound that was read off scores
 Audit|190|the least of column drawn, rounded
 Audit|260|the most of column drawn, rounded
+Ways: how|28|7 * 8.595 / 47 - 1
+Ways, with|84|7 * 5.890 / 22.38 - 1
 Network|2.56|511 / 200
 Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
 Labels|77.9|one training, before there were five
