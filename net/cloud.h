@@ -178,11 +178,14 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err);
 /* Ask how ids[n] goes on where a draft of that follows it, ids[n] to ids[n + draft - 1]: the answer
  * is as much of the draft as the model would write, and the token after that, as if these tokens
- * had been asked for. draft < CLOUD_MAX_TOKENS; 0: cloud_ask for one token. Only `mizzle serve`,
- * `mizzle cloud`, vLLM and a model in this process can; with others the call ends with ERR_TEXT.
- * Errors of cloud_ask. */
+ * had been asked for. draft < CLOUD_MAX_TOKENS; 0: cloud_ask for one token. With a
+ * server that cannot (cloud_drafts), the call ends with ERR_TEXT. Errors of cloud_ask. */
 int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
                  struct cloud_call **out, struct err *err);
+/* Return ERR_REMOTE, and the dialect that was found, once it is known that the server cannot check
+ * a draft: only dialect openai with token ids can, as of vLLM and mizzle, and a model in this
+ * process. Never waits; any thread may call it. */
+int cloud_drafts(struct cloud *c, struct err *err);
 /* Ask for the token after ids[n] whatever is known of it, to compare it with what a text has: no
  * other call is answered by it. Once committed, memo and store do not keep it, and a recording has
  * it for the audits of a replay alone. Errors of cloud_ask. */

@@ -139,6 +139,15 @@ int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
     return cloud_ask_how(c, ids, n, draft, 1, false, out, err);
 }
 
+int cloud_drafts(struct cloud *c, struct err *err)
+{
+    if (!wire_enter(c->wire))
+        return cloud_forked(err);
+    int rc = cloud_call_drafts(c, err);
+    wire_unlock(c->wire);
+    return rc;
+}
+
 int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
                 struct err *err)
 {
@@ -203,6 +212,7 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
         cloud_call_settle(call, c->failed, &c->why);
     }
     int rc = answer->rc;
+    c->no_draft |= rc == ERR_TEXT && call->wire->reply.no_draft;
     if (rc)
         err_set(err, rc, "%s", answer->err.msg);
     else

@@ -1,5 +1,6 @@
 /* cloud_call.c - what becomes of one call: its request is written and handed over, or it is ended
- * with an error. Also what every file of struct cloud needs: two errors and the note for a person.
+ * with an error. Also what every file of struct cloud needs: names of dialects, two errors, the
+ * note for a person.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,23 @@
 #include "net/cloud_internal.h"
 
 enum { PATIENCE = 4 }; /* see CLOUD_TIMEOUT_MS */
+
+static const char *const api_names[] = { "auto", "openai", "llamacpp", "sglang" };
+
+bool cloud_api_parse(enum cloud_api *out, const char *name)
+{
+    for (size_t i = 0; i < sizeof(api_names) / sizeof(api_names[0]); i++)
+        if (strcmp(name, api_names[i]) == 0) {
+            *out = (enum cloud_api)i;
+            return true;
+        }
+    return false;
+}
+
+const char *cloud_api_name(enum cloud_api api)
+{
+    return api_names[api];
+}
 
 int cloud_no_memory(struct err *err)
 {
@@ -67,26 +85,31 @@ static uint64_t cloud_call_more_ns(const struct cloud *c, const struct ask *a)
     return c->o.timeout_ms || ns <= c->timeout_ns ? 0 : ns - c->timeout_ns;
 }
 
-/* Refuse a draft that the server cannot check. False: it can, or there is none. */
-static bool cloud_call_unfit(const struct cloud *c, struct cloud_call *call)
+int cloud_call_drafts(const struct cloud *c, struct err *err)
 {
-    struct err why;
-    if (!call->wire->ask.draft || (c->dialect->drafts && !c->text))
-        return false;
-    err_set(&why, ERR_TEXT,
-            "cloud %s: this server cannot check a draft, as policy verify needs it: expected "
-            "`mizzle serve`, `mizzle cloud`, vLLM or a model in this process",
-            c->base ? c->base : "");
-    cloud_call_settle(call, ERR_TEXT, &why);
-    return true;
+    bool ready = c->state == CLOUD_READY; /* else the prober may be writing what it finds */
+    if (c->replay || c->o.local || (!ready && c->o.api == CLOUD_AUTO))
+        return OK;
+    const char *lacks = ready && c->text       ? " with text alone"
+                        : ready && c->no_draft ? " without prompt_logprobs"
+                                               : "";
+    if (c->dialect->drafts && !*lacks)
+        return OK;
+    return err_set(err, ERR_REMOTE,
+                   "cloud %s: this server cannot check a draft, as policy verify needs it: "
+                   "expected dialect openai with token ids, as of vLLM or mizzle, found %s%s",
+                   c->base, cloud_api_name(c->dialect->api), lacks);
 }
 
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
-    if (cloud_call_unfit(c, call))
-        return;
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
+    struct err why;
+    if (w->ask.draft && !c->no_draft && cloud_call_drafts(c, &why) != OK) {
+        cloud_call_settle(call, ERR_TEXT, &why);
+        return;
+    }
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;

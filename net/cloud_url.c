@@ -11,23 +11,6 @@
 
 enum { MAX_NAME = 512 };
 
-static const char *const api_names[] = { "auto", "openai", "llamacpp", "sglang" };
-
-bool cloud_api_parse(enum cloud_api *out, const char *name)
-{
-    for (size_t i = 0; i < sizeof(api_names) / sizeof(api_names[0]); i++)
-        if (strcmp(name, api_names[i]) == 0) {
-            *out = (enum cloud_api)i;
-            return true;
-        }
-    return false;
-}
-
-const char *cloud_api_name(enum cloud_api api)
-{
-    return api_names[api];
-}
-
 /* True when a parsed URL has this part. */
 static bool has_part(CURLU *u, CURLUPart part)
 {

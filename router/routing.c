@@ -433,6 +433,11 @@ const struct cloud_port *routing_port(const struct routing *r)
     return r->port.ask ? &r->port : NULL;
 }
 
+int routing_drafts(const struct routing *r, struct err *err)
+{
+    return r->cloud ? cloud_drafts(r->cloud, err) : OK;
+}
+
 bool routing_note(struct routing *r, struct err *note)
 {
     if ((r->answers && answers_note(r->answers, note)) || (r->cloud && cloud_note(r->cloud, note)))

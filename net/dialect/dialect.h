@@ -37,7 +37,8 @@ struct ask {
 struct reply { /* the tokens that have come so far */
     uint32_t ids[CLOUD_MAX_TOKENS];
     size_t n;
-    bool ended; /* the server has said that no more will come */
+    bool ended;    /* the server has said that no more will come */
+    bool no_draft; /* it has not looked at the draft */
 };
 
 struct dialect {

@@ -48,7 +48,8 @@ int dialect_draft(struct reply *out, const json_t *choice, const struct ask *a, 
     const json_t *ranks = json_object_get(choice, "prompt_logprobs");
     if (json_is_array(ranks))
         return draft_from_ranks(out, ranks, choice, a, err);
-    if (!json_is_integer(json_object_get(choice, "accepted")))
+    out->no_draft = !json_is_integer(json_object_get(choice, "accepted"));
+    if (out->no_draft)
         return err_set(err, ERR_TEXT,
                        "the server cannot check a draft, which policy verify needs: its reply has "
                        "neither choices[0].prompt_logprobs (vLLM) nor accepted (mizzle)");

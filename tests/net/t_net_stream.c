@@ -328,6 +328,7 @@ static void drafted(const char *choice, int code, const char *says, const uint32
     CHECK(json_input_parse(&root, all, strlen(all), &err) == OK);
     int rc = dialect_openai.reply(&reply, root, &a, &err);
     CHECK_MSG(rc == code && strstr(err.msg, says), "%s: %d %s", choice, rc, err.msg);
+    CHECK(reply.no_draft == (code == ERR_TEXT));
     CHECK_MSG(rc != OK ||
                   (reply.ended && reply.n == n && !memcmp(reply.ids, ids, n * sizeof(*ids))),
               "%s: %zu ids", choice, reply.n);

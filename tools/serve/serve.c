@@ -178,6 +178,8 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
     if (rc == OK)
         rc = routing_check_span(s->routing.how.policy, s->routing.how.span.threshold,
                                 s->routing.how.threshold, err);
+    if (rc == OK && s->routing.how.policy == POLICY_VERIFY)
+        rc = routing_drafts(&s->routing, err);
     if (rc != OK)
         return rc;
     s->vocab = tokenizer_size(s->engine.tokenizer);
@@ -199,7 +201,13 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
 
 void serve_look(struct serve *s)
 {
+    struct err why;
     const struct texts_counts c = texts_count(s->texts);
+    if (s->routing.how.policy == POLICY_VERIFY && !s->unfit &&
+        routing_drafts(&s->routing, &why) != OK) { /* it was not known at the start */
+        s->unfit = true;
+        fprintf(stderr, "mizzle: %s\n", why.msg);
+    }
     if (c.lost == s->lost)
         return;
     s->lost = c.lost;

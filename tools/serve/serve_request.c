@@ -240,6 +240,7 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
 {
     const json_t *v = serve_field_get(m, "policy");
     const struct router *router = s->routing.router;
+    struct err why;
     enum policy p;
     if (!v)
         return true;
@@ -257,6 +258,9 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (p == POLICY_PRICE && !(s->routing.how.price.worth > 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: price needs a server that was started with --worth");
+    if (p == POLICY_VERIFY && routing_drafts(&s->routing, &why) != OK)
+        return serve_error_set(e, 400, "invalid_value", "mizzle.policy", "mizzle.policy: %s",
+                               why.msg);
     /* A threshold is for the scores of one policy: another one has the router's, or 0.5, as run. */
     if (p != s->routing.how.policy && !serve_field_get(m, "threshold") &&
         (!policy_reads_network(p) || !policy_has_threshold(p) ||
