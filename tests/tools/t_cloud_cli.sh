@@ -61,6 +61,8 @@ for api in openai sglang llamacpp; do
         for more in '' '--cloud required' '--cloud-api llamacpp'; do # before the first answer
             # shellcheck disable=SC2086
             refuses 4 'this server cannot check a draft.*, found llamacpp$' serve --port 0 --policy verify --cloud-url "$url" $more
+            # shellcheck disable=SC2086
+            refuses 4 'this server cannot check a draft.*, found llamacpp$' eval --questions 2 --policy never,always,verify --cloud-url "$url" $more
         done
     fi
     stop_server TERM 0

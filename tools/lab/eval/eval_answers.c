@@ -58,6 +58,8 @@ static int answers_open(struct answers_run *m, struct err *err)
     int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
+    if (rc == OK && eval_list_find(&m->list, POLICY_VERIFY))
+        rc = routing_drafts(&m->asking.routing, err);
     if (rc != OK)
         return rc;
     if (!m->list.n) {
@@ -384,13 +386,15 @@ static void answers_close_results(struct answers_run *m)
 static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
 {
     const struct err why = *err;
+    const struct eval_entry *e = m->results[m->next - 1].entry;
+    bool verify = e && e->policy == POLICY_VERIFY; /* all would be the small model's */
     return err_set(err, rc,
-                   "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu; "
-                   "%s",
+                   "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu%s",
                    why.msg, m->run.done, m->plan.asked.n, m->run.number, m->run.all,
-                   rc == ERR_TEXT   ? "--cloud auto has the small model's in its place"
-                   : m->run.journal ? "the same command continues"
-                                    : "with --jsonl FILE, the same command would continue");
+                   rc == ERR_TEXT && verify ? ""
+                   : rc == ERR_TEXT         ? "; --cloud auto has the small model's in its place"
+                   : m->run.journal         ? "; the same command continues"
+                                    : "; with --jsonl FILE, the same command would continue");
 }
 
 /* Say how many tokens the cloud has failed to give, with --cloud auto: the rows are not those of
