@@ -48,6 +48,9 @@ for api in openai sglang llamacpp; do
     start --cloud-api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
     expect 0 cloud --check "$url"
     shows "dialect $api"
+    drafts=checked
+    [ $api = openai ] || drafts="not checked: .*cannot check a draft, .*, found $api"
+    shows "^  drafts     $drafts$"
     if [ $api = sglang ]; then # whose other path gives text alone
         expect 0 cloud --check "$url" --cloud-api openai
         shows "dialect openai, .*, token ids no (text"
