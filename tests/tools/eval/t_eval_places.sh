@@ -59,6 +59,10 @@ done
 rm -f "$dir/journal"
 run 0 --policy call,never --json --jsonl "$dir/journal"
 texts_of call >"$dir/now" && texts_of never | cmp -s - "$dir/now" || fail "call: another text than that of never"
+run 0 --questions 1 --policy call,never
+grep -q '^call: a lower bound, unless the model was trained to write <call>n</call>$' "$dir/out" || fail "call: $(cat "$dir/out")"
+run 0 --questions 1 --policy never
+! grep -q 'lower bound' "$dir/out" || fail "never: $(cat "$dir/out")"
 
 # query: the score of the first token decides for the whole answer; thresholds are found as usual.
 "$MIZZLE" router collect -q -o "$dir/samples" --questions 100 --labels match >/dev/null &&

@@ -247,7 +247,7 @@ static void print_signs(FILE *to, const struct eval_result *r, const bool *shown
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
-    bool oracle = false, pgr = false;
+    bool oracle = false, call = false, pgr = false;
     size_t left_out = 0, questions = 0;
     for (size_t i = 0; i < n; i++) {
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
@@ -263,6 +263,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
             audit_line(to, label, &r[i].sum.audit);
         }
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
+        call = call || (shown[i] && r[i].entry->policy == POLICY_CALL);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
             print_average(to, &r[i]);
@@ -280,6 +281,8 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
     if (oracle)
         fprintf(to, "oracle: for comparison only; its times include asking the cloud for every "
                     "token\n");
+    if (call)
+        fprintf(to, "call: a lower bound, unless the model was trained to write <call>n</call>\n");
     if (left_out)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
     print_signs(to, r, shown, n);
