@@ -91,7 +91,7 @@ static int cmd_router_calibrate_check(struct err *err)
     const char *own = shared_options.router;
     if (!out_path && own && (pth_is(own) || import_is_rmlp(own)))
         return err_set(err, ERR_ARG, "%s: a %s file cannot be replaced: expected -o", own,
-                       pth_is(own) ? ".pth" : ".rmlp");
+                       pth_is(own) ? "PyTorch" : ".rmlp");
     shared_task.stream = TASK_CALIBRATE;
     return task_form_parse(&shared_task, shared_task.prompt, err);
 }
