@@ -255,7 +255,7 @@ real chat slot '1 token an answer'
 real gsm8k never 0
 real gsm8k always '100 %'
 says results "large model has $(of always '%.0f %%' relative_gain) more right"
-for policy in random context combined mlp=mix oracle; do real gsm8k $policy ''; done
+for policy in random max-prob context combined mlp=mix oracle; do real gsm8k $policy ''; done
 says results "(\`oracle\`) has $(of oracle %.0f relative_gain) % more right with $(of oracle %.1f routed) % of the tokens, on 100 questions, and closes $(
     of oracle %.0f pgr) % of the gap ($(of oracle %.0f pgr_low) to $(of oracle %.0f pgr_high)). \`mix\` is $(
     figure %.1f "-1 * $(of mlp=mix %f equal oracle)") points below it there ($(of mlp=mix %.1f equal_low oracle) to $(of mlp=mix %.1f equal_high oracle): not shown)"
@@ -266,7 +266,7 @@ says . "(combined $(of combined '%.1f %%' accuracy))"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with 16 tokens"
 says results "$closes: $(of mlp=mix %.1f gain) points"
 says claims "$(of mlp=mix %.0f relative_gain) % more, ${closes#closes }, with $(of mlp=mix %.2f routed) %"
-for rival in random context combined; do
+for rival in random max-prob context combined; do
     says results "$(of mlp=mix %.1f equal $rival) $([ $rival = random ] && echo 'points ')above \`$rival\` ($(of mlp=mix %.1f equal_low $rival) to $(of mlp=mix %.1f equal_high $rival))"
 done
 says results "$(of mlp=mix %.1f gain) points ($(of mlp=mix %.1f gain_low) to $(of mlp=mix %.1f gain_high)), where 60 % would be $(
