@@ -40,6 +40,7 @@ refuses 1 "Address already in use; try --port$" cloud --port "${url##*:}"
 for api in auto openai llamacpp; do
     expect 0 cloud --check "$url" --cloud-api $api
     shows "dialect .*, model .*, round trip"
+    [ $api != auto ] || shows '^  weights    {"fingerprint":"[0-9a-f]*"'
 done
 stop_server TERM 0
 [ ! -s "$dir/served" ] || fail "the server wrote to stdout"

@@ -132,6 +132,8 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
            (double)t->best_ns / 1e6);
     printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
            *info->version ? info->version : "not reported", info->healthy ? "ok" : "not ok");
+    if (strlen(info->says) > strlen("{}"))
+        printf("  weights    %s\n", info->says);
     if (info->context)
         printf("  context    %zu tokens\n", info->context);
     else
