@@ -94,7 +94,10 @@ settings() { # print what the files of OUT depend on
     "$mizzle" --version
     for small in $edges; do model EDGE "$small" || return; done
     case $large in
-    http://* | https://*) echo "CLOUD $large" ;;
+    http://* | https://*) # and what the server says of the model
+        said=$("$mizzle" cloud --check "$large") || return
+        echo "CLOUD $large" "$(echo "$said" | sed -n '1s/.*, \(model .*\), token ids .*/\1/p; s/^  weights *//p' | paste -s -d ' ' -)"
+        ;;
     *) model CLOUD "$large" || return ;;
     esac
     echo "DATA $(sum "$data")"
@@ -180,9 +183,10 @@ paper_table() { # the columns of Table 1, each call awaited as there
 
 figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,gain_low,gain_high,pgr,pgr_low,pgr_high
 ways() {
-    query='' verify=''
+    query='' verify=verify,
     [ ! -e "$out/1/query" ] || query=query=$out/1/query,
-    [ $by = --cloud-url ] || verify=verify, # which not every server can
+    [ $by != --cloud-url ] || why=$("$mizzle" run -p x -n 1 --policy verify --cloud required -m "$edge" $by "$large" 2>&1 >/dev/null) ||
+        case $why in *'cannot check a draft'*) verify='' ;; *) echo "$why" >&2 && return 4 ;; esac
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp" --against mlp \
         --policy "never,always,${verify}mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # tools/lab/paper.sh with the demo pair and two questions: its steps, page and claims, the same bytes
-# after an interruption, the split of a file of one's own, and what is refused.
+# after an interruption, a server as the large model, the split of a file of one's own, and what is
+# refused.
 . tests/support/demo_pair.sh
 export MIZZLE TRAIN=
 demo="weights/milli/edge-0.1.gguf weights/milli/cloud.gguf weights/milli/questions.jsonl"
@@ -88,15 +89,33 @@ wait $script
 paper 0 --questions 2 $demo "$dir/part"
 [ "$(grep -c '^paper: ' "$dir/out")" -eq 3 ] || fail "not only the rest: $(cat "$dir/out")"
 for file in report.html claims.csv; do
-    sed "s,$dir/part,$dir/whole,g" "$dir/part/$file" >"$dir/moved"
-    same "$dir/moved" "$dir/whole/$file"
+    sed "s,$dir/part,$dir/whole,g; /^<p>Of this machine alone:/d" "$dir/part/$file" >"$dir/moved"
+    sed '/^<p>Of this machine alone:/d' "$dir/whole/$file" >"$dir/stayed"
+    same "$dir/moved" "$dir/stayed"
+done
+
+# A server may check drafts or not, and is known by what it serves.
+for api in auto llamacpp; do
+    start_cloud --cloud-api $api
+    # shellcheck disable=SC2086
+    paper 0 --questions 2 ${demo% * *} "$url" ${demo##* } "$dir/$api"
+    verify='<tr><td>verify<'
+    [ $api = auto ] || verify='<p>verify is left out'
+    grep -q "^$verify" "$dir/$api/report.html" || fail "$api: no $verify"
+    stop_cloud
+    start_cloud --cloud-api $api --port "${url##*:}" -m weights/milli/edge-1.gguf
+    # shellcheck disable=SC2086
+    paper 2 --questions 2 ${demo% * *} "$url" ${demo##* } "$dir/$api"
+    says 'other settings: expected CLOUD .*, found CLOUD '
+    stop_cloud
 done
 
 # A file of questions is split by concept; a step that fails ends the whole with its status.
 for i in $(seq 1 40); do
     echo '{"answerKey": "B", "id": "id'"$i"'", "question": {"question_concept": "thing '$((i / 2))'", "choices": [{"label": "A", "text": "pond"}, {"label": "B", "text": "school"}], "stem": "Where is thing '"$i"'?"}}'
 done >"$dir/one.jsonl"
-paper 4 --questions 3 weights/milli/edge-0.1.gguf http://127.0.0.1:1 "$dir/one.jsonl" "$dir/split"
+start_cloud -c 16
+paper 4 --questions 3 weights/milli/edge-0.1.gguf "$url" "$dir/one.jsonl" "$dir/split"
 says 'paper: collect-1: status 4; the same command goes on'
 split=$dir/split/split
 [ "$(cat "$split/measured.jsonl" | wc -l)" -eq 3 ] && [ -s "$split/learned.jsonl" ] && [ -s "$split/calibrated.jsonl" ] ||
@@ -121,6 +140,9 @@ refuses_paper "expected 1 to 99999, found '0'" --questions 0 $edge $cloud $data 
 refuses_paper 'EDGE: .*none.gguf' none.gguf $cloud $data "$dir/new"
 refuses_paper 'CLOUD: .*none.gguf' $edge none.gguf $data "$dir/new"
 refuses_paper 'DATA: cannot read none' $edge $cloud none "$dir/new"
+paper 4 $edge http://127.0.0.1:1 $data "$dir/new"
+says 'cannot connect'
+one_line
 refuses_paper 'DATA: expected lines of' $edge $cloud README.md "$dir/new"
 refuses_paper 'found 41' --questions 41 $edge $cloud "$dir/one.jsonl" "$dir/new"
 refuses_paper 'expected an empty folder' $edge $cloud $data tools

@@ -173,7 +173,8 @@ ids.</p>
 $(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
     { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
         interval("equal_share"), sprintf("%.1f", of("calls_answer")), one("work"), sprintf("%.1f", seconds()) }' | html_table)
-$([ -e "$out/1/query" ] || echo "<p>query is left out: too few answers to learn from.</p>")
+$([ -e "$out/1/query" ] || echo "<p>query is left out: too few answers to learn from.</p>"
+grep -q '^verify,' "$out/ways.csv" || echo "<p>verify is left out: the server cannot check drafts.</p>")
 $(picture ways) $(picture times)
 <h2>What this does not show</h2>
 <p>Each router is one training. Other models and questions than the paper's; its small model was fine-tuned, its large one has
