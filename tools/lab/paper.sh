@@ -215,8 +215,10 @@ speed() { # tokens per second: the median of six samples, the lowest and the hig
 }
 
 # A step is done when its file is there. Seconds are for a dry run, in which pair is the time of a
-# question's answers by each model alone. A routed answer takes half of it, a threshold two of it for
-# each question that calibrates (log.csv of router/results/real); Table 1 has its answers one by one.
+# question's answers by each model alone. With Qwen2.5's 0.5B and 1.5B in chat, a text of the
+# collection takes 2.5 of it, a routed answer a half and a verified one 3 (log.csv of
+# router/results/real), one that calibrates a threshold, of which ways has 27, 1, and one of Table 1's
+# eight rows, alone, 0.75 (by processor time, of eight questions).
 total=0
 step() { # NAME FILE SECONDS COMMAND...
     step=$1 file=$out/$2 seconds=$3
@@ -246,7 +248,7 @@ probe() { # print the seconds that the answers of both models to a question take
 
 if [ -n "$dry" ]; then
     pair=$(probe) || exit
-    echo "EDGE and CLOUD alone take $(figure %.2f "$pair") s for a question"
+    echo "EDGE and CLOUD alone take $(figure %.2f "$pair") s for a question, as busy as this machine is now"
 else
     pair=0
     mkdir -p "$plots" && echo "$wanted" >"$out/settings" && exec 9<"$out/settings" || exit 2
@@ -257,15 +259,15 @@ fi
 number=0
 for small in $edges; do
     number=$((number + 1)) heads=mlp
-    step "collect-$number" "$number/collected" "$texts * 4 * $pair" collect "$small" "$out/$number"
+    step "collect-$number" "$number/collected" "$texts * 2.5 * $pair" collect "$small" "$out/$number"
     [ $number -gt 1 ] || heads='query context combined mix mlp'
     # shellcheck disable=SC2086
     step "train-$number" "$number/mlp" "${#heads} + $texts / 20" train "$out/$number" $heads
     [ $number -eq 1 ] ||
-        step "size-$number" "$number/size.csv" "($questions * 1.5 + $calibrated * 2) * $pair" size "$small" $number
+        step "size-$number" "$number/size.csv" "($questions * 1.5 + $calibrated) * $pair" size "$small" $number
 done
-step table thresholds.csv "$questions * 15 * $pair" paper_table
-step ways ways.csv "($questions * 15 + $calibrated * 48) * $pair" ways
+step table thresholds.csv "$questions * 7 * $pair" paper_table
+step ways ways.csv "($questions * 18 + $calibrated * 27) * $pair" ways
 step speed speed.csv 5 speed
 step report report.new 2 report # which is always made again
 if [ -n "$dry" ]; then
