@@ -13,9 +13,9 @@
 # calibrates.
 #
 # OUT gets report.html and claims.csv, and what they are made from. Interrupted, the same command
-# goes on, and ends with the same bytes; speed.csv alone is of this machine. --dry-run prints the
-# steps, with times estimated from four questions. $MIZZLE is the program. Exit status: 2 for wrong
-# usage, else that of the step that failed.
+# goes on, and ends with the same bytes but for tokens per second, a measurement of this machine
+# (speed.csv, and a line of the page). --dry-run prints the steps, with times estimated from four
+# questions. $MIZZLE is the program. Exit status: 2 for wrong usage, else that of the step that failed.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -204,7 +204,7 @@ size() { # EDGE NUMBER
 speed() { # tokens per second: the median of six samples, the lowest and the highest
     run bench model -m "$edge" -p 0 -n 16 -r 6 -o json >"$out/speed.json" || return
     sed -n 's/.*"samples_ts": \[\([^]]*\)\].*/\1/p' "$out/speed.json" | tr -d ' ' | tr , '\n' | sort -n >"$out/speed.part"
-    doubt=$(sed -n 's/.*"doubtful": "\([^"]*\)".*/\1/p' "$out/speed.json" | tr -d ,)
+    doubt=$(sed -n 's/.*"doubtful": "\([^"]*\)".*/\1/p' "$out/speed.json" | tr , ';')
     awk -v OFS=, -v date="$(today)" -v processor="$(processor)" -v doubt="$doubt" '
         { sample[NR] = $1 }
         END {
