@@ -10,6 +10,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
+#include "router/import.h"
 #include "router/router.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
@@ -40,9 +41,11 @@ struct deep {
     struct deep_block blocks[MOST_BLOCKS];
     size_t nblocks, width;
     struct norm norm;
-    float *w, b;    /* [width] */
-    size_t wide;    /* most numbers of a vector, in whole panels */
-    size_t weights; /* of all matrices */
+    float *w, b;                /* [width] */
+    size_t wide;                /* most numbers of a vector, in whole panels */
+    size_t weights;             /* of all matrices */
+    const struct weights *file; /* while it is read, and which of its tensors were */
+    bool *read;
 };
 
 bool deep_is(const struct weights *w)
@@ -52,81 +55,82 @@ bool deep_is(const struct weights *w)
 
 /* ---- reading ---- */
 
-/* Refuse values that are not finite. */
-static int deep_finite(const float *x, size_t n, const struct weights *w, const char *name,
-                       struct err *err)
+/* Find a tensor of this shape, which counts as read. */
+static const struct tensor *deep_want(struct deep *d, const char *name, size_t rows, size_t cols,
+                                      struct err *err)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return err_set(err, ERR_FORMAT,
-                           "%s: tensor %s: expected finite values, found %g at %zu",
-                           weights_path(w), name, (double)x[i], i);
-    return OK;
+    const struct tensor *t = weights_want(d->file, name, rows, cols, err);
+    if (t)
+        d->read[t - weights_tensor(d->file, 0)] = true;
+    return t;
 }
 
-/* Read PREFIX.LAST, a vector of n floats. */
-static int deep_vector(float **out, const struct weights *w, const char *prefix, const char *last,
-                       size_t n, struct err *err)
+/* Return the name of a tensor of the network that begins so and is not read yet, or NULL. */
+static const char *deep_left(const struct deep *d, const char *begin)
+{
+    for (size_t i = 0; i < weights_ntensors(d->file); i++) {
+        const char *name = weights_tensor(d->file, i)->name;
+        if (!d->read[i] && deep_reads(name) && strncmp(name, begin, strlen(begin)) == 0)
+            return name;
+    }
+    return NULL;
+}
+
+/* Read PREFIX.LAST, a vector [rows], or, unless cols is 0, a matrix of one row. */
+static int deep_vector(struct deep *d, float **out, const char *prefix, const char *last,
+                       size_t rows, size_t cols, struct err *err)
 {
     char name[NAME];
     snprintf(name, sizeof(name), "%s.%s", prefix, last);
-    const struct tensor *t = weights_want(w, name, n, 0, err);
-    if (!t)
+    if (!deep_want(d, name, rows, cols, err))
         return ERR_FORMAT;
-    *out = calloc(n, sizeof(**out));
-    int rc = *out ? weights_floats(*out, t, 0, n, weights_path(w), err)
-                  : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
-    return rc == OK ? deep_finite(*out, n, w, name, err) : rc;
+    int rc = import_values(out, d->file, name, rows, cols, err);
+    return rc == OK ? router_finite(*out, cols ? cols : rows, weights_path(d->file), name, err)
+                    : rc;
 }
 
-static int deep_norm(struct norm *out, const struct weights *w, const char *name, size_t n,
-                     struct err *err)
+static int deep_norm(struct deep *d, struct norm *out, const char *name, size_t n, struct err *err)
 {
-    int rc = deep_vector(&out->w, w, name, "weight", n, err);
-    return rc == OK ? deep_vector(&out->b, w, name, "bias", n, err) : rc;
+    int rc = deep_vector(d, &out->w, name, "weight", n, 0, err);
+    return rc == OK ? deep_vector(d, &out->b, name, "bias", n, 0, err) : rc;
 }
 
 /* Read the shape of NAME.weight, a matrix. */
 static int deep_shape(size_t *rows, size_t *cols, const struct weights *w, const char *prefix,
                       struct err *err)
 {
-    char name[NAME];
+    char name[NAME + 8];
     snprintf(name, sizeof(name), "%s.weight", prefix);
-    const struct tensor *t = weights_find(w, name);
-    if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
-        t->shape[1] > ROUTER_MAX)
-        return err_set(err, ERR_FORMAT,
-                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %u dimensions "
-                       "[%zu,%zu]",
-                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, t ? t->ndim : 0,
-                       t ? t->shape[0] : 0, t && t->ndim > 1 ? t->shape[1] : 0);
-    *rows = t->shape[0];
-    *cols = t->shape[1];
-    return OK;
+    return import_shape(rows, cols, w, name, err);
 }
 
 /* Pack a matrix in the type that it has in the file if that is BF16 or Q8_0, or else as floats. */
-static int deep_pack(struct panels *out, const struct tensor *from, const struct weights *w,
-                     const struct tune *tune, struct err *err)
+static int deep_pack(struct deep *d, struct panels *out, const struct tensor *from, struct err *err)
 {
+    char name[NAME];
+    const char *path = weights_path(d->file);
+    const struct tensor *scale = NULL;
     struct tensor t = *from;
     size_t bytes, rows = t.shape[0], cols = t.shape[1];
-    int rc = t.type == W_I8 ? deep_blocks(&t, w, err) : OK;
+    snprintf(name, sizeof(name), "%s_scale", t.name);
+    if (t.type == W_I8 && !(scale = deep_want(d, name, rows, cols / GROUP, err)))
+        return ERR_FORMAT;
+    int rc = scale ? deep_blocks(&t, scale, path, err) : OK;
     *out = (struct panels){ .type = t.type == W_BF16   ? P_BF16
                                     : t.type == W_Q8_0 ? P_Q8
                                                        : P_F32,
                             .rows = rows,
                             .cols = cols,
-                            .tune = tune };
+                            .tune = &d->k->tune };
     if (rc != OK)
         return rc;
     panels_bytes(&out->panel_bytes, &bytes, out->type, rows, cols); /* fits: see ROUTER_MAX */
     unsigned char *data = os_alloc(bytes);
     float *x = malloc(rows * cols * sizeof(*x));
-    rc = data && x ? weights_floats(x, &t, 0, rows * cols, weights_path(w), err)
-                   : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    rc = data && x ? weights_floats(x, &t, 0, rows * cols, path, err)
+                   : err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (rc == OK)
-        rc = deep_finite(x, rows * cols, w, t.name, err);
+        rc = router_finite(x, rows * cols, path, t.name, err);
     for (size_t p = 0; rc == OK && p < panels_count(rows); p++)
         panels_pack(data + p * out->panel_bytes, out->type,
                     out->type == P_F32 ? (const void *)x : t.data, rows, cols, p);
@@ -138,30 +142,31 @@ static int deep_pack(struct panels *out, const struct tensor *from, const struct
 }
 
 /* Read NAME.weight [rows][cols] and NAME.bias [rows]. */
-static int deep_linear(struct deep *d, struct linear *out, const struct weights *w,
-                       const char *prefix, size_t rows, size_t cols, struct err *err)
+static int deep_linear(struct deep *d, struct linear *out, const char *prefix, size_t rows,
+                       size_t cols, struct err *err)
 {
     char name[NAME];
     snprintf(name, sizeof(name), "%s.weight", prefix);
-    const struct tensor *t = weights_want(w, name, rows, cols, err);
+    const struct tensor *t = deep_want(d, name, rows, cols, err);
     size_t most = rows > cols ? rows : cols;
     d->weights += rows * cols;
     if (t && d->weights > MOST_WEIGHTS) /* a small file may name the same values again and again */
         return err_set(err, ERR_FORMAT,
                        "%s: tensor %s: expected at most %d weights in all, found more",
-                       weights_path(w), name, MOST_WEIGHTS);
+                       weights_path(d->file), name, MOST_WEIGHTS);
     most = panels_count(most) * PANEL;
     d->wide = most > d->wide ? most : d->wide;
-    int rc = t ? deep_pack(&out->w, t, w, &d->k->tune, err) : ERR_FORMAT;
-    return rc == OK ? deep_vector(&out->b, w, prefix, "bias", rows, err) : rc;
+    int rc = t ? deep_pack(d, &out->w, t, err) : ERR_FORMAT;
+    return rc == OK ? deep_vector(d, &out->b, prefix, "bias", rows, 0, err) : rc;
 }
 
 /* Find from their shapes what the projections in front read, and read them. *dim becomes the size
  * of what they give. */
-static int deep_read_inputs(struct deep *d, const struct weights *w, size_t *dim, struct err *err)
+static int deep_read_inputs(struct deep *d, size_t *dim, struct err *err)
 {
     static const char hidden[] = "hidden_states_projection", all[] = "combined_projection";
     static const char logits[] = "logits_projection";
+    const struct weights *w = d->file;
     bool alone = weights_find(w, "hidden_states_projection.weight") != NULL;
     bool only = weights_find(w, "logits_projection.weight") &&
                 !weights_find(w, "combined_projection.weight") &&
@@ -182,22 +187,21 @@ static int deep_read_inputs(struct deep *d, const struct weights *w, size_t *dim
     if (rc == OK && first == all)
         in->token = d->beside && cols == 2 * in->hidden ? 0 : in->hidden;
     if (rc == OK && d->beside)
-        rc = deep_linear(d, &d->logits, w, logits, in->hidden, in->logits, err);
+        rc = deep_linear(d, &d->logits, logits, in->hidden, in->logits, err);
     size_t reads = in->hidden + in->token + (d->beside ? in->hidden : in->logits);
     if (rc == OK)
-        rc = deep_linear(d, &d->first, w, first, *dim, reads, err);
-    if (rc == OK && alone && weights_find(w, "layer_norm.weight"))
-        rc = deep_norm(&d->norm_hidden, w, "layer_norm", in->hidden, err);
-    if (rc == OK && !alone && weights_find(w, "layer_norm_hidden_states.weight"))
-        rc = deep_norm(&d->norm_hidden, w, "layer_norm_hidden_states", in->hidden, err);
-    if (rc == OK && weights_find(w, "layer_norm_token.weight"))
-        rc = deep_norm(&d->norm_token, w, "layer_norm_token", in->token, err);
+        rc = deep_linear(d, &d->first, first, *dim, reads, err);
+    const char *norm = alone ? "layer_norm" : "layer_norm_hidden_states";
+    bool norms = in->hidden && deep_left(d, norm);
+    if (rc == OK && norms)
+        rc = deep_norm(d, &d->norm_hidden, norm, in->hidden, err);
+    if (rc == OK && norms && in->token)
+        rc = deep_norm(d, &d->norm_token, "layer_norm_token", in->token, err);
     return rc;
 }
 
 /* Read a block with `dim` inputs; *dim becomes the number of its outputs. */
-static int deep_read_block(struct deep *d, const struct weights *w, size_t i, size_t *dim,
-                           struct err *err)
+static int deep_read_block(struct deep *d, size_t i, size_t *dim, struct err *err)
 {
     struct deep_block *b = &d->blocks[i];
     char norm[NAME], up[NAME], down[NAME], change[NAME];
@@ -206,60 +210,53 @@ static int deep_read_block(struct deep *d, const struct weights *w, size_t i, si
     snprintf(up, sizeof(up), "backbone.blocks.%zu.mlp.0", i);
     snprintf(down, sizeof(down), "backbone.blocks.%zu.mlp.3", i);
     snprintf(change, sizeof(change), "backbone.blocks.%zu.dim_change", i);
-    int rc = deep_shape(&inner, &cols, w, up, err);
+    int rc = deep_shape(&inner, &cols, d->file, up, err);
     if (rc == OK)
-        rc = deep_shape(&rows, &cols, w, down, err);
+        rc = deep_shape(&rows, &cols, d->file, down, err);
     if (rc == OK)
-        rc = deep_norm(&b->norm, w, norm, *dim, err);
+        rc = deep_norm(d, &b->norm, norm, *dim, err);
     if (rc == OK)
-        rc = deep_linear(d, &b->up, w, up, inner, *dim, err);
+        rc = deep_linear(d, &b->up, up, inner, *dim, err);
     if (rc == OK)
-        rc = deep_linear(d, &b->down, w, down, rows, inner, err);
+        rc = deep_linear(d, &b->down, down, rows, inner, err);
     if (rc == OK && rows != *dim)
-        rc = deep_linear(d, &b->change, w, change, rows, *dim, err);
+        rc = deep_linear(d, &b->change, change, rows, *dim, err);
     *dim = rows;
     return rc;
 }
 
 /* Read all layers. */
-static int deep_read(struct deep *d, const struct weights *w, struct err *err)
+static int deep_read(struct deep *d, struct err *err)
 {
     size_t dim = 0;
     char name[NAME];
-    if (weights_find(w, "backbone.position_embedding"))
-        return err_set(err, ERR_FORMAT,
-                       "%s: tensor backbone.position_embedding: expected a router without "
-                       "embeddings of positions, found them",
-                       weights_path(w));
-    int rc = deep_read_inputs(d, w, &dim, err);
+    int rc = deep_read_inputs(d, &dim, err);
     if (rc == OK)
-        rc = deep_linear(d, &d->input, w, "backbone.input_projection", dim, dim, err);
+        rc = deep_linear(d, &d->input, "backbone.input_projection", dim, dim, err);
     for (; rc == OK; d->nblocks++) {
-        snprintf(name, sizeof(name), "backbone.blocks.%zu.layer_norm.weight", d->nblocks);
-        if (!weights_find(w, name))
+        snprintf(name, sizeof(name), "backbone.blocks.%zu.", d->nblocks);
+        if (!deep_left(d, name))
             break;
         rc = d->nblocks < MOST_BLOCKS
-                 ? deep_read_block(d, w, d->nblocks, &dim, err)
+                 ? deep_read_block(d, d->nblocks, &dim, err)
                  : err_set(err, ERR_FORMAT, "%s: expected at most %d blocks, found more",
-                           weights_path(w), MOST_BLOCKS);
+                           weights_path(d->file), MOST_BLOCKS);
     }
     d->width = dim;
     if (rc == OK)
-        rc = deep_norm(&d->norm, w, "backbone.output_layer.0", dim, err);
-    snprintf(name, sizeof(name), "backbone.output_layer.1.weight");
-    const struct tensor *t = rc == OK ? weights_want(w, name, 1, dim, err) : NULL;
+        rc = deep_norm(d, &d->norm, "backbone.output_layer.0", dim, err);
     float *b = NULL;
-    if (rc == OK && !(d->w = calloc(dim, sizeof(*d->w))))
-        rc = err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
     if (rc == OK)
-        rc = t ? weights_floats(d->w, t, 0, dim, weights_path(w), err) : ERR_FORMAT;
+        rc = deep_vector(d, &d->w, "backbone.output_layer.1", "weight", 1, dim, err);
     if (rc == OK)
-        rc = deep_finite(d->w, dim, w, name, err);
-    if (rc == OK)
-        rc = deep_vector(&b, w, "backbone.output_layer.1", "bias", 1, err);
+        rc = deep_vector(d, &b, "backbone.output_layer.1", "bias", 1, 0, err);
     d->b = rc == OK ? *b : 0;
     free(b);
-    return rc;
+    const char *left = rc == OK ? deep_left(d, "") : NULL;
+    return left
+               ? err_set(err, ERR_FORMAT, "%s: tensor %s: expected only what layers read, found it",
+                         weights_path(d->file), left)
+               : rc;
 }
 
 int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
@@ -270,7 +267,11 @@ int deep_open(struct deep **out, const struct weights *w, bool softmax, const st
         return err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
     d->k = k;
     d->softmax = softmax;
-    int rc = deep_read(d, w, err);
+    d->file = w;
+    d->read = calloc(weights_ntensors(w), sizeof(*d->read));
+    int rc =
+        d->read ? deep_read(d, err) : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
+    free(d->read);
     if (rc != OK) {
         deep_close(d);
         *out = NULL;

@@ -29,8 +29,11 @@ struct deep_inputs {
 
 /* True if the tensors are those of such a router. */
 bool deep_is(const struct weights *w);
+/* True for the name of a tensor that is a part of one, or may be. */
+bool deep_reads(const char *tensor);
 /* Read them. softmax: the logits pass through one first. k is borrowed, w is not needed later.
- * ERR_FORMAT names file, tensor, expected and found; ERR_NOMEM. */
+ * ERR_FORMAT, also for such a tensor that is left over, names file, tensor, expected and found;
+ * ERR_NOMEM. */
 int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
               struct err *err);
 void deep_close(struct deep *d); /* NULL is fine */
@@ -41,9 +44,9 @@ void deep_close(struct deep *d); /* NULL is fine */
  * product. */
 int deep_save(const char *path, const struct weights *w, int type, const char *const *meta,
               struct err *err);
-/* Turn such a matrix of I8, a tensor of w, into blocks of Q8_0. t->data becomes the caller's to
- * free. ERR_FORMAT, ERR_NOMEM. */
-int deep_blocks(struct tensor *t, const struct weights *w, struct err *err);
+/* Turn such a matrix of I8 and its scales, of a file, into blocks of Q8_0. t->data becomes the
+ * caller's to free. ERR_FORMAT, ERR_NOMEM. */
+int deep_blocks(struct tensor *t, const struct tensor *scale, const char *path, struct err *err);
 
 struct deep_inputs deep_inputs(const struct deep *d);
 size_t deep_width(const struct deep *d);   /* of the last block's output */

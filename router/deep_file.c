@@ -9,10 +9,9 @@
 #include "weights/safetensors.h"
 #include "weights/weights.h"
 
-enum { NAME = 128, SCALE = 2, BLOCK = SCALE + GROUP }; /* bytes of a block of Q8_0 */
+enum { SCALE = 2, BLOCK = SCALE + GROUP }; /* bytes of a block of Q8_0 */
 
-/* True for a tensor that is a part of one, or may be. */
-static bool deep_reads(const char *tensor)
+bool deep_reads(const char *tensor)
 {
     static const char *const begin[] = { "backbone.", "combined_projection.", "logits_projection.",
                                          "hidden_states_projection.", "layer_norm" };
@@ -80,24 +79,18 @@ int deep_save(const char *path, const struct weights *w, int type, const char *c
     return rc;
 }
 
-int deep_blocks(struct tensor *t, const struct weights *w, struct err *err)
+int deep_blocks(struct tensor *t, const struct tensor *scale, const char *path, struct err *err)
 {
-    char name[NAME];
     size_t groups = t->shape[1] / GROUP, blocks = t->shape[0] * groups;
-    const unsigned char *q = t->data, *d;
-    snprintf(name, sizeof(name), "%s_scale", t->name);
-    const struct tensor *scale = weights_want(w, name, t->shape[0], groups, err);
+    const unsigned char *q = t->data, *d = scale->data;
     t->data = NULL;
-    if (!scale)
-        return ERR_FORMAT;
     if (scale->type != W_F16 || t->shape[1] % GROUP)
         return err_set(err, ERR_FORMAT,
-                       "%s: tensor %s: expected F16 for each %d columns, found %s for %zu",
-                       weights_path(w), name, GROUP, wtype_name(scale->type), t->shape[1]);
+                       "%s: tensor %s: expected F16 for each %d columns, found %s for %zu", path,
+                       scale->name, GROUP, wtype_name(scale->type), t->shape[1]);
     unsigned char *to = malloc(blocks * BLOCK);
     if (!to)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
-    d = scale->data;
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     t->type = W_Q8_0;
     t->data = to;
     t->bytes = blocks * BLOCK;

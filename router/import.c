@@ -8,7 +8,10 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
+#include "router/deep.h"
 #include "router/import.h"
+#include "weights/find.h"
+#include "weights/table.h"
 #include "weights/weights.h"
 
 static const double BATCHNORM_EPS = 1e-5; /* PyTorch's default, which CITER keeps */
@@ -30,30 +33,25 @@ static void layers_close(struct layers *l)
         free(all[i]);
 }
 
-/* Read rows and columns of a matrix whose shape determines those of the others. */
-static int import_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
-                        struct err *err)
+int import_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
+                 struct err *err)
 {
     const struct tensor *t = weights_find(w, name);
     char found[80] = "none";
-    for (unsigned i = 0, n = 0; t && i < t->ndim && i < 3; i++)
-        n += (unsigned)snprintf(found + n, sizeof(found) - n, i ? ",%zu" : "[%zu", t->shape[i]);
+    if (t)
+        tensor_shape(found, sizeof(found), t->ndim, t->shape);
     if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
         t->shape[1] > ROUTER_MAX)
         return err_set(err, ERR_FORMAT,
-                       "%s: tensor %s: expected a matrix of at most [65536,65536], found %s%s",
-                       weights_path(w), name, t && !t->ndim ? "[" : found,
-                       !t            ? ""
-                       : t->ndim > 3 ? ",...]"
-                                     : "]");
+                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %s",
+                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, found);
     *rows = t->shape[0];
     *cols = t->shape[1];
     return OK;
 }
 
-/* Read the values of a tensor that must be [rows][cols], or [rows] with cols 0. */
-static int import_values(float **out, const struct weights *w, const char *name, size_t rows,
-                         size_t cols, struct err *err)
+int import_values(float **out, const struct weights *w, const char *name, size_t rows, size_t cols,
+                  struct err *err)
 {
     const struct tensor *t = weights_want(w, name, rows, cols, err);
     if (!t)
@@ -237,6 +235,14 @@ int router_import(const char *in, const char *out, int type, struct err *err)
     int rc = router_form_read(&f, in, err);
     if (rc == OK)
         rc = router_make(&r, &f, in, &kernels_scalar, err); /* which checks a deep one */
+    for (size_t i = 0; rc == OK && type >= 0 && f.deep && i < weights_ntensors(f.deep); i++) {
+        const struct tensor *t = weights_tensor(f.deep, i);
+        if (t->ndim == 2 && deep_reads(t->name) && find_ends(t->name, ".weight") &&
+            t->type != W_F32 && t->type != (type == W_Q8_0 ? W_I8 : type))
+            rc = err_set(err, ERR_ARG, "%s: tensor %s: expected F32, to be stored as %s, found %s",
+                         in, t->name, wtype_name(type), wtype_name(t->type));
+    }
+    type = type < 0 ? W_F32 : type;
     if (rc == OK && type != W_F32 && !f.deep)
         rc = err_set(err, ERR_ARG, "%s: expected a router of R2R for %s, found one of two layers",
                      in, wtype_name(type));

@@ -86,6 +86,8 @@ int router_open(struct router **out, const char *path, const struct kernels *k, 
 /* Refuse a form with values that are not finite, and a table that is out of order; not a deep one,
  * whose tensors router_make checks. ERR_FORMAT names file, tensor, expected and found. */
 int router_form_check(const struct router_form *f, const char *file, struct err *err);
+/* Refuse values of a tensor that are not finite. */
+int router_finite(const float *v, size_t n, const char *file, const char *tensor, struct err *err);
 /* Make a router from a form, which is copied; name stands for the file in errors. */
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
@@ -158,7 +160,7 @@ void router_threads(struct router *r, struct pool *pool);
 
 /* Read what router_form_read reads, fold it if it is CITER's, and write safetensors, or, to a name
  * that ends in .rmlp, llama-route's form, which has two layers and nothing else: no threshold, no
- * model. type: as in the form. */
+ * model. type: as in the form; ERR_ARG for matrices of another one already. -1: as they are. */
 int router_import(const char *in, const char *out, int type, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "router/deep.h"
 #include "router/import.h"
 #include "router/router.h"
+#include "weights/find.h"
 #include "weights/pth.h"
 #include "weights/quant.h"
 #include "weights/safetensors.h"
@@ -269,17 +270,12 @@ static int read_tensor(float *to, const struct weights *w, const char *name, siz
 }
 
 /* Read the tensors of a network. */
-static int read_network(struct router_form *f, const struct weights *w, const struct tensor *t,
-                        const char *path, struct err *err)
+static int read_network(struct router_form *f, const struct weights *w, struct err *err)
 {
-    int rc;
-    if (t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
-        t->shape[1] > ROUTER_MAX)
-        return err_set(err, ERR_FORMAT,
-                       "%s: tensor router.w1: expected a matrix of at most [%d,%d], found %u "
-                       "dimensions [%zu,%zu]",
-                       path, ROUTER_MAX, ROUTER_MAX, t->ndim, t->shape[0], t->shape[1]);
-    rc = router_form_open(f, t->shape[1], t->shape[0], err);
+    size_t rows, cols;
+    int rc = import_shape(&rows, &cols, w, "router.w1", err);
+    if (rc == OK)
+        rc = router_form_open(f, cols, rows, err);
     if (rc == OK)
         rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
     if (rc == OK)
@@ -311,16 +307,45 @@ static int read_safetensors(struct router_form *f, const struct weights *w, cons
                             struct err *err)
 {
     int rc = OK;
-    const struct tensor *network = weights_find(w, "router.w1");
+    bool network = weights_find(w, "router.w1") != NULL;
     const struct tensor *table = weights_find(w, "context.table");
     if (network)
-        rc = read_network(f, w, network, path, err);
+        rc = read_network(f, w, err);
     if (rc == OK && table)
         rc = read_table(f, w, table, path, err);
     if (!network && !table)
         rc = err_set(err, ERR_FORMAT, "%s: tensor router.w1: expected in a router, found none",
                      path);
     return rc == OK ? read_about(f, w, path, err) : rc;
+}
+
+/* Read whether the inputs of a deep one are normalised. If they are, all but the logits have layer
+ * norms, and these a softmax. */
+static int read_softmax(struct router_form *f, const char *path, struct err *err)
+{
+    const struct weights *w = f->deep;
+    bool pth = strcmp(weights_format(w), "pth") == 0, says = router_form_says(w, "softmax", "1");
+    const char *key = pth ? "init_args.normalize_input" : "softmax";
+    bool norms = weights_find(w, "layer_norm.weight") != NULL ||
+                 weights_find(w, "layer_norm_hidden_states.weight") != NULL;
+    bool logits = !weights_find(w, "hidden_states_projection.weight") &&
+                  !weights_find(w, "combined_projection.weight"); /* alone */
+    bool given = weights_key(w, key) != NULL;
+    double number = given; /* Python takes any text as true */
+    if (pth && !weights_bool(w, key, &says)) {
+        weights_f64(w, key, &number);
+        says = number != 0;
+    }
+    f->softmax = logits ? says : norms;
+    if (given ? says == f->softmax : !pth || !logits || weights_key(w, "model_type"))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: %s: expected %s, found %s", path, key,
+                   !given  ? "True or False"
+                   : norms ? "True with layer norms"
+                           : "False without layer norms",
+                   !given ? "none"
+                   : says ? "True"
+                          : "False");
 }
 
 /* Read what R2R says of a deep one: its class, its own threshold, at which values that are as high
@@ -332,7 +357,7 @@ static int read_deep_pth(struct router_form *f, const char *path, struct err *er
                                            "HiddenStatesLogitsClassifier", "HiddenStatesClassifier",
                                            "LogitsClassifier" };
     struct str class = { "", 0 };
-    double threshold;
+    double threshold = (double)NAN;
     bool known = !weights_str(f->deep, "model_type", &class);
     for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
         known = known || router_form_says(f->deep, "model_type", classes[i]);
@@ -341,11 +366,12 @@ static int read_deep_pth(struct router_form *f, const char *path, struct err *er
                        "%s: model_type: expected a classifier of one hidden state, token and "
                        "logits, or of some of these, found %.*s",
                        path, class.n < 64 ? (int)class.n : 64, class.p);
-    weights_bool(f->deep, "init_args.normalize_input", &f->softmax);
-    f->has_threshold = weights_f64(f->deep, "common_args.threshold", &threshold);
+    weights_f64(f->deep, "common_args.threshold", &threshold);
+    f->has_threshold = weights_key(f->deep, "common_args.threshold") != NULL;
     if (f->has_threshold && !(threshold >= 0 && threshold <= 1))
-        return err_set(err, ERR_FORMAT, "%s: common_args.threshold: expected 0 to 1, found %g",
-                       path, threshold);
+        return err_set(err, ERR_FORMAT,
+                       "%s: common_args.threshold: expected a number of 0 to 1, found %g", path,
+                       threshold);
     if (f->has_threshold)
         f->threshold = fminf(nextafterf((float)(1 - threshold), 2), 1);
     return OK;
@@ -356,10 +382,22 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
 {
     f->deep = w;
     f->high = true;
-    if (strcmp(weights_format(w), "pth") == 0)
-        return read_deep_pth(f, path, err);
-    f->softmax = router_form_says(w, "softmax", "1");
-    return read_about(f, w, path, err);
+    int rc = read_softmax(f, path, err);
+    if (rc != OK)
+        return rc;
+    return strcmp(weights_format(w), "pth") == 0 ? read_deep_pth(f, path, err)
+                                                 : read_about(f, w, path, err);
+}
+
+/* True unless a file that can be read has a form that a router never has. */
+static bool may_be_router(const char *path)
+{
+    char begin[9] = ""; /* a safetensors header follows its length */
+    FILE *f = fopen(path, "rbe");
+    size_t n = f ? fread(begin, 1, sizeof(begin), f) : 0;
+    if (f)
+        fclose(f);
+    return find_ends(path, ".safetensors") || (n == sizeof(begin) && begin[8] == '{');
 }
 
 int router_form_read(struct router_form *out, const char *path, struct err *err)
@@ -370,6 +408,9 @@ int router_form_read(struct router_form *out, const char *path, struct err *err)
     if (read)
         goto done;
     rc = pth ? pth_open(&w, path, err) : weights_open(&w, path, err);
+    if (rc != OK && !pth && (rc == ERR_FORMAT ? !may_be_router(path) : find_is_folder(path)))
+        return err_set(err, rc,
+                       "%s: expected a router: safetensors, .pt, .pth or .rmlp, found none", path);
     if (rc != OK)
         return rc;
     if (deep_is(w)) {
@@ -386,9 +427,7 @@ done:
     return rc;
 }
 
-/* Refuse values that are not finite. */
-static int check_finite(const float *v, size_t n, const char *file, const char *tensor,
-                        struct err *err)
+int router_finite(const float *v, size_t n, const char *file, const char *tensor, struct err *err)
 {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(v[i]))
@@ -436,10 +475,10 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
                     file, FEATURES, f->dim);
     if (rc != OK || !f->dim)
         return rc;
-    rc = check_finite(f->w1, f->width * f->dim, file, "router.w1", err);
+    rc = router_finite(f->w1, f->width * f->dim, file, "router.w1", err);
     if (rc == OK)
-        rc = check_finite(f->b1, f->width, file, "router.b1", err);
+        rc = router_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
-        rc = check_finite(f->w2, f->width, file, "router.w2", err);
-    return rc == OK ? check_finite(&f->b2, 1, file, "router.b2", err) : rc;
+        rc = router_finite(f->w2, f->width, file, "router.w2", err);
+    return rc == OK ? router_finite(&f->b2, 1, file, "router.b2", err) : rc;
 }

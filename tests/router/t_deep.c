@@ -350,10 +350,11 @@ static void test_refused(void)
     deep_write(path, HIDDEN, LOGITS, NULL, NULL);
     refused("metadata high: expected critical, found none");
     static const char *const needed[] = {
-        "logits_projection.bias", "combined_projection.weight", "input_projection.bias",
-        "blocks.0.mlp.0.weight",  "blocks.1.mlp.3.bias",        "blocks.0.dim_change.weight",
-        "output_layer.0.bias",    "blocks.1.layer_norm.bias",   "output_layer.1.weight",
-        "layer_norm_token.bias",
+        "logits_projection.bias",  "combined_projection.weight",    "input_projection.bias",
+        "blocks.0.mlp.0.weight",   "blocks.1.mlp.3.bias",           "blocks.0.dim_change.weight",
+        "output_layer.0.bias",     "blocks.1.layer_norm.bias",      "output_layer.1.weight",
+        "layer_norm_token.bias",   "blocks.0.layer_norm.weight",    "blocks.1.layer_norm.weight",
+        "layer_norm_token.weight", "layer_norm_hidden_states.bias",
     };
     for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
         deep_write(path, HIDDEN, LOGITS, "critical", needed[i]);
