@@ -21,7 +21,10 @@ difference() {
 routes 2
 routes 2 polish
 routes 2 import one
-routes 2 score --router r
+routes 2 score -o "$dir/y"
+routes 2 score --router r --kv f16 # which a router does not read
+routes 3 score --router /tmp
+says 'expected a router: safetensors, .pt, .pth or .rmlp'
 routes 2 train
 routes 2 train -o "$dir/r" --tap middle
 routes 2 train -o "$dir/r" --share 2
@@ -35,6 +38,12 @@ routes 0 import "$dir/r.safetensors" "$dir/back.rmlp"
 same "$dir/zero.rmlp" "$dir/back.rmlp"
 routes 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32" -o "$dir/y.f32"
 [ "$(od -An -tf4 "$dir/y.f32" | tr -d ' ')" = 0.5 ] || fail "a router of zeros: $(od -An -tf4 "$dir/y.f32")"
+expect 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32"
+[ "$(cat "$dir/out")" = 0.5 ] || fail "a score that is printed: $(cat "$dir/out")"
+routes 3 score --router "$dir/zero.rmlp" --hidden /dev/null -o "$dir/never"
+routes 3 score --router "$dir/x.f32" --hidden "$dir/x.f32"
+says 'expected a router: safetensors, .pt, .pth or .rmlp'
+[ ! -e "$dir/never" ] || fail "score: no rows, but a file"
 routes 2 calibrate --router "$dir/zero.rmlp" --target-routed 0.05
 grep -q 'a .rmlp file cannot be replaced: expected -o' "$dir/err" || fail "$(cat "$dir/err")"
 head -c 30 "$dir/zero.rmlp" >"$dir/short.rmlp"
@@ -107,6 +116,36 @@ if [ -f "$data/r2r/hidden.pt" ]; then
         awk "BEGIN { exit !($d > 0.0001 && $d < 0.05) }" || fail "$type: off by $d"
     done
     routes 2 import --type q4_0 "$r2r/hidden.pt" "$dir/r.safetensors"
+    routes 0 import --type q8_0 "$dir/r.safetensors" "$dir/again.safetensors"
+    routes 2 import --type bf16 "$dir/r.safetensors" "$dir/again.safetensors"
+    # Rows of all logits, 300 here: the largest 100 of each are read, as if they had been picked.
+    all=$r2r/token_logits.embedding.f32
+    od -An -v -to1 -w4 "$all" >"$dir/b"
+    od -An -v -tf4 -w4 "$all" | paste - "$dir/b" | awk '{ print int((NR - 1) / 300) "\t" $0 }' |
+        sort -s -t "$(printf '\t')" -k 1,1n -k 2,2gr | awk 'seen[$1]++ < 100' | cut -f 3 |
+        sed 's/ *\([0-7][0-7]*\)/\\\1/g' | while read -r bytes; do
+        printf "$bytes"
+    done >"$dir/largest.f32"
+    score_r2r 0 logits "$r2r/logits.pt" --logits "$all"
+    mv "$dir/y.f32" "$dir/of_all"
+    score_r2r 0 logits "$r2r/logits.pt" --logits "$dir/largest.f32"
+    same "$dir/of_all" "$dir/y.f32"
+    head -c 25600 "$all" >"$dir/unsorted.f32"
+    score_r2r 3 logits "$r2r/logits.pt" --logits "$dir/unsorted.f32"
+    says 'expected rows of 100 logits in descending order, found '
+    head -c 25604 "$all" >"$dir/unsorted.f32"
+    score_r2r 3 logits "$r2r/logits.pt" --logits "$dir/unsorted.f32"
+    says 'expected 64 rows of 100 logits or more, found 25604 bytes'
+    edge=weights/milli/edge-0.1.gguf # whose hidden states are as long
+    if [ -f $edge ]; then
+        score_r2r 0 token_logits "$r2r/token_logits.pt" "$@" -m $edge
+        score_r2r 3 token_logits "$r2r/token_logits.pt" "$@" -m weights/milli/edge-0.5.gguf
+        says 'token_embd.weight: expected at least .100,64.'
+        score_r2r 2 token_logits "$r2r/token_logits.pt" "$@" --embedding "$all" -m $edge
+        score_r2r 2 hidden "$r2r/hidden.pt" -m $edge # of which it reads nothing
+        score_r2r 3 logits "$r2r/logits.pt" --logits "$all" -m $edge
+        says 'expected 64 rows of 100 logits or of all 1008, found 76800 bytes'
+    fi
 else
     skipped="${skipped:+$skipped; }no checkpoints of R2R in $data/r2r (set MIZZLE_TESTDATA)"
 fi

@@ -12,9 +12,12 @@
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
+#include "weights/table.h"
 #include "weights/weights.h"
 
 static const char *router_path, *hidden_path, *logits_path, *tokens_path, *embedding_path;
+static const char *model_name;
 static const char *out_path, *import_type;
 static bool raw;
 
@@ -25,36 +28,45 @@ static const struct option_group file_opts = {
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
           "Read hidden states from this file, raw little-endian f32 [n][dim]" },
         { "--logits", NULL, OPTION_STR, &logits_path, "FILE",
-          "R2R: read the largest logits from this file, f32 [n][as many as it reads], or, with "
-          "--embedding, all, f32 [n][ids]" },
+          "R2R: read logits from this file, f32 [n][ids], as mizzle logits writes them, or the "
+          "largest in descending order, f32 [n][as many as it reads]; for a router of logits alone "
+          "only -m tells that they are all" },
         { "--tokens", NULL, OPTION_STR, &tokens_path, "FILE",
           "R2R: read the small model's own tokens from this file, u32 [n]" },
         { "--embedding", NULL, OPTION_STR, &embedding_path, "FILE",
           "R2R: read the small model's embedding from this file, f32 [ids][dim]" },
+        { "--model", "-m", OPTION_STR, &model_name, "NAME",
+          "R2R: take embedding and number of ids from this model, which is named as for mizzle run "
+          "(default: none)" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
-          "Write the scores to this file, raw f32 [n]" },
+          "Write the scores to this file, raw f32 [n] (default: print them, one a line)" },
         { "--raw", NULL, OPTION_FLAG, &raw, NULL,
           "Write the network's own values: R2R's and llama-route's are high for critical tokens" },
         OPTION_END,
     },
 };
 
+static const struct option_group machine_opts = {
+    "Machine",
+    (const struct option[]){ OPTION_ROW_ISA("the best"), OPTION_END },
+};
+
 static const struct option_group import_opts = {
     "Importing",
     (const struct option[]){
         { "--type", NULL, OPTION_STR, &import_type, "TYPE",
-          "Store R2R's matrices of f32 as f32, bf16 or q8_0 (default: f32)" },
+          "Store R2R's matrices of f32 as f32, bf16 or q8_0 (default: all as they are)" },
         OPTION_END,
     },
 };
 
 static const struct option_group *const no_groups[] = { NULL };
 static const struct option_group *const import_groups[] = { &import_opts, NULL };
-static const struct option_group *const score_groups[] = { &file_opts, &engine_option_rows, NULL };
+static const struct option_group *const score_groups[] = { &file_opts, &machine_opts, NULL };
 
 static int cmd_router_import_main(int n, char **args, struct err *err)
 {
-    int type = W_F32;
+    int type = -1;
     if (import_type &&
         (!wtype_parse(&type, import_type) || (type != W_F32 && type != W_BF16 && type != W_Q8_0)))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
@@ -69,7 +81,10 @@ enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
 struct scoring {
     const struct router *r;
     FILE *f[FILES];
-    size_t dim, width, ids; /* of the hidden state, of a row of logits; rows of the embedding */
+    struct weights *model;
+    const struct tensor *embedding; /* the model's, instead of a file */
+    size_t dim, width, ids;         /* of the hidden state, of a row of logits; of all ids, or 0 */
+    size_t k;                       /* the logits that the router reads */
     float *x, *logits, *extra, *scratch;
     uint32_t token;
 };
@@ -88,40 +103,99 @@ static size_t score_bytes(FILE *f)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Open the files that the router needs. */
+/* Refuse files that the router does not read, and open those that it does. */
+static int score_files(struct scoring *s, bool token, struct err *err)
+{
+    const bool needed[FILES] = { s->dim > 0, s->k > 0, token, token && !model_name };
+    static const char *const options[FILES] = { "--hidden", "--logits", "--tokens", "--embedding" };
+    if (model_name && (embedding_path || !s->k) && (embedding_path || !token))
+        return embedding_path
+                   ? err_set(err, ERR_ARG, "expected --embedding or -m, found both")
+                   : err_set(err, ERR_ARG, "-m: the router %s reads nothing of it", router_path);
+    for (size_t i = 0; i < FILES; i++)
+        if (needed[i] ? !score_path(i) : score_path(i) != NULL)
+            return err_set(err, ERR_ARG, "%s: the router %s %s it%s", options[i], router_path,
+                           needed[i] ? "needs" : "does not read",
+                           needed[i] && i == EMBEDDING ? ", or -m" : "");
+    for (size_t i = 0; i < FILES; i++)
+        if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
+            return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
+    return OK;
+}
+
+/* Find the embedding, in a file or in a model. */
+static int score_embedding(struct scoring *s, struct err *err)
+{
+    char path[FIND_PATH], found[80] = "none";
+    if (!model_name) {
+        size_t row = s->dim * sizeof(float), bytes = score_bytes(s->f[EMBEDDING]);
+        s->ids = bytes / row;
+        return bytes && bytes % row == 0
+                   ? OK
+                   : err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes",
+                             embedding_path, row, bytes);
+    }
+    int rc = find_model(path, model_name, err);
+    if (rc == OK)
+        rc = weights_open(&s->model, path, err);
+    if (rc != OK)
+        return rc;
+    const struct tensor *t = s->embedding = weights_find(s->model, "token_embd.weight");
+    if (t)
+        tensor_shape(found, sizeof(found), t->ndim, t->shape);
+    s->ids = t ? t->shape[0] : 0;
+    if (t && t->ndim == 2 && (!s->dim || t->shape[1] == s->dim) && s->ids >= s->k)
+        return OK;
+    return err_set(err, ERR_FORMAT,
+                   "%s: tensor token_embd.weight: expected at least [%zu,%zu] for the router %s, "
+                   "found %s",
+                   path, s->k, s->dim, router_path, found);
+}
+
+/* Find how long a row of logits is: the rows of another file tell, or the model. */
+static int score_width(struct scoring *s, struct err *err)
+{
+    size_t size = sizeof(float), has = score_bytes(s->f[LOGITS]), n;
+    char want[120];
+    if (s->dim) {
+        n = s->f[TOKENS] ? score_bytes(s->f[TOKENS]) / sizeof(s->token)
+                         : score_bytes(s->f[HIDDEN]) / (s->dim * size);
+        s->width = n ? has / size / n : s->k;
+    } else {
+        s->width = s->ids ? s->ids : s->k;
+        n = has / size / s->width;
+    }
+    if (s->dim && s->ids)
+        snprintf(want, sizeof(want), "%zu rows of %zu logits or of all %zu", n, s->k, s->ids);
+    else if (s->dim)
+        snprintf(want, sizeof(want), "%zu rows of %zu logits or more", n, s->k);
+    else
+        snprintf(want, sizeof(want), "rows of %zu logits", s->width);
+    bool fits = !s->dim || !s->ids || s->width == s->k || s->width == s->ids;
+    return fits && s->width >= s->k && has == n * s->width * size
+               ? OK
+               : err_set(err, ERR_FORMAT, "%s: expected %s, found %zu bytes", logits_path, want,
+                         has);
+}
+
+/* Open what the router needs. */
 static int score_open(struct scoring *s, struct err *err)
 {
-    size_t logits = router_logits(s->r), extra = router_extra(s->r);
-    bool token = extra > logits;
+    size_t extra = router_extra(s->r);
+    s->k = router_logits(s->r);
     s->dim = router_dim(s->r) - extra;
     if (extra && !router_is_deep(s->r))
         return err_set(err, ERR_ARG,
                        "%s: expected a router that reads hidden states alone, or R2R's, found one "
                        "that reads features of a text",
                        router_path);
-    const bool needed[FILES] = { s->dim > 0, logits > 0, token, token };
-    static const char *const options[FILES] = { "--hidden", "--logits", "--tokens", "--embedding" };
-    for (size_t i = 0; i < FILES; i++)
-        if (needed[i] ? !score_path(i) : score_path(i) != NULL)
-            return err_set(err, ERR_ARG, "%s: the router %s %s it", options[i], router_path,
-                           needed[i] ? "needs" : "does not read");
-    for (size_t i = 0; i < FILES; i++)
-        if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
-            return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
-    size_t row = s->dim * sizeof(float), bytes = token ? score_bytes(s->f[EMBEDDING]) : 0;
-    if (token && (!bytes || bytes % row))
-        return err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes",
-                       embedding_path, row, bytes);
-    s->ids = token ? bytes / row : 0;
-    s->width = logits;
-    if (token && logits) { /* of all ids, or the largest alone */
-        size_t n = score_bytes(s->f[TOKENS]) / sizeof(s->token), has = score_bytes(s->f[LOGITS]);
-        s->width = has == n * s->ids * sizeof(float) ? s->ids : logits;
-        if (has != n * s->width * sizeof(float))
-            return err_set(err, ERR_FORMAT,
-                           "%s: expected %zu rows of %zu logits or of all %zu, found %zu bytes",
-                           logits_path, n, logits, s->ids, has);
-    }
+    int rc = score_files(s, extra > s->k, err);
+    if (rc == OK && (model_name || s->f[EMBEDDING]))
+        rc = score_embedding(s, err);
+    if (rc == OK && s->k)
+        rc = score_width(s, err);
+    if (rc != OK)
+        return rc;
     s->x = calloc(s->dim + 1, sizeof(*s->x));
     s->logits = calloc(s->width + 1, sizeof(*s->logits));
     s->extra = calloc(extra + 1, sizeof(*s->extra));
@@ -135,6 +209,7 @@ static void score_close(struct scoring *s)
     for (size_t i = 0; i < FILES; i++)
         if (s->f[i])
             fclose(s->f[i]);
+    weights_close(s->model);
     free(s->x);
     free(s->logits);
     free(s->extra);
@@ -156,10 +231,36 @@ static int score_read(struct scoring *s, size_t file, void *to, size_t bytes, bo
              : OK;
 }
 
+/* Check a row, and read the embedding of its token. */
+static int score_look(struct scoring *s, struct err *err)
+{
+    float *embedding = s->extra + s->k;
+    size_t bytes = s->dim * sizeof(*embedding);
+    for (size_t i = 1; s->width == s->k && s->width != s->ids && i < s->k; i++)
+        if (!(s->logits[i] <= s->logits[i - 1]))
+            return err_set(
+                err, ERR_FORMAT,
+                "%s: expected rows of %zu logits in descending order, found %g after %g; "
+                "-m tells how long rows of all logits are",
+                logits_path, s->k, (double)s->logits[i], (double)s->logits[i - 1]);
+    if (!s->f[TOKENS])
+        return OK;
+    if (s->token >= s->ids)
+        return err_set(err, ERR_FORMAT, "%s: expected ids below %zu, found %" PRIu32, tokens_path,
+                       s->ids, s->token);
+    if (s->embedding)
+        return weights_floats(embedding, s->embedding, s->token * s->dim, s->dim,
+                              weights_path(s->model), err);
+    return fseeko(s->f[EMBEDDING], (off_t)(s->token * bytes), SEEK_SET) == 0 &&
+                   fread(embedding, bytes, 1, s->f[EMBEDDING]) == 1
+               ? OK
+               : err_set(err, ERR_IO, "%s: cannot be read", embedding_path);
+}
+
 /* Read the next rows; all files must end with the same one. */
 static int score_next(struct scoring *s, bool *more, struct err *err)
 {
-    bool has[EMBEDDING] = { true, true, true }, fine = true;
+    bool has[EMBEDDING] = { true, true, true };
     void *const to[EMBEDDING] = { s->x, s->logits, &s->token };
     const size_t bytes[EMBEDDING] = { s->dim * sizeof(float), s->width * sizeof(float),
                                       sizeof(s->token) };
@@ -173,31 +274,28 @@ static int score_next(struct scoring *s, bool *more, struct err *err)
         if (s->f[i] && has[i])
             rc = err_set(err, ERR_FORMAT, "%s: expected as many rows as the others, found more",
                          score_path(i));
-    if (rc != OK || !*more || !s->f[EMBEDDING])
-        return rc;
-    if (s->token >= s->ids)
-        return err_set(err, ERR_FORMAT, "%s: expected ids below %zu, found %" PRIu32, tokens_path,
-                       s->ids, s->token);
-    fine = fseeko(s->f[EMBEDDING], (off_t)(s->token * bytes[HIDDEN]), SEEK_SET) == 0;
-    float *embedding = s->extra + router_logits(s->r);
-    return fine && fread(embedding, bytes[HIDDEN], 1, s->f[EMBEDDING]) == 1
-               ? OK
-               : err_set(err, ERR_IO, "%s: cannot be read", embedding_path);
+    return rc == OK && *more ? score_look(s, err) : rc;
 }
 
-/* Score all rows. */
+/* Score all rows, of which there must be one. Without a file they are printed. */
 static int score_rows(struct scoring *s, FILE *to, struct err *err)
 {
     bool more;
+    size_t n = 0;
     int rc = score_next(s, &more, err);
-    for (; rc == OK && more; rc = score_next(s, &more, err)) {
+    for (; rc == OK && more; rc = score_next(s, &more, err), n++) {
         router_largest(s->r, s->extra, s->logits, s->width);
         float y = router_score(s->r, router_inputs(s->r, s->x, s->extra, s->scratch), s->scratch);
         y = raw && router_is_high(s->r) ? 1 - y : y;
-        if (fwrite(&y, sizeof(y), 1, to) != 1)
-            return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
+        if (to ? fwrite(&y, sizeof(y), 1, to) != 1 : printf("%.9g\n", (double)y) < 0)
+            return err_set(err, ERR_IO, "%s: %s", to ? out_path : "stdout", strerror(errno));
     }
-    return rc;
+    if (rc == OK && !n)
+        return err_set(err, ERR_FORMAT, "%s: expected rows, found none",
+                       score_path(s->dim ? HIDDEN : LOGITS));
+    return rc != OK || to || fflush(stdout) == 0
+               ? rc
+               : err_set(err, ERR_IO, "the output cannot be written");
 }
 
 /* Open the router and the files, then score all rows. */
@@ -206,9 +304,8 @@ static int cmd_router_score_main(int n, char **args, struct err *err)
     struct kernels k;
     struct router *r = NULL;
     (void)n, (void)args;
-    int rc = !router_path || !out_path ? err_set(err, ERR_ARG, "expected --router and -o, found %s",
-                                                 router_path ? "no -o" : "no --router")
-                                       : setup_kernels(&k, err);
+    int rc = router_path ? setup_kernels(&k, err)
+                         : err_set(err, ERR_ARG, "expected --router, found none");
     if (rc == OK)
         rc = router_open(&r, router_path, &k, err);
     if (rc == OK && router_is_table(r))
@@ -275,7 +372,8 @@ const struct command cmd_router_score = {
         "Applies a router (safetensors, .pth, .pt or .rmlp) to rows of hidden states, as "
         "written by mizzle logits --hidden. R2R's read logits, tokens and their "
         "embeddings, too.\n\n"
-        "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32",
+        "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
+        "  mizzle router score --router r2r.pt -m edge.gguf --logits all.f32",
     .groups = score_groups,
     .run = cmd_router_score_main,
 };
