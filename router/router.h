@@ -158,9 +158,4 @@ float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
  * same. The pool is borrowed and must not be in use elsewhere during router_score. */
 void router_threads(struct router *r, struct pool *pool);
 
-/* Read what router_form_read reads, fold it if it is CITER's, and write safetensors, or, to a name
- * that ends in .rmlp, llama-route's form, which has two layers and nothing else: no threshold, no
- * model. type: as in the form; ERR_ARG for matrices of another one already. -1: as they are. */
-int router_import(const char *in, const char *out, int type, struct err *err);
-
 #endif

@@ -331,21 +331,16 @@ static int read_softmax(struct router_form *f, const char *path, struct err *err
     bool logits = !weights_find(w, "hidden_states_projection.weight") &&
                   !weights_find(w, "combined_projection.weight"); /* alone */
     bool given = weights_key(w, key) != NULL;
-    double number = given; /* Python takes any text as true */
-    if (pth && !weights_bool(w, key, &says)) {
-        weights_f64(w, key, &number);
-        says = number != 0;
-    }
+    double number;
+    if (!weights_bool(w, key, &says) && pth) /* Python takes any text as true */
+        says = weights_f64(w, key, &number) ? number != 0 : given;
     f->softmax = logits ? says : norms;
     if (given ? says == f->softmax : !pth || !logits || weights_key(w, "model_type"))
         return OK;
+    static const char *const want[] = { "False without layer norms", "True with layer norms" };
     return err_set(err, ERR_FORMAT, "%s: %s: expected %s, found %s", path, key,
-                   !given  ? "True or False"
-                   : norms ? "True with layer norms"
-                           : "False without layer norms",
-                   !given ? "none"
-                   : says ? "True"
-                          : "False");
+                   given ? want[norms] : "True or False",
+                   given ? (says ? "True" : "False") : "none");
 }
 
 /* Read what R2R says of a deep one: its class, its own threshold, at which values that are as high

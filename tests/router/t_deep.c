@@ -7,6 +7,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "router/deep.h"
+#include "router/learn/router_import.h"
 #include "tests/router/loop_help.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"

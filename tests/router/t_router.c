@@ -12,6 +12,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
+#include "router/learn/router_import.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"

@@ -8,6 +8,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "router/learn/router_import.h"
 #include "router/router.h"
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
