@@ -342,7 +342,8 @@ says results "The gap between the models is $gap points"
 says results "closes $closed % of the gap ($low to $high)"
 
 # One that reads the hidden state alone, at several shares.
-for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.05'; do
+gains='' shares=''
+for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.02' 'reason 0.05' 'reason 0.07'; do
     share=${row#* } form_of=${row% *}
     in_form "$form_of"
     awk -F, -v share="$share" 'NR == 1 || ($2 == "this" && $4 == "mlp.1" && $5 == share)' "$dir/real.csv" >"$dir/mlp.csv"
@@ -359,9 +360,16 @@ for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.05'; do
         says results "$(of_mlp %.0f relative_gain) % more answers right with $(of_mlp %.1f routed) % of the tokens"
         says results "($(results=$dir percent %.0f mlp relative_gain score=answer against=) % more with $(of_mlp %.1f routed) %)"
         ;;
+    reason*) gains="$gains $(of_mlp %.0f relative_gain)" shares="$shares $(of_mlp %.1f routed)" ;;
     'chat 0.07') says results "and $(of_mlp %.0f relative_gain) % more with $(of_mlp %.1f routed) %" ;;
     esac
 done
+
+says . "(mlp; 400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
+listed() { echo "$1, $2 and $3"; }
+# shellcheck disable=SC2086
+says results "makes $(listed $gains) % more right with $(listed $shares) % of the tokens, and at the last closes $(
+    of_mlp %.0f pgr) % of the gap ($(of_mlp %.0f pgr_low) to $(of_mlp %.0f pgr_high))"
 
 # The columns of Table 1, awaited and ahead, beside the paper's.
 rows=$(awk -F, '
