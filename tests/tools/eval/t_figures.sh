@@ -119,7 +119,7 @@ right() { # POLICY
     value real/first accuracy task=csqa kv=f16 policy="$1"
 }
 says results "By CITER's rule it is $(figure '%.0f' "100 * ($(value real/first citer task=csqa kv=f16 policy=mlp) / $(
-    value real/first citer task=csqa kv=f16 policy=never) - 1)") % more, which is less"
+    value real/first citer task=csqa kv=f16 policy=never) - 1)") % more."
 says results "$(figure '%.0f' "100 * ($(right mlp) / $(right never) - 1)") % more of them are right than without"
 exact=$(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=context)
 says results "gets $exact; \`mlp\` gets $(percent '%.1f %%' real/first accuracy task=csqa kv=f32 policy=mlp)"
@@ -238,7 +238,7 @@ in_form chat
 says claims "$(of mlp=mix %.0f relative_gain) % more, $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high)), with $(of mlp=mix %.2f routed) %"
 says claims "not so: the table is ${between% (*} points above (${between#* (}"
 as_read_equal() { echo "$(as_read "$1" %.1f equal "$2")$3($(as_read "$1" %.1f equal_low "$2") to $(as_read "$1" %.1f equal_high "$2"))"; } # POLICY AGAINST WORDS
-says results "with \`max-prob\` ($(as_read_equal combined max-prob ': ' | tr -d '()')), and \`mix\` $(as_read_equal mlp=mix combined ' points above it ')"
+says results "with \`max-prob\` ($(as_read_equal combined max-prob ': ' | tr -d '()')), and \`mix\` is $(as_read_equal mlp=mix combined ' points above `combined` '), but $(as_read mlp=mix %.1f equal max-prob) above \`max-prob\` ("
 routes() { # POLICY: of the shares of its trainings in form reason
     awk -F, -v policy="$1" '$6 == policy { tokens[$8] += $11; cloud[$8] += $12 } END { for (k in cloud) print 100 * cloud[k] / tokens[k] }' \
         "$results/real/reason/routers.csv" | sort -n | sed -n '1p; $p' | xargs printf '%.1f to %.1f %%'
@@ -328,7 +328,7 @@ says results "$(points mlp=mix context ' `context`')"
 says results "$(points mlp=mix-lower context ' `context`')"
 says results "level with \`combined\` ($(level mlp=mix combined))"
 says results "level with \`combined\` ($(level mlp=mix-lower combined))"
-says results "which needs no training ($(level mlp=mix-lower position ' points:'))"
+says results "which needs no training: \`mix\` by $(equal mlp=mix position ' points'), \`mix-lower\` by $(equal mlp=mix-lower position);"
 says results "\`combined\` is ($(level combined position))"
 gap_of() { echo "$(of "$1" %.0f pgr) % ($(of "$1" %.0f pgr_low) to $(of "$1" %.0f pgr_high)), with $(of "$1" %.2f routed) %"; } # POLICY
 says claims "interval: $(gap_of mlp=mix); $(gap_of mlp=mix-lower) |"
@@ -360,12 +360,15 @@ for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.02' 'reason 0.05' 'reas
         says results "$(of_mlp %.0f relative_gain) % more answers right with $(of_mlp %.1f routed) % of the tokens"
         says results "($(results=$dir percent %.0f mlp relative_gain score=answer against=) % more with $(of_mlp %.1f routed) %)"
         ;;
-    reason*) gains="$gains $(of_mlp %.0f relative_gain)" shares="$shares $(of_mlp %.1f routed)" ;;
+    reason*)
+        [ "$row" != 'reason 0.05' ] || says . "(mlp; 400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
+        gains="$gains $(of_mlp %.0f relative_gain)" shares="$shares $(of_mlp %.1f routed)"
+        ;;
     'chat 0.07') says results "and $(of_mlp %.0f relative_gain) % more with $(of_mlp %.1f routed) %" ;;
     esac
 done
 
-says . "(mlp; 400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
+says . "the same, with more tokens (400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
 listed() { echo "$1, $2 and $3"; }
 # shellcheck disable=SC2086
 says results "makes $(listed $gains) % more right with $(listed $shares) % of the tokens, and at the last closes $(
@@ -408,7 +411,7 @@ for form_of in reason chat arc; do
     chat)
         read_above=$(as_read_equal "$joint" combined=joint-combined ' ')
         says results "In \`chat\` it is ${above% (*} above (${above#* (}" ;;
-    arc) says results "on ARC $above; as read, $read_above and $(as_read_equal "$joint" combined=joint-combined ' ')" ;;
+    arc) says results "on ARC ${above% (*} above (${above#* (}; as read, $read_above and $(as_read_equal "$joint" combined=joint-combined ' ')" ;;
     esac
 done
 read_as() { results=$dir percent '%.1f %%' real accuracy form=this "policy=$1" score=answer against=; } # POLICY
