@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
@@ -384,14 +385,16 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
                                                  : read_about(f, w, path, err);
 }
 
-/* True unless a file that can be read has a form that a router never has. */
+/* True unless a regular file has a form that a router never has. */
 static bool may_be_router(const char *path)
 {
     char begin[9] = ""; /* a safetensors header follows its length */
-    FILE *f = fopen(path, "rbe");
-    size_t n = f ? fread(begin, 1, sizeof(begin), f) : 0;
-    if (f)
-        fclose(f);
+    struct stat st;
+    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
+    if (!f)
+        return true;
+    size_t n = fread(begin, 1, sizeof(begin), f);
+    fclose(f);
     return find_ends(path, ".safetensors") || (n == sizeof(begin) && begin[8] == '{');
 }
 
