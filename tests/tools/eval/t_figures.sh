@@ -390,7 +390,7 @@ END
 says claims "$(echo "$rows" | awk '$2 == "0.50" { print $15, "s with", $4, "%; the paper\x27s devices, without KV cache,", $22, "s with", $19, "%" }') |"
 
 # One router for all.
-for form_of in chat reason arc; do
+for form_of in chat reason arc gsm8k; do
     in_form $form_of
     for name in "joint $joint" "unseen mlp=without-$task" 'joint-combined combined=joint-combined'; do
         policy=${name#* }
@@ -403,6 +403,8 @@ for form_of in chat reason arc; do
         says results "$row"
     done
 done
+says results "makes $(of mlp=without-gsm8k %.0f relative_gain) % more right with $(of mlp=without-gsm8k %.1f routed) % of the tokens, $(
+    equal mlp=without-gsm8k random ' points above `random`') and $(equal mlp=without-gsm8k max-prob ' above `max-prob`')"
 for form_of in reason chat arc; do
     in_form $form_of
     above=$(equal "$joint" combined=joint-combined)
@@ -448,7 +450,7 @@ says claims "not shown: $(equal mlp=joints-lower combined | sed 's/ / points /')
 context=$(equal mlp=joints-lower context)
 says results "Above \`context\` it is, by $context"
 says claims "interval: $(gap_of mlp=joints) |"
-awk -F, 'NR == 1 || $4 ~ /[.]router$|held$/' $results/real/figures.csv >"$dir/open.csv"
+awk -F, 'NR == 1 || ($2 != "chat" && $4 ~ /[.]router$|held$/)' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
 says . "In answers to 50 open questions it was $(open mlp=held)"
 says results "it routes $(open "$joint") of their tokens"
