@@ -18,7 +18,7 @@ realways_rows() { # TASK ITEMS
     items=$results/real/$2
     [ -e "$items/ways-05.csv" ] || { echo "no answers of other ways in $items" >&2 && exit 77; }
     set -- "$1"
-    for name in ends verify ways-02 ways-05 ways-10; do
+    for name in ends verify call ways-02 ways-05 ways-10; do
         [ -e "$items/$name.csv" ] || continue
         awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || $4 in asked)' \
             "$items/ways-05.csv" "$items/$name.csv" >"$here/$name.csv"

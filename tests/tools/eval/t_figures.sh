@@ -55,20 +55,22 @@ for latency in 0 50 170; do # it is slower than mlp at any round trip
 done
 
 # Ways with the real pair: each row, and what is said of each share.
-for policy in never step query takeover mix verify always; do
+real_way() { # TASK POLICY
     share=0.05 routed='%.1f %%' above=''
-    case $policy in
-    never) share='' routed=%d ;;
+    case $2 in
+    never | call) share='' routed=%d ;;
     verify) share='' ;;
     always) share='' routed='%d %%' ;;
     mix) ;;
     *) above=1 ;;
     esac
-    of() { figure "$1" "${3:-} $(value real/ways "$2" task=csqa "policy=$policy" "share=$share")"; } # FORMAT COLUMN [FACTOR]
+    of() { figure "$1" "${3:-} $(value real/ways "$2" "task=$task" "policy=$policy" "share=$share")"; } # FORMAT COLUMN [FACTOR]
+    task=$1 policy=$2
     says results "| $policy | $(of "$routed" routed '100 *') | $(of '%.1f %%' accuracy '100 *') | $(
         of %.1f accuracy_low '100 *') to $(of %.1f accuracy_high '100 *') | $(of %.1f trips) | $(of %.0f read) | $(
         of %.0f active) | $(of %.0f ms) | $(of %.0f ms_170) |${above:+ $(of %.1f above '100 *') ($(of %.1f above_low '100 *') to $(of %.1f above_high '100 *'))} |"
-done
+}
+for policy in never step query takeover mix verify always; do real_way csqa $policy; done
 for share in 0.02 0.05 0.1; do
     for policy in query takeover step; do
         of() { percent %.1f real/ways "$1" task=csqa "policy=$policy" "share=$share"; } # COLUMN

@@ -151,10 +151,10 @@ plan() {
 }
 
 # Plan the answers of others' ways to divide one, beside the primary router at three shares; verify
-# has none.
+# and call have none.
 measure_ways() { # QUESTIONS
     for share in 02 05 10; do measure ways-$share "$1" 0.$share primary.1 query.1 takeover.1 step; done
-    measure verify "$1" '' verify
+    for name in verify call; do measure $name "$1" '' $name; done
 }
 
 collects() {
@@ -249,7 +249,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     for policy; do
         runs=1 searched=0 time=$seconds
         case $policy in
-        never) time=$seconds_never ;;
+        never | call) time=$seconds_never ;;
         always | verify) time=$seconds_always ;;
         slot | position | random) ;;
         joints*) runs=$trainings searched=$trainings repeats=$trainings needs="split-$task train-joints" ;;
