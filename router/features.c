@@ -60,6 +60,6 @@ void features_of(float out[FEATURES], const struct features_text *t, const float
     out[FEATURE_GAP] = c.gap;
     out[FEATURE_POSITION] = (float)log_f64((double)(t->n > t->prompt ? t->n - t->prompt : 0) + 1);
     out[FEATURE_WORD] = !(features_in_word(end) && features_in_word(begin));
-    out[FEATURE_SENTENCE] = !last_n || policy_ends_step(t->tok, t->ids[t->n - 1]);
+    out[FEATURE_SENTENCE] = !last_n || (end && strchr(".!?\n", end));
     out[FEATURE_CONTEXT] = table ? router_score_ids(table, t->ids, t->n) : 0;
 }

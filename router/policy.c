@@ -77,11 +77,35 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
     return left ? 1 : 0;
 }
 
-bool policy_ends_step(const struct tokenizer *tok, uint32_t id)
+/* Write the last bytes of what the ids say to out[size] and return how many they are. */
+static size_t policy_tail(char *out, size_t size, const struct tokenizer *tok, const uint32_t *ids,
+                          size_t n)
 {
-    size_t n = 0;
-    const char *bytes = tokenizer_bytes(tok, id, &n);
-    return n && bytes[n - 1] && strchr(".!?\n", bytes[n - 1]);
+    size_t have = 0;
+    while (n > 0 && have < size) {
+        size_t more = 0;
+        const char *bytes = tokenizer_bytes(tok, ids[--n], &more);
+        while (more > 0 && have < size)
+            out[size - ++have] = bytes[--more];
+    }
+    memmove(out, out + size - have, have);
+    return have;
+}
+
+bool policy_ends_step(const struct tokenizer *tok, const uint32_t *ids, size_t n)
+{
+    char tail[32];
+    size_t have = policy_tail(tail, sizeof(tail), tok, ids, n), end = have, lines = 0;
+    while (end > 0 && strchr(" \n\r\t", tail[end - 1]) && tail[end - 1])
+        lines += tail[--end] == '\n';
+    if (lines > 1)
+        return true;
+    bool parted = end < have;
+    while (end > 0 && strchr("\"')]*", tail[end - 1]) && tail[end - 1])
+        end--;
+    char last = end > 0 ? tail[end - 1] : 0, before = end > 1 ? tail[end - 2] : 0;
+    return last == '!' || last == '?' ||
+           (last == '.' && (parted || !(before >= '0' && before <= '9')));
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

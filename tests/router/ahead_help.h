@@ -211,9 +211,12 @@ static inline void check_takeover(const struct text *x)
 /* All tokens of a step have the score of its first one. */
 static inline void check_steps(const struct text *x)
 {
-    for (size_t i = 1; i < x->n; i++)
-        CHECK(x->at[i].score == x->at[i - 1].score ||
-              policy_ends_step(engine.tokenizer, x->at[i - 1].id));
+    uint32_t ids[sizeof(x->at) / sizeof(x->at[0])];
+    for (size_t i = 0; i < x->n; i++) {
+        CHECK(!i || x->at[i].score == x->at[i - 1].score ||
+              policy_ends_step(engine.tokenizer, ids, i));
+        ids[i] = x->at[i].id;
+    }
 }
 
 /* The local model's tokens are those of drafts, of at most `most` ids, and the cloud's are others

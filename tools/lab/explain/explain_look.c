@@ -217,7 +217,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
         at->score = policy_score_logits(r->how.policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);
         if (r->how.policy == POLICY_STEP && pos >= x->prompt &&
-            !policy_ends_step(x->engine.tokenizer, x->ids[pos]))
+            !policy_ends_step(x->engine.tokenizer, x->ids + x->prompt, pos + 1 - x->prompt))
             at->score = x->at[pos - 1].score;
     }
     bool written = pos + 1 >= x->prompt && pos + 1 < x->n;
