@@ -58,6 +58,15 @@ static int step_open_extra(struct step *s)
     return OK;
 }
 
+static void step_free(struct step *s)
+{
+    if (s->way->close)
+        s->way->close(s);
+    free(s->lazy);
+    free(s->extra);
+    free(s);
+}
+
 /* Set up the loop. */
 static int step_begin(struct step *s)
 {
@@ -115,10 +124,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     stats->finish = FINISH_ERROR;
     ahead_close(&s->ahead);
     draft_close(&s->draft);
-    free(s->way->show ? s->its_way.verify.ids : NULL);
-    free(s->lazy);
-    free(s->extra);
-    free(s);
+    step_free(s);
     *out = NULL;
     return rc;
 }
@@ -152,9 +158,6 @@ int step_close(struct step *s, struct err *err)
     stats->cost = s->its.cost;
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
-    free(s->way->show ? s->its_way.verify.ids : NULL);
-    free(s->lazy);
-    free(s->extra);
-    free(s);
+    step_free(s);
     return rc;
 }

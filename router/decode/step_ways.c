@@ -84,9 +84,9 @@ static size_t query_leader(const struct step *s, size_t at)
 
 static size_t step_policy_leader(const struct step *s, size_t at)
 {
-    const uint32_t *ids = session_ids(s->text.session);
+    const uint32_t *written = session_ids(s->text.session) + s->text.n;
     size_t decided = s->its_way.lead.decided;
-    while (at > decided && !policy_ends_step(s->text.tok, ids[at - 1]))
+    while (at > decided && !policy_ends_step(s->text.tok, written, at - s->text.n))
         at--;
     return at > decided ? at : s->its_way.lead.at; /* what is decided stays */
 }
@@ -238,6 +238,11 @@ static int verify_open(struct step *s)
     return ids ? OK : err_set(&s->err, ERR_NOMEM, "decode: out of memory");
 }
 
+static void verify_close(struct step *s)
+{
+    free(s->its_way.verify.ids);
+}
+
 static bool verify_holds(const struct step *s, const struct ahead_token *e)
 {
     uint32_t id;
@@ -316,6 +321,7 @@ const struct way *step_way(enum policy p)
                           .holds = call_holds,
                           .most_held = call_most_held },
         [POLICY_VERIFY] = { .open = verify_open,
+                            .close = verify_close,
                             .writes = always_writes,
                             .holds = verify_holds,
                             .most_held = verify_length,
@@ -332,9 +338,9 @@ bool step_is_full(const struct step *s)
     const struct ahead_token *last = ahead_last(&s->ahead);
     if (!last)
         return false;
-    bool enough = s->stats->tokens + s->ahead.n >= s->o->max_tokens;
+    bool enough = s->stats->tokens + s->ahead.n >= s->o->max_tokens || s->halted;
     if (enough && s->way->takes_back && s->way->holds) /* what is held may come to nothing */
         enough = !s->way->holds(s, ahead_at(&s->ahead, 0));
-    return enough || !last->written || s->halted || s->ahead.n == s->ahead.cap ||
+    return enough || !last->written || s->ahead.n == s->ahead.cap ||
            last->at == session_context(s->text.session);
 }
