@@ -95,6 +95,8 @@ static int routing_check_worth(const struct mizzle_options *o, struct err *err)
 {
     if (!(o->worth >= 0) || isinf(o->worth))
         return err_set(err, ERR_ARG, "worth: expected 0 or more, found %g", o->worth);
+    if (o->worth > 0 && o->on_score)
+        return err_set(err, ERR_ARG, "worth: expected 0 with on_score, found %g", o->worth);
     if (o->worth > 0 && o->cloud_tokens > 1) /* what the later tokens save is not foreseen */
         return err_set(err, ERR_ARG, "worth: expected cloud_tokens 1, found %zu", o->cloud_tokens);
     return OK;

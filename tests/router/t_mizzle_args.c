@@ -204,6 +204,7 @@ static void test_refused(void)
     BAD(policy, "mlp", ARG, "router");
     base.on_score = no_score;
     BAD(policy, "entropy", ARG, "on_score: expected policy mlp and no router, found entropy");
+    BAD(worth, 0.5, ARG, "worth: expected 0 with on_score, found 0.5");
     BAD(router, "none", ARG, "on_score: expected policy mlp and no router, found none");
     base.on_score = NULL;
     BAD(threshold, 2, ARG, "threshold");

@@ -46,6 +46,12 @@ says 'expected a router: safetensors, .pt, .pth or .rmlp'
 [ ! -e "$dir/never" ] || fail "score: no rows, but a file"
 routes 2 calibrate --router "$dir/zero.rmlp" --target-routed 0.05
 grep -q 'a .rmlp file cannot be replaced: expected -o' "$dir/err" || fail "$(cat "$dir/err")"
+ln "$dir/zero.rmlp" "$dir/other.rmlp"
+for to in "$dir/x.f32" "$dir/zero.rmlp" "$dir/other.rmlp"; do
+    routes 2 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32" -o "$to"
+    says "$to: input and output are the same file"
+done
+routes 2 import "$dir/zero.rmlp" "$dir/other.rmlp"
 head -c 30 "$dir/zero.rmlp" >"$dir/short.rmlp"
 routes 3 import "$dir/short.rmlp" "$dir/never"
 

@@ -71,8 +71,10 @@ static int cmd_router_import_main(int n, char **args, struct err *err)
     if (import_type &&
         (!wtype_parse(&type, import_type) || (type != W_F32 && type != W_BF16 && type != W_Q8_0)))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
-    return n == 2 ? router_import(args[0], args[1], type, err)
-                  : err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
+    if (n != 2)
+        return err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
+    int rc = output_file_differs(args[1], args[0], err);
+    return rc == OK ? router_import(args[0], args[1], type, err) : rc;
 }
 
 enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
@@ -118,10 +120,15 @@ static int score_files(struct scoring *s, bool token, struct err *err)
             return err_set(err, ERR_ARG, "%s: the router %s %s it%s", options[i], router_path,
                            needed[i] ? "needs" : "does not read",
                            needed[i] && i == EMBEDDING ? ", or -m" : "");
-    for (size_t i = 0; i < FILES; i++)
-        if (needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
-            return err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
-    return OK;
+    int rc = output_file_differs(out_path, router_path, err);
+    if (rc == OK)
+        rc = output_file_differs(out_path, model_name, err);
+    for (size_t i = 0; rc == OK && i < FILES; i++) {
+        rc = output_file_differs(out_path, score_path(i), err);
+        if (rc == OK && needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
+            rc = err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
+    }
+    return rc;
 }
 
 /* Find the embedding, in a file or in a model. */
