@@ -109,10 +109,10 @@ case $large in http://* | https://*) by=--cloud-url ;; *) by=--cloud-model ;; es
 [ ! -e "$out" ] || [ -d "$out" ] || refuse "OUT: expected a folder, found the file $out"
 wanted=$(settings) || exit
 if [ -e "$out/settings" ]; then
-    differs=$(echo "$wanted" | awk 'NR == FNR { had[n = NR] = $0; next } had[FNR] != $0 { new = $0; at = FNR; exit }
+    differs=$(echo "$wanted" | awk 'FILENAME == ARGV[1] { had[n = FNR] = $0; next } had[FNR] != $0 { new = $0; at = FNR; exit }
         END { if (at || FNR < n) print "expected " (at ? had[at] : had[FNR + 1]) ", found " new }' "$out/settings" -)
     [ -z "$differs" ] || refuse "OUT: $out was begun with other settings: $differs"
-elif [ -d "$out" ] && [ -n "$(ls -A "$out")" ]; then
+elif [ -d "$out" ] && ls -A "$out" | grep -vqx 'plots\|settings\.part'; then
     refuse "OUT: expected an empty folder or one of this command, found $out"
 fi
 
@@ -121,9 +121,11 @@ trap 'trap "" HUP INT TERM; [ -z "$child" ] || { kill $child 2>/dev/null; wait $
 run() { # ARGS...: run the program so that a signal ends it at once, in order
     "$mizzle" "$@" &
     child=$!
+    echo $child >"$out/running"
     wait $child
     status=$?
     child=''
+    rm -f "$out/running"
     return $status
 }
 
@@ -248,11 +250,14 @@ probe() { # print the seconds that the answers of both models to a question take
 
 if [ -n "$dry" ]; then
     pair=$(probe) || exit
-    echo "EDGE and CLOUD alone take $(figure %.2f "$pair") s for a question, as busy as this machine is now"
+    echo "EDGE and CLOUD alone take $(figure %.3f "$pair") s for a question, as busy as this machine is now"
 else
     pair=0
-    mkdir -p "$plots" && echo "$wanted" >"$out/settings" && exec 9<"$out/settings" || exit 2
-    ! command -v flock >/dev/null || flock -n 9 || refuse "OUT: another paper.sh writes to $out"
+    mkdir -p "$plots" || exit 2
+    [ -e "$out/settings" ] || { echo "$wanted" >"$out/settings.part" && mv "$out/settings.part" "$out/settings"; } || exit 2
+    exec 9<"$out/settings" || exit 2
+    ! command -v flock >/dev/null || flock -n 9 || # what a killed one has begun keeps the lock
+        refuse "OUT: another paper.sh writes to $out$(sed 's/^/, as process /' "$out/running" 2>/dev/null)"
 fi
 
 [ -z "$train" ] || step split split/calibrated.jsonl 1 questions_of_own
@@ -262,7 +267,7 @@ for small in $edges; do
     step "collect-$number" "$number/collected" "$texts * 2.5 * $pair" collect "$small" "$out/$number"
     [ $number -gt 1 ] || heads='query context combined mix mlp'
     # shellcheck disable=SC2086
-    step "train-$number" "$number/mlp" "${#heads} + $texts / 20" train "$out/$number" $heads
+    step "train-$number" "$number/mlp" "$(echo "$heads" | wc -w) * $texts / 40" train "$out/$number" $heads
     [ $number -eq 1 ] ||
         step "size-$number" "$number/size.csv" "($questions * 1.5 + $calibrated) * $pair" size "$small" $number
 done

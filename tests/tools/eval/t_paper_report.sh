@@ -61,9 +61,11 @@ grep -q '^the small model alone .*,open$' "$claims" || fail "two questions tell 
 # Two do not write to one folder.
 if command -v flock >/dev/null; then
     # shellcheck disable=SC2086
+    echo 123 >"$dir/whole/running"
     flock "$dir/whole/settings" sh tools/lab/paper.sh --questions 2 $demo "$dir/whole" 2>"$dir/err" &&
         fail "two in one folder"
-    grep -q "OUT: another paper.sh writes to" "$dir/err" || fail "$(cat "$dir/err")"
+    grep -q "OUT: another paper.sh writes to $dir/whole, as process 123" "$dir/err" || fail "$(cat "$dir/err")"
+    rm "$dir/whole/running"
 fi
 
 # A command of the claims gives its figure.
@@ -150,4 +152,6 @@ refuses_paper 'found 41' --questions 41 $edge $cloud "$dir/one.jsonl" "$dir/new"
 refuses_paper 'expected an empty folder' $edge $cloud $data tools
 refuses_paper "other settings: expected EDGE .*, found EDGE " --questions 2 $edge $cloud $data "$dir/whole"
 refuses_paper "expected --questions 2, found --questions 3" --questions 3 weights/milli/edge-0.1.gguf $cloud $data "$dir/whole"
+mkdir "$dir/emptied" && : >"$dir/emptied/settings"
+refuses_paper "other settings: expected , found mizzle" --questions 2 $edge $cloud $data "$dir/emptied"
 [ ! -e "$dir/new" ] || fail "a folder of what was refused"

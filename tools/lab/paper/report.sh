@@ -10,7 +10,7 @@ share_of() { # JOURNAL BEGIN
         END {
             share = tokens ? cloud / tokens : 0
             for (i = 1; i <= n; i++) square += (c[i] - share * t[i]) ^ 2
-            half = n < 2 || !tokens ? 1 : cloud ? 1.959964 * sqrt(square * n / (n - 1)) / tokens : 3 / tokens
+            half = n < 30 || !tokens ? 1 : cloud ? 1.959964 * sqrt(square * n / (n - 1)) / tokens : 3 / tokens
             low = share - half
             high = share + half
             printf "%.4f %.4f %.4f\n", share, (low < 0 ? 0 : low), (high > 1 ? 1 : high)
@@ -180,7 +180,7 @@ $(picture ways) $(picture times)
 <h2>What this does not show</h2>
 <p>Each router is one training. Other models and questions than the paper's; its small model was fine-tuned, its large one has
 32B. An accuracy has Wilson's interval, gains and differences a paired bootstrap over questions, a share
-the normal one over answers; tokens per second have the lowest and highest of six samples. A share was aimed at on other questions, and is missed by some.</p>
+the normal one over 30 answers or more; tokens per second have the lowest and highest of six samples. A share was aimed at on other questions, and is missed by some.</p>
 </html>
 END
 }
