@@ -169,7 +169,7 @@ $([ "$number" -eq 1 ] || picture sizes)
 <p>mlp is the paper's kind of router, on the hidden state; combined reads confidence, place and a table of the last two ids
 (context), mix both. query decides for the whole answer, takeover for all behind the first routed token, step for a
 sentence. verify lets the cloud check drafts: its share is what was changed, and its time leaves out what was drafted in
-vain. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
+vain. call, by which a model asks for tokens itself, is left out: it takes one that was trained to. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
 ids.</p>
 $(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
     { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
