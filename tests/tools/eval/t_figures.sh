@@ -137,9 +137,18 @@ says . "by $(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never)
 says . "of $(demo accuracy_low mlp) to $(demo accuracy_high mlp)"
 says claims "$(figure '%.0f' "100 * ($(demo accuracy mlp) / $(demo accuracy never) - 1)") % more with $(demo routed mlp) %: $(demo accuracy mlp) % ($(demo accuracy_low mlp) to $(demo accuracy_high mlp)) beside $(demo accuracy never) %"
 says claims "mix less combined: $(demo difference_low mix) to $(demo difference_high mix) points"
-of_paper() { sed -n "$1p" $results/report/claims.csv | cut -d , -f "$3" | awk '{ printf "'"$2"'", 100 * $1 }'; } # LINE FORMAT FIELD
-says claims "mlp: $(of_paper 2 %.0f 4) % more ($(of_paper 2 %.0f 5) to $(of_paper 2 %.0f 6)) with\
+of_paper() { sed -n "$1p" $results/$made/claims.csv | cut -d , -f "$3" | awk '{ printf "'"$2"'", 100 * $1 }'; } # LINE FORMAT FIELD
+for made in report real; do
+    more="$(of_paper 2 %.0f 4) % more"
+    says claims "mlp: $more ($(of_paper 2 %.0f 5) to $(of_paper 2 %.0f 6)) with\
  $(of_paper 3 %.2f 4) % ($(of_paper 3 %.2f 5) to $(of_paper 3 %.2f 6))"
+done
+says results "$more right ($(of_paper 2 %.0f 5) to $(of_paper 2 %.0f 6)) with $(of_paper 3 %.1f 4) % of the tokens ($(
+    of_paper 3 %.1f 5) to $(of_paper 3 %.1f 6)), as a reader"
+of_ways() { sed -n "s,^<tr><td>$1</td><td>6.0</td><td>[0-9.]*</td><td>\([0-9]*\).0</td>.*,\1,p" $results/real/report.html; } # WAY
+says results "(\`context\`) has $(of_ways context) % right for a reader, \`mlp\` $(of_ways mlp) %"
+says results "by CITER's rule $(sed -n 's,.* of the tokens \([0-9]*\).0 % of mlp .*,\1,p' $results/real/report.html) % are right beside $(
+    sed -n 's,^is \([0-9]*\).0 % of never.*,\1,p' $results/real/report.html) %"
 says . "max-prob gets $(demo accuracy max-prob) %, entropy $(demo accuracy entropy) %"
 says . "(context) $(demo accuracy context) %"
 says . "(combined), $(demo accuracy combined) %"

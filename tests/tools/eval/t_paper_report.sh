@@ -28,14 +28,17 @@ paper() {
 # The page needs no network; each claim has a command, a figure and an interval.
 page=$dir/whole/report.html claims=$dir/whole/claims.csv
 kept=router/results/report
-for file in "$page" $kept/report.html; do
+real=router/results/real
+for file in "$page" $kept/report.html $real/report.html; do
     ! grep -qE 'https?:|src=|<link|<script|@import|url\(' "$file" || fail "$file needs more than itself"
 done
 [ "$(cat $kept/* | wc -c)" -lt 300000 ] || fail "$kept is too large"
-sed 1d $kept/claims.csv | while IFS=, read -r claim paper _ figures; do
-    grep -qF "<td>$claim</td><td>$paper</td><td>$(echo "$figures" | sed 's,\,,</td><td>,g')</td>" $kept/report.html ||
-        fail "$kept: the page has another figure: $claim"
-done || exit 1
+for made in $kept $real; do
+    sed 1d $made/claims.csv | while IFS=, read -r claim paper _ figures; do
+        grep -qF "<td>$claim</td><td>$paper</td><td>$(echo "$figures" | sed 's,\,,</td><td>,g')</td>" $made/report.html ||
+            fail "$made: the page has another figure: $claim"
+    done || exit 1
+done
 [ "$(grep -c '<svg ' "$page")" -eq 5 ] && [ "$(grep -c '</svg>' "$page")" -eq 5 ] || fail "not five pictures"
 grep -q 'One pair is one size' "$page" || fail "no word of sizes"
 grep -q '<td>0.70</td><td>14</td>' "$page" || fail "no printed Table 1"
