@@ -77,35 +77,20 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
     return left ? 1 : 0;
 }
 
-/* Write the last bytes of what the ids say to out[size] and return how many they are. */
-static size_t policy_tail(char *out, size_t size, const struct tokenizer *tok, const uint32_t *ids,
-                          size_t n)
-{
-    size_t have = 0;
-    while (n > 0 && have < size) {
-        size_t more = 0;
-        const char *bytes = tokenizer_bytes(tok, ids[--n], &more);
-        while (more > 0 && have < size)
-            out[size - ++have] = bytes[--more];
-    }
-    memmove(out, out + size - have, have);
-    return have;
-}
-
 bool policy_ends_step(const struct tokenizer *tok, const uint32_t *ids, size_t n)
 {
-    char tail[32];
-    size_t have = policy_tail(tail, sizeof(tail), tok, ids, n), end = have, lines = 0;
-    while (end > 0 && strchr(" \n\r\t", tail[end - 1]) && tail[end - 1])
-        lines += tail[--end] == '\n';
-    if (lines > 1)
-        return true;
-    bool parted = end < have;
-    while (end > 0 && strchr("\"')]*", tail[end - 1]) && tail[end - 1])
-        end--;
-    char last = end > 0 ? tail[end - 1] : 0, before = end > 1 ? tail[end - 2] : 0;
-    return last == '!' || last == '?' ||
-           (last == '.' && (parted || !(before >= '0' && before <= '9')));
+    char back[32] = ""; /* what they say, from its end */
+    for (size_t have = 0, more; n > 0 && have < sizeof(back) - 1;) {
+        const char *bytes = tokenizer_bytes(tok, ids[--n], &more);
+        while (bytes && more > 0 && have < sizeof(back) - 1)
+            back[have++] = bytes[--more];
+    }
+    size_t blanks = strspn(back, " \n\r\t"), lines = 0;
+    for (size_t i = 0; i < blanks; i++)
+        lines += back[i] == '\n';
+    const char *last = back + blanks + strspn(back + blanks, "\"')]*");
+    bool digit = last[0] && last[1] >= '0' && last[1] <= '9';
+    return lines > 1 || *last == '!' || *last == '?' || (*last == '.' && (blanks || !digit));
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

@@ -44,8 +44,8 @@ float policy_score_random(uint64_t seed, size_t position);
  * that of the token, 0 for the first, or else a text: 0 where what the ids say ends with it. */
 float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
                             size_t n);
-/* True if a step ends with the last of these ids[n] of an answer: a blank line or the end of a
- * sentence. A full stop behind a digit, which may be a decimal point, is one before a blank alone. */
+/* True if a step ends with the last of these ids[n] of an answer: at a blank line or the end of a
+ * sentence. A full stop behind a digit, perhaps a decimal point, ends one before a blank alone. */
 bool policy_ends_step(const struct tokenizer *tok, const uint32_t *ids, size_t n);
 /* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
 float policy_draw_tie(uint64_t seed, size_t position);

@@ -32,7 +32,7 @@ struct step;
  * of the text, the queue and what is decided, and what it may ask. `at` is the length of a prefix,
  * and stands for the token after it. In brackets: what it is where a member is NULL. */
 struct way {
-    int (*open)(struct step *s); /* prepare s->its_way; returns an error of step_open [nothing] */
+    int (*open)(struct step *s);   /* prepare s->its_way; returns an error of step_open [nothing] */
     void (*close)(struct step *s); /* free what that has, also after an error [nothing] */
     /* Return the prefix of the token whose score this one has, itself or an earlier one [at]. */
     size_t (*leader)(const struct step *s, size_t at);

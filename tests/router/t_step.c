@@ -400,11 +400,24 @@ static void test_steps(void)
         const char *text;
         bool ends;
     } cases[] = {
-        { "", false },           { "So.", true },       { "So. ", true },        { "So.\n", true },
-        { "why?", true },        { "No!\")", true },    { "**Done.**", true },   { "So", false },
-        { "(a)", false },        { "a line\n", false }, { "a line:\n\n", true }, { "\n \n", true },
-        { "It costs 3.", false }, { "3.\n", true },      { "It is 3. ", true },   { "3.50", false },
-        { "3!", true },          { " ", false },
+        { "", false },
+        { "So.", true },
+        { "So. ", true },
+        { "So.\n", true },
+        { "why?", true },
+        { "No!\")", true },
+        { "**Done.**", true },
+        { "So", false },
+        { "(a)", false },
+        { "a line\n", false },
+        { "a line:\n\n", true },
+        { "\n \n", true },
+        { "It costs 3.", false },
+        { "3.\n", true },
+        { "It is 3. ", true },
+        { "3.50", false },
+        { "3!", true },
+        { " ", false },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint32_t ids[16];
