@@ -58,7 +58,7 @@ real_form() { # TASK-FORM HEADER PROGRAM
 real_shares() { # TASK-FORM TITLE
     share="tokens from the large model (%)" right="answers that are right (%)"
     real_form "$1" "policy,$share,$right,low,high" '
-        if (of("against") == "" && of("routed") < 1)
+        if (of("against") == "" && of("routed") < 1 && name !~ /query[.]1$|^takeover|^(step|verify|call)$/) # realways
             print name part, percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
         ' >"$dir/dots"
     [ "$(wc -l <"$dir/dots")" -gt 2 ] || return 0
@@ -82,7 +82,7 @@ draws() {
     echo "$real_forms" | while IFS=: read -r name title; do
         real_shares "$name" "$title"
         real_form "$name" "form,policy,$points,low,high" '
-            if (name == "mix" && of("equal") != "" && of("against") !~ /[.]1$|^(step|verify)$/) # realways
+            if (name == "mix" && of("equal") != "" && of("against") !~ /[.]1$|^(step|verify|call)$/)
                 print "'"$title"'" part, sprintf("%s (%.1f %%)", policy(of("against")), percent("against_routed")),
                     percent("equal"), percent("equal_low"), percent("equal_high")' >"$dir/mix"
         cat "$dir/mix"

@@ -70,7 +70,7 @@ real_way() { # TASK POLICY
         of %.1f accuracy_low '100 *') to $(of %.1f accuracy_high '100 *') | $(of %.1f trips) | $(of %.0f read) | $(
         of %.0f active) | $(of %.0f ms) | $(of %.0f ms_170) |${above:+ $(of %.1f above '100 *') ($(of %.1f above_low '100 *') to $(of %.1f above_high '100 *'))} |"
 }
-for policy in never step query takeover mix verify always; do real_way csqa $policy; done
+for policy in never step query takeover mix call verify always; do real_way csqa $policy; done
 for share in 0.02 0.05 0.1; do
     for policy in query takeover step; do
         of() { percent %.1f real/ways "$1" task=csqa "policy=$policy" "share=$share"; } # COLUMN
