@@ -183,7 +183,7 @@ paper_table() { # the columns of Table 1, each call awaited as there
     keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
 }
 
-figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,gain_low,gain_high,pgr,pgr_low,pgr_high
+figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,relative_gain,relative_gain_low,relative_gain_high,pgr,pgr_low,pgr_high
 ways() {
     query='' verify=verify,
     [ ! -e "$out/1/query" ] || query=query=$out/1/query,

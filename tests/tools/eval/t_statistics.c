@@ -268,6 +268,11 @@ static void check_bootstrap(void)
     memset(cloud, 1, sizeof(cloud));
     CHECK(statistics_bootstrap_pgr(&d, &c, &b, &c, &g) && d.low == 1 && d.high == 1);
     CHECK(!statistics_bootstrap_pgr(&d, &a, &b, &b, &g)); /* no gap */
+    /* All right is 1 / p - 1 more than half, and nothing is more than none. */
+    CHECK(statistics_bootstrap_pgr(&d, &c, &a, NULL, &g));
+    CHECK(fabs(d.low - (1 / 0.6225 - 1)) < 0.05 && fabs(d.high - (1 / 0.3775 - 1)) < 0.1);
+    CHECK(statistics_bootstrap_pgr(&d, &a, &a, NULL, &g) && d.low == 0 && d.high == 0);
+    CHECK(!statistics_bootstrap_pgr(&d, &a, &b, NULL, &g));
     statistics_groups_close(&g);
 
     double pgr = 9;

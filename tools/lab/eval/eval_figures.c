@@ -149,7 +149,7 @@ static void figures_print(FILE *to, const struct items_line *l, const char *scor
     figures_number(to, (double)r->work.prefilled / n);
     figures_interval(to, r->pgr, r->has_pgr_interval, &r->pgr_interval);
     figures_interval(to, right - alone, r->has_gain, &r->gain);
-    figures_number(to, alone > 0 ? right / alone - 1 : (double)NAN);
+    figures_number(to, r->relative_gain);
     fprintf(to, ",%s", r->against ? r->against->label : "");
     figures_number(to, r->against ? r->against_share : (double)NAN);
     figures_interval(to, r->against ? r->difference : (double)NAN, r->against,

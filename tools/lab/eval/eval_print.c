@@ -47,6 +47,9 @@ static void print_quality(struct row *f, const struct eval_about *about,
     row_put(f, "accuracy", eval_result_accuracy(r), 6);
     print_interval(f, "accuracy_low", "accuracy_high", r->answers, &accuracy);
     print_interval(f, "gain_low", "gain_high", r->has_gain, &r->gain);
+    row_put(f, "relative_gain", r->relative_gain, 6);
+    print_interval(f, "relative_gain_low", "relative_gain_high", r->has_relative_interval,
+                   &r->relative_interval);
     row_put(f, "pgr", r->pgr, 6);
     print_interval(f, "pgr_low", "pgr_high", r->has_pgr_interval, &r->pgr_interval);
     row_put(f, "apgr7", r->apgr7, 6);

@@ -12,6 +12,7 @@ void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double
                                .target = target,
                                .threshold = NAN,
                                .pgr = (double)NAN,
+                               .relative_gain = (double)NAN,
                                .apgr7 = (double)NAN,
                                .apgr7_ratio = (double)NAN };
 }
@@ -104,7 +105,11 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
     const struct statistics_answers own = result_answers(r), low = result_answers(edge);
     r->has_gain = true;
     r->gain = statistics_bootstrap_difference(&own, &low, NULL, 0, &r->groups);
-    double pgr;
+    double pgr, alone = eval_result_accuracy(edge);
+    if (alone > 0)
+        r->relative_gain = eval_result_accuracy(r) / alone - 1;
+    r->has_relative_interval =
+        statistics_bootstrap_pgr(&r->relative_interval, &own, &low, NULL, &r->groups);
     if (!cloud || !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
                                   eval_result_accuracy(cloud)))
         return;

@@ -43,8 +43,10 @@ struct eval_result {
 
     /* Set by eval_result_compare; without both baselines, NaN and 0. */
     double pgr;
-    bool has_pgr_interval, has_gain;
+    bool has_pgr_interval, has_gain, has_relative_interval;
     struct statistics_interval pgr_interval;
+    double relative_gain; /* more right answers than the small model's, as a part of those; NaN */
+    struct statistics_interval relative_interval;
     struct statistics_interval gain; /* of the accuracy above that of the small model alone */
     double apgr7;                    /* NaN: not measured over shares from 0 to 7 % */
     bool has_apgr7_interval;

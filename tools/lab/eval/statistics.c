@@ -226,8 +226,9 @@ bool statistics_bootstrap_pgr(struct statistics_interval *out,
         return false;
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         statistics_draw(g, d);
-        if (!statistics_pgr(&draws[d], statistics_sum(routed, g, d).right,
-                            statistics_sum(edge, g, d).right, statistics_sum(cloud, g, d).right))
+        double low = statistics_sum(edge, g, d).right;
+        double high = cloud ? statistics_sum(cloud, g, d).right : 2 * low;
+        if (!statistics_pgr(&draws[d], statistics_sum(routed, g, d).right, low, high))
             draws[d] = (double)NAN;
     }
     return statistics_draws_interval(out, draws);

@@ -76,7 +76,9 @@ struct statistics_interval statistics_bootstrap_difference(const struct statisti
 bool statistics_pgr(double *pgr, double routed, double edge, double cloud);
 
 /* Set the 95 % interval of the PGR. Draws in which the cloud is not better than the edge have no
- * PGR and are left out; if they are more than one in twenty, there is no interval: false. */
+ * PGR and are left out; if they are more than one in twenty, there is no interval: false. Without a
+ * cloud it is that of the gain relative to the edge, routed / edge - 1; each draw has its own
+ * edge. */
 bool statistics_bootstrap_pgr(struct statistics_interval *out,
                               const struct statistics_answers *routed,
                               const struct statistics_answers *edge,
