@@ -108,6 +108,9 @@ case $large in http://* | https://*) by=--cloud-url ;; *) by=--cloud-model ;; es
 
 [ ! -e "$out" ] || [ -d "$out" ] || refuse "OUT: expected a folder, found the file $out"
 wanted=$(settings) || exit
+parameters() { "$mizzle" info "$1" 2>/dev/null | sed -n 's/^parameters *//p'; } # MODEL
+[ $by = --cloud-url ] || [ "$(parameters "$edge")" -lt "$(parameters "$large")" ] ||
+    echo "paper: EDGE has $(parameters "$edge") parameters, CLOUD $(parameters "$large"): are they swapped?" >&2
 if [ -e "$out/settings" ]; then
     differs=$(echo "$wanted" | awk 'FILENAME == ARGV[1] { had[n = FNR] = $0; next } had[FNR] != $0 { new = $0; at = FNR; exit }
         END { if (at || FNR < n) print "expected " (at ? had[at] : had[FNR + 1]) ", found " new }' "$out/settings" -)
@@ -236,7 +239,9 @@ step() { # NAME FILE SECONDS COMMAND...
     echo "paper: $step"
     "$@" || {
         status=$?
-        echo "paper: $step: status $status; the same command goes on" >&2
+        goes_on='; the same command goes on'
+        case $status in 2 | 3) goes_on='' ;; esac # it would fail again
+        echo "paper: $step: status $status$goes_on" >&2
         exit $status
     }
 }

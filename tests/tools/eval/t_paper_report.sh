@@ -155,6 +155,8 @@ refuses_paper 'found 41' --questions 41 $edge $cloud "$dir/one.jsonl" "$dir/new"
 refuses_paper 'expected an empty folder' $edge $cloud $data tools
 refuses_paper "other settings: expected EDGE .*, found EDGE " --questions 2 $edge $cloud $data "$dir/whole"
 refuses_paper "expected --questions 2, found --questions 3" --questions 3 weights/milli/edge-0.1.gguf $cloud $data "$dir/whole"
+paper 0 --dry-run --questions 2 $cloud $edge $data "$dir/new"
+says 'EDGE has [0-9]* parameters, CLOUD [0-9]*: are they swapped'
 mkdir "$dir/emptied" && : >"$dir/emptied/settings"
 refuses_paper "other settings: expected , found mizzle" --questions 2 $edge $cloud $data "$dir/emptied"
 [ ! -e "$dir/new" ] || fail "a folder of what was refused"
