@@ -70,7 +70,16 @@ real_way() { # TASK POLICY
         of %.1f accuracy_low '100 *') to $(of %.1f accuracy_high '100 *') | $(of %.1f trips) | $(of %.0f read) | $(
         of %.0f active) | $(of %.0f ms) | $(of %.0f ms_170) |${above:+ $(of %.1f above '100 *') ($(of %.1f above_low '100 *') to $(of %.1f above_high '100 *'))} |"
 }
-for policy in never step query takeover mix call verify always; do real_way csqa $policy; done
+for task in csqa gsm8k; do
+    for policy in never step query takeover mix call verify always; do real_way $task $policy; done
+done
+apart() { # POLICY: points that mix is above it on GSM8K
+    of() { percent %.1f real/ways "$2" task=gsm8k "policy=$1" share=0.05; }
+    echo "$(of "$1" above) ($(of "$1" above_low) to $(of "$1" above_high))"
+}
+says results "above \`query\` by $(apart query | sed 's/ (/ points (/') and above \`takeover\` by $(apart takeover)"
+says results "above \`step\` by $(apart step), which"
+says claims "$(apart query | sed 's/ (/ points (/') and $(apart takeover); not shown above sentences: $(apart step)"
 for share in 0.02 0.05 0.1; do
     for policy in query takeover step; do
         of() { percent %.1f real/ways "$1" task=csqa "policy=$policy" "share=$share"; } # COLUMN
