@@ -32,8 +32,7 @@ struct step;
  * of the text, the queue and what is decided, and what it may ask. `at` is the length of a prefix,
  * and stands for the token after it. In brackets: what it is where a member is NULL. */
 struct way {
-    int (*open)(struct step *s);   /* prepare s->its_way; returns an error of step_open [nothing] */
-    void (*close)(struct step *s); /* free what that has, also after an error [nothing] */
+    int (*open)(struct step *s); /* prepare s->its_way; returns an error of step_open [nothing] */
     /* Return the prefix of the token whose score this one has, itself or an earlier one [at]. */
     size_t (*leader)(const struct step *s, size_t at);
     /* Score it by ids and verdicts alone. False: its leader's score, or a row, is needed [false].
@@ -113,6 +112,7 @@ struct step {
     uint32_t last;           /* the newest token written */
     const struct way *way;   /* of the policy */
     union step_its_way its_way;
+    void *kept;   /* what the way has allocated, malloc'ed, or NULL */
     size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
                      none */
     struct stops stops; /* stop strings found in the decided text */

@@ -60,8 +60,7 @@ static int step_open_extra(struct step *s)
 
 static void step_free(struct step *s)
 {
-    if (s->way->close)
-        s->way->close(s);
+    free(s->kept);
     free(s->lazy);
     free(s->extra);
     free(s);

@@ -234,13 +234,8 @@ static int verify_open(struct step *s)
     if (s->cloud && !s->cloud->verify)
         return err_set(&s->err, ERR_ARG, "policy verify: this cloud cannot check a draft");
     uint32_t *ids = size_mul(&bytes, n, sizeof(*ids)) ? malloc(bytes) : NULL;
-    s->its_way.verify.ids = ids;
+    s->its_way.verify.ids = s->kept = ids;
     return ids ? OK : err_set(&s->err, ERR_NOMEM, "decode: out of memory");
-}
-
-static void verify_close(struct step *s)
-{
-    free(s->its_way.verify.ids);
 }
 
 static bool verify_holds(const struct step *s, const struct ahead_token *e)
@@ -321,7 +316,6 @@ const struct way *step_way(enum policy p)
                           .holds = call_holds,
                           .most_held = call_most_held },
         [POLICY_VERIFY] = { .open = verify_open,
-                            .close = verify_close,
                             .writes = always_writes,
                             .holds = verify_holds,
                             .most_held = verify_length,

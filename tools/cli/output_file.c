@@ -42,15 +42,6 @@ int output_file_close(struct output_file *o, bool commit, struct err *err)
     return bad && commit ? err_set(err, ERR_IO, "%s: %s", o->path, strerror(errno)) : OK;
 }
 
-int output_file_differs(const char *path, const char *from, struct err *err)
-{
-    struct stat to, st;
-    if (!path || !from || stat(path, &to) != 0 || stat(from, &st) != 0 || !S_ISREG(to.st_mode) ||
-        to.st_dev != st.st_dev || to.st_ino != st.st_ino)
-        return OK;
-    return err_set(err, ERR_ARG, "%s: input and output are the same file", path);
-}
-
 int output_file_check(const char *path, struct err *err)
 {
     struct output_file o;

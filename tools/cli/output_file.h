@@ -19,8 +19,6 @@ int output_file_open(struct output_file *o, const char *path, struct err *err);
 /* Write what is buffered and commit the file; with commit false, delete it instead. On ERR_IO no
  * file is left. */
 int output_file_close(struct output_file *o, bool commit, struct err *err);
-/* Return OK unless this output is a file that is read, too. ERR_ARG. NULL is no file. */
-int output_file_differs(const char *path, const char *from, struct err *err);
 /* Return OK if an output with this path can be opened. For commands that compute for a long time
  * before they write. ERR_IO, ERR_NOMEM. */
 int output_file_check(const char *path, struct err *err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
@@ -65,6 +66,16 @@ static const struct option_group *const no_groups[] = { NULL };
 static const struct option_group *const import_groups[] = { &import_opts, NULL };
 static const struct option_group *const score_groups[] = { &file_opts, &machine_opts, NULL };
 
+/* Refuse an output that is a file which is read, too. NULL is no file. */
+static int differs(const char *path, const char *from, struct err *err)
+{
+    struct stat to, st;
+    if (!path || !from || stat(path, &to) != 0 || stat(from, &st) != 0 || !S_ISREG(to.st_mode) ||
+        to.st_dev != st.st_dev || to.st_ino != st.st_ino)
+        return OK;
+    return err_set(err, ERR_ARG, "%s: input and output are the same file", path);
+}
+
 static int cmd_router_import_main(int n, char **args, struct err *err)
 {
     int type = -1;
@@ -73,7 +84,7 @@ static int cmd_router_import_main(int n, char **args, struct err *err)
         return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
     if (n != 2)
         return err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
-    int rc = output_file_differs(args[1], args[0], err);
+    int rc = differs(args[1], args[0], err);
     return rc == OK ? router_import(args[0], args[1], type, err) : rc;
 }
 
@@ -120,11 +131,11 @@ static int score_files(struct scoring *s, bool token, struct err *err)
             return err_set(err, ERR_ARG, "%s: the router %s %s it%s", options[i], router_path,
                            needed[i] ? "needs" : "does not read",
                            needed[i] && i == EMBEDDING ? ", or -m" : "");
-    int rc = output_file_differs(out_path, router_path, err);
+    int rc = differs(out_path, router_path, err);
     if (rc == OK)
-        rc = output_file_differs(out_path, model_name, err);
+        rc = differs(out_path, model_name, err);
     for (size_t i = 0; rc == OK && i < FILES; i++) {
-        rc = output_file_differs(out_path, score_path(i), err);
+        rc = differs(out_path, score_path(i), err);
         if (rc == OK && needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
             rc = err_set(err, ERR_IO, "%s: %s", score_path(i), strerror(errno));
     }
