@@ -130,6 +130,7 @@ pictures() {
             --guide "$(figure %.1f "100 * $(value ways accuracy policy=never)")=the small model alone" \
             --guide "$(figure %.1f "100 * $(value ways accuracy policy=always)")=the large model alone"
     shape ways "way,time of an answer (s),$right" "$say"' { print way(), seconds(), percent("accuracy") }' |
+        awk '/^(never|always|verify),/ { last = last $0 "\n"; next } { print } END { printf "%s", last }' | # styles as above
         plot times.svg --x "time of an answer (s)" --y "$right" --by way --title "Right answers by the time of an answer, on the paper's devices"
     [ "$number" -eq 1 ] || sizes |
         awk -F, -v OFS=, 'NR == 1 { print "edge", "way", "right (%)", "low", "high"; next } { print $1, $2, $4, $5, $6 }' |
