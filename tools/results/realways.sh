@@ -33,8 +33,9 @@ realways_rows() { # TASK ITEMS
         -v edge_ms="$(constant t_dotprod)" -v cloud_ms="$(constant cloud_ms)" '
         FILENAME !~ /picked/ { if (FNR > 1 && $12 > 0) begun[$6 "," $7]++; next }
         $3 != "citer" { next }
-        $1 ~ /^mlp=/ && $14 != "" { above[$2 "," $14] = $15 "," $16 "," $17; next }
+        $1 ~ /^mlp=/ && $14 != "" { above[$2 "," $14] = points($15) "," points($16) "," points($17); next }
         $14 == "" { row[++rows] = $0 }
+        function points(of) { return of + 0 == 0 ? "0.000000" : of } # not -0
         function ms(latency) {
             return sprintf("%.0f", written * edge_ms + $11 * cloud_ms + trips * latency)
         }

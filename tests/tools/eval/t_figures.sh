@@ -80,11 +80,14 @@ apart() { # POLICY: points that mix is above it on GSM8K
 says results "above \`query\` by $(apart query | sed 's/ (/ points (/') and above \`takeover\` by $(apart takeover)"
 says results "above \`step\` by $(apart step), which"
 says claims "$(apart query | sed 's/ (/ points (/') and $(apart takeover); not shown above sentences: $(apart step)"
-for share in 0.02 0.05 0.1; do
-    for policy in query takeover step; do
-        of() { percent %.1f real/ways "$1" task=csqa "policy=$policy" "share=$share"; } # COLUMN
-        says results "$(of above) ($(of above_low) to $(of above_high))"
-        [ $share != 0.05 ] || says claims "$(of above) $([ $policy != query ] || echo 'points ')($(of above_low) to $(of above_high))"
+for task in csqa gsm8k; do
+    for share in 0.02 0.05 0.1; do
+        for policy in query takeover step; do
+            of() { percent %.1f real/ways "$1" task=$task "policy=$policy" "share=$share"; } # COLUMN
+            says results "$(of above) ($(of above_low) to $(of above_high))"
+            [ $share != 0.05 ] || [ $task = gsm8k ] ||
+                says claims "$(of above) $([ $policy != query ] || echo 'points ')($(of above_low) to $(of above_high))"
+        done
     done
 done
 
@@ -292,15 +295,10 @@ done
 says results "$(of mlp=mix %.1f gain) points ($(of mlp=mix %.1f gain_low) to $(of mlp=mix %.1f gain_high)), where 60 % would be $(
     of never '0.6 * %f' accuracy | { read -r sum && figure %.1f "$sum"; })"
 says claims "$(of mlp=mix %.1f equal random) points ($(of mlp=mix %.1f equal_low random) to $(of mlp=mix %.1f equal_high random))"
-some() { # SHARE FORMAT COLUMN: of one training, on the first 100 questions
-    figure "$2" "100 * $(results=$dir value real "$3" form=this policy=mlp=mix.1 "share=$1" score=citer against=)"
-}
-middle=$(awk -F, 'FNR == NR { asked[$4]; next } $6 == "mlp=mix" && $8 == 1 && $4 in asked {
-    n++; right += $9; tokens += $11; cloud += $12 } END { printf "%.1f %% with %.1f %%", 100 * right / n, 100 * cloud / tokens }' \
-    $results/real/gsm8k/primary-02.csv $results/real/gsm8k/routers.csv)
-says results "$(some 0.02 '%.1f %%' accuracy) right with $(some 0.02 '%.1f %%' routed) of the tokens, $middle and $(
-    some 0.1 '%.1f %%' accuracy) with $(some 0.1 '%.1f %%' routed), each give or take nine points, where the small model alone has $(
-    figure '%.1f %%' "$(some 0.1 %f accuracy) - $(some 0.1 %f gain)")"
+some() { echo "$(percent '%.1f %%' real/ways accuracy task=gsm8k policy=mix "share=$1") ${2:-}with $(
+    percent '%.1f %%' real/ways routed task=gsm8k policy=mix "share=$1")"; } # SHARE [WORDS]: of one training
+says results "$(some 0.02 'right ') of the tokens, $(some 0.05) and $(some 0.1), each give or take eight points, where the small model alone has $(
+    percent '%.1f %%' real/ways accuracy task=gsm8k policy=never)"
 real arc never 0
 real arc always '100 %'
 real arc slot '1 token an answer'

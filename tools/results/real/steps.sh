@@ -141,7 +141,6 @@ plan() {
         gsm8k)
             measure routers $whole $target context random combined primary
             measure max-prob $whole $target max-prob
-            for share in 02 10; do measure primary-$share 100 0.$share primary.1; done
             measure oracle 100 $target oracle
             measure_ways 150
             ;;
