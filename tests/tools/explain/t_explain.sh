@@ -57,10 +57,11 @@ awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
 # As narrow as the terminal; the position is said once.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
-    script -qec "stty cols 62; $MIZZLE explain --question 2" /dev/null </dev/null | sed 's,\r$,,; s,.*\r,,; s,^\x1b\[K,,' >"$dir/out"
+    lines() { script -qec "$1" /dev/null </dev/null | sed 's,\r$,,; s,.*\r,,; s,^\x1b\[K,,'; }
+    lines "stty cols 62; $MIZZLE explain --question 2" >"$dir/out"
     awk 'length($0) > 62 { print; exit 1 }' "$dir/out" || fail "over 62 columns"
     [ "$(grep -c '^Position 62: ' "$dir/out")" -eq 1 ] && ! grep -q 'is position' "$dir/out" || fail "the position"
-    script -qec "$MIZZLE explain -p x -n 1 --html $dir/told.html" /dev/null </dev/null >"$dir/out"
+    lines "$MIZZLE explain -p x -n 1 --html $dir/told.html" >"$dir/out"
     grep -q "^wrote $dir/told.html" "$dir/out" || fail "--html: $(cat "$dir/out")"
 else
     echo "SKIP: no script(1), terminals were not tested"
