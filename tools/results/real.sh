@@ -58,7 +58,7 @@ real_form() { # TASK-FORM HEADER PROGRAM
 real_shares() { # TASK-FORM TITLE
     share="tokens from the large model (%)" right="answers that are right (%)"
     real_form "$1" "policy,$share,$right,low,high" '
-        if (of("against") == "" && of("routed") < 1 && name !~ /query[.]1$|^takeover|^(step|verify|call)$/) # realways
+        if (of("against") == "" && of("routed") < 1 && name !~ /^query(=mix)?[.]1$|^takeover|^(step|verify|call)$/) # realways
             print name part, percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
         ' >"$dir/dots"
     [ "$(wc -l <"$dir/dots")" -gt 2 ] || return 0

@@ -17,6 +17,7 @@ realways_draft=7 # tokens of a draft for verify
 realways_rows() { # TASK ITEMS
     items=$results/real/$2
     [ -e "$items/ways-05.csv" ] || { echo "no answers of other ways in $items" >&2 && exit 77; }
+    [ -e "$items/ends.csv" ] || { echo "no answers of never and always in $items" >&2 && exit 77; }
     set -- "$1"
     for name in ends verify call ways-02 ways-05 ways-10; do
         [ -e "$items/$name.csv" ] || continue
@@ -35,7 +36,7 @@ realways_rows() { # TASK ITEMS
         $3 != "citer" { next }
         $1 ~ /^mlp=/ && $14 != "" { above[$2 "," $14] = points($15) "," points($16) "," points($17); next }
         $14 == "" { row[++rows] = $0 }
-        function points(of) { return of + 0 == 0 ? "0.000000" : of } # not -0
+        function points(of) { return of != "" && of + 0 == 0 ? "0.000000" : of } # not -0
         function ms(latency) {
             return sprintf("%.0f", written * edge_ms + $11 * cloud_ms + trips * latency)
         }

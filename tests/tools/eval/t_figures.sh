@@ -80,16 +80,34 @@ apart() { # POLICY: points that mix is above it on GSM8K
 says results "above \`query\` by $(apart query | sed 's/ (/ points (/') and above \`takeover\` by $(apart takeover)"
 says results "above \`step\` by $(apart step), which"
 says claims "$(apart query | sed 's/ (/ points (/') and $(apart takeover); not shown above sentences: $(apart step)"
-for task in csqa gsm8k; do
-    for share in 0.02 0.05 0.1; do
-        for policy in query takeover step; do
-            of() { percent %.1f real/ways "$1" task=$task "policy=$policy" "share=$share"; } # COLUMN
-            says results "$(of above) ($(of above_low) to $(of above_high))"
-            [ $share != 0.05 ] || [ $task = gsm8k ] ||
-                says claims "$(of above) $([ $policy != query ] || echo 'points ')($(of above_low) to $(of above_high))"
-        done
-    done
+over() { # TASK POLICY SHARE: points that mix is above it
+    of() { percent %.1f real/ways "$1" "task=$task" "policy=$policy" "share=$share"; }
+    task=$1 policy=$2 share=$3
+    echo "$(of above) ($(of above_low) to $(of above_high))"
+}
+says results "query by $(over csqa query 0.02), takeover by $(over csqa takeover 0.02) and step by $(
+    over csqa step 0.02) at 2 %, and at 10 % by $(over csqa query 0.1), $(over csqa takeover 0.1) and $(over csqa step 0.1)."
+says results "query by $(over gsm8k query 0.02), takeover by $(over gsm8k takeover 0.02), step by $(over gsm8k step 0.02);"
+says results "takeover by $(over gsm8k takeover 0.1), and not shown above query by $(over gsm8k query 0.1) or step by $(over gsm8k step 0.1):"
+says claims "$(over csqa query 0.05 | sed 's/ (/ points (/'), $(over csqa step 0.05) and $(over csqa takeover 0.05)"
+far() { # SHARE POLICY...: what they route on GSM8K
+    share=$1
+    shift
+    for policy; do percent %.1f real/ways routed task=gsm8k "policy=$policy" "share=$share"; echo; done | paste -sd ' '
+}
+says results "these route $(far 0.02 query takeover step | sed 's/ /, /; s/\(.*\) /\1 and /') %."
+says results "these route $(far 0.1 takeover query step | sed 's/ /, /; s/\(.*\) /\1 and /') %,"
+given() { # FOLDER POLICY: answers with a token of the large model, at 2, 5 and 10 %
+    for share in 02 05 10; do
+        awk -F, -v policy="$2" '$6 ~ policy && $12 > 0 { n++ } END { print n }' "$results/real/$1/ways-$share.csv"
+    done | paste -sd ' ' | sed 's/ /, /; s/\(.*\) /\1 and /'
+}
+says results "few answers, $(given gsm8k '^query') and $(given gsm8k '^takeover') of 150,"
+for policy in '^mlp=mix' '^query'; do # ids that the large model reads for an answer of which it writes a part
+    says results "some $(awk -F, -v policy="$policy" '$6 ~ policy && $12 > 0 { n++; read += $14 } END { printf "%.0f", read / n }' \
+        $results/real/reason/ways-05.csv) ids."
 done
+says claims "$(awk -F, 'NR > 1 { s += $6 } END { printf "%.0f", s / 3600 }' $results/real/log.csv) hours, of machines"
 
 closed() { percent "${3:-%.0f}" real/ways "${4:-pgr}" task=csqa "policy=$1" "share=$2"; } # POLICY SHARE [FORMAT [COLUMN]]
 shares() { echo "$(closed query 0.02 "$1" $2), $(closed query 0.05 "$1" $2) and $(closed query 0.1 "$1" $2) %"; } # FORMAT COLUMN
@@ -500,6 +518,7 @@ Audit|190|the least of column drawn, rounded
 Audit|260|the most of column drawn, rounded
 Ways: how|28|7 * 8.595 / 47 - 1
 Ways, with|84|7 * 5.890 / 22.38 - 1
+Ways, with|63|ids read for an answer with a token of the large model, above
 Network|2.56|511 / 200
 Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
 Labels|77.9|one training, before there were five

@@ -9,12 +9,9 @@ const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const LARGE = { width: 1280, height: 860 };
 const SMALL = { width: 1000, height: 660 }; /* the same layout, and less to paint */
 
-/* What a page tells about itself while it runs: tasks over 50 ms, and breaches of its policy. */
+/* What a page tells about itself while it runs: breaches of its policy. */
 function observe() {
-    window.seen = { tasks: [], breaches: [] };
-    new PerformanceObserver((list) =>
-        list.getEntries().forEach((e) => window.seen.tasks.push(e.duration))
-    ).observe({ entryTypes: ['longtask'] });
+    window.seen = { breaches: [] };
     document.addEventListener('securitypolicyviolation', (e) =>
         window.seen.breaches.push(`${e.violatedDirective} ${e.blockedURI}`)
     );
