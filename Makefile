@@ -79,6 +79,7 @@ flags.model/train/train_step := -O3
 flags.router/learn/fit_batch := -O3
 flags.router/learn/fit_mlp   := -O3
 flags.router/learn/fit_citer := -O3
+flags.tools/lab/eval/statistics := -O3
 endif
 LINUX_USERS := kernels/sys/os tests/kernels/t_pool tools/lab/bench/counts tools/lab/machine/limits
 $(foreach f,$(if $(filter 1,$(PORTABLE)),$(LINUX_USERS)),$(eval flags.$f := -DPORTABLE))

@@ -86,8 +86,9 @@ int statistics_groups_open(struct statistics_groups *out, const uint64_t *keys, 
     *out = (struct statistics_groups){ .n = n,
                                        .of = calloc(n + 1, sizeof(*out->of)),
                                        .times = calloc(n + 1, sizeof(*out->times)),
+                                       .each = calloc(n + 1, sizeof(*out->each)),
                                        .above = calloc(n + 1, sizeof(*out->above)) };
-    if (!sorted || !out->of || !out->times || !out->above) {
+    if (!sorted || !out->of || !out->times || !out->each || !out->above) {
         free(sorted);
         statistics_groups_close(out);
         return err_set(err, ERR_NOMEM, "eval: out of memory");
@@ -109,6 +110,7 @@ void statistics_groups_close(struct statistics_groups *g)
 {
     free(g->of);
     free(g->times);
+    free(g->each);
     free(g->above);
     *g = (struct statistics_groups){ 0 };
 }
@@ -151,43 +153,39 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
     return statistics_wilson_of(p, variance > p * (1 - p) / most ? p * (1 - p) / variance : most);
 }
 
-/* What a draw gives for one policy, as a mean over its trainings. */
-struct draw_sum {
-    double right, tokens, cloud;
-};
-
-/* Draw groups into g->times, and return how many items they have. */
+/* Draw groups into g->times and g->each, and return how many items they have. */
 static double statistics_draw(const struct statistics_groups *g, size_t draw)
 {
+    const uint64_t key = rand_u64(BOOTSTRAP_SEED, draw);
     double items = 0;
     memset(g->times, 0, g->count * sizeof(*g->times));
     for (size_t i = 0; i < g->count; i++)
-        g->times[rand_below(rand_u64(BOOTSTRAP_SEED, draw), i, g->count)]++;
+        g->times[rand_below(key, i, g->count)]++;
     for (size_t i = 0; i < g->n; i++)
-        items += g->times[g->of[i]];
+        items += g->each[i] = g->times[g->of[i]];
     return items;
 }
 
-/* Sum up what one policy has in this draw. */
-static struct draw_sum statistics_sum(const struct statistics_answers *a,
-                                      const struct statistics_groups *g, size_t draw)
+/* Return how many of a policy's answers in this draw are right or, if x is not NULL, the sum of
+ * what x has for each of its answers; a mean over its trainings. Sums are whole numbers. */
+static double statistics_sum(const struct statistics_answers *a, const uint32_t *x,
+                             const struct statistics_groups *g, size_t draw)
 {
     const uint64_t key = rand_u64(rand_u64(BOOTSTRAP_SEED, draw), TRAININGS_KEY);
     size_t drawn = a->trainings > 1 ? a->trainings - 1 : 1;
-    struct draw_sum sum = { 0, 0, 0 };
+    uint64_t sum = 0;
     for (size_t k = 0; k < drawn; k++) {
         size_t from = (size_t)rand_below(key, k, a->trainings) * g->n;
-        for (size_t i = 0; i < g->n; i++) {
-            double times = g->times[g->of[i]];
-            sum.right += times * a->right[from + i];
-            sum.tokens += times * a->tokens[from + i];
-            sum.cloud += times * a->cloud[from + i];
-        }
+        for (size_t i = 0; i < g->n; i++)
+            sum += (uint64_t)g->each[i] * (x ? x[from + i] : a->right[from + i]);
     }
-    sum.right /= (double)drawn;
-    sum.tokens /= (double)drawn;
-    sum.cloud /= (double)drawn;
-    return sum;
+    return (double)sum / (double)drawn;
+}
+
+static double statistics_right(const struct statistics_answers *a,
+                               const struct statistics_groups *g, size_t draw)
+{
+    return statistics_sum(a, NULL, g, draw);
 }
 
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
@@ -200,10 +198,10 @@ struct statistics_interval statistics_bootstrap_difference(const struct statisti
     if (g->count < 2)
         return (struct statistics_interval){ (double)NAN, (double)NAN };
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
-        double items = statistics_draw(g, d), other = statistics_sum(b, g, d).right;
+        double items = statistics_draw(g, d), other = statistics_right(b, g, d);
         if (part > 0)
-            other += part * (statistics_sum(c, g, d).right - other);
-        draws[d] = (statistics_sum(a, g, d).right - other) / items;
+            other += part * (statistics_right(c, g, d) - other);
+        draws[d] = (statistics_right(a, g, d) - other) / items;
     }
     return statistics_percentiles(draws, STATISTICS_DRAWS);
 }
@@ -226,9 +224,9 @@ bool statistics_bootstrap_pgr(struct statistics_interval *out,
         return false;
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         statistics_draw(g, d);
-        double low = statistics_sum(edge, g, d).right;
-        double high = cloud ? statistics_sum(cloud, g, d).right : 2 * low;
-        if (!statistics_pgr(&draws[d], statistics_sum(routed, g, d).right, low, high))
+        double low = statistics_right(edge, g, d);
+        double high = cloud ? statistics_right(cloud, g, d) : 2 * low;
+        if (!statistics_pgr(&draws[d], statistics_right(routed, g, d), low, high))
             draws[d] = (double)NAN;
     }
     return statistics_draws_interval(out, draws);
@@ -270,11 +268,11 @@ static double statistics_apgr7_of_draw(const struct statistics_answers *at, size
     if (g->count < 2)
         return (double)NAN;
     statistics_draw(g, draw);
-    double low = statistics_sum(edge, g, draw).right, high = statistics_sum(cloud, g, draw).right;
+    double low = statistics_right(edge, g, draw), high = statistics_right(cloud, g, draw);
     for (size_t k = 0; k < count; k++) {
-        const struct draw_sum sum = statistics_sum(&at[k], g, draw);
-        points[k].share = sum.tokens > 0 ? sum.cloud / sum.tokens : 0;
-        if (!statistics_pgr(&points[k].pgr, sum.right, low, high))
+        double tokens = statistics_sum(&at[k], at[k].tokens, g, draw);
+        points[k].share = tokens > 0 ? statistics_sum(&at[k], at[k].cloud, g, draw) / tokens : 0;
+        if (!statistics_pgr(&points[k].pgr, statistics_right(&at[k], g, draw), low, high))
             return (double)NAN;
     }
     return statistics_apgr7(points, count);

@@ -34,6 +34,7 @@ struct statistics_groups {
     uint32_t *of; /* [n] number of the item's group, counted by the first appearance */
     size_t n, count;
     uint32_t *times; /* [count] how often the current draw has each group */
+    uint32_t *each;  /* [n] and each item */
     double *above;   /* [n] scratch */
 };
 
