@@ -10,6 +10,12 @@ routes() {
 }
 subcommand=router
 
+# imports ARGS...: the same of an import, which says what it has written.
+imports() {
+    ends 0 import "$@"
+    grep -q '^reads           [0-9]' "$dir/out" && grep -q '^written to      ' "$dir/out" || fail "$(cat "$dir/out")"
+}
+
 # difference FILE FILE: print the largest difference between two raw f32 files.
 difference() {
     od -An -v -tf4 -w4 "$1" >"$dir/a"
@@ -33,8 +39,8 @@ routes 2 train -o "$dir/r" --questions 0
 # llama-route's form: two inputs, one unit, all numbers zero.
 printf 'RMLP\001\0\0\0\002\0\0\0\001\0\0\0%s' "$(printf '%20s' '')" | tr ' ' '\0' >"$dir/zero.rmlp"
 head -c 8 /dev/zero >"$dir/x.f32"
-routes 0 import "$dir/zero.rmlp" "$dir/r.safetensors"
-routes 0 import "$dir/r.safetensors" "$dir/back.rmlp"
+imports "$dir/zero.rmlp" "$dir/r.safetensors"
+imports "$dir/r.safetensors" "$dir/back.rmlp"
 same "$dir/zero.rmlp" "$dir/back.rmlp"
 routes 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32" -o "$dir/y.f32"
 [ "$(od -An -tf4 "$dir/y.f32" | tr -d ' ')" = 0.5 ] || fail "a router of zeros: $(od -An -tf4 "$dir/y.f32")"
@@ -63,7 +69,7 @@ if [ -f "$data/pth/router_zip.pth" ]; then
         bf16) within=0.005 ;;
         *) within=0.00001 ;;
         esac
-        routes 0 import "$data/pth/router_$kind.pth" "$dir/r.safetensors"
+        imports "$data/pth/router_$kind.pth" "$dir/r.safetensors"
         routes 0 score --router "$dir/r.safetensors" --hidden "$data/pth/golden_x_f32_64x64.bin" -o "$dir/y.f32"
         d=$(difference "$dir/y.f32" "$data/pth/golden_y_f32_64.bin")
         awk "BEGIN { exit !($d < $within) }" || fail "$kind: off by $d"
@@ -94,7 +100,7 @@ if [ -f "$data/r2r/hidden.pt" ]; then
     }
     set -- --logits "$r2r/token_logits.logits.f32" --tokens "$r2r/token_logits.token.u32"
     for name in hidden logits token_logits; do
-        routes 0 import "$r2r/$name.pt" "$dir/r.safetensors"
+        imports "$r2r/$name.pt" "$dir/r.safetensors"
         for router in "$r2r/$name.pt" "$dir/r.safetensors"; do
             case $name in
             hidden) score_r2r 0 $name "$router" --raw ;;
@@ -116,13 +122,13 @@ if [ -f "$data/r2r/hidden.pt" ]; then
         --embedding "$r2r/token_logits.embedding.f32"
     [ ! -e "$dir/y.f32" ] || fail "scores of rows that are not whole were written"
     for type in bf16 q8_0; do
-        routes 0 import --type $type "$r2r/hidden.pt" "$dir/r.safetensors"
+        imports --type $type "$r2r/hidden.pt" "$dir/r.safetensors"
         score_r2r 0 hidden "$dir/r.safetensors" --raw
         d=$(difference "$dir/y.f32" "$r2r/hidden.score.f32")
         awk "BEGIN { exit !($d > 0.0001 && $d < 0.05) }" || fail "$type: off by $d"
     done
     routes 2 import --type q4_0 "$r2r/hidden.pt" "$dir/r.safetensors"
-    routes 0 import --type q8_0 "$dir/r.safetensors" "$dir/again.safetensors"
+    imports --type q8_0 "$dir/r.safetensors" "$dir/again.safetensors"
     routes 2 import --type bf16 "$dir/r.safetensors" "$dir/again.safetensors"
     # Rows of all logits, 300 here: the largest 100 of each are read, as if they had been picked.
     all=$r2r/token_logits.embedding.f32

@@ -76,6 +76,34 @@ static int differs(const char *path, const char *from, struct err *err)
     return err_set(err, ERR_ARG, "%s: input and output are the same file", path);
 }
 
+/* Print what the new router reads, as it is in its file. */
+static int import_tell(const char *path, struct err *err)
+{
+    struct router *r;
+    float threshold;
+    int rc = router_open(&r, path, &kernels_scalar, err);
+    if (rc != OK)
+        return rc;
+    size_t extra = router_extra(r), k = router_logits(r), hidden = router_dim(r) - extra;
+    printf("reads           ");
+    if (hidden)
+        printf("%zu values of the hidden state", hidden);
+    if (k)
+        printf("%s%zu logits", hidden ? ", " : "", k);
+    if (router_is_deep(r) && extra > k)
+        printf(", the embedding of the small model's token");
+    else if (!router_is_deep(r) && extra)
+        printf(", %zu features of the text", extra);
+    printf("\nthreshold       ");
+    if (router_threshold(r, &threshold))
+        printf("%.6f\n", (double)threshold);
+    else
+        printf("none; router calibrate sets it\n");
+    printf("written to      %s\n", path);
+    router_close(r);
+    return OK;
+}
+
 static int cmd_router_import_main(int n, char **args, struct err *err)
 {
     int type = -1;
@@ -84,8 +112,13 @@ static int cmd_router_import_main(int n, char **args, struct err *err)
         return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
     if (n != 2)
         return err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
+    if (find_ends(args[1], ".pt") || find_ends(args[1], ".pth"))
+        return err_set(err, ERR_ARG, "%s: expected OUT.safetensors or OUT.rmlp to be written",
+                       args[1]);
     int rc = differs(args[1], args[0], err);
-    return rc == OK ? router_import(args[0], args[1], type, err) : rc;
+    if (rc == OK)
+        rc = router_import(args[0], args[1], type, err);
+    return rc == OK ? import_tell(args[1], err) : rc;
 }
 
 enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
@@ -197,6 +230,23 @@ static int score_width(struct scoring *s, struct err *err)
                          has);
 }
 
+/* Refuse files of which one has more rows than another, if their sizes tell. */
+static int score_count(struct scoring *s, struct err *err)
+{
+    const size_t row[EMBEDDING] = { s->dim * sizeof(float), s->width * sizeof(float),
+                                    sizeof(s->token) };
+    size_t rows = 0, of = 0;
+    for (size_t i = 0; i < EMBEDDING; i++) {
+        size_t n = s->f[i] ? score_bytes(s->f[i]) / row[i] : 0;
+        if (n && rows && n != rows)
+            return err_set(err, ERR_FORMAT, "%s: expected %zu rows, as in %s, found %zu",
+                           score_path(i), rows, score_path(of), n);
+        of = n ? i : of;
+        rows = n ? n : rows;
+    }
+    return OK;
+}
+
 /* Open what the router needs. */
 static int score_open(struct scoring *s, struct err *err)
 {
@@ -213,6 +263,8 @@ static int score_open(struct scoring *s, struct err *err)
         rc = score_embedding(s, err);
     if (rc == OK && s->k)
         rc = score_width(s, err);
+    if (rc == OK)
+        rc = score_count(s, err);
     if (rc != OK)
         return rc;
     s->x = calloc(s->dim + 1, sizeof(*s->x));

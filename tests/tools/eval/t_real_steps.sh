@@ -38,6 +38,8 @@ says '^dev-chat-routers .* needs train-chat thresholds-chat-routers$'
 says 'hours in all'
 fails 1 'needs collect-chat' --steps train-chat
 fails 77 '^SKIP' --rerun 3
+fails 2 'no such step: chat' --dry-run '*-chat' chat
+fails 2 'expected names of steps behind the option' --steps train-chat --dry-run
 expect 2 --rerun nothing
 CLOUD=$dir/none expect 77 --rerun 3
 # What is done is not done again, and each step keeps what it has to.

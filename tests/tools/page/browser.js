@@ -20,7 +20,7 @@ function observe() {
 /* Answer with what the server says, changed by f. The page may be closed by then. */
 async function patched(route, f) {
     try {
-        const reply = await route.fetch();
+        const reply = await route.fetch({ timeout: 120000 });
         if (!reply.ok()) return await route.fulfill({ response: reply });
         const changed = f(await reply.json());
         await route.fulfill(changed.status ? changed : { json: changed });

@@ -250,7 +250,7 @@ static void print_signs(FILE *to, const struct eval_result *r, const bool *shown
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
-    bool oracle = false, call = false, pgr = false;
+    bool oracle = false, call = false, query = false, pgr = false;
     size_t left_out = 0, questions = 0;
     for (size_t i = 0; i < n; i++) {
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
@@ -267,6 +267,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         }
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         call = call || (shown[i] && r[i].entry->policy == POLICY_CALL);
+        query = query || (shown[i] && r[i].entry->policy == POLICY_QUERY && isnan(r[i].target));
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
             print_average(to, &r[i]);
@@ -286,6 +287,9 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "token\n");
     if (call)
         fprintf(to, "call: a lower bound, unless the model was trained to write <call>n</call>\n");
+    if (query)
+        fprintf(to, "query: a threshold that was found for tokens says little of answers; "
+                    "--target-routed\nfinds one\n");
     if (left_out)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
     print_signs(to, r, shown, n);

@@ -379,11 +379,28 @@ is_logged() { # STEP: true if it is done, or all of its answers are there, in ot
 }
 chosen() { # STEP: true if it is one of those that are named
     [ -n "$names" ] || return 0
+    set -f # a pattern is not for files
     for pattern in $names; do
+        set +f
         # shellcheck disable=SC2254
         case $1 in $pattern | $pattern.[0-9]*) return 0 ;; esac
     done
     return 1
+}
+
+list_step() { all_steps="$all_steps $step"; }
+
+# Refuse names that no step has.
+check_names() {
+    mode=list_step all_steps='' chosen_names=$names
+    plan
+    set -f
+    for names in $chosen_names; do
+        for step in $all_steps; do
+            ! chosen "$step" || continue 2
+        done
+        echo "real: no such step: $names (--dry-run names all)" >&2 && exit 2
+    done
 }
 
 # Each step goes through here, in what is being done: $mode.
@@ -516,8 +533,10 @@ case ${1:-} in
 *) sed -n '4,6s/^#//p' "$0" >&2 && exit 2 ;;
 esac
 shift
+case " $* " in *' -'*) echo "real: expected names of steps behind the option, found $*" >&2 && exit 2 ;; esac
 names=$*
 total=0 made='' left_out=''
+(check_names) || exit
 plan
 [ -z "$left_out" ] || [ -n "$made" ] || exit 1
 [ $mode != say ] || echo "$(figure %.1f "$total / 60") hours in all of what is not done"
