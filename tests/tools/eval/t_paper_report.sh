@@ -2,6 +2,7 @@
 # tools/lab/paper.sh with the demo pair and two questions: its steps, page and claims, the same bytes
 # after an interruption, a server as the large model, the split of a file of one's own, and what is
 # refused.
+case ${BUILD:-build/x-release} in *-release) ;; *) echo "SKIP: the commands of the script are tested in every build, it in one" && exit 77 ;; esac
 . tests/support/demo_pair.sh
 export MIZZLE TRAIN=
 demo="weights/milli/edge-0.1.gguf weights/milli/cloud.gguf weights/milli/questions.jsonl"
