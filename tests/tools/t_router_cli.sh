@@ -58,6 +58,8 @@ for to in "$dir/x.f32" "$dir/zero.rmlp" "$dir/other.rmlp"; do
     says "$to: input and output are the same file"
 done
 routes 2 import "$dir/zero.rmlp" "$dir/other.rmlp"
+routes 2 import "$dir/zero.rmlp" "$dir/never.pt"
+says 'never.pt: expected OUT.safetensors or OUT.rmlp'
 head -c 30 "$dir/zero.rmlp" >"$dir/short.rmlp"
 routes 3 import "$dir/short.rmlp" "$dir/never"
 
@@ -117,6 +119,10 @@ if [ -f "$data/r2r/hidden.pt" ]; then
     score_r2r 3 hidden "$dir/r.safetensors" "$@" --embedding "$r2r/hidden.hidden.f32" # ids beyond it
     score_r2r 3 token_logits "$dir/r.safetensors" "$@" --embedding /dev/null
     grep -q '/dev/null: expected rows of 256 bytes, found 0' "$dir/err" || fail "$(cat "$dir/err")"
+    # Fewer rows in one file: no score is printed.
+    head -c $(($(wc -c <"$r2r/token_logits.hidden.f32") / 2)) "$r2r/token_logits.hidden.f32" >"$dir/few"
+    routes 3 score --router "$dir/r.safetensors" --hidden "$dir/few" "$@" --embedding "$r2r/token_logits.embedding.f32"
+    says 'logits.f32: expected 32 rows, as in .*few, found 64'
     head -c 255 "$r2r/token_logits.token.u32" >"$dir/tokens"
     score_r2r 3 token_logits "$dir/r.safetensors" --logits "$r2r/token_logits.logits.f32" --tokens "$dir/tokens" \
         --embedding "$r2r/token_logits.embedding.f32"

@@ -71,6 +71,8 @@ run 0 --questions 1 --policy never
     "$MIZZLE" router train -q --samples "$dir/samples" --head query --width 16 -o "$dir/q" >"$dir/out" ||
     fail "no router: $(cat "$dir/out")"
 grep -q '^head  *query' "$dir/out" || fail "$(cat "$dir/out")"
+run 0 --questions 1 --policy "query=$dir/q" --threshold 0.5
+grep -q '^query: a threshold that was found for tokens' "$dir/out" || fail "query: $(cat "$dir/out")"
 rm -f "$dir/first"
 for more in '' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
     rm -f "$dir/journal"
