@@ -107,15 +107,16 @@ static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
     return err_set(err, ERR_ARG, "isa: expected one of %s, found %s", names, isa);
 }
 
-/* Fix the properties that the items in text name, each after a comma. */
-static int kernels_fix(struct tune *t, const char *text, struct err *err)
+/* Fix the properties that the items in text name, each after a comma, for all types. */
+static int kernels_fix(struct kernels *out, const char *text, struct err *err)
 {
-    const struct {
+    static const struct {
         const char *name;
-        size_t *at, least, most;
-    } known[] = { { ",panels=", &t->panels, 1, 2 },
-                  { ",run=", &t->run, 1, 1 << 30 },
-                  { ",ahead=", &t->ahead, 0, 1 << 20 } };
+        size_t at, least, most;
+    } known[] = { { ",panels=", offsetof(struct tune, panels), 1, 2 },
+                  { ",run=", offsetof(struct tune, run), 1, 1 << 30 },
+                  { ",ahead=", offsetof(struct tune, ahead), 0, 1 << 20 } };
+    out->tune_fixed = *text != 0;
     while (*text) {
         char *end = NULL;
         for (size_t i = 0; !end && i < sizeof(known) / sizeof(known[0]); i++) {
@@ -126,7 +127,8 @@ static int kernels_fix(struct tune *t, const char *text, struct err *err)
             if (value < known[i].least || value > known[i].most || (*end && *end != ','))
                 return err_set(err, ERR_ARG, "isa: expected %s%zu to %zu, found '%s'",
                                known[i].name + 1, known[i].least, known[i].most, text + 1);
-            *known[i].at = value;
+            for (size_t j = 0; j < P_TYPES; j++)
+                memcpy((char *)&out->tune[j] + known[i].at, &(size_t){ value }, sizeof(size_t));
         }
         if (!end)
             return err_set(err, ERR_ARG, "isa: expected panels=N, run=N or ahead=N, found '%s'",
@@ -154,11 +156,14 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     if ((last->needs & CPU_BLAS) && !openblas_load(&why))
         return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
     *out = kernels_scalar;
-    out->tune = cpu & CPU_AMD ? (struct tune)TUNE_AMD : (struct tune)TUNE_DEFAULT;
+    for (size_t i = 0; i < P_TYPES; i++)
+        out->tune[i] = !(cpu & CPU_AMD) ? (struct tune)TUNE_DEFAULT
+                       : i <= P_Q4      ? (struct tune)TUNE_AMD
+                                        : (struct tune)TUNE_AMD_CODES;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&
             (kernels_exact(kernels_sets[i]) || kernels_sets[i] == last))
             kernels_lay(out, kernels_sets[i]);
     out->isa = last->isa;
-    return kernels_fix(&out->tune, items, err);
+    return kernels_fix(out, items, err);
 }

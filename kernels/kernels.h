@@ -17,6 +17,7 @@
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,7 +55,8 @@ struct kernels {
     const char *isa;            /* "scalar", "avx2", ... */
     unsigned needs;             /* CPU_* bits, all required */
     const struct kernels *rest; /* more of this set, in a file of its own, or NULL */
-    struct tune tune;           /* set by kernels_pick; for the views of the matrices (panels.h) */
+    struct tune tune[P_TYPES];  /* set by kernels_pick; for the views of the matrices (panels.h) */
+    bool tune_fixed;            /* the user has said what it is */
 
     /* y[t * ldy + r] = dot(row r of w, x[t]) for t < n and 16 * p0 <= r < 16 * p1. Whole panels
      * are written, so a y row has room for rows rounded up to 16; padding rows give 0 for finite x.
@@ -186,9 +188,10 @@ matmul_blocks *kernels_product(const struct kernels *k, enum ptype type);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
  * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). out->tune is that of the
- * CPU's family; for experiments, items after the name fix parts of it, as in "avx2,panels=1",
- * "avx2,run=1048576,ahead=0" or, with the default set, ",panels=2". ERR_ARG, naming the sets that
- * would run here, if the name is unknown or the CPU lacks it; ERR_ARG for other items. */
+ * CPU's family, with which a model begins (model/tuning.h); items after the name fix parts of it
+ * for all types, as in "avx2,panels=1", "avx2,run=1048576,ahead=0" or, with the default set,
+ * ",panels=2". ERR_ARG, naming the sets that would run here, if the name is unknown or the CPU
+ * lacks it; ERR_ARG for other items. */
 int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err);
 
 #endif

@@ -132,6 +132,7 @@ int batch_open(struct batch **out, const struct model *m, struct pool *pool, str
         return err_set(err, ERR_NOMEM, "batch: out of memory");
     b->m = m;
     b->pool = pool;
+    tuning_open(&b->tuning, model_kernels(m), model_head(m)->type);
     struct layout count = { 0 };
     batch_lay_out(b, &count, c, threads);
     b->arena = count.overflow ? NULL : os_alloc(count.at);
@@ -162,6 +163,11 @@ void batch_close(struct batch *b)
 void batch_watch(struct batch *b, const struct batch_watch *w)
 {
     b->watch = w;
+}
+
+const struct tuning *batch_tuning(const struct batch *b)
+{
+    return &b->tuning;
 }
 
 size_t batch_rows(const struct batch *b)

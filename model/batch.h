@@ -19,6 +19,7 @@ struct model;
 struct model_config;
 struct pool;
 struct session;
+struct tuning;
 
 enum { BATCH_ROWS = 192 }; /* most rows of a pass */
 
@@ -106,6 +107,9 @@ struct batch_part {
  * the interrupt, whether it was left out. */
 int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _Atomic int *stop,
                struct err *err);
+
+/* Return how products are walked, and what other ways would take. */
+const struct tuning *batch_tuning(const struct batch *b);
 
 /* Return the number of rows of the latest pass. */
 size_t batch_rows(const struct batch *b);

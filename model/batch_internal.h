@@ -7,6 +7,7 @@
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/session.h"
+#include "model/tuning.h"
 
 enum {
     TILE = 16,            /* tokens whose attention one thread computes at a time */
@@ -52,6 +53,7 @@ struct batch {
     const struct model *m;
     struct pool *pool;
     const struct batch_watch *watch; /* NULL, or who watches the passes */
+    struct tuning tuning;            /* how products walk the weights */
     uint64_t pass;                   /* counts passes */
     size_t n;                        /* rows of the latest pass */
     struct segment segment[BATCH_ROWS];

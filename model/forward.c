@@ -15,7 +15,7 @@ struct product {
 };
 
 struct products {
-    const struct batch *b;
+    struct batch *b;
     const struct product *list;
     size_t count, n;
     const float *x;
@@ -28,22 +28,40 @@ static bool forward_quantised(const struct panels *w)
     return panels_unit(w->type) > 1;
 }
 
+/* Return where the choice of how w is walked stands. */
+static size_t forward_slot(const struct batch *b, const struct panels *w)
+{
+    return w == model_head(b->m) ? TUNING_HEAD : w->type;
+}
+
 /* Multiply panels [p0, p1) of w for n tokens. x is the plain input, b->act the quantised one. */
 static void multiply(const struct batch *b, float *y, size_t ldy, const struct panels *w,
                      const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
 {
     const struct kernels *k = model_kernels(b->m);
+    struct panels walk = *w;
+    walk.tune = &b->tuning.slot[forward_slot(b, w)].now;
     switch (w->type) {
     case P_F32:
-        k->matmul_f32(y, ldy, w, x, ldx, n, p0, p1);
+        k->matmul_f32(y, ldy, &walk, x, ldx, n, p0, p1);
         break;
     case P_BF16:
-        k->matmul_bf16(y, ldy, w, x, ldx, n, p0, p1);
+        k->matmul_bf16(y, ldy, &walk, x, ldx, n, p0, p1);
         break;
     default:
-        kernels_product(k, w->type)(y, ldy, w, &b->act, n, p0, p1);
+        kernels_product(k, w->type)(y, ldy, &walk, &b->act, n, p0, p1);
         break;
     }
+}
+
+/* The same, timed while the ways to walk are tried. */
+static void multiply_timed(struct batch *b, float *y, size_t ldy, const struct panels *w,
+                           const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    size_t slot = forward_slot(b, w);
+    uint64_t began = tuning_begins(&b->tuning, slot, n);
+    multiply(b, y, ldy, w, x, ldx, n, p0, p1);
+    tuning_ends(&b->tuning, slot, began);
 }
 
 /* Run the panels [first, last) of all products, counted through, and add biases. */
@@ -57,7 +75,7 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
         size_t panels = panels_count(p->w->rows), end = base + panels;
         size_t p0 = first > base ? first - base : 0, p1 = last < end ? last - base : panels;
         if (first < end && last > base && p0 < p1) {
-            multiply(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
+            multiply_timed(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
             for (size_t t = 0; p->bias && t < j->n; t++)
                 model_kernels(j->b->m)->add_f32(p->y + t * p->ldy + p0 * PANEL,
                                                 p->bias + p0 * PANEL, (p1 - p0) * PANEL);
@@ -71,9 +89,10 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
  * share, if that is enough work. From four tokens on it is a multiple of 6, so that the kernels'
  * tiles of panels stay whole; with a few, which are computed a panel at a time anyway, not if that
  * is more than a thread's share. */
-static size_t forward_grain(const struct batch *b, size_t panels, size_t cols, size_t n)
+static size_t forward_grain(const struct batch *b, enum ptype type, size_t panels, size_t cols,
+                            size_t n)
 {
-    size_t run = model_kernels(b->m)->tune.run, work = PANEL * cols * n;
+    size_t run = model_kernels(b->m)->tune[type].run, work = PANEL * cols * n;
     size_t threads = pool_threads(b->pool), share = (panels - 1) / threads + 1;
     size_t most = work >= run ? 1 : run / work, enough = CHUNK_WORK / work;
     if (share > most)
@@ -158,7 +177,8 @@ static void run_products(struct batch *b, enum batch_op op, size_t layer,
     forward_tell(b, op, layer, n, false);
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
-    pool_for(b->pool, panels, forward_grain(b, panels, list[0].w->cols, n), products_chunk, &j);
+    pool_for(b->pool, panels, forward_grain(b, list[0].w->type, panels, list[0].w->cols, n),
+             products_chunk, &j);
     forward_tell(b, op, layer, n, true);
 }
 
@@ -186,9 +206,9 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
     const struct ffn *f = arg;
-    const struct batch *b = f->b;
-    multiply(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
-    multiply(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
+    struct batch *b = f->b;
+    multiply_timed(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
+    multiply_timed(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
     for (size_t t = 0; t < f->n; t++) {
         float *g = b->gate + t * b->ld_f + first * PANEL;
         model_kernels(b->m)->swiglu_f32(g, g, b->up + t * b->ld_f + first * PANEL,
@@ -203,7 +223,7 @@ static void forward_ffn(struct batch *b, size_t i)
     struct ffn f = { b, model_layer(b->m, i), b->n };
     size_t panels = panels_count(c->ffn), cols = b->n < 4 ? 2 * c->hidden : c->hidden;
     forward_tell(b, OP_FFN, i, b->n, false);
-    pool_for(b->pool, panels, forward_grain(b, panels, cols, b->n), ffn_chunk, &f);
+    pool_for(b->pool, panels, forward_grain(b, f.l->gate.type, panels, cols, b->n), ffn_chunk, &f);
     forward_tell(b, OP_FFN, i, b->n, true);
 }
 
@@ -267,6 +287,7 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
             return ERR_STOP;
         forward_layer(b, i);
     }
+    tuning_pass(&b->tuning, 0, TUNING_HEAD);
     forward_norm(b, c->layers, b->final, b->out, model_final_norm(b->m), false);
     forward_show(b, c->layers, STREAM, b->x, b->ld_h, c->hidden);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
@@ -292,6 +313,7 @@ static void forward_head_rows(struct batch *b, size_t n)
     if (forward_quantised(w))
         quantise(b, layers, b->xn, b->ld_h, w->cols, n);
     run_products(b, OP_HEAD, layers, &head, 1, b->xn, b->ld_h, n);
+    tuning_pass(&b->tuning, TUNING_HEAD, TUNING_SLOTS);
 }
 
 void forward_head(struct batch *b)

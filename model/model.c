@@ -80,7 +80,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     if (rc)
         return rc;
     *to = (struct panels){ .type = type, .rows = rows, .cols = cols, .panel_bytes = panel };
-    to->tune = b->m->k ? &b->m->k->tune : NULL;
+    to->tune = b->m->k ? &b->m->k->tune[type] : NULL;
     b->mats[b->nmats++] = (struct matrix){ to, t, at, b->panels };
     b->panels += panels_count(rows);
     b->m->params += rows * cols;

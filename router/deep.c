@@ -120,8 +120,8 @@ static int deep_pack(struct deep *d, struct panels *out, const struct tensor *fr
                                     : t.type == W_Q8_0 ? P_Q8
                                                        : P_F32,
                             .rows = rows,
-                            .cols = cols,
-                            .tune = &d->k->tune };
+                            .cols = cols };
+    out->tune = &d->k->tune[out->type];
     if (rc != OK)
         return rc;
     panels_bytes(&out->panel_bytes, &bytes, out->type, rows, cols); /* fits: see ROUTER_MAX */

@@ -44,7 +44,7 @@ bool router_pack_last(struct router *r, const float *w2, bool high)
     float *w = malloc(r->width * sizeof(*w));
     for (size_t i = 0; w && i < r->width; i++)
         w[i] = high ? -w2[i] : w2[i];
-    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune);
+    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune[P_F32]);
     free(w);
     return fine;
 }
@@ -69,7 +69,7 @@ static bool router_copy(struct router *r, const struct router_form *f)
     r->width = f->width;
     r->b2 = f->high ? -f->b2 : f->b2;
     r->b1 = malloc(f->width * sizeof(*r->b1));
-    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune))
+    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune[P_F32]))
         return false;
     memcpy(r->b1, f->b1, f->width * sizeof(*r->b1));
     return router_pack_last(r, f->w2, f->high);

@@ -55,16 +55,18 @@ static int machine(struct err *err)
     int code = kernels_pick(&chosen, isa && *isa ? isa : NULL, cpu, err);
     if (code != OK)
         return code;
+    const struct tune *plain = &chosen.tune[P_F32], *decoded = &chosen.tune[P_Q4_K];
     if (json) {
         json_t *sets = json_array();
         for (size_t i = 0; i < kernels_nsets; i++)
             if (kernels_ready(kernels_sets[i], cpu))
                 json_report_add(&sets, json_string(kernels_sets[i]->isa));
         json_t *root =
-            json_pack("{s:o, s:o, s:s, s:{s:I, s:I, s:I}}", "cpu",
+            json_pack("{s:o, s:o, s:s, s:{s:I, s:I, s:I, s:I, s:b}}", "cpu",
                       escaped_json(cpu_name(), strlen(cpu_name())), "sets", sets, "chosen",
-                      chosen.isa, "tune", "panels", (json_int_t)chosen.tune.panels, "run",
-                      (json_int_t)chosen.tune.run, "ahead", (json_int_t)chosen.tune.ahead);
+                      chosen.isa, "tune", "panels", (json_int_t)plain->panels, "run",
+                      (json_int_t)plain->run, "ahead", (json_int_t)plain->ahead, "ahead_decoded",
+                      (json_int_t)decoded->ahead, "fixed", chosen.tune_fixed);
         return json_report_print("info", root, JSON_COMPACT, "", "", err);
     }
     fputs("cpu     ", stdout);
@@ -73,8 +75,11 @@ static int machine(struct err *err)
     for (size_t i = 0; i < kernels_nsets; i++)
         if (kernels_ready(kernels_sets[i], cpu))
             printf(" %s", kernels_sets[i]->isa);
-    printf("\nchosen  %s\ntune    panels=%zu run=%zu ahead=%zu\n", chosen.isa, chosen.tune.panels,
-           chosen.tune.run, chosen.tune.ahead);
+    printf("\nchosen  %s\ntune    panels=%zu run=%zu ahead=%zu", chosen.isa, plain->panels,
+           plain->run, plain->ahead);
+    if (decoded->ahead != plain->ahead)
+        printf(" (decoded types: ahead=%zu)", decoded->ahead);
+    puts(chosen.tune_fixed ? "" : ", at first: a model tries others");
     puts("\noperations of each set; what is missing comes from the set before");
     for (size_t i = 0; i < kernels_nsets; i++)
         if (kernels_ready(kernels_sets[i], cpu))

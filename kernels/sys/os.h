@@ -41,6 +41,8 @@ void os_dontneed(const void *p, size_t size);
 
 /* Return the monotonic clock in nanoseconds. */
 uint64_t os_now_ns(void);
+/* Nanoseconds for which this thread has run on a processor. */
+uint64_t os_thread_ns(void);
 /* Sleep for so long, or until a signal. */
 void os_nap(uint64_t ns);
 

@@ -95,15 +95,19 @@ static void tunes(void)
                                        "scalar,panels=1,",
                                        "scalar, panels=1",
                                        ",run=99999999999999999999" };
-    const struct tune amd = TUNE_AMD, other = TUNE_DEFAULT;
+    const struct tune amd = TUNE_AMD, codes = TUNE_AMD_CODES, other = TUNE_DEFAULT;
     struct kernels k;
     struct err e;
-    CHECK(kernels_pick(&k, NULL, CPU_AMD, &e) == OK && !memcmp(&k.tune, &amd, sizeof(amd)));
-    CHECK(kernels_pick(&k, "scalar", 0, &e) == OK && !memcmp(&k.tune, &other, sizeof(other)));
+    CHECK(kernels_pick(&k, NULL, CPU_AMD, &e) == OK && !k.tune_fixed);
+    CHECK(!memcmp(&k.tune[P_Q4], &amd, sizeof(amd)));
+    CHECK(!memcmp(&k.tune[P_Q4_K], &codes, sizeof(codes)));
+    CHECK(kernels_pick(&k, "scalar", 0, &e) == OK && !memcmp(&k.tune[P_Q8], &other, sizeof(other)));
     CHECK(kernels_pick(&k, ",panels=1", 0, &e) == OK && !strcmp(k.isa, "scalar"));
-    CHECK(k.tune.panels == 1 && k.tune.run == other.run && k.tune.ahead == other.ahead);
+    CHECK(k.tune_fixed && k.tune[P_F32].panels == 1 && k.tune[P_F32].run == other.run &&
+          k.tune[P_F32].ahead == other.ahead);
     CHECK(kernels_pick(&k, "scalar,ahead=64,run=9,panels=2", CPU_AMD, &e) == OK);
-    CHECK(k.tune.panels == 2 && k.tune.run == 9 && k.tune.ahead == 64);
+    for (size_t i = 0; i < P_TYPES; i++)
+        CHECK(k.tune[i].panels == 2 && k.tune[i].run == 9 && k.tune[i].ahead == 64);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK(kernels_pick(&k, bad[i], 0, &e) == ERR_ARG && strstr(e.msg, "expected"));
     CHECK(kernels_pick(&k, "z80,panels=1", 0, &e) == ERR_ARG && strstr(e.msg, "z80"));

@@ -30,7 +30,7 @@ for way in panels=1,ahead=0 panels=2,ahead=4096 run=1,ahead=64 run=1000000000; d
     cmp "$dir/whole" "$dir/part"
 done
 MIZZLE_ISA=scalar,run=77,panels=2,ahead=64 "$MIZZLE" info --json |
-    grep -q '"chosen":"scalar","tune":{"panels":2,"run":77,"ahead":64}'
+    grep -q '"chosen":"scalar","tune":{"panels":2,"run":77,"ahead":64,"ahead_decoded":64,"fixed":true}'
 MIZZLE_ISA=,run=77,panels=2,ahead=64 "$MIZZLE" info | grep -qx 'tune    panels=2 run=77 ahead=64'
 # When OpenBLAS takes the processor for an old one, a hint names the core type that helps.
 case $sets in *avx2*blas*)

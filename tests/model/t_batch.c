@@ -291,7 +291,9 @@ static void run_episode(size_t number)
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
                          .threads = 1 + draw(THREADS),
                          .n = 1 + draw(SESSIONS) };
-    tables[e.set].tune = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
+    tables[e.set].tune_fixed = once_in(2);
+    for (size_t i = 0; i < P_TYPES; i++)
+        tables[e.set].tune[i] = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
     CHECK(batch_open(&e.batch, m, pools[e.threads], &err) == OK);
     for (size_t i = 0; i < e.n; i++) {

@@ -44,7 +44,8 @@ static size_t count_over(size_t n, struct tune tune)
     struct session *s;
     uint32_t ids[TOKENS] = { 1, 2, 3 };
     k.matmul_q8 = counted_q8;
-    k.tune = tune;
+    for (size_t i = 0; i < P_TYPES; i++)
+        k.tune[i] = tune;
     calls = over = 0;
     CHECK(pool_open(&pool, threads, &err) == OK);
     CHECK(model_random(&m, &config, P_Q8, &k, NULL, 7, &err) == OK);

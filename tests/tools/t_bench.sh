@@ -145,6 +145,10 @@ for threads in '1, .*"times_one": null, "waiting": null' '2, .*"times_one": [0-9
     [ "$(grep -c "\"n_threads\": $threads, " "$dir/json")" -eq 2 ] || fail "by threads: $threads"
 done
 grep -q ' | of probe | x 1 thread | waiting | doubtful |$' "$dir/md"
+# The walk of each type and of the head is chosen among seven, unless it is given.
+grep -q '^Walks of one token: ' "$dir/md" && grep -q '^head  *[12]/[0-9]*  *of [12]/' "$dir/md"
+[ "$(grep -c '"tuning": \[{"slot": .*{"slot": "head", "panels": [12], .*"ns": [1-9]' "$dir/jsonl")" -ge 4 ]
+MIZZLE_ISA=,ahead=64 "$MIZZLE" bench model -p 0 -n 3 -r 1 -o json | grep -q '"tuning": \[\]'
 # Several texts at once: one row for each number; the total is as many times that of each.
 "$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$dir/texts"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }

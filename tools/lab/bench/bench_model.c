@@ -11,6 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/session.h"
+#include "model/tuning.h"
 #include "router/engine.h"
 #include "router/router.h"
 #include "tools/lab/bench/bench_ops.h"
@@ -173,6 +174,17 @@ static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct 
                      : bench_model_write(b->batch, b->s, t->texts, n, &t->pass, err);
 }
 
+/* Generate until the batch has chosen how it walks the weights. */
+static int run_tuning(struct bench_run *b, struct bench_test *t, struct err *err)
+{
+    int rc = OK;
+    for (size_t i = 0; !rc && i < TUNING_PASSES && !tuning_done(batch_tuning(b->batch)); i++) {
+        run_rewind(b, t, t->depth);
+        rc = run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+    }
+    return rc;
+}
+
 /* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
  * tokens that are to be generated. */
 static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
@@ -181,7 +193,9 @@ static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
     int rc = t->depth ? bench_model_read(b->s[0], t->depth, err) : OK;
     for (size_t i = 1; !rc && i < t->texts; i++)
         rc = session_copy(b->s[i], b->s[0], t->depth, err);
-    return rc ? rc : run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+    if (!rc)
+        rc = run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+    return rc || t->prompt || t->texts > 1 ? rc : run_tuning(b, t, err);
 }
 
 /* Return what the probe reads now; it takes its memory when it is first used, after the peak of the
@@ -355,6 +369,7 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
             progress_wipe(&b->shown);
             t.one = *one;
             model_figures(&f, &t, op_pass_bytes(b->engine->model));
+            report->tuning = batch_tuning(b->batch);
             rc = model_report_row(report, &t, &f, b->ops, err);
             if (rc)
                 return rc;

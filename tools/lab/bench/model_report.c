@@ -9,6 +9,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
+#include "model/tuning.h"
 #include "router/engine.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
@@ -138,6 +139,34 @@ static void model_report_ops(struct row *r, const struct bench_ops *ops)
     model_report_real(r, "by_op_plain_ns", bench_ops_ns(ops, true));
 }
 
+/* Return the name of the matrices of a slot. */
+static const char *model_report_slot(size_t slot)
+{
+    return slot == TUNING_HEAD ? "head" : panels_type_name((enum ptype)slot);
+}
+
+/* Add how the weights are walked, and what each way took: for each type that was tried. */
+static void model_report_tuning(struct row *r, const struct tuning *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < TUNING_SLOTS; i++) {
+        const struct tuning_slot *s = &t->slot[i];
+        if (!tuning_chosen(s))
+            continue;
+        json_t *ways = json_array();
+        for (size_t w = 0; w < TUNING_WAYS; w++) {
+            json_t *way =
+                json_pack("{s:I,s:I,s:I}", "panels", (json_int_t)s->way[w].panels, "ahead",
+                          (json_int_t)s->way[w].ahead, "ns", (json_int_t)s->least[w]);
+            json_report_add(&ways, way);
+        }
+        json_report_add(&list, json_pack("{s:s,s:I,s:I,s:o}", "slot", model_report_slot(i),
+                                         "panels", (json_int_t)s->now.panels, "ahead",
+                                         (json_int_t)s->now.ahead, "ways", ways));
+    }
+    row_json(r, "tuning", list);
+}
+
 /* Add what was tested, with llama-bench's keys. when: the time. */
 static void model_report_about(struct row *r, const struct model_report *b,
                                const struct bench_test *t, const char *when)
@@ -201,6 +230,7 @@ static int model_report_data(struct model_report *b, const struct bench_test *t,
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     model_report_about(&b->row, b, t, when);
     model_report_figures(&b->row, t, f, ts);
+    model_report_tuning(&b->row, b->tuning);
     if (ops)
         model_report_ops(&b->row, ops);
     return row_print(&b->row, err);
@@ -262,9 +292,14 @@ enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
 static struct line lines[MOST_LINES];
 static size_t nlines;
 
-/* Remember the router's measurements until the table is complete. */
-static void keep_line(const struct bench_test *t, const struct model_figures *f)
+/* How the batch of the latest row walks the weights. */
+static struct tuning walked;
+
+/* Remember what stands below the table until it is complete. */
+static void keep_line(const struct bench_test *t, const struct model_figures *f,
+                      const struct tuning *tuning)
 {
+    memcpy(&walked, tuning, sizeof(walked));
     if (t->pairs && nlines < MOST_LINES)
         lines[nlines++] = (struct line){ t->depth,
                                          t->threads,
@@ -284,7 +319,7 @@ int model_report_row(struct model_report *b, const struct bench_test *t,
         model_report_head(b);
     int rc = md ? model_report_md(b, t, f, name, err) : model_report_data(b, t, f, ops, err);
     if (md)
-        keep_line(t, f);
+        keep_line(t, f, b->tuning);
     if (md && ops) {
         bench_ops_print(ops, name, f->doubtful);
         b->row.headed = false;
@@ -311,6 +346,22 @@ static void model_report_lines(const struct model_report *b)
     }
 }
 
+/* Print how each type is walked, and the processor time that each way took. */
+static void model_report_walks(void)
+{
+    puts(
+        "\nWalks of one token: panels/ahead, and ms of processor time a token (kernels/tune.h):\n");
+    for (size_t i = 0; i < TUNING_SLOTS; i++) {
+        const struct tuning_slot *s = &walked.slot[i];
+        if (!tuning_chosen(s))
+            continue;
+        printf("%-7s %zu/%-6zu of", model_report_slot(i), s->now.panels, s->now.ahead);
+        for (size_t w = 0; w < TUNING_WAYS; w++)
+            printf(" %zu/%zu %.2f%s", s->way[w].panels, s->way[w].ahead, (double)s->least[w] / 1e6,
+                   w + 1 < TUNING_WAYS ? "," : "\n");
+    }
+}
+
 void model_report_end(const struct model_report *b)
 {
     row_end(&b->row);
@@ -318,5 +369,7 @@ void model_report_end(const struct model_report *b)
         return;
     if (nlines)
         model_report_lines(b);
+    if (!walked.fixed && tuning_done(&walked))
+        model_report_walks();
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
 }

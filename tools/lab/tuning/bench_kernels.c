@@ -217,7 +217,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     int rc = pool_open(&b.one, 1, err);
     if (rc == OK)
         rc = bench_levels(&b, err);
-    if (rc == OK && !kit_open(&b.kit, o->only, b.levels[READ_LEVELS - 2].bytes, &b.chosen.tune))
+    if (rc == OK && !kit_open(&b.kit, o->only, b.levels[READ_LEVELS - 2].bytes, b.chosen.tune))
         rc = err_set(err, ERR_NOMEM, "bench: out of memory");
     if (rc == OK) {
         counters_open(&b);

@@ -13,7 +13,7 @@ static struct panels kit_matrix(const struct kit *kit, enum ptype type, const st
 {
     struct panels w = { .type = type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
     size_t total;
-    w.tune = kit->tune;
+    w.tune = kit->tune + type;
     panels_bytes(&w.panel_bytes, &total, type, c->rows, c->cols);
     return w;
 }

@@ -13,7 +13,7 @@ struct kit {
     unsigned char *weights; /* the output head, the largest matrix, or more than L3 holds */
     float *a, *b, *c, *y;   /* [MANY * FFN], y: [FEW * VOCAB], which is larger */
     struct qact q;
-    const struct tune *tune; /* how products walk the weights */
+    const struct tune *tune; /* [P_TYPES] how products walk the weights */
     size_t weight_bytes, all_bytes;
 };
 
