@@ -28,42 +28,6 @@ static bool forward_quantised(const struct panels *w)
     return panels_unit(w->type) > 1;
 }
 
-/* Return where the choice of how w is walked stands. */
-static size_t forward_slot(const struct batch *b, const struct panels *w)
-{
-    return w == model_head(b->m) ? TUNING_HEAD : w->type;
-}
-
-/* Multiply panels [p0, p1) of w for n tokens. x is the plain input, b->act the quantised one. */
-static void multiply(const struct batch *b, float *y, size_t ldy, const struct panels *w,
-                     const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
-{
-    const struct kernels *k = model_kernels(b->m);
-    struct panels walk = *w;
-    walk.tune = &b->tuning.slot[forward_slot(b, w)].now;
-    switch (w->type) {
-    case P_F32:
-        k->matmul_f32(y, ldy, &walk, x, ldx, n, p0, p1);
-        break;
-    case P_BF16:
-        k->matmul_bf16(y, ldy, &walk, x, ldx, n, p0, p1);
-        break;
-    default:
-        kernels_product(k, w->type)(y, ldy, &walk, &b->act, n, p0, p1);
-        break;
-    }
-}
-
-/* The same, timed while the ways to walk are tried. */
-static void multiply_timed(struct batch *b, float *y, size_t ldy, const struct panels *w,
-                           const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
-{
-    size_t slot = forward_slot(b, w);
-    uint64_t began = tuning_begins(&b->tuning, slot, n);
-    multiply(b, y, ldy, w, x, ldx, n, p0, p1);
-    tuning_ends(&b->tuning, slot, began);
-}
-
 /* Run the panels [first, last) of all products, counted through, and add biases. */
 static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
@@ -75,7 +39,7 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
         size_t panels = panels_count(p->w->rows), end = base + panels;
         size_t p0 = first > base ? first - base : 0, p1 = last < end ? last - base : panels;
         if (first < end && last > base && p0 < p1) {
-            multiply_timed(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
+            batch_multiply_timed(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
             for (size_t t = 0; p->bias && t < j->n; t++)
                 model_kernels(j->b->m)->add_f32(p->y + t * p->ldy + p0 * PANEL,
                                                 p->bias + p0 * PANEL, (p1 - p0) * PANEL);
@@ -207,8 +171,8 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     const struct ffn *f = arg;
     struct batch *b = f->b;
-    multiply_timed(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
-    multiply_timed(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
+    batch_multiply_timed(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
+    batch_multiply_timed(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
     for (size_t t = 0; t < f->n; t++) {
         float *g = b->gate + t * b->ld_f + first * PANEL;
         model_kernels(b->m)->swiglu_f32(g, g, b->up + t * b->ld_f + first * PANEL,
@@ -300,7 +264,8 @@ float forward_head_row(struct batch *b, const float *hidden, size_t id)
     memcpy(b->xn, hidden, w->cols * sizeof(*b->xn));
     if (forward_quantised(w))
         quantise(b, model_config(b->m)->layers, b->xn, b->ld_h, w->cols, 1);
-    multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL, id / PANEL + 1);
+    batch_multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL,
+                   id / PANEL + 1);
     return b->logits[id];
 }
 
