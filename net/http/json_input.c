@@ -11,6 +11,7 @@
  * comes from a spare block, and the text ends there: it has room for what its last piece can still
  * ask for, and for doubling the buffer once. */
 enum { PIECE = 64, SMALL = 4 << 10, SPARE = 16 << 10 };
+enum { FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
 static _Thread_local struct {
     char *block;               /* NULL: no text is being parsed */
     size_t size, small, large; /* bytes: in all; for small requests; for the next large one */
@@ -108,7 +109,7 @@ static int json_input_load(json_t **out, const char *p, size_t n, json_error_t *
     spare.block = malloc(spare.size);
     if (!spare.block)
         return err_set(err, ERR_NOMEM, "JSON: out of memory");
-    *out = json_load_callback(json_input_piece, &text, JSON_DECODE_ANY | JSON_ALLOW_NUL, why);
+    *out = json_load_callback(json_input_piece, &text, FLAGS, why);
     if (spare.starved) {
         json_decref(*out);
         *out = NULL;
@@ -133,13 +134,15 @@ int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
         if (rc != OK)
             return rc;
     } else {
-        *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+        *out = json_loadb(p, n, FLAGS, &why);
     }
     if (*out)
         return OK;
     char line[96];
     json_input_line(line, sizeof(line), why.text, strlen(why.text));
-    return err_set(err, ERR_FORMAT, "not JSON at byte %d: %s", why.position, line);
+    return err_set(err, ERR_FORMAT, "%sat byte %d: %s",
+                   json_error_code(&why) == json_error_duplicate_key ? "" : "not JSON ",
+                   why.position, line);
 }
 
 bool json_input_id(uint32_t *out, const json_t *v, size_t vocab)

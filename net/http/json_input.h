@@ -1,6 +1,7 @@
 /* json_input.h - JSON from outside: jansson with a depth limit, and the fields we ask for. jansson
- * refuses bad UTF-8, NaN, integers beyond 64 bits and trailing bytes. Its parser recurses, so the
- * depth is checked before it starts. */
+ * refuses bad UTF-8, NaN, integers beyond 64 bits, trailing bytes, and a name that an object has
+ * twice: two readers could take different values for it. Its parser recurses, so the depth is
+ * checked before it starts. */
 #ifndef NET_HTTP_JSON_INPUT_H
 #define NET_HTTP_JSON_INPUT_H
 

@@ -241,11 +241,12 @@ static void test_json(void)
             continue;
         if (strcmp(e->d_name, "y_object_escaped_null_in_key.json") == 0)
             continue; /* jansson refuses this one, because its keys are C strings */
+        bool twice = strstr(e->d_name, "duplicated_key") != NULL; /* may be refused, and is */
         char *text = slurp_all(test_data("badinput/json/%s", e->d_name), &n);
         json_t *v;
         CHECK(text);
         int rc = json_input_parse(&v, text, n, NULL);
-        CHECK_MSG((rc == OK) == (e->d_name[0] == 'y'), "%s: %d", e->d_name, rc);
+        CHECK_MSG((rc == OK) == (e->d_name[0] == 'y' && !twice), "%s: %d", e->d_name, rc);
         json_decref(v);
         free(text);
         seen++;
