@@ -106,7 +106,6 @@ int server_open(struct server **out, const struct server_options *o, struct err 
     json_input_watch();
     s->o = *o;
     s->listener = -1;
-    pthread_mutex_init(&s->parser, NULL);
     atomic_store(&s->numbers, (os_now_ns() ^ (uint64_t)time(NULL) << 32) << 24);
     int rc = server_build(s, err);
     if (rc) {
@@ -144,7 +143,6 @@ void server_close(struct server *s, unsigned grace_ms)
     if (s->listener >= 0)
         close(s->listener);
     server_watch_close(&s->watch);
-    pthread_mutex_destroy(&s->parser);
     wipe_text(s->tls_key);
     free(s->tls_cert);
     free(s);

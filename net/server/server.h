@@ -51,11 +51,12 @@ struct server_options {
     unsigned send_ms;   /* for each 16 KiB of a reply; 0: 30 s */
     size_t head_max;    /* bytes of a request's head, and of a reply's; 0: 32 KiB */
     size_t body_max;    /* bytes of one body, as sent and unpacked; 0: 4 MiB */
-    size_t bodies_max;  /* of all bodies in memory; 0: 128 MiB */
+    size_t bodies_max;  /* of all bodies in memory, and of their JSON; 0: 128 MiB */
     const char *const *hosts; /* names accepted as Host besides IP addresses and localhost; ends
                                  with NULL; NULL: none */
     bool any_host;            /* accept all names instead */
-    const char *origin;       /* site that may call besides one's own, as "http://localhost:3000" */
+    const char *origin;       /* site that may call besides one's own, as "http://localhost:3000",
+                                 maybe with a slash behind it */
     const char *name;         /* Server header of replies; NULL: none */
     const char *late;         /* JSON body of status 408; NULL: no body */
     /* True if the request needs no key. NULL: all do. */
@@ -103,9 +104,11 @@ const char *server_path(const struct server_request *r); /* decoded, begins with
 const char *server_header(const struct server_request *r, const char *name);
 /* Return the body, unpacked. It lasts until handle returns. */
 const struct buf *server_body(const struct server_request *r);
-/* Read the body as JSON, which is the caller's to free before the body goes. Of large ones, which
- * take far more memory then, there is one at a time, until its body is dropped. Errors of
- * json_input_parse. */
+/* Read the body as JSON, which is the caller's to free before the body goes. What it may take in
+ * memory counts among all bodies until then. A byte order mark is skipped, half of a surrogate pair
+ * is read as U+FFFD, and a whole number beyond 64 bits as a real one near it. Errors of
+ * json_input_parse; ERR_FORMAT: it would take more than 64 MiB; ERR_NOMEM: all together would take
+ * too much. */
 int server_parse(struct server_request *r, json_t **out, struct err *err);
 /* Free the body; others may claim its memory. */
 void server_drop_body(struct server_request *r);

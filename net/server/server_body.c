@@ -2,13 +2,9 @@
 #include <strings.h>
 #include <zlib.h>
 
-#include "net/http/json_input.h"
 #include "net/server/server_internal.h"
 
-enum { LARGE_BODY = 64 << 10 };
-
 #define TOO_LARGE "the request is too large"
-#define TOO_MANY  "too many bytes of requests at a time"
 
 static bool server_body_refuse(struct server_request *r, enum server_refusal what, const char *why)
 {
@@ -18,8 +14,7 @@ static bool server_body_refuse(struct server_request *r, enum server_refusal wha
     return false;
 }
 
-/* Claim n bytes of the memory for all bodies. */
-static bool server_body_claim(struct server_request *r, size_t n)
+bool server_body_claim(struct server_request *r, size_t n)
 {
     struct server *s = r->server;
     size_t had = atomic_fetch_add(&s->bodies, n);
@@ -32,17 +27,6 @@ void server_body_drop(struct server_request *r)
     buf_free(&r->body);
     atomic_fetch_sub(&r->server->bodies, r->claimed);
     r->claimed = 0;
-    if (r->parsing)
-        pthread_mutex_unlock(&r->server->parser);
-    r->parsing = false;
-}
-
-int server_parse(struct server_request *r, json_t **out, struct err *err)
-{
-    r->parsing = r->body.n > LARGE_BODY;
-    if (r->parsing)
-        pthread_mutex_lock(&r->server->parser);
-    return json_input_parse(out, r->body.p ? r->body.p : "", r->body.n, err);
 }
 
 bool server_is_json(const struct server_request *r)
@@ -58,7 +42,7 @@ bool server_body_add(struct server_request *r, const char *data, size_t n)
     if (n > r->body.max - r->body.n)
         return server_body_refuse(r, SERVER_TOO_LARGE, TOO_LARGE);
     if (!server_body_claim(r, n))
-        return server_body_refuse(r, SERVER_BUSY, TOO_MANY);
+        return server_body_refuse(r, SERVER_BUSY, SERVER_TOO_MANY);
     return buf_add(&r->body, data, n) || server_body_refuse(r, SERVER_NO_MEMORY, "out of memory");
 }
 
@@ -96,7 +80,7 @@ bool server_body_unpack(struct server_request *r)
     /* Deflate makes at most 1,032 bytes of one. */
     size_t max = r->body.max, most = r->body.n < max / 1032 ? r->body.n * 1032 : max;
     if (!server_body_claim(r, most))
-        return server_body_refuse(r, SERVER_BUSY, TOO_MANY);
+        return server_body_refuse(r, SERVER_BUSY, SERVER_TOO_MANY);
     struct buf out = { .max = max };
     z_stream z = { .next_in = (unsigned char *)r->body.p, .avail_in = (unsigned)r->body.n };
     if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, told apart by the first bytes */

@@ -77,7 +77,6 @@ struct server {
     char *tls_cert, *tls_key;     /* PEM */
     bool layout;                  /* heads lie in memory as server_request.c expects them */
     _Atomic size_t bodies;        /* bytes claimed */
-    pthread_mutex_t parser;       /* held while the JSON of a large body is in memory */
     atomic_uint_fast64_t numbers; /* of requests: the latest */
     _Atomic bool closing, over;   /* over: the grace has ended */
 };
@@ -91,7 +90,6 @@ struct server_request {
     struct server_head head;
     struct buf body;
     size_t received, claimed;
-    bool parsing;             /* it holds the parser's lock */
     enum server_refusal what; /* set with why, if the body is refused */
     const char *why;
     bool begun, busy, last; /* last: close the connection after this reply */
@@ -139,6 +137,15 @@ int server_listen_tls(struct server *s, struct err *err);
 bool server_body_add(struct server_request *r, const char *data, size_t n);
 bool server_body_unpack(struct server_request *r);
 void server_body_drop(struct server_request *r);
+/* Claim n bytes of the memory for all bodies, until the body is dropped. False: there are too many.
+ */
+bool server_body_claim(struct server_request *r, size_t n);
+#define SERVER_TOO_MANY "too many bytes of requests at a time"
+
+/* server_json.c */
+/* Change in place what jansson would refuse although its meaning is clear: whole numbers beyond 64
+ * bits and halves of surrogate pairs. Return how much memory parsing takes at most, about. */
+size_t server_json_mend(char *p, size_t n);
 
 /* server_reply.c */
 void server_reply_refuse(struct server_request *r, enum server_refusal what, const char *why);

@@ -1,6 +1,6 @@
 /* What reads outside bytes in net/server, fed with any bytes: heads, cut into lines as the HTTP
- * library does, and compressed bodies. SERVER_CASES in the environment sets the number of heads
- * (default: 100,000), a tenth of it that of bodies. */
+ * library does, compressed bodies, and JSON. SERVER_CASES in the environment sets the number of
+ * heads (default: 100,000), a tenth of it that of bodies and of JSON texts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,6 +201,80 @@ static void test_bodies(long n)
     free(s);
 }
 
+/* What is mended before JSON is parsed, in place. */
+static void test_mend(void)
+{
+    static const char *const rows[][2] = {
+        { "[\"\\ud83d\", \"\\uDE00x\\u0041\"]", "[\"\\ufffd\", \"\\ufffdx\\u0041\"]" },
+        { "[\"\\ud83d\\ude00\\\\ud83d\"]", NULL },
+        { "[\"\\ud83d\\ud83d\\ude00\", \"\\ud83\"]", "[\"\\ufffd\\ud83d\\ude00\", \"\\ud83\"]" },
+        { "[18446744073709551615,-9223372036854775809]",
+          "[184467440737095516e2,-92233720368547758e2]" },
+        { "[9223372036854775807,-9223372036854775808,1e99999999999999999999,1."
+          "23456789012345678901]",
+          NULL },
+        { "\"18446744073709551615 \\\"18446744073709551615\"", NULL },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[120];
+        size_t n = strlen(rows[i][0]);
+        memcpy(text, rows[i][0], n + 1);
+        server_json_mend(text, n);
+        CHECK_MSG(strcmp(text, rows[i][1] ? rows[i][1] : rows[i][0]) == 0, "%s", text);
+    }
+}
+
+/* Parse n objects as the body; the tree counts among all bodies until that is dropped. */
+static int parse(struct server *s, size_t n, struct err *err)
+{
+    struct server_request *r = calloc(1, sizeof(*r) + 1);
+    json_t *json;
+    CHECK(r);
+    r->server = s;
+    r->body.max = s->o.body_max;
+    CHECK(server_body_add(r, "\xef\xbb\xbf[0", 5));
+    for (size_t i = 0; i < n; i++)
+        CHECK(server_body_add(r, ",{}", 3));
+    CHECK(server_body_add(r, "]", 1));
+    int rc = server_parse(r, &json, err);
+    CHECK(rc == OK ? json_array_size(json) == n + 1 && s->bodies > 240 * n : !json);
+    json_decref(json);
+    server_body_drop(r);
+    CHECK(s->bodies == 0);
+    free(r);
+    return rc;
+}
+
+/* Any bytes are mended without a change of their length, in memory of just that size. */
+static void test_any_json(long n)
+{
+    static const char from[] = "{\"a\":[-18446744073709551615,1e5,\"\\ud83d\\ude00\\\\\\ud83d\"]}";
+    for (long i = 0; i < n; i++) {
+        char room[ROOM];
+        memcpy(room, from, sizeof(from) - 1);
+        size_t len = spoil(room, sizeof(from) - 1, ROOM);
+        char *text = malloc(len);
+        CHECK(text);
+        memcpy(text, room, len);
+        CHECK(server_json_mend(text, len) >= len);
+        free(text);
+    }
+}
+
+static void test_trees(void)
+{
+    struct server *s = calloc(1, sizeof(*s));
+    struct err err = { "" };
+    CHECK(s);
+    s->o = (struct server_options){ .body_max = 4 << 20, .bodies_max = 5 << 20 };
+    CHECK(parse(s, 10000, &err) == OK);
+    CHECK(parse(s, 100000, &err) == ERR_NOMEM && strstr(err.msg, "at a time"));
+    s->o.bodies_max = 128 << 20;
+    CHECK(parse(s, 100000, &err) == OK);
+    CHECK(parse(s, 400000, &err) == ERR_FORMAT && strstr(err.msg, "at most 64"));
+    free(s);
+}
+
 /* The key is compared whole, whatever its length. */
 static void test_key(void)
 {
@@ -225,7 +299,10 @@ int main(void)
 {
     long n = cases(100000);
     test_key();
+    test_mend();
+    test_trees();
     test_heads(n);
     test_bodies(n / 10);
+    test_any_json(n / 10);
     return 0;
 }

@@ -115,7 +115,9 @@ bool serve_field_count(json_int_t *out, const json_t *in, const char *name, json
         *out = n;
         return true;
     }
-    if (most == INT64_MAX)
+    if (least == INT64_MIN)
+        snprintf(range, sizeof(range), "a whole number of 64 bits with a sign");
+    else if (most == INT64_MAX)
         snprintf(range, sizeof(range), "a whole number from %lld", (long long)least);
     else
         snprintf(range, sizeof(range), "a whole number from %lld to %lld", (long long)least,

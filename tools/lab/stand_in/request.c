@@ -287,9 +287,10 @@ static json_t *stand_in_request_parse(struct exchange *x)
     const struct stand_in_paths *a = &x->s->api;
     struct err err = { "" };
     json_t *in = NULL, *reply = NULL;
-    if (server_parse(x->r, &in, &err))
+    int rc = server_parse(x->r, &in, &err);
+    if (rc != OK)
         stand_in_refusal_set(
-            &x->no, WRONG_JSON, "%s%s",
+            &x->no, rc == ERR_NOMEM ? WRONG_BUSY : WRONG_JSON, "%s%s",
             x->no.server == CLOUD_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
     else if (x->route->answer)
         reply = x->route->answer(&(struct stand_in_query){ a, in, &x->no });
