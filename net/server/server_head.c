@@ -194,7 +194,9 @@ static void server_head_check_origin(struct server_head *h, const struct server_
         return;
     if (strncasecmp(origin, scheme, n) == 0 && strcasecmp(origin + n, h->single[SINGLE_HOST]) == 0)
         return;
-    h->foreign = o->origin && strcmp(origin, o->origin) == 0;
+    n = o->origin ? strlen(o->origin) : 0;
+    n -= n && o->origin[n - 1] == '/';
+    h->foreign = n && strncasecmp(origin, o->origin, n) == 0 && !origin[n];
     if (!h->foreign)
         server_head_refuse(h, SERVER_BAD_ORIGIN, "Origin: pages of this site may not call");
 }

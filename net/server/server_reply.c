@@ -120,6 +120,8 @@ void server_reply_preflight(struct server_request *r)
         { "Access-Control-Allow-Methods", "GET, POST, OPTIONS" },
         { "Access-Control-Allow-Headers", server_header(r, "Access-Control-Request-Headers") },
         { "Access-Control-Max-Age", "600" },
+        { "Access-Control-Allow-Private-Network",
+          server_header(r, "Access-Control-Request-Private-Network") },
         { NULL, NULL },
     };
     struct buf none = { 0 };

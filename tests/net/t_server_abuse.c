@@ -101,6 +101,10 @@ static const struct row rows[] = {
     DENIED("preflight", 204, "Access-Control-Allow-Headers: x-a\r\n",
            "OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
            "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-a\r\n\r\n"),
+    DENIED("preflight from a public site", 204, "Access-Control-Allow-Private-Network: true\r\n",
+           "OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
+           "Access-Control-Request-Method: POST\r\n"
+           "Access-Control-Request-Private-Network: true\r\n\r\n"),
     DENIED("preflight has a number", 204, "x-request-id: req-",
            "OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
            "Access-Control-Request-Method: POST\r\n\r\n"),
@@ -342,7 +346,7 @@ int main(void)
     const struct server_options o = {
         .key = "sesame",
         .hosts = hosts,
-        .origin = "https://friend.example",
+        .origin = "https://Friend.example/",
         .body_max = 1000,
         .open = at_open,
         .head = at_head,

@@ -77,8 +77,8 @@ static const struct option_group *const groups[] = { &listen_option_rows,
 static _Atomic int ended; /* the first signal's number */
 static _Atomic int ready;
 
-/* Handle SIGINT and SIGTERM: the first one ends the server in order, or at once while nothing is
- * served yet, the second one always at once. */
+/* Handle SIGINT, SIGTERM and SIGHUP: the first one ends the server in order, or at once while
+ * nothing is served yet, the second one always at once. */
 static void cmd_serve_on_signal(int number)
 {
     int none = 0;
@@ -91,9 +91,11 @@ static void cmd_serve_on_signal(int number)
 
 static void cmd_serve_catch_signals(void)
 {
-    struct sigaction act = { .sa_handler = cmd_serve_on_signal };
+    struct sigaction act = { .sa_handler = cmd_serve_on_signal }, old;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* as under nohup */
+        sigaction(SIGHUP, &act, NULL);
 }
 
 /* Write the folder of a file into out; false if path is NULL or too long. */
@@ -121,12 +123,28 @@ static void cmd_serve_confine(void)
     sandbox_enter(list);
 }
 
+/* True if the text is what a browser sends as Origin: a scheme, a host and maybe a port; and a
+ * slash behind it, as addresses are copied. */
+static bool cmd_serve_is_site(const char *text)
+{
+    const char *host = strstr(text, "://");
+    if (!host || host == text || strpbrk(text, "*?#@,\\ "))
+        return false;
+    size_t n = strcspn(host += 3, "/");
+    return n && !host[n + (host[n] == '/')];
+}
+
 /* Check the ranges of the options. */
 static int cmd_serve_check(struct err *err)
 {
     if (!parallel || parallel > TEXTS_SLOTS)
         return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
                        parallel);
+    if (origin && !cmd_serve_is_site(origin))
+        return err_set(err, ERR_ARG,
+                       "--cors-origin: expected a site without a path, such as "
+                       "http://localhost:3000, found %s",
+                       origin);
     if (grace > GRACE_MAX)
         return err_set(err, ERR_ARG, "--grace: expected 0 to %d, found %zu", GRACE_MAX, grace);
     if (queue > QUEUE_MAX)
@@ -223,7 +241,8 @@ const struct command cmd_serve = {
         "scored, and nothing is sent to the cloud.\n\n"
         "Without -m, the demo pair is served, both models in this process. The server prints "
         "\"listening on URL\" on stderr when it is ready; until then requests get status 503. It "
-        "stops on SIGTERM (status 0) or SIGINT (status 130) and gives requests in progress two "
+        "stops on SIGTERM or SIGHUP (status 0) or SIGINT (status 130) and gives requests in "
+        "progress two "
         "seconds (--grace) to finish. It says on stderr when the cloud is lost and when it is "
         "back. It can write no files but those of --cloud-store and --record, where "
         "the system can guarantee that. The key is not asked for by /health and the page's own "

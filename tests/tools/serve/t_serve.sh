@@ -13,6 +13,9 @@ for bad in "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key
     # shellcheck disable=SC2086
     refused 2 serve --port 0 $bad
 done
+for bad in null '*' friend.example http:// http://friend.example/page 'http://*.example' http://a@b; do
+    refuses 2 "--cors-origin: expected a site without a path" serve --port 0 --cors-origin "$bad"
+done
 refused 3 serve --port 0 -m "$dir/none.gguf"
 refuses 3 none serve --port 0 --api-key-file "$dir/none"
 
@@ -179,9 +182,19 @@ for policy in always never; do
 done
 stop_server TERM 0
 
-# The page spends nothing of a limit on a text of its own.
+# The page spends nothing of a limit on a text of its own. SIGHUP ends the server, unless it was
+# ignored at the start.
+hup=HUP
+[ -z "$(sh -c 'kill -HUP $$; echo ignored' 2>/dev/null)" ] || hup=TERM
 start --max-cloud-tokens 9
 curl -s "$url/mizzle/info" | grep -q '"local":true,"limited":true' || fail "a limit is not told"
+stop_server $hup 0
+trap '' HUP
+start --cors-origin http://Localhost:3000/
+[ $hup = TERM ] || trap - HUP
+kill -HUP "$server"
+curl -s -D "$dir/out" -o /dev/null "$url/health" -H 'Origin: http://localhost:3000'
+shows 'Access-Control-Allow-Origin: http://localhost:3000'
 stop_server TERM 0
 
 # A cap of the router goes with its own threshold; one that was named holds every request.
