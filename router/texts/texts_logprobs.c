@@ -79,7 +79,7 @@ int texts_note_head(struct text *t, size_t at, const float *logits, const float 
     if (!texts_hidden_room(t, pos, dim))
         return err_set(err, ERR_NOMEM, "logprobs: out of memory");
     memcpy(t->hidden + pos % t->hidden_cap * dim, hidden, dim * sizeof(float));
-    t->lse[pos] = texts_lse(&e->engine->kernels, logits, e->vocab);
+    t->lse[pos] = texts_lse(&e->engine->kernels, logits, e->size);
     texts_find_top(t->tops + pos * t->wish.top, t->wish.top, logits, e->size, t->lse[pos]);
     return OK;
 }
@@ -114,7 +114,7 @@ static void texts_score_some(void *arg, size_t thread, size_t first, size_t last
         struct text *t = s->list[i].text;
         size_t index = s->list[i].index;
         const float *logits = batch_logits_at(e->batch, s->list[i].row);
-        double lse = texts_lse(&e->engine->kernels, logits, e->vocab);
+        double lse = texts_lse(&e->engine->kernels, logits, e->size);
         t->scores[index] = (double)logits[t->ids[index]] - lse;
         texts_find_top(t->score_tops + index * t->wish.top, t->wish.top, logits, e->size, lse);
     }
