@@ -31,8 +31,8 @@ int sample_check(const struct sample_params *p, struct err *err)
 {
     if (!(p->temp >= 0 && p->temp <= 100))
         return err_set(err, ERR_ARG, "temp: expected 0 to 100, found %g", (double)p->temp);
-    if (!(p->top_p > 0 && p->top_p <= 1))
-        return err_set(err, ERR_ARG, "top_p: expected above 0 to 1, found %g", (double)p->top_p);
+    if (!(p->top_p >= 0 && p->top_p <= 1))
+        return err_set(err, ERR_ARG, "top_p: expected 0 to 1, found %g", (double)p->top_p);
     if (!(p->min_p >= 0 && p->min_p <= 1))
         return err_set(err, ERR_ARG, "min_p: expected 0 to 1, found %g", (double)p->min_p);
     if (!(p->repeat_penalty > 0 && p->repeat_penalty <= 100))

@@ -17,7 +17,7 @@ struct sample_bias {
 struct sample_params {
     float temp;           /* 0: greedy */
     size_t top_k;         /* 0: no limit */
-    float top_p;          /* 1: off */
+    float top_p;          /* 1: off; 0: the likeliest id alone */
     float min_p;          /* 0: off */
     float repeat_penalty; /* 1: off; as in Hugging Face, logits > 0 of tokens in the prefix are
                              divided by it, others multiplied */

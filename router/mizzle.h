@@ -106,7 +106,7 @@ struct mizzle_options {
                          default: the router's own threshold, else 0.5; "price", "takeover": 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
-    size_t max_tokens; /* longest answer; default: 256 */
+    size_t max_tokens; /* longest answer; SIZE_MAX: as the context allows; default: 256 */
     /* An answer ends where it contains one of these texts: a NULL-terminated array, or NULL. The
      * token that completes the text is passed to on_token as a whole. */
     const char *const *stops;
@@ -114,7 +114,7 @@ struct mizzle_options {
                               model's maximum if that is less */
     double temp;           /* temperature; default: 0, which takes the most likely token */
     size_t top_k;          /* 0: no limit; default: 40 */
-    double top_p;          /* 1: no limit; default: 0.95 */
+    double top_p;          /* 1: no limit; 0: the likeliest alone; default: 0.95 */
     double min_p;          /* 0: no limit; default: 0.05 */
     double repeat_penalty; /* default: 1, which is no penalty */
     uint64_t seed;         /* for the sampler and the policy "random"; default: 1 */

@@ -46,8 +46,8 @@ static const struct option_group text_opts = {
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
           "Set the system message of --chat (default: what the model's chat template says, if "
           "anything)" },
-        { "--n-predict", "-n", OPTION_SIZE, &shared_options.max_tokens, "N",
-          "Write at most N tokens per answer (default: 256)" },
+        { "--n-predict", "-n", OPTION_LENGTH, &shared_options.max_tokens, "N",
+          "Write at most N tokens per answer (-1: no limit but the context; default: 256)" },
         { "--context", "-c", OPTION_COUNT, &shared_options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
@@ -67,7 +67,7 @@ static const struct option_group sample_opts = {
           "Sample from the K most likely tokens (0: no limit; default: 40)" },
         { "--top-p", NULL, OPTION_REAL, &shared_options.top_p, "P",
           "Sample from the most likely tokens whose probabilities add up to P (1: no limit; "
-          "default: 0.95)" },
+          "0: the most likely one alone; default: 0.95)" },
         { "--min-p", NULL, OPTION_REAL, &shared_options.min_p, "P",
           "Drop tokens less likely than P times the most likely one (0: no limit; default: 0.05)" },
         { "--repeat-penalty", NULL, OPTION_REAL, &shared_options.repeat_penalty, "X",

@@ -62,6 +62,10 @@ static void check_filters(void)
     p.temp = 0.01f;
     draw(c, &p, x, 5);
     CHECK(c[0] == 4000);
+    p = plain;
+    p.top_p = 0;
+    draw(c, &p, x, 5);
+    CHECK(c[0] == 4000);
 }
 
 /* The filters work at temperature 1, and the draw at the temperature that is set: with 4, the first
@@ -153,7 +157,7 @@ static void check_errors(void)
     struct sampler *s;
     struct sample_params bad[5] = { plain, plain, plain, plain, plain };
     bad[0].temp = -1;
-    bad[1].top_p = 0;
+    bad[1].top_p = -0.1f;
     bad[2].min_p = 2;
     bad[3].repeat_penalty = 0;
     bad[4].temp = NAN;

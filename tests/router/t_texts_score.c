@@ -212,7 +212,7 @@ static void test_arguments(void)
     bad[n].prompt = high;
     bad[n++].n = 2;
     bad[n++].sample.temp = -1;
-    bad[n++].sample.top_p = 0;
+    bad[n++].sample.top_p = 2;
     bad[n].logprobs = true;
     bad[n++].top = TEXTS_TOP + 1;
     bad[n++].stops = empty;

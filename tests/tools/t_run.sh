@@ -73,6 +73,10 @@ for seed in 2 5; do # the probe that identifies the server fails, too
     done
 done
 
+# -1 is no limit but the context, and a nucleus of 0 the likeliest token alone.
+expect 0 -p x -n -1 -c 20 --policy never --temp 1 --top-p 0 --json
+[ "$(field tokens)" -eq 20 ] || fail "-n -1 does not fill the context"
+
 # Without a cloud.
 expect 0 -m $edge -p 'Question: Where' -n 4
 [ "$(grep -c 'cloud off' "$dir/err")" -eq 1 ] || fail "that the cloud is off is not said once"

@@ -170,6 +170,12 @@ static const char *options_store(const struct option *o, const char *value)
             return "a whole number of at least 1";
         *(size_t *)o->to = (size_t)n;
         return NULL;
+    case OPTION_LENGTH:
+        n = SIZE_MAX;
+        if (strcmp(value, "-1") != 0 && !options_number(value, SIZE_MAX, &n))
+            return "a whole number, or -1";
+        *(size_t *)o->to = (size_t)n;
+        return NULL;
     case OPTION_U64:
         if (!options_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";

@@ -16,12 +16,14 @@
 struct command;
 
 /* OPTION_COUNT is a size and OPTION_AMOUNT a double that must be above 0, so 0 can stand for an
- * option that was not given. OPTION_REAL is a double, too; both have the value of a float. */
+ * option that was not given. OPTION_LENGTH is a size, too; -1 stands for SIZE_MAX. OPTION_REAL is a
+ * double, too; both have the value of a float. */
 enum option_type {
     OPTION_FLAG,
     OPTION_STR,
     OPTION_SIZE,
     OPTION_COUNT,
+    OPTION_LENGTH,
     OPTION_U64,
     OPTION_FLOAT,
     OPTION_REAL,
