@@ -119,25 +119,20 @@ static bool serve_prompt_content(struct chat_message *m, struct buf *joined, con
     return true;
 }
 
-/* Refuse what a template would write into a message beside its content. The thoughts of earlier
- * answers can be in the content, where the templates of thinking models find them. */
+/* Refuse what a template would write into a message beside its content. Templates drop the thoughts
+ * of earlier answers (reasoning_content), so these are ignored. */
 static bool serve_prompt_extra(const json_t *message, const char *at, struct serve_error *e)
 {
-    static const char *const fields[][2] = {
-        { "tool_calls", "" },
-        { "function_call", "" },
-        { "reasoning_content", "; thoughts go into content, between <think> and </think>" },
-        { "reasoning", "; thoughts go into content, between <think> and </think>" },
-    };
+    static const char *const fields[] = { "tool_calls", "function_call" };
     char param[SERVE_PARAM];
     for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
-        const json_t *v = json_object_get(message, fields[k][0]);
+        const json_t *v = json_object_get(message, fields[k]);
         bool empty = !v || json_is_null(v) || (json_is_array(v) && !json_array_size(v)) ||
                      (json_is_string(v) && !json_string_length(v));
-        snprintf(param, sizeof(param), "%s.%s", at, fields[k][0]);
+        snprintf(param, sizeof(param), "%s.%s", at, fields[k]);
         if (!empty)
-            return serve_error_set(e, 400, "unsupported_parameter", param, "%s: not served here%s",
-                                   param, fields[k][1]);
+            return serve_error_set(e, 400, "unsupported_parameter", param, "%s: not served here",
+                                   param);
     }
     return true;
 }

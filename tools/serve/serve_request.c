@@ -9,6 +9,7 @@
 #include "net/http/json_input.h"
 #include "router/decode/stops.h"
 #include "router/router.h"
+#include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
 
@@ -52,7 +53,7 @@ static bool serve_request_sampling(struct serve_ask *a, const json_t *in, struct
     json_int_t top_k = 0, n = 1, seed = 1;
     *p = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
     if (!serve_field_number(&p->temp, in, "temperature", 0, false, TEMPERATURE_MAX, e) ||
-        !serve_field_number(&p->top_p, in, "top_p", 0, true, 1, e) ||
+        !serve_field_number(&p->top_p, in, "top_p", 0, false, 1, e) ||
         !serve_field_number(&p->min_p, in, "min_p", 0, false, 1, e) ||
         !serve_field_number(&p->repeat_penalty, in, "repetition_penalty", 0, true, 100, e) ||
         !serve_field_count(&top_k, in, "top_k", -1, INT64_MAX, e) ||
@@ -116,11 +117,12 @@ static bool serve_request_stops(struct serve_ask *a, const struct serve *s, cons
         size_t len = json_string_length(one);
         if (!json_is_string(one))
             return serve_field_wrong(e, "stop", "texts", one);
-        if (!len || len > STOPS_MAX || strlen(json_string_value(one)) != len)
-            return serve_error_set(e, 400, "invalid_value", "stop",
-                                   "stop: expected texts of 1 to %d bytes without NUL, found %zu",
-                                   STOPS_MAX, len);
-        a->stops[kept++] = json_string_value(one);
+        if (len > STOPS_MAX || strlen(json_string_value(one)) != len)
+            return serve_error_set(
+                e, 400, "invalid_value", "stop",
+                "stop: expected texts of at most %d bytes without NUL, found %zu", STOPS_MAX, len);
+        if (len) /* clients send "" for none */
+            a->stops[kept++] = json_string_value(one);
     }
     a->stop = json_incref(v);
     a->wish.stops = kept ? a->stops : NULL;
@@ -146,14 +148,20 @@ static bool serve_request_max(struct serve_ask *a, const json_t *in, struct serv
     bool newer = serve_field_get(in, "max_completion_tokens") != NULL;
     const char *name = newer ? "max_completion_tokens" : "max_tokens";
     bool scores = a->echo && a->logprobs;
-    json_int_t max = -1;
-    if (!serve_field_count(&max, in, name, a->echo ? 0 : 1, INT64_MAX, e))
+    const json_int_t none = -2;
+    json_int_t max = none; /* -1: as many as fit */
+    if (!serve_field_count(&max, in, name, -1, INT64_MAX, e))
         return false;
-    if (scores && max > 1)
+    if (!max && !a->echo)
+        return serve_field_wrong(e, name, "-1 or a number above 0", serve_field_get(in, name));
+    if (scores && max != none && max != 0 && max != 1)
         return serve_error_set(e, 400, "invalid_value", name,
                                "%s: expected 0 or 1 with echo and logprobs, found %lld", name,
                                (long long)max);
-    a->max = max >= 0 ? (size_t)max : a->chat ? SIZE_MAX : scores ? 0 : (size_t)USUAL_MAX;
+    a->max = max >= 0                 ? (size_t)max
+             : a->chat || max != none ? SIZE_MAX
+             : scores                 ? 0
+                                      : (size_t)USUAL_MAX;
     a->wish.score = scores || !a->max;
     return true;
 }
@@ -423,7 +431,8 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
 double serve_request_memory(const struct serve_ask *a, const struct serve *s)
 {
     enum { TOKEN = 256, SCORE = 64, TOP = 48, TOP_OBJECT = 112 /* with JSON's own words */ };
-    double sum = 0, top = (double)a->wish.top * (a->chat || a->trace ? TOP_OBJECT : TOP);
+    double sum = (double)(a->nprompts * sizeof(struct serve_choice)),
+           top = (double)a->wish.top * (a->chat || a->trace ? TOP_OBJECT : TOP);
     if (a->nprompts * a->n == 1 && !a->wish.score)
         return 0;
     for (size_t i = 0; i < a->nprompts; i++) {

@@ -14,7 +14,7 @@ struct serve;
 
 enum {
     SERVE_PROMPTS = 64,
-    SERVE_CHOICES = 8,
+    SERVE_CHOICES = 128, /* of each prompt, as OpenAI has it */
     SERVE_STOPS = 16,
     SERVE_STOP_IDS = 64,
     SERVE_BIASES = 300
