@@ -10,7 +10,10 @@
  * Authorization, Origin or the like; no Host; a Host that is not served here; the Origin of another
  * site; a blank or any other character in a header's name that does not belong there; control
  * characters, NUL and "%00"; folded lines and lines that do not end in CRLF; a target of another
- * host; the body of a GET; a body that is too large; a wrong key. */
+ * host; the body of a GET; a body that is too large; a wrong key.
+ *
+ * libmicrohttpd reads chunks loosely (a lone LF, extensions), so that a proxy could see another end
+ * of the body. Whatever follows a request in chunks is never read: the connection closes. */
 #ifndef NET_SERVER_SERVER_H
 #define NET_SERVER_SERVER_H
 
@@ -59,6 +62,7 @@ struct server_options {
                                  maybe with a slash behind it */
     const char *name;         /* Server header of replies; NULL: none */
     const char *late;         /* JSON body of status 408; NULL: no body */
+    const char *malformed;    /* that of what libmicrohttpd finds wrong behind the first line */
     /* True if the request needs no key. NULL: all do. */
     bool (*open)(void *arg, struct server_request *r);
     /* Looks at the head of a request that has passed the checks, before its body is read. False: it
@@ -72,8 +76,8 @@ struct server_options {
      */
     void (*handle)(void *arg, struct server_request *r);
     /* Answers a request that the server refuses, with server_reply; `why` is one line. NULL: plain
-     * text is sent. What libmicrohttpd refuses by itself (a malformed line, a head that is too
-     * large) gets that library's reply. */
+     * text is sent. What libmicrohttpd refuses by itself gets `malformed`, and that library's
+     * reply if it is the first line of a connection or comes over TLS. */
     void (*refuse)(void *arg, struct server_request *r, enum server_refusal what, unsigned status,
                    const char *why);
     void *arg;
@@ -149,6 +153,9 @@ bool server_wait(struct server_request *r, uint64_t until_ns);
 /* End the request's wait, or its next one. Any thread may call it while the request lasts; it does
  * not block. */
 void server_wake(struct server_request *r);
+/* True, once, if the client of a stream has shut down its sending side: it may have left, which the
+ * next bytes show. */
+bool server_doubts(struct server_request *r);
 /* True if the answer is no longer wanted: the client has gone, or the grace is over. */
 bool server_gone(struct server_request *r);
 /* True from the beginning of server_close. Any thread may call it. */

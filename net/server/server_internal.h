@@ -40,6 +40,9 @@ struct server_guest {
     bool started;   /* the first line of a request has arrived */
     bool watched;   /* the watcher looks whether the client leaves */
     bool early;     /* unread bytes are there, so only the end of the stream tells */
+    bool answered;  /* the reply has begun */
+    bool half;      /* the client sends no more; it may still read */
+    bool doubt;     /* server_doubts will say so */
     uint64_t round; /* in which `slot` was given */
     size_t slot;    /* in the watcher's list of sockets */
     void (*on_gone)(void *arg);
@@ -64,7 +67,6 @@ struct server_watch {
     struct pollfd *polls;       /* [limit + 1] */
     int pipe[2];                /* wakes the thread */
     bool runs, poked, quit, tls;
-    const char *late;
 };
 
 struct server {
@@ -154,6 +156,8 @@ void server_reply_preflight(struct server_request *r);
 /* Write what x-request-id is for this number, and return it. */
 const char *server_reply_id(char id[SERVER_ID], uint64_t number);
 bool server_reply_is_preflight(const struct server_request *r);
+/* Send a whole reply past libmicrohttpd, which will send none; json may be NULL. */
+void server_reply_raw(struct server *s, int fd, unsigned status, const char *json);
 enum MHD_Result server_reply_queue(struct server_request *r);
 
 /* server_request.c: callbacks of libmicrohttpd; arg is a struct server. */

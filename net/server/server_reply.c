@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "net/server/server_internal.h"
 
@@ -41,6 +42,20 @@ const char *server_reply_id(char id[SERVER_ID], uint64_t number)
 {
     snprintf(id, SERVER_ID, "req-%016llx", (unsigned long long)number);
     return id;
+}
+
+void server_reply_raw(struct server *s, int fd, unsigned status, const char *json)
+{
+    char text[1024], id[SERVER_ID];
+    int n = snprintf(text, sizeof(text),
+                     "HTTP/1.1 %u %s\r\nConnection: close\r\nx-request-id: %s\r\n"
+                     "%sContent-Length: %zu\r\n\r\n%s",
+                     status, MHD_get_reason_phrase_for(status),
+                     server_reply_id(id, atomic_fetch_add(&s->numbers, 1) + 1),
+                     json ? "Content-Type: application/json\r\n" : "", json ? strlen(json) : 0,
+                     json ? json : "");
+    if (n > 0 && (size_t)n < sizeof(text))
+        (void)!send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Build the reply; without memory there is none, and the connection is closed. */

@@ -24,20 +24,46 @@ static struct server_guest *server_request_guest(struct MHD_Connection *c)
 
 static _Thread_local int reading = -1; /* the socket of this thread's connection */
 
+/* After a reply that came before the end of the request, read on for a while: to close a socket
+ * with unread bytes would reset it, and the client might never see the reply. */
+static void server_request_linger(int fd, bool tls)
+{
+    char sink[SERVER_BLOCK];
+    uint64_t until = os_now_ns() + LINGER_MS * UINT64_C(1000000);
+    size_t n = 0;
+    if (!tls)
+        shutdown(fd, SHUT_WR);
+    while (n < WASTE_MAX && os_now_ns() < until) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        ssize_t got = poll(&p, 1, tls ? LINGER_TLS_MS : LINGER_MS) > 0
+                          ? recv(fd, sink, sizeof(sink), MSG_DONTWAIT)
+                          : 0;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+}
+
 /* Called with what libmicrohttpd would print to stderr: GnuTLS's complaints about a certificate, an
- * error that the caller reports; and, before it answers a malformed Content-Length, that. Version
- * 0.9.75 answers with two heads, so one is sent here, and the socket takes no other. */
+ * error that the caller reports; and, before it answers what it finds wrong, that. Its reply to a
+ * malformed Content-Length has two heads in version 0.9.75, and that to a chunk's line without end
+ * is status 500. So the reply is sent here, and the socket takes no other. */
 void server_request_log(void *arg, const char *format, va_list args)
 {
-    static const char reply[] =
-        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    const struct server *s = arg;
-    (void)args;
-    if (reading < 0 || !strstr(format, "Content-Length' header. Closing"))
+    struct server *s = arg;
+    bool length = strstr(format, "Content-Length' header. Closing") != NULL;
+    int fd = reading;
+    if (fd < 0 || !(length || strncmp(format, "Error processing request", 24) == 0))
         return;
-    if (!s->tls_cert)
-        (void)!send(reading, reply, sizeof(reply) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    shutdown(reading, SHUT_WR);
+    if (s->tls_cert) {
+        if (length)
+            shutdown(fd, SHUT_WR);
+        return;
+    }
+    unsigned status = length ? 400 : va_arg(args, unsigned);
+    reading = -1;
+    server_reply_raw(s, fd, status == 500 ? 400 : status, s->o.malformed);
+    server_request_linger(fd, false);
 }
 
 /* Called with the target of a request, before it is decoded. */
@@ -111,6 +137,7 @@ static void server_request_read_head(struct server_request *r, const char *metho
         h->why = "a line holds NUL, is folded, or does not end in CRLF";
     }
     server_head_end(h, &r->server->o);
+    r->last = h->single[SINGLE_TRANSFER] != NULL;
 }
 
 /* Tell of n bytes that have arrived. */
@@ -160,6 +187,8 @@ static enum MHD_Result server_request_first(struct server_request *r, const char
     server_request_judge(r);
     bool body = server_head_has_body(&r->head);
     r->last |= r->reply && body;
+    if (r->reply)
+        reading = -1;
     if (r->reply && r->last) /* libmicrohttpd closes the connection after a reply at this time */
         return server_reply_queue(r);
     if (body)
@@ -171,6 +200,7 @@ static enum MHD_Result server_request_first(struct server_request *r, const char
 static enum MHD_Result server_request_answer(struct server_request *r)
 {
     const struct server_options *o = &r->server->o;
+    reading = -1;
     server_watch_phase(r->guest, PHASE_NONE);
     if (!r->reply && !r->why)
         server_body_unpack(r);
@@ -204,26 +234,6 @@ enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const
     if (!r->why)
         server_body_add(r, data, size);
     return MHD_YES;
-}
-
-/* After a reply that came before the end of the request, read on for a while: to close a socket
- * with unread bytes would reset it, and the client might never see the reply. */
-static void server_request_linger(int fd, bool tls)
-{
-    char sink[SERVER_BLOCK];
-    uint64_t until = os_now_ns() + LINGER_MS * UINT64_C(1000000);
-    size_t n = 0;
-    if (!tls)
-        shutdown(fd, SHUT_WR);
-    while (n < WASTE_MAX && os_now_ns() < until) {
-        struct pollfd p = { .fd = fd, .events = POLLIN };
-        ssize_t got = poll(&p, 1, tls ? LINGER_TLS_MS : LINGER_MS) > 0
-                          ? recv(fd, sink, sizeof(sink), MSG_DONTWAIT)
-                          : 0;
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
 }
 
 void server_request_done(void *arg, struct MHD_Connection *c, void **state,

@@ -60,16 +60,8 @@ static void server_watch_shut(struct server_watch *w, struct server_guest *g)
 /* Say why, if that cannot be mistaken for the reply to something else, and shut the socket down. */
 static void server_watch_late(struct server_watch *w, struct server_guest *g)
 {
-    char text[1024], id[SERVER_ID];
-    const char *body = w->late ? w->late : "";
-    bool says = !w->tls && (g->phase == PHASE_BODY || (g->phase == PHASE_HEAD && g->started));
-    int n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nx-request-id: %s\r\n"
-                     "%sContent-Length: %zu\r\n\r\n%s",
-                     server_reply_id(id, atomic_fetch_add(&g->server->numbers, 1) + 1),
-                     *body ? "Content-Type: application/json\r\n" : "", strlen(body), body);
-    if (says && n > 0 && (size_t)n < sizeof(text))
-        send(g->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!w->tls && (g->phase == PHASE_BODY || (g->phase == PHASE_HEAD && g->started)))
+        server_reply_raw(g->server, g->fd, 408, g->server->o.late);
     server_watch_shut(w, g);
 }
 
@@ -107,6 +99,24 @@ static void server_watch_end(struct server_guest *g)
         f(g->on_gone_arg);
 }
 
+/* The client sends no more: it has left, or has shut down that side alone, as nc -N does. A socket
+ * that is closed answers the next bytes with a reset: those of an interim response, which HTTP/1.1
+ * allows at any time, or of the stream. */
+static void server_watch_half(struct server_watch *w, struct server_guest *g)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (g->half)
+        return;
+    g->half = true;
+    g->doubt = g->answered;
+    if (w->tls ||
+        (!g->answered && (g->request->head.old || send(g->fd, interim, sizeof(interim) - 1,
+                                                       MSG_DONTWAIT | MSG_NOSIGNAL) < 0)))
+        server_watch_end(g);
+    else if (g->doubt)
+        server_wake(g->request);
+}
+
 /* List the sockets to poll and return how long to sleep in milliseconds; -1: until something
  * happens. Called with the lock held, as are the two functions below. */
 static int server_watch_list(struct server_watch *w, nfds_t *n)
@@ -127,9 +137,9 @@ static int server_watch_list(struct server_watch *w, nfds_t *n)
         g->round = w->round;
         g->slot = *n;
         deaf |= g->early && !os_poll_closed();
-        w->polls[(*n)++] =
-            (struct pollfd){ .fd = g->fd,
-                             .events = (short)(os_poll_closed() | (g->early ? 0 : POLLIN)) };
+        w->polls[(*n)++] = (struct pollfd){
+            .fd = g->fd, .events = g->half ? 0 : (short)(os_poll_closed() | (g->early ? 0 : POLLIN))
+        };
     }
     if (deaf && look - now > 250 * ms_ns)
         look = now + 250 * ms_ns;
@@ -147,11 +157,13 @@ static void server_watch_see(struct server_watch *w)
         if (!g->watched || g->round != w->round)
             continue;
         short seen = w->polls[g->slot].revents;
-        if (seen & (POLLHUP | POLLERR | POLLNVAL | os_poll_closed()))
+        if (seen & (POLLHUP | POLLERR | POLLNVAL))
             server_watch_end(g);
+        else if (seen & os_poll_closed())
+            server_watch_half(w, g);
         else if (seen & POLLIN || (g->early && !os_poll_closed())) {
             if (server_watch_left(g->fd))
-                server_watch_end(g);
+                server_watch_half(w, g);
             else
                 g->early = true;
         }
@@ -204,7 +216,6 @@ bool server_watch_open(struct server_watch *w, const struct server_options *o, s
     w->head = server_watch_ms(o->head_ms, 10000);
     w->body = server_watch_ms(o->body_ms, 60000);
     w->send = server_watch_ms(o->send_ms, 30000);
-    w->late = o->late;
     w->tls = o->tls_cert != NULL;
     if (!os_cond_open(&w->idle))
         return false;
@@ -321,6 +332,7 @@ void server_watch_phase(struct server_guest *g, enum server_phase phase)
         if (g->watched)
             server_watch_poke(w);
     }
+    g->answered |= phase == PHASE_SEND;
     server_watch_set(w, g, phase,
                      now + (phase == PHASE_BODY   ? w->body
                             : phase == PHASE_SEND ? w->send
@@ -350,7 +362,7 @@ void server_watch_leave(struct server_guest *g, bool busy)
     struct server_watch *w = &g->server->watch;
     pthread_mutex_lock(&w->lock);
     g->request = NULL;
-    g->watched = g->early = g->started = false;
+    g->watched = g->early = g->started = g->answered = g->half = g->doubt = false;
     g->on_gone = NULL;
     pthread_mutex_lock(&g->lock);
     g->woken = false;
@@ -437,6 +449,16 @@ void server_wake(struct server_request *r)
     g->woken = true;
     pthread_cond_signal(&g->change);
     pthread_mutex_unlock(&g->lock);
+}
+
+bool server_doubts(struct server_request *r)
+{
+    struct server_guest *g = r->guest;
+    pthread_mutex_lock(&g->server->watch.lock);
+    bool doubt = g->doubt;
+    g->doubt = false;
+    pthread_mutex_unlock(&g->server->watch.lock);
+    return doubt;
 }
 
 bool server_gone(struct server_request *r)

@@ -263,6 +263,9 @@ void serve_routes_serve(struct server_options *o, struct serve *s)
     o->name = "mizzle";
     o->late = "{\"error\":{\"message\":\"the request took too long to arrive\","
               "\"type\":\"timeout_error\",\"param\":null,\"code\":\"timeout\"}}";
+    o->malformed =
+        "{\"error\":{\"message\":\"the request is malformed, or a part of it has no end\","
+        "\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"bad_request\"}}";
     o->open = serve_routes_open;
     o->head = serve_routes_head;
     o->handle = serve_routes_handle;
