@@ -183,6 +183,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
                   .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
         .local = o->local,
         .stop = o->stop,
+        .quota = o->quota,
     };
     rc = wire_open(&c->wire, &w, err);
     if (rc == OK && o->local)

@@ -22,6 +22,7 @@
 
 struct answers;
 struct err;
+struct quota;
 struct cloud;      /* used by one thread at a time; a forked child may only close it */
 struct cloud_call; /* a request for the token after one prefix; used by its cloud's thread */
 
@@ -69,6 +70,9 @@ struct cloud_options {
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     struct answers *answers; /* borrowed; NULL: no answers are kept. With a replay there is no
                                 network, and url may be NULL */
+    /* Tokens that may be asked for, or NULL. Who asks has taken those of a call; probes and
+     * requests that are sent again take theirs, or are not sent. Borrowed. */
+    struct quota *quota;
     size_t tokens;   /* most tokens requested in one call, 0: 1; those after the first are streamed
                         into the memo */
     bool background; /* probe in a thread of its own, which cloud_open does not await */
@@ -98,6 +102,7 @@ struct cloud_info {
  * cloud writes it from another thread, so read it with cloud_tally_read. */
 struct cloud_tally {
     struct traffic traffic;
+    uint64_t limit; /* 1 + most tokens that are asked for, if calls are sent again; 0: none */
     struct wire_call *calls; /* those that have not ended */
 };
 

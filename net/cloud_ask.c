@@ -54,6 +54,8 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     w->ask.n = n;
     w->ask.draft = draft;
     w->seed = seed_of(ids, n);
+    w->quota = c->o.quota;
+    w->paid = w->quota ? tokens + draft : 0;
     w->deadline = os_now_ns() + c->timeout_ns;
     call->cloud = c;
     call->wire = w;
@@ -73,6 +75,8 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     struct err why = { "" };
     uint32_t id = 0;
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
+    w->answer.traffic.asked_tokens = w->ask.want;
+    w->paid = 0;
     int rc = answers_replay(c->o.answers, call->audit, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;

@@ -29,12 +29,14 @@ static bool not_offered(long status)
 }
 
 /* Make one exchange, and note how long it takes if it is the slowest one. */
-static int probe_fetch(struct probe *p, const char *path, const struct buf *body, struct err *err)
+static int probe_fetch(struct probe *p, const char *path, const struct buf *body, size_t tokens,
+                       struct err *err)
 {
     struct cloud *c = p->c;
     uint64_t start = os_now_ns();
     json_decref(p->root);
-    int rc = wire_fetch(c->wire, c->base, path, body, p->deadline, &p->root, &p->status, err);
+    int rc =
+        wire_fetch(c->wire, c->base, path, body, tokens, p->deadline, &p->root, &p->status, err);
     uint64_t took = os_now_ns() - start;
     c->trip_ns = took > c->trip_ns ? took : c->trip_ns;
     return rc;
@@ -43,19 +45,21 @@ static int probe_fetch(struct probe *p, const char *path, const struct buf *body
 /* GET a path as JSON. */
 static int probe_get(struct probe *p, const char *path, struct err *err)
 {
-    return probe_fetch(p, path, NULL, err);
+    return probe_fetch(p, path, NULL, 0, err);
 }
 
-/* POST what json_pack made; frees body. */
-static int probe_post(struct probe *p, const char *path, json_t *body, struct err *err)
+/* POST what json_pack made, which asks for `tokens` tokens, unless none are left: that is no reply
+ * and no error. Frees body. */
+static int probe_post(struct probe *p, const char *path, json_t *body, size_t tokens,
+                      struct err *err)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
     p->status = 0;
-    int rc = text ? probe_fetch(p, path, &b, err) : cloud_no_memory(err);
+    int rc = text ? probe_fetch(p, path, &b, tokens, err) : cloud_no_memory(err);
     free(text);
     json_decref(body);
-    return rc;
+    return rc == ERR_TEXT ? OK : rc;
 }
 
 /* Return what a failed exchange means if the server need not have the path: any reply is fine. */
@@ -191,7 +195,7 @@ static int ask_tokenize(struct probe *p, struct err *err)
                              "add_special", 0, "add_special_tokens", 0);
     if (body && p->c->model)
         json_object_set_new(body, "model", json_string(p->c->model));
-    int rc = probe_post(p, "/tokenize", body, err);
+    int rc = probe_post(p, "/tokenize", body, 0, err);
     if (rc == OK)
         rc = compare(p, json_object_get(p->root, "tokens"), "/tokenize", err);
     else if (not_offered(p->status))
@@ -205,7 +209,7 @@ static int ask_logprobs(struct probe *p, struct err *err)
     json_t *body =
         json_pack("{s:s,s:{s:i,s:i},s:b,s:i}", "text", sample, "sampling_params", "max_new_tokens",
                   1, "temperature", 0, "return_logprob", 1, "logprob_start_len", 0);
-    int rc = probe_post(p, "/generate", body, err);
+    int rc = probe_post(p, "/generate", body, 1, err);
     const json_t *meta = json_object_get(p->root, "meta_info");
     if (rc == OK)
         rc = compare(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
@@ -220,7 +224,7 @@ static int ask_return_tokens(struct probe *p, struct err *err)
 {
     json_t *body = json_pack("{s:s,s:i,s:i,s:b}", "prompt", sample, "n_predict", 1, "temperature",
                              0, "return_tokens", 1);
-    int rc = probe_post(p, "/completion", body, err);
+    int rc = probe_post(p, "/completion", body, 1, err);
     if (rc == OK && json_is_string(json_object_get(p->root, "content")) &&
         !json_object_get(p->root, "tokens"))
         p->c->dialect = &dialect_openai;
@@ -245,7 +249,7 @@ static int ask_completion(struct probe *p, bool logprobs, struct err *err)
         json_object_set_new(body, "model", json_string(c->model));
     if (body && logprobs)
         json_object_set_new(body, "logprobs", json_integer(1));
-    return probe_post(p, "/v1/completions", body, err);
+    return probe_post(p, "/v1/completions", body, 1, err);
 }
 
 /* See whether ids of a token and of its prompt come back, or text alone. */

@@ -161,6 +161,7 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
     w->owner = getpid();
     w->stop = o->stop;
     w->max_reply = o->http.max_reply;
+    w->quota = o->quota;
     size_t n = o->http.key ? strlen(o->http.key) + 1 : 0;
     int rc = OK;
     if (n && !(w->key = malloc(n)))
@@ -233,7 +234,7 @@ void wire_enough(struct wire *w, struct wire_call *call)
 }
 
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               uint64_t deadline, json_t **root, long *status, struct err *err)
+               size_t tokens, uint64_t deadline, json_t **root, long *status, struct err *err)
 {
     struct wire_call *call = calloc(1, sizeof(*call));
     struct buf url = { 0 };
@@ -248,12 +249,16 @@ int wire_fetch(struct wire *w, const char *base, const char *path, const struct 
     }
     call->url = url.p;
     call->deadline = deadline;
+    call->ask.want = tokens;
+    call->quota = w->quota;
     wire_lock(w);
-    wire_submit(w, call);
-    while (!call->answer.ended)
+    int rc = wire_call_fund(call) ? OK : err_set(&call->answer.err, ERR_TEXT, "no tokens are left");
+    if (rc == OK)
+        wire_submit(w, call);
+    while (rc == OK && !call->answer.ended)
         wire_wait(w);
     wire_unlock(w);
-    int rc = call->answer.rc;
+    rc = rc ? rc : call->answer.rc;
     if (rc)
         err_set(err, rc, "%s", call->answer.err.msg);
     *root = call->answer.root;

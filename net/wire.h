@@ -20,6 +20,7 @@
 #include "net/dialect/dialect.h"
 #include "net/http/http.h"
 #include "net/http/sse.h"
+#include "net/quota.h"
 
 struct wire;
 
@@ -40,9 +41,11 @@ struct wire_call {
     const struct dialect *dialect; /* NULL: any JSON; the caller then owns answer.root */
     struct ask ask;                /* its ids are the call's own copy */
     char *url;
-    struct buf body;   /* p is NULL for GET */
-    uint64_t deadline; /* os_now_ns() */
-    uint64_t seed;     /* of the jitter */
+    struct buf body;     /* p is NULL for GET */
+    uint64_t deadline;   /* os_now_ns() */
+    uint64_t seed;       /* of the jitter */
+    struct quota *quota; /* or NULL */
+    uint64_t paid;       /* taken from it for requests that have not gone out; wire_lock */
     /* Owned by the network thread. */
     struct wire *wire;
     struct wire_call *next, **link; /* link: what points to this call; unused in the queue */
@@ -68,6 +71,7 @@ struct wire_options {
     struct http_options http;
     const struct cloud_local *local; /* answers, without http; or NULL; copied */
     const _Atomic int *stop;         /* may be NULL */
+    struct quota *quota;             /* as in cloud_options */
 };
 
 /* Start the network thread. ERR_NOMEM, ERR_ARG, ERR_NET. */
@@ -105,10 +109,11 @@ void wire_tally_end(struct cloud_tally *t);
 /* Return the counts, which may be changed. With the lock held. */
 struct cloud_ledger *wire_ledger(struct wire *w);
 
-/* Make one exchange and wait for it; body NULL is GET. OK, with *root to be freed by json_decref,
- * for status 200 and JSON. Any thread except the network's. */
+/* Make one exchange, which asks for `tokens` tokens, and wait for it; body NULL is GET. OK, with
+ * *root to be freed by json_decref, for status 200 and JSON. ERR_TEXT: the quota does not have
+ * them. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               uint64_t deadline, json_t **root, long *status, struct err *err);
+               size_t tokens, uint64_t deadline, json_t **root, long *status, struct err *err);
 
 /* True when the latest reply came over HTTP/2. Call it without the lock. */
 bool wire_multiplexes(struct wire *w);

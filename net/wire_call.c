@@ -45,6 +45,8 @@ void wire_free(struct wire_call *call)
 {
     if (!call)
         return;
+    if (call->quota)
+        atomic_fetch_sub(&call->quota->taken, call->paid); /* what never went out */
     sse_free(&call->sse);
     json_decref(call->answer.root);
     free((uint32_t *)(size_t)call->ask.ids); /* the call's own copy */
@@ -146,11 +148,12 @@ static void count_wire(struct wire *w, struct wire_call *call)
     struct traffic all = call->moved, counted = call->answer.traffic;
     if (call->try)
         traffic_add(&all, &call->try->traffic);
-    counted.retries = 0; /* these are counted when they happen */
+    counted.retries = counted.asked_tokens = 0; /* these are counted when they happen */
     all = traffic_since(&all, &counted);
     wire_call_moved(call, &all);
     struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
     now.retries = sum->retries;
+    now.asked_tokens = sum->asked_tokens;
     *sum = now;
     w->multiplexes = http_multiplexes(w->http);
 }
@@ -237,6 +240,41 @@ static bool on_data(struct http_try *t)
     return call->rc == OK;
 }
 
+bool wire_call_fund(struct wire_call *call)
+{
+    size_t n = call->ask.want;
+    const struct cloud_tally *t = call->tally;
+    if (t && t->limit && t->traffic.asked_tokens + n >= t->limit)
+        return false;
+    if (!call->quota || call->paid >= n)
+        return true;
+    if (!quota_take(call->quota, n - call->paid))
+        return false;
+    call->paid = n;
+    return true;
+}
+
+/* Count what the call asks for as it goes out. With the lock held. */
+static void wire_call_left(struct wire *w, struct wire_call *call)
+{
+    const struct traffic more = { .asked_tokens = call->ask.want };
+    call->paid -= call->quota ? call->ask.want : 0;
+    traffic_add(&w->ledger.traffic, &more);
+    wire_call_moved(call, &more);
+}
+
+/* Callback before a request goes out. */
+static bool on_leave(struct http_try *t)
+{
+    struct wire_call *call = t->arg;
+    wire_lock(call->wire);
+    bool may = wire_call_fund(call);
+    if (may)
+        wire_call_left(call->wire, call);
+    wire_unlock(call->wire);
+    return may;
+}
+
 /* Send the question. */
 static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
 {
@@ -246,6 +284,7 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
                                     .n = call->body.n,
                                     .fresh = fresh,
                                     .once = call->resent,
+                                    .leave = on_leave,
                                     .more = call->ask.draft ? RANK * call->ask.n : 0 };
     sse_free(&call->sse);
     call->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
@@ -293,6 +332,8 @@ bool wire_call_local(struct wire *w, struct wire_call *call)
     call->deadline = UINT64_MAX;
     int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.draft,
                           call->ask.want, wire_call_news, call, &why);
+    if (rc == OK)
+        wire_call_left(w, call);
     if (rc == OK)
         return true;
     wire_call_fail(w, call, rc, &why);
@@ -462,6 +503,10 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
     wire_lock(w);
+    if (rc && (lost || again) && !wire_call_fund(call)) { /* the fault stands */
+        lost = false;
+        again = 0;
+    }
     call->answer.status = t->status;
     if (rc == OK) {
         wire_call_show(w, call);

@@ -16,6 +16,7 @@ struct wire {
     struct http *http;
     char *key; /* hidden in messages */
     size_t max_reply;
+    struct quota *quota; /* or NULL */
     const _Atomic int *stop;
     pthread_t thread;
     pid_t owner;
@@ -37,6 +38,9 @@ struct wire {
 /* Let the model of this process begin to answer; false: it does not, and the call has ended. With
  * the lock held. */
 bool wire_call_local(struct wire *w, struct wire_call *call);
+/* Make sure that the call may go out, again or for the first time. False: a limit has too little
+ * left. With the lock held. */
+bool wire_call_fund(struct wire_call *call);
 /* Add a call from the queue to w->active, and send it unless that model has it. */
 void wire_call_begin(struct wire *w, struct wire_call *call);
 /* Do what is due by now, and lower *next to the time when something is due again. */

@@ -49,16 +49,16 @@ const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c,
 void caps_add(const struct caps_limits *l, struct caps_count *c, const struct caps_call *call,
               bool answered)
 {
-    size_t down = answered ? call->tokens : 0;
-    c->cost = cost_with(l, c, call, down);
+    c->cost = cost_with(l, c, call, answered ? call->tokens : 0);
     c->upload = add_product(c->upload, call->bytes, 1);
-    c->tokens = add_product(c->tokens, down, 1);
+    c->tokens = add_product(c->tokens, call->tokens, 1);
     c->warm = call->n;
 }
 
 void caps_begin(struct caps *c, const struct caps_limits *limits)
 {
     *c = (struct caps){ .limits = limits ? *limits : caps_none };
+    c->quota.most = c->limits.tokens;
 }
 
 void caps_text(struct caps *c, const uint32_t *prompt, size_t n)
@@ -89,12 +89,14 @@ static void caps_keep(struct caps *c, const uint32_t *ids, size_t n)
 void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered)
 {
     caps_add(&c->limits, &c->count, call, answered);
+    c->count.tokens = atomic_load(&c->quota.taken);
     caps_keep(c, ids, call->n);
 }
 
 void caps_resume(struct caps *c, const struct caps *from)
 {
     c->count = from->count;
+    atomic_fetch_add(&c->quota.taken, from->count.tokens);
     caps_keep(c, from->last, from->last_n);
 }
 

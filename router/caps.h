@@ -2,8 +2,10 @@
  *
  * Calls count in commit order and from their prefix alone: neither the clock nor the server's own
  * numbers matter. So decoding ahead reaches a limit at the same token as decoding in step. A call
- * is charged for all tokens it asks for; those that are used later come from the memo, which is no
- * call and costs nothing. Neither does the store.
+ * is charged for all tokens it asks for, answered or not; those that are used later come from the
+ * memo, which is no call and costs nothing. Neither does the store. The limit on tokens is a quota
+ * (net/quota.h), which also has those that the network thread asks for: probes, and requests that
+ * go out again.
  *
  * Money is exact: integers of 10^-12 ("pico") of any currency. There are three prices per million
  * tokens: up, up but in the server's prefix cache, and down. A token counts as cached when the
@@ -15,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "net/quota.h"
 
 struct caps_price { /* pico per token, which is millionths of the currency per million tokens */
     uint64_t up, cached, down;
@@ -31,14 +35,15 @@ extern const struct caps_limits caps_none;
 /* True if anything is limited. */
 bool caps_limited(const struct caps_limits *l);
 
-struct caps_count { /* plain data: decoding ahead works on a copy */
-    uint64_t tokens, upload, cost;
+struct caps_count {                /* plain data: decoding ahead works on a copy */
+    uint64_t tokens, upload, cost; /* tokens: as the quota had them then */
     size_t warm; /* ids at the start of this text that the server has seen: its prefix cache */
 };
 
 struct caps_call { /* a call as the limits see it */
     size_t n;      /* ids of its prefix */
     size_t tokens; /* tokens it asks for; all are charged, as that many may come and be billed */
+    size_t sent;   /* once it has ended: these, each time that they went out */
     size_t bytes;  /* size of its body; 0 when nothing limits it */
     size_t draft;  /* ids of a draft behind the prefix, which the server reads, too */
 };
@@ -47,12 +52,14 @@ struct caps_call { /* a call as the limits see it */
  * "--max-cloud-tokens is reached". */
 const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c,
                         const struct caps_call *call);
-/* Count the call as committed. answered false: it failed, and only what went up counts. */
+/* Count the call as committed. answered false: it failed, and what would come down costs nothing,
+ * but its tokens were asked for. */
 void caps_add(const struct caps_limits *l, struct caps_count *c, const struct caps_call *call,
               bool answered);
 
 struct caps { /* of one process, over all its texts */
     struct caps_limits limits;
+    struct quota quota; /* of tokens, shared with the network thread */
     struct caps_count count;
     uint32_t *last; /* [last_n]: prefix of the last committed call before this text */
     size_t last_n, last_cap;
@@ -62,7 +69,8 @@ struct caps { /* of one process, over all its texts */
 void caps_begin(struct caps *c, const struct caps_limits *limits);
 /* Begin a new text with prompt[n]; the part that the server has seen is warm. */
 void caps_text(struct caps *c, const uint32_t *prompt, size_t n);
-/* Do caps_add on c->count, and keep the prefix, ids[call->n], for the next caps_text. */
+/* Do caps_add on c->count, with the tokens of the quota, and keep the prefix, ids[call->n], for the
+ * next caps_text. */
 void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered);
 /* Go on with what another one, such as that of an interrupted run, has counted and kept last. */
 void caps_resume(struct caps *c, const struct caps *from);

@@ -42,25 +42,29 @@ static struct caps_count gate_count(const struct gate *g, const struct gate_text
     struct caps_count count = { 0 };
     if (g->caps)
         count = g->caps->count;
-    gate_add(&count.tokens, all->tokens - mine->tokens);
+    if (g->caps) /* with what is reserved */
+        count.tokens = atomic_load(&g->caps->quota.taken) - mine->tokens;
     gate_add(&count.upload, all->upload - mine->upload);
     gate_add(&count.cost, all->cost - mine->cost);
     count.warm = t->warm;
     return count;
 }
 
-/* Reserve what the call may cost. */
-static void gate_reserve(struct gate *g, struct gate_text *t, const struct caps_call *call)
+/* Reserve what the call may cost. False: its tokens have been asked for meanwhile, by a request
+ * that went out again. */
+static bool gate_reserve(struct gate *g, struct gate_text *t, const struct caps_call *call)
 {
+    if (g->caps && !quota_take(&g->caps->quota, call->tokens))
+        return false;
     t->probing = breaker_probes(&g->breaker);
     g->probing |= t->probing;
     if (!g->caps)
-        return;
+        return true;
     t->reserved = (struct caps_count){ .warm = t->warm };
     caps_add(&g->caps->limits, &t->reserved, call, true);
-    g->reserved.tokens += t->reserved.tokens;
     g->reserved.upload += t->reserved.upload;
     g->reserved.cost += t->reserved.cost;
+    return true;
 }
 
 /* Free it again. */
@@ -68,7 +72,6 @@ static void gate_release(struct gate *g, struct gate_text *t)
 {
     g->probing &= !t->probing;
     t->probing = false;
-    g->reserved.tokens -= t->reserved.tokens;
     g->reserved.upload -= t->reserved.upload;
     g->reserved.cost -= t->reserved.cost;
     t->reserved = (struct caps_count){ 0 };
@@ -77,7 +80,7 @@ static void gate_release(struct gate *g, struct gate_text *t)
 void gate_drop(struct gate *g, struct gate_text *t, bool sent)
 {
     if (g->caps && sent) {
-        gate_add(&g->caps->count.tokens, t->reserved.tokens);
+        g->caps->count.tokens = atomic_load(&g->caps->quota.taken);
         gate_add(&g->caps->count.upload, t->reserved.upload);
         gate_add(&g->caps->count.cost, t->reserved.cost);
         gate_add(&t->cost, t->reserved.cost);
@@ -133,14 +136,13 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct c
         return GATE_PRIVATE;
     }
     const char *cap = gate_choose(g, t, &count, t->tokens, ways, way);
-    if (cap) {
-        err_set(why, OK, "%s", cap);
-        return GATE_CAPPED;
-    }
     bool pauses = !breaker_allows(&g->breaker) || (breaker_probes(&g->breaker) && g->probing);
-    if (t->required || !pauses) {
-        gate_reserve(g, t, &ways[*way]);
+    bool asks = !cap && (t->required || !pauses);
+    if (asks && gate_reserve(g, t, &ways[*way]))
         return GATE_OPEN;
+    if (cap || asks) {
+        err_set(why, OK, "%s", cap ? cap : "--max-cloud-tokens is reached");
+        return GATE_CAPPED;
     }
     err_set(why, ERR_NET, "not asked after %d faults in a row: %s", BREAKER_FAULTS, g->fault.msg);
     return GATE_BREAKER;
@@ -181,7 +183,7 @@ static void gate_count_call(struct gate *g, struct gate_text *t, bool answered, 
                             const struct caps_call *call)
 {
     gate_release(g, t);
-    t->tokens += answered ? call->tokens : 0;
+    t->tokens += call->sent;
     if (g->caps)
         gate_charge(g->caps, t, ids, call, answered);
 }

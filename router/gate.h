@@ -36,7 +36,8 @@ const char *gate_name(enum gate_reason r);
 struct gate {
     struct caps *caps;                     /* or NULL; borrowed */
     const struct private_filter *patterns; /* or NULL; borrowed */
-    struct caps_count reserved; /* what the calls let through and in flight may cost; warm is 0 */
+    struct caps_count reserved; /* what the calls let through and in flight may cost, but for
+                                  tokens, which the quota of caps has; warm is 0 */
     bool probing;               /* one of these is the breaker's probe */
     size_t out;                 /* calls in flight */
     struct breaker breaker;
@@ -51,7 +52,7 @@ struct gate_text { /* of one text, several of which may be written at the same t
     struct err why;
     bool required;   /* cloud_required of decode_options: the breaker does not hold its calls */
     uint64_t limit;  /* as cloud_limit in decode_options */
-    uint64_t tokens; /* of its calls that were answered */
+    uint64_t tokens; /* that its calls have asked for */
     size_t warm;     /* as in caps_count */
     uint64_t cost;   /* of its calls; pico, as in caps.h */
     struct caps_count reserved; /* its part of the gate's, of one call at most */

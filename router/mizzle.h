@@ -321,6 +321,7 @@ struct mizzle_stats {
         size_t calls, failed, wasted; /* calls = kept + again + failed + wasted */
         uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
     } audit;
+    uint64_t asked_tokens; /* tokens asked for, each time a request went out */
 };
 
 /* Return MIZZLE_VERSION of the library. */

@@ -314,6 +314,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     c.url = o->replay ? NULL : c.url;
     c.answers = r->answers;
     c.background = true;
+    c.quota = r->caps.limits.tokens == UINT64_MAX ? NULL : &r->caps.quota;
     if (rc == OK && routing_is_local(o))
         rc = local_cloud_open(&r->local, e, o, err);
     c.local = r->local ? local_cloud_calls(r->local) : NULL;

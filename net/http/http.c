@@ -83,7 +83,7 @@ static int on_send(void *arg, char *to, char *from, int to_port, int from_port)
 {
     struct http_hold *h = arg;
     (void)to, (void)from, (void)to_port, (void)from_port;
-    h->again = h->try.sent >= (h->once ? 1 : 2);
+    h->again = h->try.sent >= (h->once ? 1 : 2) || (h->try.leave && !h->try.leave(&h->try));
     h->try.sent += !h->again;
     return h->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
@@ -335,7 +335,9 @@ int http_start(struct http *h, struct http_try **out, const struct http_request 
         return err_set(err, ERR_NOMEM, "out of memory");
     struct buf body = hold->try.body;
     body.n = 0;
-    hold->try = (struct http_try){ .arg = arg, .data = data, .body = body, .hold = hold };
+    hold->try = (struct http_try){
+        .arg = arg, .data = data, .leave = r->leave, .body = body, .hold = hold
+    };
     hold->header_bytes = hold->total = 0;
     hold->most = h->max_reply + r->more;
     hold->too_long = hold->no_memory = hold->again = false;

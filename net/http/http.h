@@ -28,8 +28,9 @@ struct http_try { /* one transfer */
     void *arg;    /* for the caller */
     /* Called after each piece of a body, which it may consume (body.n = 0). False aborts. */
     bool (*data)(struct http_try *t);
-    long status; /* HTTP status; 0: no reply yet */
-    bool stream; /* the reply has the type text/event-stream */
+    bool (*leave)(struct http_try *t); /* as in http_request */
+    long status;                       /* HTTP status; 0: no reply yet */
+    bool stream;                       /* the reply has the type text/event-stream */
     struct buf body;
     struct traffic traffic; /* bytes of this transfer so far */
     /* Valid once the transfer has ended: */
@@ -48,8 +49,10 @@ struct http_request {
     const char *url;
     const char *body; /* n bytes of JSON to POST, borrowed until the end; NULL: GET */
     size_t n;
-    bool fresh;  /* use a new connection */
-    bool once;   /* never send it twice, whatever becomes of the connection */
+    bool fresh; /* use a new connection */
+    bool once;  /* never send it twice, whatever becomes of the connection */
+    /* Called each time before it goes out, with the http_try. False: it does not. NULL: it may. */
+    bool (*leave)(struct http_try *t);
     size_t more; /* bytes that the reply's body may have beyond max_reply */
 };
 

@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-/* Requests that were sent again; bodies and headers; the headers' part of these. */
+/* Requests that were sent again; tokens that were asked for, each time a request went out; bodies
+ * and headers; the headers' part of these. */
 #define TRAFFIC_COUNTS(X) \
-    X(retries) X(bytes_up) X(bytes_down) X(header_bytes_up) X(header_bytes_down)
+    X(retries) X(asked_tokens) X(bytes_up) X(bytes_down) X(header_bytes_up) X(header_bytes_down)
 
 struct traffic {
 #define X(name) uint64_t name;

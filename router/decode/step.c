@@ -308,6 +308,7 @@ int step_hear(struct step *s, struct ahead_token *e)
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
     struct caps_call *way = &e->ways[e->way];
+    way->sent = s->cloud->moved ? s->moved.asked_tokens : way->tokens;
     size_t most = s->cloud->tokens(s->cloud->arg);
     if (rc == ERR_TEXT && way->draft && s->cloud->sent && !s->cloud->sent(e->call))
         *way = (struct caps_call){ 0 }; /* nothing went up */
@@ -695,7 +696,7 @@ const size_t *step_rows(const struct step *s, size_t *n)
 void step_start(struct step *s)
 {
     gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
-    s->its.limit = s->o->cloud_limit;
+    s->its.limit = s->tally.limit = s->o->cloud_limit;
     s->its.required = s->o->cloud_required;
     s->stats->prompt_ms = (double)(os_now_ns() - s->begun) / 1e6;
     s->ended = s->o->max_tokens == 0;

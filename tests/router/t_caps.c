@@ -12,12 +12,13 @@
 static const char *refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
                           size_t bytes)
 {
-    return caps_refuse(l, c, &(struct caps_call){ n, 1, bytes, 0 });
+    return caps_refuse(l, c, &(struct caps_call){ n, 1, 0, bytes, 0 });
 }
 
 static void commit(struct caps *c, const uint32_t *ids, size_t n, size_t bytes, bool answered)
 {
-    caps_commit(c, ids, &(struct caps_call){ n, 1, bytes, 0 }, answered);
+    quota_take(&c->quota, 1);
+    caps_commit(c, ids, &(struct caps_call){ .n = n, .tokens = 1, .bytes = bytes }, answered);
 }
 
 static bool decimal(uint64_t *out, const char *text, unsigned places)
@@ -69,7 +70,7 @@ static void test_by_hand(void)
 {
     const uint32_t ids[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, other[] = { 1, 2, 9, 9 };
     /* Per million tokens: up 2, cached 0.5, down 8. */
-    struct caps_limits l = { .tokens = 3, .upload = 1000, .budget = UINT64_MAX };
+    struct caps_limits l = { .tokens = 4, .upload = 1000, .budget = UINT64_MAX };
     struct caps c;
     CHECK(caps_price(&l.price, "2,0.5,8"));
     CHECK(l.price.up == 2000000 && l.price.cached == 500000 && l.price.down == 8000000);
@@ -79,7 +80,7 @@ static void test_by_hand(void)
     commit(&c, ids, 4, 100, true); /* 4 up, 1 down */
     CHECK(c.count.cost == 4 * 2000000 + 8000000 && c.count.tokens == 1 && c.count.upload == 100);
     commit(&c, ids, 6, 150, false); /* 4 cached, 2 up, nothing down */
-    CHECK(c.count.cost == 16000000 + 4 * 500000 + 2 * 2000000 && c.count.tokens == 1);
+    CHECK(c.count.cost == 16000000 + 4 * 500000 + 2 * 2000000 && c.count.tokens == 2);
     CHECK(c.count.upload == 250);
     caps_text(&c, other, 4); /* shares 2 ids with the last prefix */
     commit(&c, other, 4, 100, true);
@@ -90,7 +91,7 @@ static void test_by_hand(void)
     CHECK(strstr(refuse(&c.limits, &c.count, 3, 651), "--max-upload-bytes"));
     CHECK(strstr(refuse(&c.limits, &c.count, 3, SIZE_MAX), "--max-upload-bytes"));
     commit(&c, ids, 3, 100, true);
-    CHECK(c.count.tokens == 3);
+    CHECK(c.count.tokens == 4);
     CHECK(strstr(refuse(&c.limits, &c.count, 3, 1), "--max-cloud-tokens"));
     caps_end(&c);
 
@@ -104,22 +105,23 @@ static void test_by_hand(void)
     CHECK(strstr(refuse(&l, &none, 4, 1), "--cloud-budget"));
     /* A call is charged for all tokens it asks for. */
     l.budget = 8 * 2000000 + 3 * 8000000;
-    CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 1, 0 }));
-    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 1, 0 }), "--cloud-budget"));
+    CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 0, 1, 0 }));
+    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 0, 1, 0 }), "--cloud-budget"));
     l.tokens = 3;
-    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 1, 0 }), "--max-cloud-tokens"));
+    CHECK(
+        strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 0, 1, 0 }), "--max-cloud-tokens"));
     l.tokens = UINT64_MAX; /* a draft is read, too */
-    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 1, 1 }), "--cloud-budget"));
-    CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 4, 3, 1, 4 }));
+    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 0, 1, 1 }), "--cloud-budget"));
+    CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 4, 3, 0, 1, 4 }));
     l.tokens = 3;
     struct caps_count three = none;
-    caps_add(&l, &three, &(struct caps_call){ 8, 3, 1, 0 }, true);
+    caps_add(&l, &three, &(struct caps_call){ 8, 3, 0, 1, 0 }, true);
     CHECK(three.tokens == 3 && three.cost == l.budget && refuse(&l, &three, 8, 1));
     l.tokens = UINT64_MAX;
     l.price.up = UINT64_MAX; /* an overflow counts as too much */
     l.budget = UINT64_MAX - 1;
     CHECK(refuse(&l, &none, SIZE_MAX, 1));
-    caps_add(&l, &none, &(struct caps_call){ SIZE_MAX, 1, 1, 0 }, true);
+    caps_add(&l, &none, &(struct caps_call){ SIZE_MAX, 1, 0, 1, 0 }, true);
     CHECK(none.cost == UINT64_MAX && refuse(&l, &none, 1, 1));
     caps_begin(&c, NULL);
     CHECK(!refuse(&c.limits, &c.count, SIZE_MAX, SIZE_MAX));
@@ -150,7 +152,7 @@ static void test_property(void)
                 warm = c.count.warm;
                 CHECK(warm <= n && warm <= 128);
             }
-            const struct caps_call call = { n, 1 + rand_u64(seed, step) % 4, bytes, 0 };
+            const struct caps_call call = { n, 1 + rand_u64(seed, step) % 4, 0, bytes, 0 };
             uint64_t same = warm < n ? warm : n;
             uint64_t price = same * l.price.cached + (n - same) * l.price.up;
             bool may = tokens + call.tokens <= l.tokens && upload + bytes <= l.upload &&
@@ -159,9 +161,10 @@ static void test_property(void)
             CHECK(may == !caps_refuse(&l, &c.count, &call));
             if (!may)
                 continue;
+            CHECK(quota_take(&c.quota, call.tokens));
             caps_commit(&c, ids, &call, answered);
             caps_add(&l, &ahead, &call, answered);
-            tokens += answered ? call.tokens : 0;
+            tokens += call.tokens;
             upload += bytes;
             cost += price + (answered ? call.tokens * l.price.down : 0);
             warm = n;

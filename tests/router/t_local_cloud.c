@@ -104,6 +104,7 @@ static void both_ways(struct mizzle_options o, const char *url)
     const size_t n = SANITIZED ? 2 : 3;
     o.cloud_model = LARGE;
     s.cloud_url = url;
+    s.max_cloud_tokens += o.max_cloud_tokens != UINT64_MAX; /* the probe asks for one */
     open_with(&a, &o);
     open_with(&b, &s);
     CHECK(a.local && !b.local &&

@@ -192,7 +192,7 @@ static void script_notify(void *arg, void (*f)(void *), void *f_arg)
 static struct traffic script_moved(const void *call)
 {
     const struct script_call *c = call;
-    return (struct traffic){ .bytes_up = c->n };
+    return (struct traffic){ .bytes_up = c->n, .asked_tokens = c->tokens };
 }
 
 /* Say that something may have come. */

@@ -12,6 +12,7 @@
 #include "tools/lab/stand_in/stand_in.h"
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
+uint64_t serving_limit = UINT64_MAX;
 const char *const serving_prompts[PROMPTS] = {
     "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
     "Question: Rank these three words: ocher, chair, juice.\\nAnswer:", "The \xc3\xa9"
@@ -39,6 +40,7 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
     mo.threads = 1;
     mo.kv = kv;
     mo.cloud_model = local;
+    mo.max_cloud_tokens = serving_limit;
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)

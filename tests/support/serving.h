@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "tools/serve/serve.h"
 
@@ -30,6 +31,7 @@ extern const char *const serving_prompts[PROMPTS];
  * own process. */
 enum serving_cloud { SERVING_ALONE, SERVING_CLOUD, SERVING_LOCAL };
 
+extern uint64_t serving_limit; /* --max-cloud-tokens of servers from now on; UINT64_MAX: none */
 /* Start the server. Says SKIP and ends the process if there is no demo pair. */
 void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud);
 /* The same with a cloud that listens on a port of this machine (0: none) and a type of keys and

@@ -319,7 +319,7 @@ static void commit_audit(struct sim *s, struct sim_call *c)
     s->last_audit = c->n;
     s->naudited++;
     s->audited = rand_u64(s->audited, c->key);
-    s->charged += c->rc == OK;
+    s->charged++;
     end(c);
 }
 
@@ -336,9 +336,9 @@ static void commit(void *call)
     s->last_commit = c->n;
     s->reach = s->longest;
     s->longest = 0;
+    s->charged += c->tokens;
     c->tokens = s->truth.alone ? 1 : c->tokens;
     s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
-    s->charged += c->rc == OK ? c->tokens : 0;
     uint32_t id = c->id;
     uint64_t key = c->key, due = s->clock;
     for (size_t i = 0; c->rc == OK && i < c->tokens; i++) {
@@ -361,6 +361,7 @@ static void drop(void *call)
 {
     struct sim_call *c = call;
     CHECK(c->number);
+    c->sim->charged += c->heard ? c->tokens : 0; /* its answer was of no use */
     c->sim->ndropped++;
     end(c);
 }

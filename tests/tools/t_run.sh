@@ -21,7 +21,7 @@ expect 0 --question 1 --policy always --json --ahead 0
 keys='"event":"done","replayed":false'
 for key in tokens cloud fallback memo store calls committed failed wasted prompt_tokens \
     passes drafted accepted retries \
-    bytes_up bytes_down header_bytes_up header_bytes_down prompt_ms ttft_ms total_ms \
+    asked_tokens bytes_up bytes_down header_bytes_up header_bytes_down prompt_ms ttft_ms total_ms \
     edge_ms router_ms cloud_ms start_ms tok_s cost; do
     keys="$keys,\"$key\":[0-9.]*"
 done

@@ -1,0 +1,168 @@
+/* What a server was asked for, counted by the server: no more than --max-cloud-tokens, and as many
+ * tokens as the ledger says, whatever becomes of the calls. With the library, and with requests to
+ * `mizzle serve` that require the cloud. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/mizzle.h"
+#include "tests/support/rude.h"
+#include "tests/support/serving.h"
+#include "tests/support/test.h"
+
+enum { LIMIT = 16, TEXTS = 40, TEXT_LIMIT = 5, FDS = 1024 };
+
+static const struct part {
+    const char *name;
+    unsigned late_ms; /* how late an answer is */
+    bool shut;        /* a connection's second request has no answer */
+    bool models;      /* the first look at the server fails, too */
+    const char *status, *id;
+    size_t tokens; /* of a call */
+} parts[] = { { "well", 0, false, false, "200 OK", "5", 1 },
+              { "well, 4 at a time", 0, false, false, "200 OK", "5", 4 },
+              { "late", 2000, false, false, "200 OK", "5", 1 },
+              { "closes kept connections", 0, true, false, "200 OK", "5", 1 },
+              { "closes, 4 at a time", 0, true, false, "200 OK", "5", 4 },
+              { "id out of range", 0, false, false, "200 OK", "99999999", 1 },
+              { "fails", 0, false, false, "503 Busy", "5", 1 },
+              { "fails, 4 at a time", 0, false, false, "503 Busy", "5", 4 },
+              { "fails the probe", 0, false, true, "503 Busy", "5", 1 } };
+
+static _Atomic(const struct part *) now;
+static atomic_uint_fast64_t probed, asked, requests; /* tokens of the probe, of calls; requests */
+static atomic_bool answered[FDS];                    /* this connection has had an answer */
+
+static bool serve(const struct rude_request *r)
+{
+    const struct part *p = now;
+    char reply[200];
+    const char *most = strstr(r->body, "\"max_tokens\":");
+    bool probe = !strstr(r->body, "\"prompt\":[");
+    CHECK(r->fd < FDS);
+    if (most) {
+        atomic_fetch_add(probe ? &probed : &asked, strtoul(most + 13, NULL, 10));
+        requests++;
+    }
+    if (p->shut && atomic_exchange(&answered[r->fd], true))
+        return answered[r->fd] = false;
+    if (!most)
+        return rude_json(r, strstr(r->path, "models") ? "200 OK" : "404 No", "{}");
+    if (!probe && p->late_ms && !rude_pause(r, p->late_ms))
+        return answered[r->fd] = false;
+    snprintf(reply, sizeof(reply),
+             "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[%s],"
+             "\"finish_reason\":\"length\"}]}",
+             p->id);
+    return rude_json(r, probe && !p->models ? "200 OK" : p->status, reply);
+}
+
+static struct rude *begin(const struct part *p, struct mizzle_options *o)
+{
+    now = p;
+    probed = asked = requests = 0;
+    for (size_t i = 0; i < FDS; i++)
+        answered[i] = false;
+    struct rude *r = rude_open(serve);
+    mizzle_options_init(o, sizeof(*o));
+    o->model = serving_model;
+    o->threads = 1;
+    o->cloud_url = rude_url(r);
+    o->policy = "always";
+    o->cloud_tokens = p->tokens;
+    o->cloud_timeout = p->late_ms ? 50 : 2000;
+    o->max_tokens = TEXTS;
+    return r;
+}
+
+/* Compare what the server saw with the limit, which was used if the cloud was required: then no
+ * breaker holds calls back. */
+static void check(const struct part *p, const char *who, bool required)
+{
+    bool used = probed + asked + 3 * p->tokens > LIMIT;
+    CHECK_MSG(probed + asked <= LIMIT && (used || !required),
+              "%s, %s: %d tokens of calls and %d of probes, in %d requests", who, p->name,
+              (int)asked, (int)probed, (int)requests);
+}
+
+static void test_library(const struct part *p)
+{
+    const struct mizzle_prompt prompt = { .size = sizeof(prompt), .text = "Once upon" };
+    struct mizzle_options o;
+    struct rude *r = begin(p, &o);
+    struct mizzle *m;
+    uint64_t said = 0;
+    size_t capped = 0;
+    o.max_cloud_tokens = LIMIT;
+    o.cloud = p->models ? "auto" : "required";
+    CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_OK);
+    for (int i = 0; i < TEXTS; i++) {
+        struct mizzle_stats s = { .size = sizeof(s) };
+        int rc = mizzle_generate(m, &prompt, NULL, NULL, &s, NULL);
+        CHECK(rc == MIZZLE_OK || (rc == MIZZLE_NET && s.failed));
+        said += s.asked_tokens;
+        capped += s.held.capped;
+    }
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    CHECK_MSG(said == asked, "%s: the ledger has %d tokens, the server %d", p->name, (int)said,
+              (int)asked);
+    check(p, "library", !p->models);
+    CHECK(capped || p->models);
+    rude_close(r);
+}
+
+/* Let a server that requires its cloud write until it is at the limit. */
+static void test_serve(const struct part *p)
+{
+    const struct serve_options so = { .parallel = 2, .queue = 2 };
+    struct serving server = { 0 };
+    struct mizzle_options o;
+    struct rude *r = begin(p, &o);
+    o.max_cloud_tokens = LIMIT;
+    CHECK(serve_open(&server.serve, &so, NULL) == OK);
+    CHECK(serve_load(server.serve, &o, NULL) == OK);
+    server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
+    for (int i = 0; i < TEXTS; i++) {
+        json_t *got = serving_postf(&server, RAW,
+                                    "{\"prompt\":\"%d bells\",\"max_tokens\":2,\"mizzle\":{"
+                                    "\"policy\":\"always\",\"cloud\":\"required\"}}",
+                                    i);
+        CHECK(server.status == 200 || server.status == 502);
+        json_decref(got);
+    }
+    check(p, "serve", true);
+    serving_close(&server);
+    rude_close(r);
+}
+
+/* A text's own limit. */
+static void test_text(const struct part *p)
+{
+    const struct serve_options so = { .parallel = 2, .queue = 2 };
+    struct serving server = { 0 };
+    struct mizzle_options o;
+    struct rude *r = begin(p, &o);
+    CHECK(serve_open(&server.serve, &so, NULL) == OK);
+    CHECK(serve_load(server.serve, &o, NULL) == OK);
+    server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
+    json_decref(serving_postf(&server, RAW,
+                              "{\"prompt\":\"bells\",\"max_tokens\":30,\"mizzle\":{\"policy\":"
+                              "\"always\",\"max_cloud_tokens\":%d}}",
+                              TEXT_LIMIT));
+    CHECK_MSG(server.status == 200 && (asked || p->models) && asked <= TEXT_LIMIT,
+              "%s: %d tokens for a text", p->name, (int)asked);
+    serving_close(&server);
+    rude_close(r);
+}
+
+int main(void)
+{
+    serving_need_pair();
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        test_library(&parts[i]);
+        test_serve(&parts[i]);
+        test_text(&parts[i]);
+    }
+    return 0;
+}
