@@ -85,7 +85,7 @@ static void read_weights(struct cloud *c, const json_t *entry)
         if (json_object_get(entry, names[i]))
             json_object_set(says, names[i], json_object_get(entry, names[i]));
     char *text = json_dumps(says, JSON_COMPACT | JSON_SORT_KEYS);
-    json_input_line(c->info.says, sizeof(c->info.says), text, text ? strlen(text) : 0);
+    wire_line(c->wire, c->info.says, sizeof(c->info.says), text, text ? strlen(text) : 0);
     free(text);
     json_decref(says);
 }
@@ -111,8 +111,8 @@ static void read_model(struct cloud *c, const json_t *entry)
     read_weights(c, entry);
     const json_t *owner = json_object_get(entry, "owned_by");
     const json_t *meta = json_object_get(entry, "meta");
-    json_input_line(c->info.server, sizeof(c->info.server), json_string_value(owner),
-                    json_string_length(owner));
+    wire_line(c->wire, c->info.server, sizeof(c->info.server), json_string_value(owner),
+              json_string_length(owner));
     c->info.context = json_input_count(json_object_get(entry, "max_model_len"));
     if (!c->info.context)
         c->info.context = json_input_count(json_object_get(meta, "n_ctx"));
@@ -134,6 +134,16 @@ static const struct dialect *dialect_of_owner(const char *owner)
     return NULL;
 }
 
+/* Take the server's name for its model. */
+static int take_name(struct cloud *c, const char *name, size_t n, struct err *err)
+{
+    struct buf clean = { 0 };
+    bool fine = wire_hide(c->wire, &clean, name, n);
+    int rc = fine ? cloud_set_model(c, clean.p, clean.n, err) : cloud_no_memory(err);
+    buf_free(&clean);
+    return rc;
+}
+
 /* Learn the model's name from /v1/models and, if it is still open, the dialect. */
 static int ask_models(struct probe *p, struct err *err)
 {
@@ -147,7 +157,7 @@ static int ask_models(struct probe *p, struct err *err)
     if (rc == OK)
         read_model(c, entry);
     if (rc == OK && json_string_length(id) && !c->model)
-        rc = cloud_set_model(c, json_string_value(id), json_string_length(id), err);
+        rc = take_name(c, json_string_value(id), json_string_length(id), err);
     if (rc || c->dialect)
         return rc;
     const struct dialect *d = dialect_of_owner(c->info.server);
@@ -332,7 +342,7 @@ static int ask_version(struct probe *p, const char *path, const char *field,
     const char *s = json_string_value(json_object_get(p->root, field));
     const json_t *settings = json_object_get(p->root, "default_generation_settings");
     if (rc == OK && s && !info->version[0])
-        json_input_line(info->version, sizeof(info->version), s, strlen(s));
+        wire_line(p->c->wire, info->version, sizeof(info->version), s, strlen(s));
     if (rc == OK && !info->context)
         info->context = json_input_count(json_object_get(settings, "n_ctx"));
     return rc == OK || p->status ? OK : rc;

@@ -99,6 +99,11 @@ void wire_enough(struct wire *w, struct wire_call *call);
 /* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 
+/* Append a text of the server to *out without the API key (secret.h). False: out of memory. */
+bool wire_hide(const struct wire *w, struct buf *out, const char *text, size_t n);
+/* Copy it as json_input_line does, without the API key. */
+void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n);
+
 /* Add what the call has moved and will move to the tally. With the lock held. */
 void wire_tally(struct wire_call *call, struct cloud_tally *t);
 /* Let the call add no more to its tally, if it has one. With the lock held. */

@@ -10,11 +10,6 @@
 #include "net/http/json_input.h"
 
 enum {
-    LINE = 300,    /* bytes of an error's own part, */
-    MESSAGE = 200, /* and of what the server says in it */
-    /* This many characters of the key in a row are hidden; fewer at its beginning. */
-    PART_OF_KEY = 8,
-    BEGINNING_OF_KEY = 6,
     MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
     LINGER_MS = 2000, /* and for how long at most */
     COUNT_MS = 200,   /* and for how long what they move is counted */
@@ -92,40 +87,6 @@ void wire_tally_end(struct cloud_tally *t)
         wire_untally(t->calls);
 }
 
-/* Return how many characters at the beginning of text[n] must be hidden because the key has them,
- * too. */
-static size_t wire_secret(const char *key, const char *text, size_t n)
-{
-    size_t most = 0, k = key ? strlen(key) : 0;
-    for (size_t at = 0; at < k; at++) {
-        size_t same = 0, least = at ? PART_OF_KEY : BEGINNING_OF_KEY;
-        while (same < n && at + same < k && text[same] == key[at + same])
-            same++;
-        if (same > most && (same >= least || same == k))
-            most = same;
-    }
-    return most;
-}
-
-/* Write one line: the URL, then a lower layer's message, without the API key. */
-static int wire_call_error(const struct wire_call *call, struct err *err, int code,
-                           const struct err *low)
-{
-    struct buf clean = { 0 };
-    char line[LINE];
-    const char *text = low->msg;
-    size_t n = strlen(text);
-    for (size_t i = 0; i < n;) {
-        size_t secret = wire_secret(call->wire->key, text + i, n - i);
-        if (!buf_add(&clean, secret ? "***" : text + i, secret ? 3 : 1))
-            break;
-        i += secret ? secret : 1;
-    }
-    json_input_line(line, sizeof(line), clean.p, clean.n);
-    buf_free(&clean);
-    return err_set(err, code, "cloud %s: %s", call->url, line);
-}
-
 /* Return 1/2 to 3/2 of RETRY_MS, from the seed alone. */
 static uint64_t jitter_ns(uint64_t seed)
 {
@@ -196,13 +157,6 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         wire_free(call);
 }
 
-/* Refuse an error that is disguised as success. */
-static int wire_call_says(const json_t *root, struct err *err)
-{
-    const char *words = json_object_get(root, "error") ? dialect_message(root) : NULL;
-    return words ? err_set(err, ERR_NET, "the server says: %s", words) : OK;
-}
-
 /* Read one event of a stream into the reply. */
 static int on_event(void *arg, const char *data, size_t n, struct err *err)
 {
@@ -217,7 +171,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     }
     if (json_input_parse(&root, data, n, &low))
         return err_set(err, ERR_NET, "an event of the reply is %s", low.msg);
-    int rc = wire_call_says(root, err);
+    int rc = wire_reply_says(root, err);
     if (rc == OK)
         rc = call->dialect->event(&call->reply, root, &call->ask, err);
     json_decref(root);
@@ -292,7 +246,7 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
     call->rc = OK;
     int rc = http_start(w->http, &call->try, &r, call, on_data, &err);
     if (rc) {
-        wire_call_error(call, &err, rc, &(struct err){ "out of memory" });
+        wire_reply_error(call, &err, rc, &(struct err){ "out of memory" });
         wire_call_finish(w, call, rc, &err);
     }
 }
@@ -360,7 +314,7 @@ static void too_late(struct wire *w, struct wire_call *call)
     struct err err, low;
     bool begun = call->try && call->try->answered;
     err_set(&low, ERR_NET, "no answer in time (%s)", begun ? "it had begun" : "nothing came");
-    wire_call_error(call, &err, ERR_NET, &low);
+    wire_reply_error(call, &err, ERR_NET, &low);
     wire_call_finish(w, call, ERR_NET, &err);
 }
 
@@ -405,73 +359,6 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     wire_call_lower(next, call->retry_at);
 }
 
-/* Describe a non-200 status, quoting the server, and choose the kind of failure. */
-static int status_error(const struct wire_call *call, const struct http_try *t, struct err *err)
-{
-    long s = t->status;
-    bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
-                   s == 303 || s == 307 || s == 304;
-    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* whatever the prompt */
-    int code = passing ? ERR_NET : good ? ERR_REMOTE : ERR_TEXT;
-    struct err low;
-    if (s >= 300 && s < 400) {
-        err_set(&low, code, "status %ld: redirects are not followed (to %.*s)", s, MESSAGE,
-                t->location ? t->location : "nowhere");
-        return wire_call_error(call, err, code, &low);
-    }
-    json_t *root;
-    struct err ignored;
-    const char *text = NULL, *hint = "";
-    if (s == 401)
-        hint = call->wire->key ? " (the API key that was sent is not accepted)"
-                               : " (no API key was sent: give one with --cloud-key-file or in "
-                                 "MIZZLE_API_KEY)";
-    if (json_input_parse(&root, t->body.p, t->body.n, &ignored) == OK)
-        text = dialect_message(root);
-    err_set(&low, code, "status %ld%s%.*s%s", s, text ? ": " : "", MESSAGE, text ? text : "", hint);
-    json_decref(root);
-    return wire_call_error(call, err, code, &low);
-}
-
-/* Read a complete reply with status 200 that is not a stream. */
-static int read_whole(struct wire_call *call, const struct http_try *t, json_t **root,
-                      struct err *err)
-{
-    struct err low = { "" };
-    int rc = json_input_parse(root, t->body.p, t->body.n, &low);
-    if (rc) {
-        char begin[48], line[256];
-        json_input_line(begin, sizeof(begin), t->body.p, t->body.n);
-        json_input_line(line, sizeof(line), low.msg, strlen(low.msg));
-        rc = rc == ERR_NOMEM ? rc : ERR_NET;
-        err_set(&low, rc, "the reply is %s (it begins: %s)", line, *begin ? begin : "with nothing");
-        return wire_call_error(call, err, rc, &low);
-    }
-    if (!call->dialect)
-        return OK;
-    rc = wire_call_says(*root, &low);
-    if (rc == OK)
-        rc = call->dialect->reply(&call->reply, *root, &call->ask, &low);
-    return rc ? wire_call_error(call, err, rc, &low) : OK;
-}
-
-/* Return the result of the attempt. *root is the reply to a question without a dialect. */
-static int outcome(struct wire_call *call, const struct http_try *t, json_t **root, struct err *err)
-{
-    *root = NULL;
-    if (call->rc)
-        return wire_call_error(call, err, call->rc, &call->err);
-    if (t->rc)
-        return wire_call_error(call, err, t->rc, &t->err);
-    if (t->status != 200)
-        return status_error(call, t, err);
-    if (!t->stream || !call->dialect)
-        return read_whole(call, t, root, err);
-    if (call->reply.n)
-        return OK;
-    return wire_call_error(call, err, ERR_NET, &(struct err){ "the reply ended without a token" });
-}
-
 /* Return when to send once more; 0: never. */
 static uint64_t retry_time(const struct wire_call *call, const struct http_try *t, uint64_t now)
 {
@@ -495,7 +382,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     uint64_t now = os_now_ns();
     if (now >= call->deadline)
         now = call->deadline - 1;
-    int rc = outcome(call, t, &root, &err);
+    int rc = wire_reply_read(call, t, &root, &err);
     if (t->sent > 1) {
         call->resent = true;
         wire_call_count_retry(w, call);

@@ -1,8 +1,9 @@
 /* wire_internal.h - struct wire, and one question in the network thread: its attempts, timers and
  * end. For wire*.c alone.
  *
- * wire.c (the thread) stands above wire_call.c (one question), which calls nothing of it;
- * tests/net/t_net_order.sh holds that. */
+ * wire.c (the thread) stands above wire_call.c (one question), and that above wire_reply.c (what an
+ * attempt has brought); none calls anything above it,
+ * as tests/net/t_net_order.sh holds. */
 #ifndef NET_WIRE_INTERNAL_H
 #define NET_WIRE_INTERNAL_H
 
@@ -34,6 +35,19 @@ struct wire {
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
     size_t lingering;
 };
+
+/* wire_reply.c */
+
+/* Write one line: the URL, then a lower layer's message, without the API key. Returns code. */
+int wire_reply_error(const struct wire_call *call, struct err *err, int code,
+                     const struct err *low);
+/* Refuse an error that is disguised as success. */
+int wire_reply_says(const json_t *root, struct err *err);
+/* Return the result of the attempt. *root is the reply to a question without a dialect. */
+int wire_reply_read(struct wire_call *call, const struct http_try *t, json_t **root,
+                    struct err *err);
+
+/* wire_call.c */
 
 /* Let the model of this process begin to answer; false: it does not, and the call has ended. With
  * the lock held. */

@@ -16,6 +16,7 @@ static struct rude *server;
 static _Atomic int tokenize, text_only, no_logprobs, sglang, ik, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
 static _Atomic int down_for, probes;
+static const char *_Atomic spelt_key; /* stands in every text of the server; or NULL */
 
 /* Our tokenizer: a byte is a token, and 'x' is 7. */
 static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
@@ -89,6 +90,16 @@ static bool serve(const struct rude_request *r)
     probes += strcmp(r->path, "/v1/models") == 0;
     if (down || (down_for && down_for--))
         return rude_json(r, "503 Down", "{}");
+    snprintf(json, sizeof(json),
+             strcmp(r->path, "/version") == 0
+                 ? "{\"version\":\"1 %s\"}"
+                 : "{\"data\":[{\"id\":\"org/%1$s\",\"owned_by\":\"%1$s\",\"root\":\"/a/%1$s\","
+                   "\"meta\":{\"%1$s\":1}}],\"error\":{\"message\":\"no %1$s\"}}",
+             spelt_key ? spelt_key : "");
+    if (spelt_key && strcmp(r->path, "/v1/completions") == 0 && r->last)
+        return rude_json(r, "400 No", json);
+    if (spelt_key && (strcmp(r->path, "/v1/models") == 0 || strcmp(r->path, "/version") == 0))
+        return rude_json(r, "200 OK", json);
     if (strcmp(r->path, "/v1/models") == 0 && two)
         return rude_json(r, "200 OK",
                          "{\"data\":[{\"id\":\"v\",\"root\":\"/a\",\"max_model_len\":4},"
@@ -245,6 +256,42 @@ static void test_models(void)
     two = tokenize = 0;
 }
 
+/* The key is in no text of the server that is kept, however it is spelt there. */
+static void test_key(void)
+{
+    static const char *const spelt[] = {
+        "sk-proj/0123456789+abcdefQ",
+        "Qfedcba+9876543210/jorp-ks",
+        "c2stcHJvai8wMTIzNDU2Nzg5K2FiY2RlZlE=",     /* base64, */
+        "dTpzay1wcm9qLzAxMjM0NTY3ODkrYWJjZGVmUQ==", /* of "u:" and the key, for URLs, */
+        "eHNrLXByb2ovMDEyMzQ1Njc4OSthYmNkZWZReQ==", /* and of "x", it and "y" */
+        "%73%6B%2D%70%72%6F%6A%2F%30%31%32%33%34%35%36%37%38%39%2B%61%62%63%64%65%66%51",
+        "s%6b-%70r%6fj%2f0%312%334%356%378%39+%61b%63d%65f%51",
+        "sk-proj/|01234567|89+abcde",
+    };
+    for (size_t i = 0; i < sizeof(spelt) / sizeof(spelt[0]); i++) {
+        struct cloud *c;
+        struct cloud_info info;
+        struct err err = { "" };
+        uint32_t id;
+        spelt_key = spelt[i];
+        CHECK(begin(&c, (struct cloud_options){ .key = spelt[0] }, &err) == OK);
+        CHECK(cloud_inspect(c, &info, &err) == OK);
+        CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT);
+        const char *kept[] = { info.model, info.server, info.version, info.says, err.msg };
+        for (size_t k = 0; k < 5; k++) {
+            CHECK_MSG(strstr(kept[k], "***"), "%s", kept[k]);
+            for (size_t at = 4; at + 8 <= strlen(spelt_key) - 4; at++) {
+                char part[9] = "";
+                memcpy(part, spelt_key + at, 8);
+                CHECK_MSG(!strstr(kept[k], part), "%s: %s", spelt_key, kept[k]);
+            }
+        }
+        cloud_close(c);
+    }
+    spelt_key = NULL;
+}
+
 /* Only callers that want an answer wait for the server; calls made meanwhile are sent later. */
 static void test_background(void)
 {
@@ -378,6 +425,7 @@ int main(void)
     test_text();
     test_logprobs();
     test_models();
+    test_key();
     test_background();
     test_one_at_a_time();
     rude_close(server);
