@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
         const char *type = NULL;
         curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &t->status);
         curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
-        t->stream = type && strncmp(type, "text/event-stream", 17) == 0;
+        t->stream = type && strncasecmp(type, "text/event-stream", 17) == 0;
     }
     if (!t->data || t->data(t))
         return n;

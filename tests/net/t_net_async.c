@@ -30,7 +30,7 @@ enum {
     SLOW = 1000,  /* ids from here on: an answer after 100 ms */
 };
 
-#define SSE       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+#define SSE       "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\nConnection: close\r\n\r\n"
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
 /* Answer with the token `id`. */
