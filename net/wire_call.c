@@ -269,7 +269,15 @@ static void wire_call_news(void *arg)
     int rc = OK;
     wire_lock(w);
     size_t had = a->reply.n;
-    a->reply.ended = w->local.look(call->text, a->reply.ids, &a->reply.n, &rc, &why);
+    if (!a->reply.ended)
+        a->reply.ended = w->local.look(call->text, a->reply.ids, &a->reply.n, &rc, &why);
+    for (size_t i = had; i < a->reply.n; i++)
+        if (a->reply.ids[i] >= call->ask.vocab) { /* as in a reply: it ends before that */
+            rc = err_set(&why, ERR_NET, "expected a token id below %zu, found %u", call->ask.vocab,
+                         (unsigned)a->reply.ids[i]);
+            a->reply.n = i;
+            a->reply.ended = true;
+        }
     w->ledger.tokens += a->reply.n - had;
     if (rc && !a->reply.n)
         wire_call_fail(w, call, rc, &why);
