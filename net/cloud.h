@@ -22,7 +22,6 @@
 
 struct answers;
 struct err;
-struct quota;
 struct cloud;      /* used by one thread at a time; a forked child may only close it */
 struct cloud_call; /* a request for the token after one prefix; used by its cloud's thread */
 

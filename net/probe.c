@@ -134,21 +134,12 @@ static const struct dialect *dialect_of_owner(const char *owner)
     return NULL;
 }
 
-/* Take the server's name for its model. */
-static int take_name(struct cloud *c, const char *name, size_t n, struct err *err)
-{
-    struct buf clean = { 0 };
-    bool fine = wire_hide(c->wire, &clean, name, n);
-    int rc = fine ? cloud_set_model(c, clean.p, clean.n, err) : cloud_no_memory(err);
-    buf_free(&clean);
-    return rc;
-}
-
 /* Learn the model's name from /v1/models and, if it is still open, the dialect. */
 static int ask_models(struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
     bool llamacpp = false;
+    char name[512];
     int rc = probe_get(p, "/v1/models", err);
     const json_t *entry = find_model_entry(c, json_object_get(p->root, "data"));
     const json_t *id = json_object_get(entry, "id");
@@ -156,8 +147,10 @@ static int ask_models(struct probe *p, struct err *err)
         rc = OK;
     if (rc == OK)
         read_model(c, entry);
-    if (rc == OK && json_string_length(id) && !c->model)
-        rc = take_name(c, json_string_value(id), json_string_length(id), err);
+    if (rc == OK && json_string_length(id) && !c->model) {
+        wire_line(c->wire, name, sizeof(name), json_string_value(id), json_string_length(id));
+        rc = cloud_set_model(c, name, strlen(name), err);
+    }
     if (rc || c->dialect)
         return rc;
     const struct dialect *d = dialect_of_owner(c->info.server);

@@ -20,7 +20,6 @@
 #include "net/dialect/dialect.h"
 #include "net/http/http.h"
 #include "net/http/sse.h"
-#include "net/quota.h"
 
 struct wire;
 
@@ -99,9 +98,7 @@ void wire_enough(struct wire *w, struct wire_call *call);
 /* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 
-/* Append a text of the server to *out without the API key (secret.h). False: out of memory. */
-bool wire_hide(const struct wire *w, struct buf *out, const char *text, size_t n);
-/* Copy it as json_input_line does, without the API key. */
+/* Copy a text of the server as json_input_line does, without the API key, however it is spelt. */
 void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n);
 
 /* Add what the call has moved and will move to the tally. With the lock held. */

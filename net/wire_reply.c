@@ -1,25 +1,86 @@
 /* wire_reply.c - what a finished attempt has brought, and texts of the server without the key. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/http/json_input.h"
-#include "net/http/secret.h"
 #include "net/wire_internal.h"
 
 enum {
     LINE = 300,       /* bytes of an error's own part, */
     MESSAGE = 200,    /* of what the server says in it, */
     LOOKED_AT = 4096, /* and of any text of the server before it is cut to a line */
+    /* This many characters of the key in a row are hidden; fewer at its beginning. */
+    PART = 8,
+    BEGINNING = 6,
 };
 
-bool wire_hide(const struct wire *w, struct buf *out, const char *text, size_t n)
+/* In which the key may come: as it is, backwards, and in base64 behind 0, 1 or 2 other bytes. */
+enum { FORWARDS, BACKWARDS, BASE64, FORMS = BASE64 + 3 };
+
+/* Return character `at` of the key in this form, and 0 behind the last one. Base64 has those alone
+ * that depend on no neighbour of the key. */
+static char secret_at(const char *key, size_t k, size_t form, size_t at)
 {
-    return secret_hide(out, w->key, text, n);
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (form < BASE64)
+        return at >= k ? 0 : form == FORWARDS ? key[at] : key[k - 1 - at];
+    size_t before = 8 * (form - BASE64), bit = 6 * ((before + 5) / 6 + at) - before;
+    if (bit + 6 > 8 * k)
+        return 0;
+    unsigned two = (unsigned)(unsigned char)key[bit / 8] << 8;
+    two |= bit % 8 > 2 ? (unsigned char)key[bit / 8 + 1] : 0;
+    return digits[two >> (10 - bit % 8) & 63];
+}
+
+/* Return how many bytes of text[n] write the character c, or 0. */
+static size_t secret_same(char c, const char *text, size_t n)
+{
+    char hex[3] = "";
+    if (n && c && *text == c)
+        return 1;
+    if (n < 3 || !c || *text != '%')
+        return 0;
+    memcpy(hex, text + 1, 2);
+    return strtoul(hex, NULL, 16) == (unsigned char)c ? 3 : 0;
+}
+
+/* Return how many bytes at the beginning of text[n] are a part of the key in this form. */
+static size_t secret_found(const char *key, size_t k, size_t form, const char *text, size_t n)
+{
+    size_t most = 0, enough = form < BASE64 && k < PART ? k : PART;
+    for (size_t at = 0; secret_at(key, k, form, at); at++) {
+        size_t same = 0, bytes = 0, more;
+        while ((more = secret_same(secret_at(key, k, form, at + same), text + bytes, n - bytes))) {
+            same++;
+            bytes += more;
+        }
+        bool found = same >= enough || (at == 0 && same >= BEGINNING);
+        most = found && bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Append text[n] to out, with *** for the key: all of it, 8 of its characters in a row, or its
+ * first 6; read forwards or backwards; in base64; and with any character as %XX. key may be NULL.
+ */
+static void secret_hide(struct buf *out, const char *key, const char *text, size_t n)
+{
+    size_t k = key ? strlen(key) : 0, most;
+    for (size_t i = 0; i < n; i += most ? most : 1) {
+        most = 0;
+        for (size_t form = 0; form < FORMS; form++) {
+            size_t found = secret_found(key, k, form, text + i, n - i);
+            most = found > most ? found : most;
+        }
+        if (!buf_add(out, most ? "***" : text + i, most ? 3 : 1))
+            return;
+    }
 }
 
 void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n)
 {
     struct buf clean = { 0 };
-    wire_hide(w, &clean, text, n < LOOKED_AT ? n : LOOKED_AT);
+    secret_hide(&clean, w->key, text, n < LOOKED_AT ? n : LOOKED_AT);
     json_input_line(out, cap, clean.p, clean.n);
     buf_free(&clean);
 }

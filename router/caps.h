@@ -4,7 +4,7 @@
  * numbers matter. So decoding ahead reaches a limit at the same token as decoding in step. A call
  * is charged for all tokens it asks for, answered or not; those that are used later come from the
  * memo, which is no call and costs nothing. Neither does the store. The limit on tokens is a quota
- * (net/quota.h), which also has those that the network thread asks for: probes, and requests that
+ * (traffic.h), which also has those that the network thread asks for: probes, and requests that
  * go out again.
  *
  * Money is exact: integers of 10^-12 ("pico") of any currency. There are three prices per million
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/quota.h"
+#include "net/http/traffic.h"
 
 struct caps_price { /* pico per token, which is millionths of the currency per million tokens */
     uint64_t up, cached, down;

@@ -12,6 +12,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/texts/turn.h"
+#include "weights/weights.h"
 
 enum {
     CONTEXT_MAX = 32768,
@@ -85,16 +86,24 @@ static void local_cloud_drop(void *text)
     text_drop(text);
 }
 
-/* Refuse a model whose ids mean something else than the edge's. One of them may have more. */
+/* Refuse a model where an id that both have in use means something else than for the edge. */
 static int local_cloud_check(const struct local_cloud *l, const struct engine *edge,
                              const char *path, struct err *err)
 {
-    const struct tokenizer *own = l->engine.tokenizer;
-    size_t id = tokenizer_differs(own, edge->tokenizer);
-    if (id == tokenizer_size(own) || id == tokenizer_size(edge->tokenizer))
-        return OK;
-    return err_set(err, ERR_FORMAT, "%s: vocabulary: expected that of %s, found another token %zu",
-                   path, edge->name, id);
+    enum { NORMAL = 1, UNUSED = 5 };
+    const struct tokenizer *own = l->engine.tokenizer, *its = edge->tokenizer;
+    for (uint32_t id = 0; id < tokenizer_size(own) && id < tokenizer_size(its); id++) {
+        struct str p, q;
+        int type, other;
+        tokenizer_piece(own, id, &p, &type);
+        tokenizer_piece(its, id, &q, &other);
+        bool same = p.n == q.n && !memcmp(p.p, q.p, p.n) && (type == NORMAL) == (other == NORMAL);
+        if (!same && type != UNUSED && other != UNUSED)
+            return err_set(err, ERR_FORMAT,
+                           "%s: vocabulary: expected that of %s, found another token %u", path,
+                           edge->name, (unsigned)id);
+    }
+    return OK;
 }
 
 /* Choose the positions of a text, which are those of the edge's as far as the model has them, and

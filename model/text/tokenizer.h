@@ -49,9 +49,6 @@ bool tokenizer_eos(const struct tokenizer *t, uint32_t *id);
 /* Return the source's chat template (Jinja), or NULL when it has none. Borrowed. */
 const char *tokenizer_template(const struct tokenizer *t);
 
-/* Return the first id that both have in use, for different texts; the size of the smaller one if
- * there is none: ids mean the same wherever both know them. */
-size_t tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b);
 /* Return a 64-bit fingerprint of vocabulary and merges, for comparing two tokenizers. */
 uint64_t tokenizer_fingerprint(const struct tokenizer *t);
 

@@ -17,19 +17,6 @@ const char *tokenizer_bytes(const struct tokenizer *t, uint32_t id, size_t *n)
     return t->pieces[id].bytes.p;
 }
 
-size_t tokenizer_differs(const struct tokenizer *a, const struct tokenizer *b)
-{
-    size_t id = 0, size = a->size < b->size ? a->size : b->size;
-    for (; id < size; id++) {
-        const struct piece *p = &a->pieces[id], *q = &b->pieces[id];
-        if (p->bytes.p && q->bytes.p &&
-            (p->bytes.n != q->bytes.n || memcmp(p->bytes.p, q->bytes.p, p->bytes.n) != 0 ||
-             (p->type == PIECE_NORMAL) != (q->type == PIECE_NORMAL)))
-            break;
-    }
-    return id;
-}
-
 bool tokenizer_special(const struct tokenizer *t, const char *text, uint32_t *id)
 {
     size_t n = strlen(text);

@@ -1,8 +1,10 @@
-/* traffic.h - what has gone over the network. Counted by http and wire, and handed up as it is to
- * the printed summary. */
+/* traffic.h - what has gone over the network, counted by http and wire and handed up as it is to
+ * the printed summary; and how many tokens may still be asked for. */
 #ifndef NET_HTTP_TRAFFIC_H
 #define NET_HTTP_TRAFFIC_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Requests that were sent again; tokens that were asked for, each time a request went out; bodies
@@ -32,6 +34,23 @@ static inline struct traffic traffic_since(const struct traffic *from, const str
     TRAFFIC_COUNTS(X)
 #undef X
     return since;
+}
+
+/* How many tokens may be asked for. Who decides on a call takes its tokens; the network thread
+ * takes those of a request that goes out again, and gives back what never went out. */
+struct quota {
+    uint64_t most; /* UINT64_MAX: no limit */
+    _Atomic uint64_t taken;
+};
+
+/* Take n tokens. False: that many are not left. */
+static inline bool quota_take(struct quota *q, uint64_t n)
+{
+    uint64_t had = atomic_load(&q->taken);
+    while (n <= q->most && had <= q->most - n)
+        if (atomic_compare_exchange_weak(&q->taken, &had, had + n))
+            return true;
+    return false;
 }
 
 #endif

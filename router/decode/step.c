@@ -293,8 +293,9 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 int step_hear(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
-    if (s->cloud->moved)
-        s->moved = s->cloud->moved(e->call);
+    struct caps_call *way = &e->ways[e->way];
+    s->moved = s->cloud->moved ? s->cloud->moved(e->call) : s->moved;
+    way->sent = s->cloud->moved ? s->moved.asked_tokens : way->tokens;
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
@@ -307,8 +308,6 @@ int step_hear(struct step *s, struct ahead_token *e)
               : rc == ERR_REMOTE ? GATE_REFUSED
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
-    struct caps_call *way = &e->ways[e->way];
-    way->sent = s->cloud->moved ? s->moved.asked_tokens : way->tokens;
     size_t most = s->cloud->tokens(s->cloud->arg);
     if (rc == ERR_TEXT && way->draft && s->cloud->sent && !s->cloud->sent(e->call))
         *way = (struct caps_call){ 0 }; /* nothing went up */

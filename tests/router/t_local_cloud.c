@@ -19,12 +19,10 @@
 #include "router/routing.h"
 #include "router/texts/texts.h"
 #include "router/texts/turn.h"
-#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 #include "tools/lab/stand_in/stand_in.h"
-#include "weights/gguf_write.h"
 
 #define EDGE  "weights/milli/edge-0.5.gguf"
 #define LARGE "weights/milli/cloud.gguf"
@@ -37,7 +35,6 @@ static struct sampler *greedy;
 static uint32_t *prompt[TEXTS];
 static size_t prompt_n[TEXTS];
 static _Atomic int stop;
-static const char *wider; /* a large model with more ids, in use and not; or NULL */
 
 static struct mizzle_options options_of(const char *policy)
 {
@@ -93,7 +90,7 @@ static void compare(const struct written *a, const struct written *b)
         CHECK(x->id == y->id && x->source == y->source && x->reason == y->reason);
     }
     CHECK(s->cloud == t->cloud && s->fallback == t->fallback && s->cost == t->cost);
-    CHECK(s->committed == t->committed && s->failed == t->failed && (wider || !s->failed));
+    CHECK(s->committed == t->committed && s->failed == t->failed && !s->failed);
     CHECK(s->memo == t->memo && s->finish == t->finish);
     CHECK(memcmp(&s->audit, &t->audit, sizeof(s->audit)) == 0);
 }
@@ -105,7 +102,7 @@ static void both_ways(struct mizzle_options o, const char *url)
     struct mizzle_options s = o;
     struct routing a, b;
     const size_t n = SANITIZED ? 2 : 3;
-    o.cloud_model = wider ? wider : LARGE;
+    o.cloud_model = LARGE;
     s.cloud_url = url;
     s.max_cloud_tokens += o.max_cloud_tokens != UINT64_MAX; /* the probe asks for one */
     open_with(&a, &o);
@@ -127,7 +124,7 @@ static void both_ways(struct mizzle_options o, const char *url)
     }
     const struct cloud_ledger *l = cloud_ledger(a.cloud);
     uint64_t calls = l->calls;
-    CHECK(!l->faults == !wider && l->traffic.bytes_up == 0 && l->traffic.bytes_down == 0);
+    CHECK(l->faults == 0 && l->traffic.bytes_up == 0 && l->traffic.bytes_down == 0);
     /* Wasted calls depend on the clock. */
     CHECK(o.ahead > 1 || calls == cloud_ledger(b.cloud)->calls);
     CHECK(routing_close(&a, NULL) == OK && routing_close(&b, NULL) == OK);
@@ -157,102 +154,6 @@ static void test_same(const char *url)
     o.max_upload_bytes = 2000;
     o.draft = "both";
     both_ways(o, url);
-}
-
-/* Copy a model of the demo with six more rows: three are new added tokens, of which the first is
- * likely wherever "." is, and three are padding. */
-static const char *widen(const char *from, const char *name)
-{
-    enum { MORE = 6, DOT = 13 };
-    static char new[MORE][16];
-    struct weights *w;
-    struct ggufw *g;
-    const char *path = in_scratch(name);
-    CHECK(weights_open(&w, from, NULL) == OK && ggufw_open(&g, path, NULL) == OK);
-    for (size_t i = 0; i < weights_nkv(w); i++) {
-        const struct kv *kv = weights_kv(w, i);
-        struct str *strs = calloc(kv->count + MORE, sizeof(*strs));
-        int32_t *types = calloc(kv->count + MORE, sizeof(*types));
-        for (size_t k = 0; k < kv->count + MORE; k++) {
-            bool old = k < kv->count;
-            char *text = old ? NULL : new[k - kv->count];
-            if (!old)
-                snprintf(text, sizeof(new[0]), "<new%zu>", k - kv->count);
-            strs[k] = old && kv->strs ? kv->strs[k] : (struct str){ text, old ? 0 : strlen(text) };
-            types[k] = k < kv->count + MORE / 2 ? 4 : 5; /* user defined, unused */
-        }
-        bool list = kv->type == KV_ARR;
-        if (list && kv->elem == KV_I32)
-            memcpy(types, kv->data, kv->count * sizeof(*types));
-        if (list && strstr(kv->key.p, ".tokens"))
-            ggufw_strs(g, kv->key.p, strs, kv->count + MORE);
-        else if (list && strstr(kv->key.p, ".token_type"))
-            ggufw_i32s(g, kv->key.p, types, kv->count + MORE);
-        else if (strncmp(kv->key.p, "mizzle.", 7) != 0 && !strstr(kv->key.p, ".vocab_size"))
-            ggufw_kv(g, kv);
-        free(strs);
-        free(types);
-    }
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < weights_ntensors(w); i++) {
-            const struct tensor *t = weights_tensor(w, i);
-            bool grows = strstr(t->name, "token_embd") || !strcmp(t->name, "output.weight");
-            size_t shape[2] = { t->shape[0] + (grows ? MORE : 0), t->shape[1] };
-            size_t row = t->bytes / t->shape[0];
-            if (pass)
-                ggufw_data(g, t->data, t->bytes);
-            else
-                ggufw_tensor(g, t->name, t->type, t->ndim, shape);
-            char *last = malloc(row);
-            memcpy(last, (const char *)t->data + DOT * row % t->bytes, row);
-            for (size_t b = 1; b < row;
-                 b += 34) /* the half in front of each block: 1.5 or 2 times */
-                last[b] = (char)(last[b] + 2);
-            for (size_t k = 0; pass && grows && k < MORE; k++)
-                ggufw_data(g, last, row);
-            free(last);
-        }
-    struct err err = { "" };
-    CHECK_MSG(ggufw_close(g, true, &err) == OK, "%s", err.msg);
-    weights_close(w);
-    return path;
-}
-
-/* A pair whose ids are the same as far as both have them is that behind HTTP, too. A token that the
- * small model does not have is an answer of no use, and one that the large model does not have
- * cannot be sent. */
-static void test_wider(void)
-{
-    static const size_t tokens[] = { 1, 8 };
-    const struct stand_in_options so = { .model = widen(LARGE, "wider.gguf") };
-    struct stand_in *server;
-    CHECK(stand_in_open(&server, &so, NULL) == OK);
-    wider = so.model;
-    for (size_t i = 0; i < 4; i++) {
-        struct mizzle_options o = options_of("always");
-        o.cloud = "auto";
-        o.cloud_tokens = tokens[i % 2];
-        o.ahead = i / 2;
-        both_ways(o, stand_in_url(server));
-    }
-    wider = NULL;
-    stand_in_close(server);
-    struct engine small;
-    struct mizzle_options o = options_of("always");
-    struct routing r;
-    void *call;
-    uint32_t id;
-    o.model = widen(EDGE, "small.gguf");
-    o.cloud_model = LARGE;
-    CHECK(engine_open(&small, &o, true, NULL) == OK);
-    id = (uint32_t)tokenizer_size(small.tokenizer) - 1;
-    CHECK(id == tokenizer_size(engine.tokenizer) + 2);
-    CHECK(routing_open(&r, &small, &o, NULL, NULL) == OK);
-    CHECK(r.port.ask(r.port.arg, &id, 1, 1, NULL, &call, NULL) == OK);
-    CHECK(r.port.take(call, &id, NULL) == ERR_TEXT);
-    r.port.commit(call);
-    CHECK(routing_close(&r, NULL) == OK);
-    engine_close(&small);
 }
 
 static struct text *ask(struct texts *e, size_t i)
@@ -544,7 +445,6 @@ int main(void)
     CHECK(stand_in_open(&server, &so, NULL) == OK);
     test_same(stand_in_url(server));
     stand_in_close(server);
-    test_wider();
     test_together();
     test_ends();
     test_draft();
