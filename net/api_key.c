@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,9 +73,25 @@ static int from_environment(char **key, const char *name, struct err *err)
     return api_key_keep(key, name, value, n, err);
 }
 
-static bool api_key_in_the_open(const char *url)
+/* True when libcurl takes a plain http URL of this machine to a proxy. Where no_proxy names more
+ * than hosts, this is true too often, which only keeps a key back. */
+static bool api_key_proxied(const char *url, const char *proxy)
 {
-    return url && !cloud_url_private(url);
+    static const char *const names[] = { "http_proxy", "all_proxy", "ALL_PROXY" };
+    const char *none = getenv("no_proxy"), *host = url + strlen("http://");
+    char its[64];
+    snprintf(its, sizeof(its), "%.*s", (int)strcspn(host, ":/"), host);
+    none = none ? none : getenv("NO_PROXY");
+    for (size_t i = 0; i < 3 && !proxy; i++)
+        proxy = getenv(names[i]);
+    return proxy && *proxy && !(none && (!strcmp(none, "*") || strstr(none, its)));
+}
+
+/* True when others may see what is sent to the server. */
+static bool api_key_in_the_open(const char *url, const char *proxy)
+{
+    bool tls = url && strncmp(url, "https://", 8) == 0;
+    return url && !tls && (!cloud_url_private(url) || api_key_proxied(url, proxy));
 }
 
 static void api_key_warn(struct err *note)
@@ -82,12 +99,13 @@ static void api_key_warn(struct err *note)
     err_set(note, OK, "the API key goes over plain http, where others can read it: use https");
 }
 
-int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err)
+int api_key_copy(char **key, const char *text, const char *url, const char *proxy, struct err *note,
+                 struct err *err)
 {
     *key = NULL;
     note->msg[0] = 0;
     int rc = api_key_keep(key, "cloud_key", text, strlen(text), err);
-    if (rc == OK && api_key_in_the_open(url))
+    if (rc == OK && api_key_in_the_open(url, proxy))
         api_key_warn(note);
     return rc;
 }
@@ -98,9 +116,10 @@ int api_key_of_server(char **key, const char *file, const char *variable, struct
     return file ? api_key_from_file(key, file, err) : from_environment(key, variable, err);
 }
 
-int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err)
+int api_key_read(char **key, const char *file, const char *url, const char *proxy, struct err *note,
+                 struct err *err)
 {
-    bool open_way = api_key_in_the_open(url);
+    bool open_way = api_key_in_the_open(url, proxy);
     *key = NULL;
     note->msg[0] = 0;
     int rc =

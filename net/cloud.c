@@ -180,6 +180,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
     const struct wire_options w = {
         .http = { .key = o->key,
                   .ca = o->ca,
+                  .proxy = o->proxy,
                   .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
         .local = o->local,
         .stop = o->stop,
@@ -226,7 +227,7 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     if (!c)
         return cloud_no_memory(err);
     c->o = *o;
-    c->o.url = c->o.key = c->o.ca = c->o.model = NULL;
+    c->o.url = c->o.key = c->o.ca = c->o.proxy = c->o.model = NULL;
     c->o.tokens = o->tokens ? o->tokens : 1;
     c->replay = o->answers && answers_replays(o->answers);
     c->timeout_ns = (o->timeout_ms ? o->timeout_ms : CLOUD_TIMEOUT_MS) * UINT64_C(1000000);

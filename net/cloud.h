@@ -63,6 +63,7 @@ struct cloud_options {
     const char *model;       /* name for the requests; NULL: the first one that /v1/models lists */
     const char *key;         /* API key or NULL; never printed */
     const char *ca;          /* PEM file of the only CAs to trust; NULL: the system's */
+    const char *proxy;       /* URL; "": none; NULL: libcurl reads http_proxy and the like */
     unsigned timeout_ms;     /* deadline of one call; 0: see CLOUD_TIMEOUT_MS */
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
@@ -122,10 +123,12 @@ int cloud_url_check(char **base, const char *url, struct err *err);
 
 /* Read the API key: from the file if given, else MIZZLE_API_KEY, else OPENAI_API_KEY, else there is
  * none (*key = NULL). It is malloc'ed; free it with wipe_text. url is the server it is for, or
- * NULL. For plain http to another machine OPENAI_API_KEY is not used, and the others are noted:
+ * NULL, and proxy as in cloud_options. For plain http to another machine or through a proxy
+ * OPENAI_API_KEY is not used, and the others are noted:
  * *note is one line for a person, or empty. ERR_IO, ERR_ARG (empty, or not one word of printable
  * ASCII), ERR_NOMEM. */
-int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err);
+int api_key_read(char **key, const char *file, const char *url, const char *proxy, struct err *note,
+                 struct err *err);
 
 /* Read the key that the clients of a server must send, malloc'ed as above: from the file if given,
  * else from this variable of the environment, else there is none (*key = NULL). The variables of a
@@ -135,7 +138,8 @@ int api_key_of_server(char **key, const char *file, const char *variable, struct
 
 /* Copy a key that the caller has; it is checked and noted like one from a file, and also freed with
  * wipe_text. ERR_ARG, ERR_NOMEM. */
-int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err);
+int api_key_copy(char **key, const char *text, const char *url, const char *proxy, struct err *note,
+                 struct err *err);
 
 /* Check URL and options, and open the client. Some facts must be known before the first call: the
  * dialect for CLOUD_AUTO (a server that does not say is taken for openai), the model's name, with

@@ -223,6 +223,10 @@ struct mizzle_options {
      * so that an answer is the same for any `ahead`. NULL: none. */
     float (*on_score)(void *score_arg, const struct mizzle_state *state);
     void *score_arg;
+
+    /* URL of a proxy for the cloud, "" for none; NULL: that of http_proxy, https_proxy or all_proxy
+     * in the environment. no_proxy there names hosts that are asked directly, in any case. */
+    const char *cloud_proxy;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

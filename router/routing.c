@@ -246,9 +246,9 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
     if (o->replay || routing_is_local(o))
         return OK;
     if (o->cloud_key)
-        return api_key_copy(key, o->cloud_key, o->cloud_url, note, err);
+        return api_key_copy(key, o->cloud_key, o->cloud_url, o->cloud_proxy, note, err);
     return o->cloud_key_file || o->cloud_key_env
-               ? api_key_read(key, o->cloud_key_file, o->cloud_url, note, err)
+               ? api_key_read(key, o->cloud_key_file, o->cloud_url, o->cloud_proxy, note, err)
                : OK;
 }
 
@@ -261,6 +261,7 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
         .url = o->cloud_url,
         .model = o->cloud_model,
         .ca = o->cloud_ca,
+        .proxy = o->cloud_proxy,
         .timeout_ms = routing_at_most_a_day(o->cloud_timeout),
         .vocab = t ? tokenizer_size(t) : UINT32_MAX,
         .stop = stop,

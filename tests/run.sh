@@ -15,6 +15,7 @@ MIZZLE=${MIZZLE:-$BUILD/mizzle}
 MIZZLE_TESTDATA=${MIZZLE_TESTDATA:-../shared/data}
 JOBS=${JOBS:-$((($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) * 3 + 1) / 2))}
 export MIZZLE MIZZLE_TESTDATA RUN BUILD
+unset http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
 
 wanted() ( # tests/FOLDER/NAME: true if $ONLY selects the test
     set -f

@@ -36,7 +36,7 @@ struct http {
     CURLM *multi;
     struct http_hold *all;         /* all handles, running or idle */
     struct curl_slist *headers[2]; /* for GET, for POST */
-    char *ca;
+    char *ca, *proxy;
     size_t max_reply;
     bool multiplexes;
     struct traffic traffic;
@@ -162,7 +162,7 @@ static bool limit_protocols(CURL *e)
 }
 
 /* Set the options that all transfers of a handle share. */
-static bool configure(struct http_hold *h, const char *ca)
+static bool configure(struct http_hold *h, const char *ca, const char *proxy)
 {
     CURL *e = h->easy;
     bool fine = limit_protocols(e);
@@ -172,7 +172,8 @@ static bool configure(struct http_hold *h, const char *ca)
     SET(CURLOPT_TCP_NODELAY, 1L);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_PROXY, ""); /* ignore the proxies of the environment */
+    SET(CURLOPT_PROXY, proxy);                         /* NULL: those of the environment */
+    SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE); /* no key for the proxy of a tunnel */
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
@@ -211,7 +212,7 @@ static struct http_hold *hold_open(struct http *h)
         return NULL;
     new->http = h;
     new->easy = curl_easy_init();
-    if (!new->easy || !configure(new, h->ca)) {
+    if (!new->easy || !configure(new, h->ca, h->proxy)) {
         if (new->easy)
             curl_easy_cleanup(new->easy);
         free(new);
@@ -269,10 +270,11 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     h->ca = o->ca ? malloc(ca_size) : NULL;
     if (h->ca)
         memcpy(h->ca, o->ca, ca_size);
+    h->proxy = o->proxy ? strdup(o->proxy) : NULL;
     /* libcurl would start without a descriptor to wake it, and calls would wait for its
      * timeouts. */
     bool wakes = h->multi && !curl_multi_wakeup(h->multi);
-    if (wakes && (h->ca || !o->ca) && make_headers(h, o->key) &&
+    if (wakes && (h->ca || !o->ca) && (h->proxy || !o->proxy) && make_headers(h, o->key) &&
         !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT) && hold_open(h)) {
         *out = h;
         return OK;
@@ -301,6 +303,7 @@ void http_close(struct http *h)
         curl_slist_free_all(h->headers[i]);
     }
     free(h->ca);
+    wipe_text(h->proxy); /* it may hold a password */
     free(h);
 }
 
@@ -376,6 +379,8 @@ static int http_failed(const struct http_hold *h, CURLcode code, struct err *err
         return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->most);
     if (h->again)
         return err_set(err, ERR_NET, "the connection was closed before an answer came");
+    if (strncmp(h->why, "Unsupported proxy", 17) == 0) /* in whose URL there may be a password */
+        return err_set(err, ERR_NET, "the URL of the proxy is none that libcurl knows");
     long number = 0;
     curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &number);
     if (code == CURLE_COULDNT_CONNECT && number)

@@ -2,7 +2,7 @@
  *
  * Built on libcurl's multi interface. One thread drives it and is the only one that touches it,
  * except for http_wake. Only http and https; HTTP/2 where TLS offers it; TLS is always verified;
- * redirects, proxies, cookies, .netrc and compressed replies are off. It knows no dialect and no
+ * redirects, cookies, .netrc and compressed replies are off. It knows no dialect and no
  * clock: the thread that drives it aborts transfers that take too long, and must have SIGPIPE
  * blocked. */
 #ifndef NET_HTTP_HTTP_H
@@ -19,9 +19,10 @@
 struct http;
 
 struct http_options {
-    const char *key;  /* sent as "Authorization: Bearer KEY", or NULL; copied */
-    const char *ca;   /* PEM file of the only authorities to trust; NULL: those of the system */
-    size_t max_reply; /* bytes of a body */
+    const char *key;   /* sent as "Authorization: Bearer KEY", or NULL; copied */
+    const char *ca;    /* PEM file of the only authorities to trust; NULL: those of the system */
+    const char *proxy; /* as in cloud_options */
+    size_t max_reply;  /* bytes of a body */
 };
 
 struct http_try { /* one transfer */

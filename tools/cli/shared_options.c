@@ -121,6 +121,8 @@ const struct option_group cloud_call_option_rows = {
           "only over https or to this machine)" },
         { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
           "Trust only the certificate authorities in this PEM file (default: the system's)" },
+        { "--cloud-proxy", NULL, OPTION_STR, &shared_options.cloud_proxy, "URL",
+          "Ask through this proxy; \"\" is none (default: http_proxy, https_proxy, no_proxy)" },
         { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
           "End a call that has no answer after MS milliseconds (default: 10000, and for a slow "
           "server as much more as its first answers and the length of text and reply let expect, "

@@ -210,6 +210,7 @@ static const char *cloud_client_option(void)
     const struct mizzle_options *c = &shared_options;
     return c->cloud_key_file      ? "--cloud-key-file"
            : c->cloud_ca          ? "--cloud-ca"
+           : c->cloud_proxy       ? "--cloud-proxy"
            : c->cloud_model       ? "--cloud-model"
            : c->cloud_timeout     ? "--cloud-timeout"
            : c->cloud_tokens != 1 ? "--cloud-tokens"

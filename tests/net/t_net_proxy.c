@@ -1,0 +1,142 @@
+/* Tests which proxy a request goes through, from the environment and from the options, and that a
+ * tunnel is asked for without the key. The proxy counts, and answers plain requests itself. */
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/wipe.h"
+#include "net/cloud.h"
+#include "tests/support/certificate.h"
+#include "tests/support/http_client.h"
+#include "tests/support/rude.h"
+#include "tests/support/test.h"
+#include "tools/lab/stand_in/stand_in.h"
+
+#define KEY "sk-through-a-tunnel"
+
+static struct rude *proxy, *server;
+static char *variables[] = { "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "no_proxy" };
+enum { HTTP, HTTPS, ALL, UPPER, NO, VARIABLES };
+
+/* Carry bytes both ways until a side closes. */
+static bool tunnel(const struct rude_request *r)
+{
+    struct pollfd at[2] = { { .fd = r->fd, .events = POLLIN }, { .events = POLLIN } };
+    char bytes[1 << 14];
+    at[1].fd = http_client_open((unsigned)strtoul(strchr(r->path, ':') + 1, NULL, 10));
+    CHECK(rude_text(r, "HTTP/1.1 200 OK\r\n\r\n"));
+    for (bool open = true; open && poll(at, 2, -1) > 0;)
+        for (int i = 0; i < 2 && open; i++) {
+            ssize_t n = at[i].revents ? read(at[i].fd, bytes, sizeof(bytes)) : 0;
+            open = n > 0 || !at[i].revents;
+            if (n > 0)
+                http_client_send(at[!i].fd, bytes, (size_t)n);
+        }
+    close(at[1].fd);
+    return false;
+}
+
+static bool serve(const struct rude_request *r)
+{
+    bool through = r->server == proxy;
+    if (strncmp(r->text, "CONNECT ", 8) == 0) {
+        CHECK(through && !strstr(r->text, KEY) && !strstr(r->text, "uthorization"));
+        return tunnel(r);
+    }
+    CHECK(through == !strncmp(r->path, "http://127.0.0.1:", 17) && strstr(r->text, KEY));
+    return rude_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[42]}]}");
+}
+
+/* Make a call with this environment. */
+static void call(const char *const *values, const char *option, const char *url, const char *ca,
+                 int code)
+{
+    struct cloud_options o = { .url = url,
+                               .api = CLOUD_OPENAI,
+                               .model = "m",
+                               .key = KEY,
+                               .ca = ca,
+                               .proxy = option,
+                               .vocab = 2000 };
+    struct cloud *c;
+    struct err err = { "" };
+    uint32_t id;
+    for (size_t i = 0; i < VARIABLES; i++)
+        CHECK(values[i] ? !setenv(variables[i], values[i], 1) : !unsetenv(variables[i]));
+    rude_forget(proxy);
+    rude_forget(server);
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    int rc = cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err);
+    CHECK_MSG(rc == code && !strstr(err.msg, "pw"), "%d: %s", rc, err.msg);
+    cloud_close(c);
+}
+
+static void test_plain(void)
+{
+    const char *p = rude_url(proxy), *dead = "http://127.0.0.1:1";
+    const struct {
+        const char *values[VARIABLES], *option;
+        bool through;
+    } rows[] = {
+        { { NULL }, NULL, false },
+        { { [HTTP] = p }, NULL, true },
+        { { [HTTP] = p, [NO] = "127.0.0.1,x" }, NULL, false },
+        { { [HTTP] = p, [NO] = "*" }, NULL, false },
+        { { [HTTP] = p, [NO] = "localhost" }, NULL, true }, /* another name of this machine */
+        { { [ALL] = p }, NULL, true },
+        { { [HTTPS] = dead, [UPPER] = dead }, NULL, false }, /* libcurl reads no HTTP_PROXY */
+        { { [HTTP] = dead }, "", false },
+        { { [HTTP] = dead }, p, true },
+        { { [NO] = "127.0.0.1" }, p, false },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct err note;
+        char *secret;
+        call(rows[i].values, rows[i].option, rude_url(server), NULL, OK);
+        CHECK_MSG(rude_requests(proxy) == rows[i].through &&
+                      rude_requests(server) == !rows[i].through,
+                  "row %zu: %u through the proxy", i, rude_requests(proxy));
+        /* Nor does the key for another server go there. */
+        CHECK(!unsetenv("MIZZLE_API_KEY") && !setenv("OPENAI_API_KEY", KEY, 1));
+        CHECK(api_key_read(&secret, NULL, rude_url(server), rows[i].option, &note, NULL) == OK);
+        CHECK(!secret == rows[i].through && !*note.msg == !rows[i].through);
+        wipe_text(secret);
+    }
+}
+
+/* A URL that is none stays out of the message, as a password may be in it. */
+static void test_wrong(void)
+{
+    static const char *const none[VARIABLES] = { NULL };
+    call(none, "ftp://u:pw@h", rude_url(server), NULL, ERR_NET);
+    call(none, "http://u:pw@h x", rude_url(server), NULL, ERR_NET);
+}
+
+static void test_tunnel(void)
+{
+    const char *const through[VARIABLES] = { [HTTPS] = rude_url(proxy) };
+    struct stand_in_options o = { .threads = 1 };
+    struct stand_in *cloud;
+    if (access("weights/milli/cloud.gguf", R_OK) || !certificate_make())
+        SKIP("no demo pair in weights/milli, or no openssl: no tunnel");
+    o.listen.tls_cert = cert;
+    o.listen.tls_key = key;
+    CHECK(stand_in_open(&cloud, &o, NULL) == OK);
+    call(through, NULL, stand_in_url(cloud), cert, OK);
+    CHECK(rude_requests(proxy) == 1);
+    stand_in_close(cloud);
+}
+
+int main(void)
+{
+    proxy = rude_open(serve);
+    server = rude_open(serve);
+    test_plain();
+    test_wrong();
+    test_tunnel();
+    rude_close(proxy);
+    rude_close(server);
+    return 0;
+}
