@@ -16,8 +16,9 @@ struct err;
 struct local_cloud;
 struct mizzle_options;
 
-/* Load the model that o->cloud_model names, for an edge whose tokens are to be the same. ERR_FORMAT
- * if its vocabulary is another one; errors of engine_open and texts_open. On error *out is NULL. */
+/* Load the model that o->cloud_model names, for an edge whose tokens are to be the same as far as
+ * both have them. ERR_FORMAT if an id means something else; errors of engine_open and texts_open.
+ * On error *out is NULL. */
 int local_cloud_open(struct local_cloud **out, const struct engine *edge,
                      const struct mizzle_options *o, struct err *err);
 /* Free it; the cloud that uses it must be closed. NULL is fine. */

@@ -146,7 +146,7 @@ struct mizzle_options {
                              with a limit; the text is the same for all; default: 1 */
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
-    uint64_t max_cloud_tokens; /* UINT64_MAX, the default: no limit */
+    uint64_t max_cloud_tokens; /* that are asked for; UINT64_MAX, the default: no limit */
     uint64_t max_upload_bytes; /* of request bodies; UINT64_MAX, the default: no limit */
     const char *cloud_budget;  /* an amount such as "0.50"; needs cloud_price; NULL: no limit */
     const char *cloud_price;  /* "UP,CACHED,DOWN" per million tokens; NULL: costs are not counted */

@@ -92,6 +92,23 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
     return OK;
 }
 
+int dialect_choice(const json_t **choice, const json_t *root, struct err *err)
+{
+    const json_t *choices = json_object_get(root, "choices"), *at;
+    size_t n = json_array_size(choices), i = 0;
+    *choice = NULL;
+    for (; i < n && json_is_object(at = json_array_get(choices, i)); i++) {
+        bool ours = !json_integer_value(json_object_get(at, "index"));
+        if (ours && *choice)
+            break;
+        *choice = ours ? at : *choice;
+    }
+    if (n && i == n)
+        return OK;
+    return err_set(err, ERR_NET, "choices: expected a list with one of index 0, found %s of %zu",
+                   json_input_type(choices), n);
+}
+
 int dialect_text_alone(const char *why, struct err *err)
 {
     return err_set(err, ERR_REMOTE,

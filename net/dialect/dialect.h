@@ -69,6 +69,10 @@ int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *f
 int dialect_append(struct reply *io, const json_t *ids, const char *field, const struct ask *a,
                    struct err *err);
 
+/* Find our choice among those of an OpenAI reply or event: the one with index 0 or without one.
+ * NULL: there are only others. ERR_NET: no list of objects, or two that are ours. */
+int dialect_choice(const json_t **choice, const json_t *root, struct err *err);
+
 /* Read what became of a draft from the choice of a whole reply: vLLM gives ranks, and Mizzle's own
  * servers the answer and how many ids of the draft are in it. ERR_NET; ERR_TEXT: neither is
  * there. */

@@ -40,25 +40,6 @@ static bool openai_request(struct buf *out, const struct ask *a, const struct bu
 static const char no_ids[] =
     "choices[0].token_ids is missing although return_token_ids was asked for";
 
-/* Find our choice of a reply or an event, the one with index 0 or without one. NULL: it has only
- * others. */
-static int openai_choice(const json_t **choice, const json_t *root, struct err *err)
-{
-    const json_t *choices = json_object_get(root, "choices"), *at, *index;
-    size_t ours = 0, others = 0, n = json_array_size(choices);
-    *choice = NULL;
-    for (size_t i = 0; i < n && json_is_object(at = json_array_get(choices, i)); i++) {
-        index = json_object_get(at, "index");
-        bool is = !index || (json_is_integer(index) && !json_integer_value(index));
-        *(is ? &ours : &others) += 1;
-        *choice = is ? at : *choice;
-    }
-    if (n && ours + others == n && ours < 2)
-        return OK;
-    return err_set(err, ERR_NET, "choices: expected a list with one of index 0, found %s of %zu",
-                   json_input_type(choices), n);
-}
-
 /* Read a reply without ids: cut its text and take the first token. Text that is empty or ends
  * inside a character gives no token, unless the server names the token at which it stopped. */
 static int from_text(struct reply *out, const json_t *choice, const struct ask *a, struct err *err)
@@ -108,9 +89,7 @@ static int from_logprobs(struct reply *out, const json_t *root, const json_t *ch
 static int openai_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *choice;
-    int rc = openai_choice(&choice, root, err);
-    if (rc == OK && !choice)
-        rc = err_set(err, ERR_NET, "choices: expected one of index 0, found none");
+    int rc = dialect_choice(&choice, root, err);
     if (rc == OK)
         rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
     if (rc)
@@ -133,7 +112,7 @@ static int openai_event(struct reply *io, const json_t *root, const struct ask *
         return err_set(err, ERR_NET, "expected a whole reply, found a stream");
     if (json_is_array(choices) && !json_array_size(choices)) /* the usage event at the end */
         return OK;
-    int rc = openai_choice(&choice, root, err);
+    int rc = dialect_choice(&choice, root, err);
     if (rc || !choice)
         return rc;
     const json_t *reason = json_object_get(choice, "finish_reason");

@@ -138,8 +138,8 @@ const struct option_group cloud_limit_option_rows = {
     "Limits and privacy of the cloud",
     (const struct option[]){
         { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
-          "Request at most N tokens from the cloud over all answers; those that the store or the "
-          "memo knows do not count (default: no limit)" },
+          "Ask the cloud for at most N tokens over all answers, with those of failed and repeated "
+          "requests; what the store or the memo knows does not count (default: no limit)" },
         { "--max-upload-bytes", NULL, OPTION_U64, &shared_options.max_upload_bytes, "N",
           "Send at most N bytes of requests; headers and retries do not count (default: no "
           "limit)" },
