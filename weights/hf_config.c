@@ -186,17 +186,20 @@ static struct hf_rope hf_config_rope(struct config *c, uint32_t context)
     return rope;
 }
 
-/* A sliding window is harmless when no layer uses it or it is at least as long as the context. The
- * defaults are those of Qwen2Config. */
-static void check_window(struct config *c, uint32_t layers, uint32_t context)
+/* A sliding window is harmless when no layer uses it or it is at least as long as the context,
+ * which YaRN stretches. The defaults are those of Qwen2Config. */
+static void check_window(struct config *c, uint32_t layers, uint32_t trained,
+                         const struct hf_rope *rope)
 {
+    bool yarn = rope->type && *rope->type == 'y';
+    double context = yarn ? (double)rope->original * (double)rope->factor : trained;
     json_t *size = json_object_get(c->root, "sliding_window");
     json_t *from = json_object_get(c->root, "max_window_layers");
     json_t *types = json_object_get(c->root, "layer_types"), *v;
     json_int_t window = json_is_integer(size) ? json_integer_value(size) : 4096;
     json_int_t first = json_is_integer(from) ? json_integer_value(from) : 28;
     size_t i;
-    bool longer = (size && json_is_null(size)) || window >= (json_int_t)context;
+    bool longer = (size && json_is_null(size)) || (double)window >= context;
     if (hf_config_flag(c, "use_sliding_window", false) && first < (json_int_t)layers && !longer)
         hf_config_refuse(c, "use_sliding_window", "false", json_true());
     json_array_foreach(types, i, v) if (!json_is_string(v) ||
@@ -291,7 +294,7 @@ static void hf_config_read_all(struct config *c, struct hf_config *out)
     uint32_t head = strcmp(arch, "qwen3") == 0 ? 128 : 0;
     if (!is_null(json_object_get(c->root, "head_dim")))
         head = hf_config_whole(c, "head_dim", 1);
-    check_window(c, counts[0].v, counts[1].v);
+    check_window(c, counts[0].v, counts[1].v, &rope);
     *out = (struct hf_config){ arch, counts[0].v, hf_config_flag(c, "tie_word_embeddings", false) };
     if (c->code != OK)
         return;
