@@ -388,14 +388,15 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
 /* True unless a regular file has a form that a router never has. */
 static bool may_be_router(const char *path)
 {
-    char begin[9] = ""; /* a safetensors header follows its length */
+    char begin[64] = ""; /* a safetensors header follows its length */
     struct stat st;
     FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
     if (!f)
         return true;
     size_t n = fread(begin, 1, sizeof(begin), f);
     fclose(f);
-    return find_ends(path, ".safetensors") || (n == sizeof(begin) && begin[8] == '{');
+    return find_ends(path, ".safetensors") || begin[8] == '{' ||
+           find_no_pointer(path, begin, n, NULL) != OK;
 }
 
 int router_form_read(struct router_form *out, const char *path, struct err *err)

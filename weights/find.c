@@ -176,6 +176,17 @@ void find_hint(char *out, size_t room, const char *path)
              (int)(n - org - 2), name + org + 2, file ? " " : "", file ? rest : "");
 }
 
+int find_no_pointer(const char *path, const void *p, size_t n, struct err *err)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    char hint[300];
+    if (n < sizeof(begin) - 1 || memcmp(p, begin, sizeof(begin) - 1) != 0)
+        return OK;
+    find_hint(hint, sizeof(hint), path);
+    return err_set(err, ERR_FORMAT, "%s: expected the file itself, found a Git LFS pointer%s", path,
+                   *hint ? hint : "; to fetch it: git lfs pull in its folder, or hf download");
+}
+
 /* A name that is looked for in the cache. */
 struct wanted {
     const char *name; /* as the user wrote it */

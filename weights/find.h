@@ -43,6 +43,10 @@ bool find_repository(char out[FIND_PATH], const char *path);
  * snapshot itself), and "" for any other path. */
 void find_hint(char *out, size_t room, const char *path);
 
+/* ERR_FORMAT, with how to fetch the file, if p[n], the first bytes of path, are a Git LFS pointer.
+ */
+int find_no_pointer(const char *path, const void *p, size_t n, struct err *err);
+
 /* Split the name of one part of a sharded GGUF file, "STEM-00001-of-00003.gguf". *stem becomes the
  * length of what is before "-00001", directories included; *number counts from 1. */
 bool find_shard(const char *path, size_t *stem, unsigned *number, unsigned *count);

@@ -197,6 +197,7 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
         out->dev = st.st_dev;
         out->ino = st.st_ino;
         w->maps[w->nmaps++] = *out;
+        code = find_no_pointer(path, out->p, out->n, err);
     }
     return code;
 }

@@ -45,7 +45,8 @@ char *table_copy(struct weights *w, const void *p, size_t n);
 /* Free all of that memory. */
 void table_free(struct weights *w);
 
-/* Map a regular file for reading. ERR_IO, ERR_FORMAT (not a regular file) or ERR_NOMEM. */
+/* Map a regular file for reading. ERR_IO, ERR_FORMAT (not a regular file, or a Git LFS pointer) or
+ * ERR_NOMEM. */
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err);
 /* Remove all mappings. */
 void table_unmap(struct weights *w);

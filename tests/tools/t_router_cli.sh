@@ -49,6 +49,9 @@ expect 0 score --router "$dir/zero.rmlp" --hidden "$dir/x.f32"
 routes 3 score --router "$dir/zero.rmlp" --hidden /dev/null -o "$dir/never"
 routes 3 score --router "$dir/x.f32" --hidden "$dir/x.f32"
 says 'expected a router: safetensors, .pt, .pth or .rmlp'
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n' >"$dir/r.pt"
+routes 3 score --router "$dir/r.pt" --hidden "$dir/x.f32"
+says 'r.pt: expected the file itself, found a Git LFS pointer'
 [ ! -e "$dir/never" ] || fail "score: no rows, but a file"
 routes 2 calibrate --router "$dir/zero.rmlp" --target-routed 0.05
 grep -q 'a .rmlp file cannot be replaced: expected -o' "$dir/err" || fail "$(cat "$dir/err")"

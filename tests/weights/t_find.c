@@ -270,6 +270,9 @@ static void test_cache(void)
     CHECK(weights_open(&w, at(CACHE "/snapshots/" B "/m-Q8_0.gguf"), &err) == ERR_IO);
     CHECK(strstr(err.msg, "; to fetch it: hf download Org/Name-1.5 m-Q8_0.gguf"));
     CHECK(weights_open(&w, path, &err) == ERR_FORMAT); /* config.json is "x" */
+    file(CACHE "/blobs/bbbb", "version https://git-lfs.github.com/spec/v1\n");
+    CHECK(weights_open(&w, at(CACHE "/snapshots/" B "/m-Q8_0.gguf"), &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "found a Git LFS pointer; to fetch it: hf download Org/Name-1.5 m-Q8_0"));
     refused("Org/Name-1.5:Q5_0", ERR_IO,
             "found Q4_0, Q8_0; to fetch it: hf download Org/Name-1.5 --");
     file(CACHE "/refs/main", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");

@@ -31,6 +31,8 @@ struct kind {
 static const struct kind raw[] = {
     { "empty file", "", NULL, "the file is empty" },
     { "three bytes", "'GGU'", NULL, "magic" },
+    { "pointer of Git LFS", "'version' 1:32 'https://git-lfs.github.com/spec/v1' 1:10", NULL,
+      "expected the file itself, found a Git LFS pointer; to fetch it: git lfs pull" },
     { "magic of an older format", "'GGML' 4:3 8:0 8:0", NULL, "magic" },
     { "magic in big-endian order", "'FUGG' 4:3 8:0 8:0", NULL, "magic" },
     { "magic in small letters", "'gguf' 4:3 8:0 8:0", NULL, "magic" },
