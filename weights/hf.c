@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "weights/find.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"
@@ -139,7 +140,8 @@ int hf_json(struct weights *w, json_t **out, const char *file, struct err *err)
         return err_set(err, ERR_FORMAT, "%s: expected at most %d bytes, found %zu", path,
                        HF_JSON_MAX, m.n);
     json_error_t e;
-    *out = json_loadb(m.n ? (const char *)m.p : "", m.n, JSON_REJECT_DUPLICATES, &e);
+    size_t mark = text_mark((const char *)m.p, m.n);
+    *out = json_loadb(m.n ? (const char *)m.p + mark : "", m.n - mark, JSON_REJECT_DUPLICATES, &e);
     if (!*out && e.line < 0) /* jansson has no words for it */
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (!*out)

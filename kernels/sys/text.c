@@ -101,6 +101,11 @@ size_t text_complete(const char *s, size_t n)
     return n;
 }
 
+size_t text_mark(const char *s, size_t n)
+{
+    return n >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 /* Eight bytes at a time: none may have its top bit set. */
 size_t text_ascii(const char *s, size_t n)
 {

@@ -25,6 +25,8 @@ size_t text_encoded_length(uint32_t c);
  * that further bytes may complete. What is invalid whatever follows is complete. */
 size_t text_complete(const char *s, size_t n);
 
+/* Return the bytes of the byte order mark that s[n] begins with, 3 or 0. */
+size_t text_mark(const char *s, size_t n);
 /* Return how many bytes of s[n] come before the first that is not ASCII. */
 size_t text_ascii(const char *s, size_t n);
 /* True when s[n] is well-formed: no overlong forms, surrogates or values above U+10FFFF. */

@@ -246,7 +246,7 @@ for only in '--chat-template chatml' '--system x' '--think off'; do
     fails 2 "${only%% *}: only works with --chat" -p x --policy never -n 1 $only
 done
 expect 2 --chat -p x --policy never -n 1 --chat-template llama
-says '--chat-template: expected qwen2.5, qwq, qwen3, qwen3-coder or chatml, found llama'
+says '--chat-template: expected qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 or chatml, found llama'
 fails 2 '--think: expected auto, on or off, found much' --chat -p x --policy never -n 1 --think much
 printf '%800s' | tr ' ' '#' >"$dir/long"
 fails 2 '--context: expected at least 800 for this prompt, found 500' -f "$dir/long" -c 500 --policy never
@@ -290,6 +290,14 @@ head -c 5000 $edge >"$dir/cut.gguf"
 expect 3 -m "$dir/cut.gguf" -p x
 expect 3 -m $edge --router "$dir/cut.gguf" -p x
 expect 3 -f "$dir/none.txt"
+# A byte order mark is no part of a prompt.
+printf '\357\273\277Name four animals.' >"$dir/mark.txt"
+expect 0 -f "$dir/mark.txt" --policy never -n 4
+mv "$dir/out" "$dir/marked"
+expect 0 -p 'Name four animals.' --policy never -n 4
+same "$dir/out" "$dir/marked"
+[ -z "$(printf '\357\273\277/quit\n' | "$MIZZLE" run --chat --policy never -n 2 -q 2>/dev/null)" ] ||
+    fail "a byte order mark in a conversation"
 # The longest prompt file, plus one byte: the error names the bound.
 dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108864 2>/dev/null
 fails 3 'long.txt: expected at most 67108864 bytes$' -f "$dir/long.txt"

@@ -133,6 +133,11 @@ static void write_tensors(const struct kind *k)
     write_safetensors("model.safetensors", header, offset);
 }
 
+/* What Git LFS leaves in place of a file that is not fetched. */
+#define POINTER                                                                                 \
+    "version https://git-lfs.github.com/spec/v1\noid sha256:0000000000000000000000000000000000" \
+    "000000000000000000000000000000\nsize 4935256712\n"
+
 #define YARN "\"rope_type\":\"yarn\",\"factor\":4.0"
 
 static const struct kind configs[] = {
@@ -156,7 +161,8 @@ static const struct kind configs[] = {
     { "hidden size as text", "hidden_size", "\"16\"", "hidden_size" },
     { "hidden size of 2^32 + 16", "hidden_size", "4294967312", "hidden_size" },
     { "hidden size of 30 digits", "hidden_size", "160000000000000000000000000000", "config.json" },
-    { "hidden size twice", "hidden_size", "16,\"hidden_size\":16", "config.json" },
+    { "hidden size twice", "hidden_size", "16,\"hidden_size\":16",
+      "config.json: line 1: duplicate object key near '\"hidden_size\"'" },
     { "another hidden size", "hidden_size", "32", "expected [" },
     { "hidden size 1e9", "hidden_size", "1e9", "hidden_size" },
     { "no ffn size", "intermediate_size", NULL, "intermediate_size" },
@@ -224,6 +230,10 @@ static const struct kind configs[] = {
     { "window as text", "use_sliding_window", "\"true\"", "use_sliding_window" },
     { "window that matters", "max_window_layers",
       "0,\"use_sliding_window\":true,\"sliding_window\":8", "use_sliding_window" },
+    { "window of the context, which YaRN stretches", "max_window_layers",
+      "0,\"use_sliding_window\":true,\"sliding_window\":255,\"rope_parameters\":{" YARN
+      ",\"rope_theta\":1e4}",
+      "use_sliding_window" },
     { "layers with a window", "layer_types", "[\"sliding_attention\"]", "layer_types" },
     { "layer types as numbers", "layer_types", "[1]", "layer_types" },
     { "head size 0", "head_dim", "0", "head_dim" },
@@ -259,7 +269,9 @@ static const struct kind texts[] = {
     { "config.json in Latin-1", "{\"a\":\"\xe9\"}", NULL, "config.json" },
     { "config.json with a comment", "{/* */}", NULL, "config.json" },
     { "config.json in single quotes", "{'a':1}", NULL, "config.json" },
-    { "config.json with a byte order mark", "\xef\xbb\xbf{}", NULL, "config.json" },
+    { "list behind a byte order mark", "\xef\xbb\xbf[]", NULL, "expected a JSON object" },
+    { "half a surrogate", "{\"a\":\"\\ud800\"}", NULL, "config.json: line 1: invalid" },
+    { "config.json as a pointer", POINTER, NULL, "config.json: expected the file itself, found a" },
 };
 
 static const struct kind shapes[] = {
@@ -453,6 +465,9 @@ static void test_file(void)
     spill(in_scratch("a.safetensors"), "\377\377\377\377\377\377\377\377{}", 10);
     malformed_refused("header of most bytes", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
                       "a length of 18446744073709551615");
+    spill(in_scratch("a.safetensors"), POINTER, sizeof(POINTER) - 1);
+    malformed_refused("a pointer", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
+                      "found a Git LFS pointer; to fetch it: git lfs pull");
     write_safetensors("a.safetensors", "{}", 0);
     malformed_refused("a file without config.json", in_scratch("a.safetensors"), MALFORMED_MODEL,
                       "one part of a folder");

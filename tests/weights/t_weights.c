@@ -142,6 +142,9 @@ static void test_config(void)
         { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":2," },
         { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
                    "\"sliding_window\":1024," },
+        { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
+                   "\"sliding_window\":4096,\"rope_scaling\":{" YARN "}," },
+        { "{", "\xef\xbb\xbf{" },
         { "true,", "true,\"use_sliding_window\":false,\"max_window_layers\":1,"
                    "\"sliding_window\":5," },
     };

@@ -6,6 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
+#include "kernels/sys/text.h"
 
 int input_file_read(char **text, size_t *n, const char *path, size_t most, struct err *err)
 {
@@ -35,6 +36,7 @@ int input_file_read(char **text, size_t *n, const char *path, size_t most, struc
         return rc;
     }
     *text = out.p;
-    *n = out.n - 1;
+    *n = out.n - 1 - text_mark(out.p, out.n - 1);
+    memmove(out.p, out.p + out.n - 1 - *n, *n + 1);
     return OK;
 }

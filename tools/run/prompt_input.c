@@ -12,6 +12,7 @@
 #endif
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "tools/cli/setup.h"
 
 static bool prompt_input_begun; /* Ctrl-C came behind a part of a line */
@@ -65,7 +66,13 @@ static ssize_t prompt_input_get(char **line, const char *sign)
 #endif
     if (sign)
         fputs(sign, stderr);
-    return getline(line, &cap, stdin);
+    ssize_t got = getline(line, &cap, stdin);
+    static bool begun;
+    size_t mark = begun || got < 0 ? 0 : text_mark(*line, (size_t)got);
+    begun = true;
+    if (mark)
+        memmove(*line, *line + mark, (size_t)got + 1 - mark);
+    return got - (ssize_t)mark;
 }
 
 /* Append one line without its end to *out; false at the end of the input or without memory. */

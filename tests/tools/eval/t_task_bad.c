@@ -45,7 +45,10 @@ static const struct {
     { "csqa", TASK_CITER, BYTES("{\"id\":NaN}"), "line 1: the line: expected JSON" },
     { "csqa", TASK_CITER, BYTES("{\"id\":1e999}"), "line 1: the line: expected JSON" },
     { "csqa", TASK_CITER, BYTES(GOOD "\n\xff"), "line 2: the line: expected UTF-8" },
-    { "csqa", TASK_CITER, BYTES("\xef\xbb\xbf" GOOD), "line 1: the line: expected JSON" },
+    { "csqa", TASK_CITER,
+      BYTES("\xef\xbb\xbf"
+            "3"),
+      "expected a JSON object, found a number" },
     { "csqa", TASK_CITER, BYTES(WITH("\"id\":\"\\ud800\"")), "line 1: the line: expected JSON" },
     { "csqa", TASK_CITER, BYTES(GOOD "\0\n"), "line 1: the line: expected JSON, found a byte 0" },
     { "gsm8k", TASK_CITER, BYTES("{}"), "line 1: problem: expected a string, found nothing" },
