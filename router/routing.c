@@ -224,7 +224,7 @@ static int routing_open_limits(struct routing *r, const struct mizzle_options *o
 static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
                           struct err *err)
 {
-    return tokenizer_encode(arg, ids, count, text, n, true, err);
+    return tokenizer_encode_part(arg, ids, count, text, n, true, err);
 }
 
 /* True when the cloud is a model of this process. */

@@ -177,7 +177,8 @@ static int add_piece(struct tokenizer *t, const struct vocabulary *v, size_t i,
 {
     struct piece *p = &t->pieces[i];
     struct str s = v->pieces[i];
-    p->type = s.p ? v->types[i] : 0;
+    p->type = s.p ? v->types[i] & 15 : 0;
+    p->flags = v->types[i] & ~15;
     if (!p->type)
         return OK;
     p->raw = tokenizer_keep(at, s.p, s.n);
@@ -311,6 +312,7 @@ static void add_added(struct tokenizer *t)
             t->added[at] = t->added[at - 1];
         t->added[at] = (uint32_t)i;
         t->added_first[(unsigned char)p->bytes.p[0]] = 1;
+        t->normalized = t->normalized || p->flags & ADDED_NORMALIZED;
     }
 }
 
@@ -390,7 +392,7 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     if (rc)
         return rc;
     for (size_t i = 0; i < v->count; i++)
-        added += v->types[i] == PIECE_CONTROL || v->types[i] == PIECE_USER;
+        added += (v->types[i] & 15) == PIECE_CONTROL || (v->types[i] & 15) == PIECE_USER;
     if (added > 4096)
         return err_set(err, ERR_FORMAT, "%s: added tokens: expected at most 4096, found %zu",
                        v->path, added);
@@ -413,8 +415,13 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
         rc = add_merges(t, v, err);
     if (!rc)
         rc = add_template(t, v, err);
+    if (!rc && v->add_bos && (v->bos >= t->size || !t->pieces[v->bos].bytes.p))
+        rc = err_set(err, ERR_FORMAT,
+                     "%s: add_bos_token is true: expected the id of a token as bos_token", v->path);
     if (rc)
         goto fail;
+    t->add_bos = v->add_bos;
+    t->bos = v->bos;
     add_added(t);
     add_ends(t, v);
     t->fingerprint = tokenizer_hash(t);

@@ -2,7 +2,8 @@
  *
  * The text is brought to NFC, split by Qwen2's pre-tokenizer (similar to that of GPT-4), and merged
  * by rank (BPE) on bytes mapped to letters. Special (added) tokens are cut out of the raw text
- * first, and NFC is not applied to them. A tokenizer is immutable once open: threads may share
+ * first, and NFC is not applied to them; those that are marked as normalized are cut out of the NFC
+ * of the rest. A tokenizer is immutable once open: threads may share
  * it. */
 #ifndef MODEL_TEXT_TOKENIZER_H
 #define MODEL_TEXT_TOKENIZER_H
@@ -28,10 +29,13 @@ void tokenizer_close(struct tokenizer *t); /* NULL is fine */
 size_t tokenizer_size(const struct tokenizer *t);
 
 /* Encode text[n], any bytes (invalid UTF-8 is replaced by U+FFFD first, as Hugging Face does). With
- * special, added tokens are recognised in the text. *ids is malloc'ed, and the caller frees it.
- * ERR_NOMEM only. */
+ * special, added tokens are recognised in the text. A BOS token comes first if the file wants it.
+ * *ids is malloc'ed, and the caller frees it. ERR_NOMEM only. */
 int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
                      size_t n, bool special, struct err *err);
+/* The same for a text that follows others, or a part of a conversation: without BOS. */
+int tokenizer_encode_part(const struct tokenizer *t, uint32_t **ids, size_t *count,
+                          const char *text, size_t n, bool special, struct err *err);
 
 /* Return the *n bytes of one token. They are not terminated and may be part of a UTF-8 character. A
  * special token gives its text. Returns NULL, and *n = 0, for an id that is not in use. */
@@ -46,6 +50,9 @@ bool tokenizer_is_eog(const struct tokenizer *t, uint32_t id);
 /* Return the file's eos id; false when it names none. */
 bool tokenizer_eos(const struct tokenizer *t, uint32_t *id);
 
+/* Return the BOS token that the file wants in front of each text; false when it wants none. */
+bool tokenizer_bos(const struct tokenizer *t, uint32_t *id);
+
 /* Return the source's chat template (Jinja), or NULL when it has none. Borrowed. */
 const char *tokenizer_template(const struct tokenizer *t);
 
@@ -53,7 +60,8 @@ const char *tokenizer_template(const struct tokenizer *t);
 uint64_t tokenizer_fingerprint(const struct tokenizer *t);
 
 /* For programs that write files (convert): a piece as GGUF stores it (byte letters), its GGUF token
- * type (1 normal, 3 control, 4 user defined, 5 unused), and the two pieces of a merge. Borrowed. */
+ * type (1 normal, 3 control, 4 user defined, 5 unused; ADDED_* besides), and the two pieces of a
+ * merge. Borrowed. */
 struct str;
 size_t tokenizer_npieces(const struct tokenizer *t);
 void tokenizer_piece(const struct tokenizer *t, uint32_t id, struct str *piece, int *type);

@@ -50,6 +50,13 @@ bool tokenizer_eos(const struct tokenizer *t, uint32_t *id)
     return t->has_eos;
 }
 
+bool tokenizer_bos(const struct tokenizer *t, uint32_t *id)
+{
+    if (t->add_bos)
+        *id = t->bos;
+    return t->add_bos;
+}
+
 const char *tokenizer_template(const struct tokenizer *t)
 {
     return t->template;
@@ -63,7 +70,7 @@ size_t tokenizer_npieces(const struct tokenizer *t)
 void tokenizer_piece(const struct tokenizer *t, uint32_t id, struct str *piece, int *type)
 {
     *piece = t->pieces[id].raw;
-    *type = t->pieces[id].type ? t->pieces[id].type : PIECE_UNUSED;
+    *type = t->pieces[id].type ? t->pieces[id].type | t->pieces[id].flags : PIECE_UNUSED;
 }
 
 size_t tokenizer_nmerges(const struct tokenizer *t)

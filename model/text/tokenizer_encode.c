@@ -218,8 +218,53 @@ static size_t tokenizer_encode_word(const char *p, size_t n)
     return tokenizer_encode_blanks(p, n);
 }
 
-/* Encode text without added tokens; it is valid UTF-8. */
-static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *err)
+/* Encode text without added tokens; it is valid UTF-8 in NFC. */
+static int encode_words(struct encoder *e, const char *p, size_t n, struct err *err)
+{
+    int rc = OK;
+    while (!rc && n) {
+        size_t len = tokenizer_encode_word(p, n);
+        rc = encode_word(e, p, len, err);
+        p += len;
+        n -= len;
+    }
+    return rc;
+}
+
+/* Find the longest added token at p, of those that are looked for in raw or in normalized text;
+ * returns its length, or 0. */
+static size_t added_at(const struct tokenizer *t, const char *p, size_t n, bool normalized,
+                       uint32_t *id)
+{
+    if (!t->added_first[(unsigned char)p[0]])
+        return 0;
+    for (size_t i = 0; i < t->nadded; i++) {
+        const struct piece *a = &t->pieces[t->added[i]];
+        if (!(a->flags & ADDED_NORMALIZED) == !normalized && a->bytes.n <= n &&
+            !memcmp(a->bytes.p, p, a->bytes.n)) {
+            *id = t->added[i];
+            return a->bytes.n;
+        }
+    }
+    return 0;
+}
+
+/* Return where the white space begins that ends at p + at. */
+static size_t encode_space(const char *p, size_t at)
+{
+    for (size_t i = at; i; at = i) {
+        while (i && ((unsigned char)p[--i] & 0xc0) == 0x80)
+            ;
+        if (ch_at(p + i, at - i).class != UNICODE_SPACE)
+            break;
+    }
+    return at;
+}
+
+static int encode_cut(struct encoder *e, const char *p, size_t n, bool normalized, struct err *err);
+
+/* Encode valid text without added tokens, but with those of normalized text if `special`. */
+static int encode_nfc(struct encoder *e, const char *p, size_t n, bool special, struct err *err)
 {
     char *nfc = NULL;
     int rc = OK;
@@ -229,53 +274,43 @@ static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *
         p = nfc;
         n = len;
     }
-    while (!rc && n) {
-        size_t len = tokenizer_encode_word(p, n);
-        rc = encode_word(e, p, len, err);
-        p += len;
-        n -= len;
-    }
+    if (!rc)
+        rc = special && e->t->normalized ? encode_cut(e, p, n, true, err)
+                                         : encode_words(e, p, n, err);
     free(nfc);
     return rc;
 }
 
-/* Find the longest added token at p; returns its length, or 0. */
-static size_t added_at(const struct tokenizer *t, const char *p, size_t n, uint32_t *id)
+/* Encode text, cutting out the added tokens of raw or of normalized text. As in Hugging Face's
+ * tokenizers, the search goes on behind the token itself, even if it takes the white space there.
+ */
+static int encode_cut(struct encoder *e, const char *p, size_t n, bool normalized, struct err *err)
 {
-    if (!t->added_first[(unsigned char)p[0]])
-        return 0;
-    for (size_t i = 0; i < t->nadded; i++) {
-        const struct str *s = &t->pieces[t->added[i]].bytes;
-        if (s->n <= n && !memcmp(s->p, p, s->n)) {
-            *id = t->added[i];
-            return s->n;
-        }
-    }
-    return 0;
-}
-
-/* Encode text, cutting out added tokens if `special`. */
-static int encode_all(struct encoder *e, const char *p, size_t n, bool special, struct err *err)
-{
-    size_t from = 0, at = 0;
+    size_t from = 0, at = 0, begin;
     int rc = OK;
-    while (!rc && special && at < n) {
-        uint32_t id;
-        size_t len = added_at(e->t, p + at, n - at, &id);
-        if (!len) {
+    while (!rc) {
+        uint32_t id = 0;
+        size_t len = 0;
+        while (at < n && !(len = added_at(e->t, p + at, n - at, normalized, &id)))
             at++;
-            continue;
-        }
-        rc = encode_plain(e, p + from, at - from, err);
-        if (!rc)
-            rc = push_id(e, id, err);
+        int flags = len ? e->t->pieces[id].flags : 0;
+        begin = flags & ADDED_LSTRIP ? encode_space(p, at) : at;
+        if (begin > from)
+            rc = normalized ? encode_words(e, p + from, begin - from, err)
+                            : encode_nfc(e, p + from, begin - from, true, err);
+        if (rc || !len)
+            break;
+        rc = push_id(e, id, err);
         from = at += len;
+        if (flags & ADDED_RSTRIP)
+            from += run_of(p + at, n - at, UNICODE_SPACE);
     }
-    return rc ? rc : encode_plain(e, p + from, n - from, err);
+    return rc;
 }
 
-int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
-                     size_t n, bool special, struct err *err)
+/* Encode any text, with bos behind the BOS that the file asks for. */
+static int encode_text(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
+                       size_t n, bool special, bool bos, struct err *err)
 {
     struct encoder e = { .t = t };
     char *repaired = NULL;
@@ -288,8 +323,10 @@ int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, c
     }
     if (!rc && !(e.ids = malloc((e.room = 64) * sizeof(*e.ids))))
         rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    if (!rc && bos && t->add_bos)
+        rc = push_id(&e, t->bos, err);
     if (!rc)
-        rc = encode_all(&e, text, n, special, err);
+        rc = special ? encode_cut(&e, text, n, false, err) : encode_nfc(&e, text, n, false, err);
     free(repaired);
     free(e.symbols);
     free(e.heap);
@@ -300,4 +337,16 @@ int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, c
     *ids = e.ids;
     *count = e.count;
     return OK;
+}
+
+int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
+                     size_t n, bool special, struct err *err)
+{
+    return encode_text(t, ids, count, text, n, special, true, err);
+}
+
+int tokenizer_encode_part(const struct tokenizer *t, uint32_t **ids, size_t *count,
+                          const char *text, size_t n, bool special, struct err *err)
+{
+    return encode_text(t, ids, count, text, n, special, false, err);
 }

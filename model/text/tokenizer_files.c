@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/text/tokenizer_internal.h"
+#include "model/text/unicode.h"
 #include "weights/find.h"
 
 /* Limits on a JSON file. Qwen2.5's tokenizer.json has 7 MB. A short value besides pieces and merges
@@ -21,19 +23,36 @@ enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
 static int is_gpt2(const struct weights *w, struct err *err)
 {
     static const struct {
-        const char *key, *want;
-    } wants[] = { { "tokenizer.ggml.model", "gpt2" }, { "tokenizer.ggml.pre", "qwen2" } };
+        const char *key, *want, *same; /* same: another name of it */
+    } wants[] = { { "tokenizer.ggml.model", "gpt2", "gpt2" },
+                  { "tokenizer.ggml.pre", "qwen2", "deepseek-r1-qwen" } };
     for (size_t i = 0; i < 2; i++) {
         struct str s;
         if (!weights_str(w, wants[i].key, &s))
             return err_set(err, ERR_FORMAT, "%s: no tokenizer: key %s: expected \"%s\", found none",
                            weights_path(w), wants[i].key, wants[i].want);
-        if (s.n != strlen(wants[i].want) || memcmp(s.p, wants[i].want, s.n))
+        if ((s.n != strlen(wants[i].want) || memcmp(s.p, wants[i].want, s.n)) &&
+            (s.n != strlen(wants[i].same) || memcmp(s.p, wants[i].same, s.n)))
             return err_set(
                 err, ERR_FORMAT, "%s: no usable tokenizer: key %s: expected \"%s\", found \"%.*s\"",
                 weights_path(w), wants[i].key, wants[i].want, (int)(s.n < 40 ? s.n : 40), s.p);
     }
     return OK;
+}
+
+/* Read BOS and the ids that end an answer: of a text, of a turn, of a message. */
+static void from_gguf_ids(struct vocabulary *v, const struct weights *w)
+{
+    static const char *const names[] = { "bos", "eos", "eot", "eom" };
+    v->bos = UINT32_MAX;
+    for (size_t i = 0; i < 4; i++) {
+        char key[40];
+        uint64_t id;
+        snprintf(key, sizeof(key), "tokenizer.ggml.%s_token_id", names[i]);
+        if (weights_u64(w, key, &id) && id < v->count)
+            *(i ? &v->eog[v->neog++] : &v->bos) = (uint32_t)id;
+    }
+    weights_bool(w, "tokenizer.ggml.add_bos_token", &v->add_bos);
 }
 
 /* Build the tokenizer from a GGUF file's keys; types default to normal. */
@@ -74,9 +93,7 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
                          "found %d",
                          v.path, i, (int)type);
     }
-    uint64_t eos;
-    if (weights_u64(w, "tokenizer.ggml.eos_token_id", &eos) && eos < v.count)
-        v.eog[v.neog++] = (uint32_t)eos;
+    from_gguf_ids(&v, w);
     if (!weights_str(w, "tokenizer.chat_template", &v.template))
         v.template = (struct str){ NULL, 0 };
     if (!rc)
@@ -113,7 +130,7 @@ static int parse_json(json_t **out, const char *path, const char *text, size_t n
     if (values > MAX_VALUES)
         return err_set(err, ERR_FORMAT, "%s: expected at most %d JSON values, found up to %zu",
                        path, MAX_VALUES, values);
-    *out = json_loadb(text, n, 0, &why);
+    *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (*out && json_is_object(*out))
         return OK;
     if (!*out && why.line < 0) /* jansson has no words for it */
@@ -137,7 +154,8 @@ struct folder {
     struct vocabulary v;
 };
 
-/* Read a file of the folder whole, terminated. ERR_IO, with *text NULL, when it does not exist. */
+/* Read a file of the folder whole, terminated, without a byte order mark. ERR_IO, with *text NULL,
+ * when it does not exist. */
 static int read_file(struct folder *f, const char *name, char **text, size_t *n, struct err *err)
 {
     struct stat st;
@@ -159,13 +177,18 @@ static int read_file(struct folder *f, const char *name, char **text, size_t *n,
     else if (fread(*text, 1, (size_t)st.st_size, from) != (size_t)st.st_size)
         rc = err_set(err, ERR_IO, "%s: could not be read whole", f->file);
     else
-        (*text)[ *n = (size_t)st.st_size] = 0;
+        rc = find_no_pointer(f->file, *text, (size_t)st.st_size, err);
     fclose(from);
     if (rc) {
         free(*text);
         *text = NULL;
+        return rc;
     }
-    return rc;
+    size_t mark = text_mark(*text, (size_t)st.st_size);
+    *n = (size_t)st.st_size - mark;
+    memmove(*text, *text + mark, *n);
+    (*text)[*n] = 0;
+    return OK;
 }
 
 /* Read a file of the folder as a JSON object. ERR_IO when it does not exist. */
@@ -212,6 +235,26 @@ static int take_pieces(struct folder *f, size_t extra, struct err *err)
     return rc;
 }
 
+static bool added_flag(json_t *entry, const char *name)
+{
+    return json_is_true(json_object_get(entry, name));
+}
+
+/* Read how an added token is found. What cannot be done exactly is refused. */
+static int added_flags(int *flags, const struct folder *f, json_t *entry, struct err *err)
+{
+    const char *text = json_string_value(json_object_get(entry, "content"));
+    bool word = added_flag(entry, "single_word"), normalized = added_flag(entry, "normalized");
+    *flags |= added_flag(entry, "lstrip") ? ADDED_LSTRIP : 0;
+    *flags |= added_flag(entry, "rstrip") ? ADDED_RSTRIP : 0;
+    *flags |= normalized ? ADDED_NORMALIZED : 0;
+    if (!word && (!normalized || unicode_sure_nfc(text, strlen(text))))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s/%s: added token \"%.60s\": %s: expected false, found true",
+                   f->path, f->main ? "tokenizer.json" : "tokenizer_config.json", text,
+                   word ? "single_word" : "normalized, though its text is perhaps no NFC");
+}
+
 /* Store an added token, which may replace a piece: control if it is marked special, else user
  * defined. */
 static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *err)
@@ -226,7 +269,7 @@ static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *er
     f->found.pieces[at] = (struct str){ json_string_value(content), json_string_length(content) };
     f->found.types[at] =
         json_is_true(json_object_get(entry, "special")) ? PIECE_CONTROL : PIECE_USER;
-    return OK;
+    return added_flags(&f->found.types[at], f, entry, err);
 }
 
 /* Read what tokenizer.json has besides pieces and merges: model.type, added_tokens. */
@@ -297,12 +340,36 @@ static int from_vocab_json(struct folder *f, struct err *err)
     return rc ? rc : read_merges(f, err);
 }
 
+/* Find the token that comes in front of each text, as tokenizer_config.json says (add_bos_token) or
+ * else the post-processor of tokenizer.json. */
+static void put_bos(struct folder *f)
+{
+    json_t *add = json_object_get(f->config, "add_bos_token");
+    json_t *bos = json_object_get(f->config, "bos_token"), *last, *with;
+    if (!json_is_boolean(add)) {
+        last = json_object_get(f->main, "post_processor");
+        with = json_object_get(last, "processors");
+        last = with ? json_array_get(with, json_array_size(with) - 1) : last;
+        add = json_object_get(json_array_get(json_object_get(last, "single"), 0), "SpecialToken");
+        bos = json_object_get(add, "id");
+    }
+    f->v.add_bos = json_is_true(add) || json_is_object(add);
+    f->v.bos = UINT32_MAX;
+    bos = json_is_object(bos) ? json_object_get(bos, "content") : bos;
+    for (size_t i = 0; f->v.add_bos && json_is_string(bos) && i < f->v.count; i++)
+        if (f->v.types[i] && f->v.pieces[i].n == json_string_length(bos) &&
+            !memcmp(f->v.pieces[i].p, json_string_value(bos), f->v.pieces[i].n))
+            f->v.bos = (uint32_t)i;
+}
+
 /* Collect eos_token_id, a number or a list, from one of the folder's files, if it exists. */
-static void put_ends(struct folder *f, const char *name)
+static int put_ends(struct folder *f, const char *name, struct err *err)
 {
     json_t *config, *id;
-    if (read_json(f, name, &config, NULL))
-        return;
+    struct err why;
+    int rc = read_json(f, name, &config, &why);
+    if (rc)
+        return rc == ERR_IO ? OK : err_set(err, rc, "%s", why.msg);
     json_t *eos = json_object_get(config, "eos_token_id");
     size_t n = json_is_array(eos) ? json_array_size(eos) : 1;
     for (size_t i = 0; i < n && f->v.neog < 8; i++) {
@@ -312,6 +379,7 @@ static void put_ends(struct folder *f, const char *name)
             f->v.eog[f->v.neog++] = (uint32_t)json_integer_value(id);
     }
     json_decref(config);
+    return OK;
 }
 
 /* Read the chat template: a file of its own, or in tokenizer_config.json a string or a list of
@@ -355,15 +423,19 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
                          path, hint);
         }
     }
-    if (!rc && read_json(&f, "tokenizer_config.json", &f.config, &ignored) == ERR_FORMAT)
-        rc = err_set(err, ERR_FORMAT, "%s", ignored.msg);
+    int config = rc ? OK : read_json(&f, "tokenizer_config.json", &f.config, &ignored);
+    if (config != OK && config != ERR_IO)
+        rc = err_set(err, config, "%s", ignored.msg);
     if (!rc)
         rc = read_template(&f, err);
     if (!rc)
         rc = one ? from_tokenizer_json(&f, err) : from_vocab_json(&f, err);
+    if (!rc)
+        rc = put_ends(&f, "generation_config.json", err);
+    if (!rc)
+        rc = put_ends(&f, "config.json", err);
     if (!rc) {
-        put_ends(&f, "generation_config.json");
-        put_ends(&f, "config.json");
+        put_bos(&f);
         while (f.v.count && !f.v.types[f.v.count - 1])
             f.v.count--;
         rc = tokenizer_build(out, &f.v, err);

@@ -12,6 +12,7 @@ struct piece {
     struct str raw;   /* as files store it: bytes as letters */
     struct str bytes; /* the bytes that it stands for */
     int type;         /* 0: no piece has this id */
+    int flags;        /* ADDED_* */
 };
 
 struct pair {
@@ -33,6 +34,9 @@ struct tokenizer {
     uint32_t *added; /* ids of control and user pieces, longest text first */
     size_t nadded;
     unsigned char added_first[256]; /* 1: an added token begins with this byte */
+    bool normalized;                /* an added token has ADDED_NORMALIZED */
+    bool add_bos;                   /* a text begins with bos */
+    uint32_t bos;
     uint32_t eog[16];
     size_t neog; /* eog[0] is the file's eos if has_eos */
     bool has_eos;

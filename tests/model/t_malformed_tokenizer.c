@@ -7,6 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
 #include "tests/support/files.h"
 #include "tests/support/malformed.h"
 
@@ -111,6 +112,21 @@ static const struct kind jsons[] = {
     { "merge as numbers in a list", "merges", "[[1,2]]", "merge" },
     { "merge of an unknown piece", "merges", "[\"a zz\"]", "merge" },
     { "merge into an unknown piece", "merges", "[\"c a\"]", "merge" },
+    { "piece twice", "vocab", PIECES ",\"ab\":259", "\"ab\" is there twice" },
+    { "piece and id twice", "vocab", PIECES ",\"ab\":256", "id 256 is there twice" },
+    { "vocabulary twice", "vocab", PIECES "},\"vocab\":{\"a\":1", "a second vocabulary" },
+    { "member twice", "added", ADDED ",\"added_tokens\":[]",
+      "tokenizer.json: line 1: expected a JSON object: duplicate object key near "
+      "'\"added_tokens\"'" },
+    { "a pointer", "file", "version https://git-lfs.github.com/spec/v1\noid",
+      "tokenizer.json: expected the file itself, found a Git LFS pointer" },
+    { "added token as a word", "added", "[{\"id\":258,\"content\":\"<x>\",\"single_word\":true}]",
+      "tokenizer.json: added token \"<x>\": single_word: expected false, found true" },
+    { "added token that NFC changes", "added",
+      "[{\"id\":258,\"content\":\"e\\u0301\",\"normalized\":true}]",
+      "normalized, though its text is perhaps no NFC: expected false, found true" },
+    { "BOS without a token", "added",
+      ADDED ",\"post_processor\":{\"single\":[{\"SpecialToken\":{}}]}", "add_bos_token" },
     { "added token without an id", "added", "[{\"content\":\"<x>\"}]", "added token" },
     { "added token with a text as id", "added", "[{\"id\":\"x\",\"content\":\"y\"}]",
       "added token" },
@@ -140,6 +156,18 @@ static const struct kind vocabs[] = {
     { "merges.txt with a zero byte", "merges.txt", "a \x01\n", "merge" },
     { "tokenizer_config.json is a list", "tokenizer_config.json", "[]", "tokenizer_config.json" },
     { "tokenizer_config.json without its end", "tokenizer_config.json", "{\"a\":", "config.json" },
+    { "tokenizer_config.json with a member twice", "tokenizer_config.json", "{\"a\":1,\"a\":2}",
+      "tokenizer_config.json: line 1: expected a JSON object: duplicate object key near '\"a\"'" },
+    { "BOS without a token", "tokenizer_config.json", "{\"add_bos_token\":true}",
+      "add_bos_token is true: expected the id of a token" },
+    { "BOS that is no token", "tokenizer_config.json",
+      "{\"add_bos_token\":true,\"bos_token\":\"<s>\"}", "add_bos_token is true" },
+    { "added token as a word", "tokenizer_config.json",
+      "{\"added_tokens_decoder\":{\"258\":{\"content\":\"<x>\",\"single_word\":true}}}",
+      "tokenizer_config.json: added token \"<x>\": single_word" },
+    { "generation_config.json with a member twice", "generation_config.json",
+      "{\"eos_token_id\":1,\"eos_token_id\":2}",
+      "generation_config.json: line 1: expected a JSON object: duplicate" },
     { "added token under a name", "tokenizer_config.json",
       "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<x>\"}}}", "" },
     { "added token below 0", "tokenizer_config.json",
@@ -151,12 +179,14 @@ static const struct kind vocabs[] = {
 static void write_vocab(const struct kind *k)
 {
     static char usual[ROOM];
-    static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };
+    static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json",
+                                         "generation_config.json" };
     vocabulary(usual, PIECES);
     const char *texts[] = { usual, "#version: 0.2\na b\nab c\n",
                             "{\"added_tokens_decoder\":{\"258\":{\"content\":\"<|im_end|>\","
-                            "\"special\":true}}}" };
-    for (size_t i = 0; i < 3; i++) {
+                            "\"special\":true}}}",
+                            "{}" };
+    for (size_t i = 0; i < 4; i++) {
         const char *text = part(k, files[i], texts[i]);
         if (text)
             spill(in_scratch(files[i]), text, strlen(text));
@@ -202,6 +232,8 @@ static void write_gguf(const struct kind *k)
     at += gguf_key(p + at, ROOM - at, k, "token_type", types, &count);
     at += gguf_key(p + at, ROOM - at, k, "merges", "4:9 4:8 8:2 s'a b' s'ab c'", &count);
     at += gguf_key(p + at, ROOM - at, k, "chat_template", NULL, &count);
+    at += gguf_key(p + at, ROOM - at, k, "add_bos_token", NULL, &count);
+    at += gguf_key(p + at, ROOM - at, k, "eot_token_id", NULL, &count);
     snprintf(tokens, sizeof(tokens), "'GGUF' 4:3 8:0 8:%zu", count);
     n = malformed_assemble(p, 24, tokens);
     CHECK(n == 24);
@@ -231,6 +263,7 @@ static const struct kind ggufs[] = {
     { "merge of nothing", "merges", "4:9 4:8 8:1 s''", "merge 0" },
     { "merge of an unknown piece", "merges", "4:9 4:8 8:2 s'a b' s'q zz'", "merge 1" },
     { "merge with a zero byte", "merges", "4:9 4:8 8:1 8:3 'a ' 1:0", "merge 0" },
+    { "BOS without a token", "add_bos_token", "4:7 1:1", "add_bos_token is true" },
     { "chat template with a zero byte", "chat_template", "4:8 8:3 'a' 1:0 'b'", "zero byte at 1" },
 };
 
@@ -241,6 +274,18 @@ static const struct kind ggufs[] = {
             malformed_refused(rows[i].name, at, MALFORMED_TOKENIZER, rows[i].says); \
         }                                                                           \
     } while (0)
+
+/* All keys of ends count, and so does another name of the pre-tokenizer. */
+static void check_gguf_keys(const char *path)
+{
+    struct tokenizer *t;
+    struct err err;
+    write_gguf(&(struct kind){ .what = "eot_token_id", .to = "4:4 4:65" });
+    CHECK(tokenizer_open_path(&t, path, &err) == OK && tokenizer_is_eog(t, 65));
+    tokenizer_close(t);
+    write_gguf(&(struct kind){ .what = "pre", .to = "4:8 s'deepseek-r1-qwen'" });
+    malformed_opens("DeepSeek's pre-tokenizer", path, MALFORMED_TOKENIZER);
+}
 
 int main(void)
 {
@@ -261,6 +306,7 @@ int main(void)
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
     EACH(ggufs, write_gguf, gguf);
+    check_gguf_keys(gguf);
     malformed_count(79);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "kernels/math.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+#include "tests/support/chat_bytes.h"
 #include "tests/support/files.h"
 
 /* True when text[n] gives exactly these ids. */
@@ -152,10 +153,46 @@ static void check_round_trips(const struct tokenizer *t)
     }
 }
 
+/* Added tokens with flags, as Hugging Face's tokenizers 0.23 finds them. In what is wanted, L, R,
+ * N, B and $ stand for them: at their left, at their right, in NFC, all of that, a newline. */
+static void check_added(void)
+{
+    static const char *const texts[][2] = {
+        { "a <l> b", "aL b" },
+        { "a \xe3\x80\x80<l>", "aL" },
+        { "<r> \n b", "R$ b" }, /* the search goes on behind the token itself */
+        { "<r>  <l>b", "RLb" },
+        { "<n>e\xcc\x81<n>", "N\xc3\xa9N" },
+        { "<n>\xcc\xb8", "<n\xe2\x89\xaf" },
+        { "<l>\xcc\xb8", "L\xcc\xb8" },
+        { "x <lrn>\xc2\xa0<n>", "xBN" },
+        { "<r>\t \n <l>", "R$L" },
+        { "e <l>\xcc\x81", "eL\xcc\x81" },
+        { "\n<lrn>\n", "$B$" },
+    };
+    static const char *const added[] = { "<l>", "<r>", "<n>", "<lrn>", "\n" }, marks[] = "LRNB$";
+    static const int flags[] = { PIECE_USER | ADDED_LSTRIP, PIECE_USER | ADDED_RSTRIP,
+                                 PIECE_CONTROL | ADDED_NORMALIZED,
+                                 PIECE_CONTROL | ADDED_LSTRIP | ADDED_RSTRIP | ADDED_NORMALIZED,
+                                 PIECE_USER };
+    struct tokenizer *t = chat_bytes_build(NULL, added, flags, 5);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        uint32_t want[64];
+        size_t n = strlen(texts[i][1]);
+        for (size_t j = 0; j < n; j++) {
+            const char *mark = strchr(marks, texts[i][1][j]);
+            want[j] = mark ? 256 + (uint32_t)(mark - marks) : (unsigned char)texts[i][1][j];
+        }
+        CHECK_MSG(equal(t, texts[i][0], strlen(texts[i][0]), true, want, n), "%s", texts[i][0]);
+    }
+    tokenizer_close(t);
+}
+
 int main(void)
 {
     struct err err;
     struct tokenizer *t;
+    check_added();
     if (access(test_data("tokenizer/qwen2.5-0.5b-instruct/vocab.json"), R_OK))
         SKIP("no tokenizer data");
     CHECK_MSG(tokenizer_open_path(&t, test_data("tokenizer/qwen2.5-0.5b-instruct"), &err) == OK &&

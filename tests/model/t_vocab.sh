@@ -45,6 +45,31 @@ for form in good pairs split; do
     done
 done
 
+# A byte order mark in front is no part of a file: tokenizer.json, its other files, a text.
+mark() { # FILE...
+    for file; do
+        { printf '\357\273\277' && cat "$file"; } >"$dir/marked" && mv "$dir/marked" "$file"
+    done
+}
+mark "$dir/good/tokenizer.json" "$dir/split/vocab.json" "$dir/split/tokenizer_config.json" "$dir/text"
+for form in good split; do
+    [ "$("$MIZZLE" tokenize -m "$dir/$form" --special <"$dir/text")" = "$want 259 104" ] ||
+        fail "$form: a byte order mark is read"
+done
+
+# Flags of added tokens, and BOS, from the files of each form. A part of a text gets no BOS.
+flags='{"content":"<s>","lstrip":true,"rstrip":true,"normalized":true,"special":true'
+folder flags "{$pieces}" "[$merges]" "[$flags,\"id\":259}]"
+printf '{"add_bos_token":true,"bos_token":{"content":"<s>"},"added_tokens_decoder":{"259":%s}}}' "$flags" \
+    >"$dir/split/tokenizer_config.json"
+folder post "{$pieces}" "[$merges]" "[$flags,\"id\":259}]"',"post_processor":{"type":"Sequence","processors":
+    [{"type":"ByteLevel"},{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}}]}]}'
+for form in flags split post; do
+    want='65 259 66'
+    [ $form = flags ] || want="259 $want"
+    [ "$("$MIZZLE" tokenize -m "$dir/$form" --special -p 'A <s> B')" = "$want" ] || fail "$form: flags or BOS"
+done
+
 # What would take too much memory or time, as these lists of 2.4 MB take 110 MB; t_malformed_tokenizer
 # has what is wrong in small files.
 toolarge() { # WORDS: the folder is refused in one line that has them

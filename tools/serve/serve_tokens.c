@@ -47,16 +47,19 @@ static bool serve_tokens_read(struct serve_exchange *x, bool *llamacpp, struct s
         return serve_prompt_chat(a, x->s, in, e);
     *llamacpp = !text && content;
     text = text ? text : content;
+    bool bos = !*llamacpp; /* as the two servers do */
     if (!json_is_string(text))
         return serve_field_wrong(e, *llamacpp ? "content" : "prompt", "a text", text);
-    if (!serve_field_flag(&special, in, "parse_special", e))
+    if (!serve_field_flag(&special, in, "parse_special", e) ||
+        !serve_field_flag(&bos, in, *llamacpp ? "add_special" : "add_special_tokens", e))
         return false;
     a->prompts = calloc(1, sizeof(*a->prompts));
     if (!a->prompts)
         return serve_error_of(e, ERR_NOMEM, NULL);
     a->nprompts = 1;
-    if (tokenizer_encode(x->s->engine.tokenizer, &a->prompts[0].ids, &a->prompts[0].n,
-                         json_string_value(text), json_string_length(text), special, NULL) == OK)
+    if ((bos ? tokenizer_encode : tokenizer_encode_part)(
+            x->s->engine.tokenizer, &a->prompts[0].ids, &a->prompts[0].n, json_string_value(text),
+            json_string_length(text), special, NULL) == OK)
         return true;
     a->prompts[0].ids = NULL;
     return serve_error_of(e, ERR_NOMEM, NULL);

@@ -387,7 +387,8 @@ static int asking_put_slot(struct asking_sent *s, struct err *err)
     const char *text = s->how.slot;
     uint32_t *ids = NULL, *all = NULL;
     size_t n;
-    int rc = tokenizer_encode(s->a->engine.tokenizer, &ids, &n, text, strlen(text), false, err);
+    int rc =
+        tokenizer_encode_part(s->a->engine.tokenizer, &ids, &n, text, strlen(text), false, err);
     if (rc == OK && !(all = realloc(s->ids, (s->prompt + n) * sizeof(*all))))
         rc = err_set(err, ERR_NOMEM, "eval: out of memory");
     if (rc == OK) {

@@ -125,8 +125,8 @@ static int score_world(struct ppl *p, struct err *err)
         rc =
             tokenizer_encode(p->engine.tokenizer, &ids, &n, q.prompt, strlen(q.prompt), false, err);
         if (rc == OK)
-            rc = tokenizer_encode(p->engine.tokenizer, &answer, &m, q.answer, strlen(q.answer),
-                                  false, err);
+            rc = tokenizer_encode_part(p->engine.tokenizer, &answer, &m, q.answer, strlen(q.answer),
+                                       false, err);
         uint32_t *all = rc == OK ? realloc(ids, (n + m) * sizeof(*ids)) : NULL;
         if (all) {
             ids = all;

@@ -115,7 +115,7 @@ static int collecting_encode(struct collect_text *out, struct collecting *c, siz
     text += task_form(c->task) == TASK_CHAT && *text == ' '; /* the template ends with a newline */
     if (!tokenizer_eos(tok, &eos))
         return err_set(err, ERR_ARG, "the model names no end-of-text token");
-    rc = tokenizer_encode(tok, &gold, &n, text, strlen(text), false, err);
+    rc = tokenizer_encode_part(tok, &gold, &n, text, strlen(text), false, err);
     if (rc != OK)
         return rc;
     uint32_t *ids = size_add(&all, out->n, n + 1) && size_mul(&bytes, all, sizeof(*ids))

@@ -116,8 +116,8 @@ static json_t *post_tokenize(const struct stand_in_query *q)
         q->no->server = form; /* of the reply around these words */
         return NULL;
     }
-    if (tokenizer_encode(s->tokenizer, &ids, &n, json_string_value(content),
-                         json_string_length(content), true, NULL))
+    if (tokenizer_encode_part(s->tokenizer, &ids, &n, json_string_value(content),
+                              json_string_length(content), true, NULL))
         return NULL;
     json_t *list = json_report_ids(ids, n);
     free(ids);
