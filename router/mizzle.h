@@ -176,7 +176,8 @@ struct mizzle_options {
     /* Conversations are written in the form of the model's own chat template, if that is known;
      * without a template in ChatML. */
     const char *chat_template; /* a form whatever the model's template is: "qwen2.5", "qwq",
-                                  "qwen3", "qwen3-coder", "chatml"; NULL: the template's own */
+                                  "qwen3", "qwen3-coder", "deepseek", "deepseek-r1", "chatml";
+                                  NULL: the template's own */
     const char *think;         /* what the template is told about thinking before an answer (its
                                   enable_thinking): "on", "off", or "auto", which leaves it at what
                                   the model's makers chose; NULL: "auto". Unless it is NULL, what

@@ -1,5 +1,6 @@
 #include "model/text/chat.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +10,35 @@
 #include "model/text/tokenizer.h"
 #include "weights/weights.h"
 
-#define CHAT_NAMES "qwen2.5, qwq, qwen3, qwen3-coder or chatml"
+#define CHAT_NAMES "qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 or chatml"
+
+/* DeepSeek's marks have U+FF5C for the bar and U+2581 for the blank. */
+#define DEEPSEEK(name)   "<\xef\xbd\x9c" name "\xef\xbd\x9c>"
+#define DEEPSEEK_TEXT(a) DEEPSEEK(a "\xe2\x96\x81of\xe2\x96\x81sentence")
 
 /* What becomes of thoughts in answers of the conversation. */
 enum chat_thoughts {
     THOUGHTS_STAY,
-    THOUGHTS_GO,  /* out of all answers but one that is the last message */
-    THOUGHTS_LATE /* kept after the last question, written anew */
+    THOUGHTS_GO,   /* out of all answers but one that is the last message */
+    THOUGHTS_LATE, /* kept after the last question, written anew */
+    THOUGHTS_CUT   /* out of all answers, and nothing else */
 };
 
-enum { QWEN2_5, QWQ, QWEN3, QWEN3_CODER, CHATML, CHAT_WAYS };
+enum { QWEN2_5, QWQ, QWEN3, QWEN3_CODER, DEEPSEEK_OLD, DEEPSEEK_R1, CHATML, CHAT_WAYS };
+enum { SYSTEM, USER, ASSISTANT, ROLES };
+
+static const char *const chat_roles[ROLES] = { "system", "user", "assistant" };
+
+/* What turns of each role begin and end with. With `front`, which begins a conversation, the last
+ * system message follows it and the others are dropped. */
+static const struct chat_turns {
+    const char *front, *begin[ROLES], *end[ROLES];
+} chat_im = { NULL,
+              { "<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n" },
+              { "<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n" } },
+  chat_deepseek = { DEEPSEEK_TEXT("begin"),
+                    { "", DEEPSEEK("User"), DEEPSEEK("Assistant") },
+                    { "", "", DEEPSEEK_TEXT("end") } };
 
 /* The known forms: the system message of a conversation that has none, how answers are shown again,
  * how the next one begins, by enum chat_think, and what a template of another text has where this
@@ -27,24 +47,40 @@ static const struct chat_way {
     const char *name, *system;
     enum chat_thoughts thoughts;
     const char *opening[3], *sign;
+    const struct chat_turns *turns;
 } chat_ways[CHAT_WAYS] = {
     [QWEN2_5] = { "qwen2.5",
                   "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
                   THOUGHTS_STAY,
                   { "", "", "" },
-                  "You are Qwen, created by Alibaba Cloud." },
+                  "You are Qwen, created by Alibaba Cloud.",
+                  &chat_im },
     [QWQ] = { "qwq",
               NULL,
               THOUGHTS_GO,
               { "<think>\n</think>", "<think>\n", "<think>\n</think>" },
-              "</think>" },
+              "</think>",
+              &chat_im },
     [QWEN3] = { "qwen3",
                 NULL,
                 THOUGHTS_LATE,
                 { "", "", "<think>\n\n</think>\n\n" },
-                "reasoning_content" },
-    [QWEN3_CODER] = { "qwen3-coder", NULL, THOUGHTS_STAY, { "", "", "" }, "<function=" },
-    [CHATML] = { "chatml", NULL, THOUGHTS_STAY, { "", "", "" }, "" },
+                "reasoning_content",
+                &chat_im },
+    [QWEN3_CODER] = { "qwen3-coder", NULL, THOUGHTS_STAY, { "", "", "" }, "<function=", &chat_im },
+    [DEEPSEEK_OLD] = { "deepseek",
+                       NULL,
+                       THOUGHTS_CUT,
+                       { "", "", "" },
+                       DEEPSEEK("User"),
+                       &chat_deepseek },
+    [DEEPSEEK_R1] = { "deepseek-r1",
+                      NULL,
+                      THOUGHTS_CUT,
+                      { "<think>\n", "<think>\n", "<think>\n" },
+                      DEEPSEEK("User"),
+                      &chat_deepseek },
+    [CHATML] = { "chatml", NULL, THOUGHTS_STAY, { "", "", "" }, "", &chat_im },
 };
 
 /* The known templates, by the SHA-256 of their text. */
@@ -62,6 +98,9 @@ static const struct chat_template {
     { QWEN3, "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5" },
     /* Qwen3-Coder */
     { QWEN3_CODER, "d287fb2edf144207f868ae1b282755dc19db2a3f1c5b3a3d57e9e5abffa98392" },
+    /* DeepSeek-R1-Distill-Qwen-1.5B to 32B, as they came and as they are since February 2025 */
+    { DEEPSEEK_OLD, "b6835114b7303ddd78919a82e4d9f7d8c26ed0d7dfc36beeb12d524f6144eab1" },
+    { DEEPSEEK_R1, "56a1447ad31926fdc21fb07e56e5642bd9c850c4f52d8c8af7bbe5f079a84f5f" },
     /* ChatML in one line with newlines in its strings, as many tuned models have it */
     { CHATML, "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3" },
     /* ChatML as llama.cpp's server has it for a model without a template */
@@ -76,8 +115,7 @@ struct chat {
     struct err why;
 };
 
-static const struct str chat_start = { "<|im_start|>", 12 }, chat_end = { "<|im_end|>", 10 },
-                        chat_open_thought = { "<think>", 7 }, chat_shut_thought = { "</think>", 8 };
+static const struct str chat_open_thought = { "<think>", 7 }, chat_shut_thought = { "</think>", 8 };
 
 /* A conversation as it is written. */
 struct chat_writing {
@@ -101,7 +139,7 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
     uint32_t *more, *ids = NULL;
     size_t count = 0;
     if (w->rc == OK && w->text.n)
-        w->rc = tokenizer_encode(w->t, &ids, &count, w->text.p, w->text.n, false, w->err);
+        w->rc = tokenizer_encode_part(w->t, &ids, &count, w->text.p, w->text.n, false, w->err);
     while (w->rc == OK && w->room < w->count + count + 1) {
         more = array_grow(w->ids, &w->room, w->room, sizeof(*more));
         w->ids = more ? more : w->ids;
@@ -118,31 +156,19 @@ static void chat_flush(struct chat_writing *w, const uint32_t *mark)
     free(ids);
 }
 
-/* Write a mark: as its id, or as text where the vocabulary does not have it. */
-static void chat_mark(struct chat_writing *w, struct str mark)
-{
-    uint32_t id;
-    if (tokenizer_special(w->t, mark.p, &id))
-        chat_flush(w, &id);
-    else
-        chat_say(w, mark);
-}
-
-/* Write words of the template, which may contain the marks of thoughts. */
+/* Write what a template says. A mark, which is all from < to >, becomes its id, or text where the
+ * vocabulary does not have it. */
 static void chat_words(struct chat_writing *w, const char *p)
 {
-    while (*p) {
-        struct str mark = chat_open_thought;
-        const char *at = strchr(p, '<');
-        if (!at) {
-            chat_say(w, (struct str){ p, strlen(p) });
-            return;
-        }
-        if (at[1] == '/')
-            mark = chat_shut_thought;
-        chat_say(w, (struct str){ p, (size_t)(at - p) });
-        chat_mark(w, mark);
-        p = at + mark.n;
+    for (size_t n; *p; p += n) {
+        char mark[40];
+        uint32_t id;
+        n = *p == '<' ? strcspn(p, ">") + 1 : strcspn(p, "<");
+        snprintf(mark, sizeof(mark), "%.*s", (int)n, p);
+        if (*p == '<' && tokenizer_special(w->t, mark, &id))
+            chat_flush(w, &id);
+        else
+            chat_say(w, (struct str){ p, n });
     }
 }
 
@@ -187,6 +213,8 @@ static void chat_answer(struct chat_writing *w, enum chat_thoughts thoughts, str
     const char *shut = chat_find(s, chat_shut_thought, false);
     if (thoughts == THOUGHTS_GO && !last)
         s = chat_strip(chat_behind(s, chat_shut_thought), true, false);
+    if (thoughts == THOUGHTS_CUT)
+        s = chat_behind(s, chat_shut_thought);
     if (thoughts == THOUGHTS_LATE && shut) {
         thought = chat_strip((struct str){ s.p, (size_t)(shut - s.p) }, false, true);
         thought = chat_strip(chat_behind(thought, chat_open_thought), true, false);
@@ -199,20 +227,6 @@ static void chat_answer(struct chat_writing *w, enum chat_thoughts thoughts, str
         s = chat_strip(s, true, false);
     }
     chat_say(w, s);
-}
-
-/* Write the beginning of a turn. */
-static void chat_turn(struct chat_writing *w, const char *role)
-{
-    chat_mark(w, chat_start);
-    chat_say(w, (struct str){ role, strlen(role) });
-    chat_say(w, (struct str){ "\n", 1 });
-}
-
-static void chat_turn_end(struct chat_writing *w)
-{
-    chat_mark(w, chat_end);
-    chat_say(w, (struct str){ "\n", 1 });
 }
 
 /* Return the last question; results of tools, which are users' messages too, are none. */
@@ -229,25 +243,45 @@ static size_t chat_last_question(const struct chat_message *m, size_t n)
     return n ? n - 1 : 0;
 }
 
+/* Return the role's number, or ROLES. */
+static size_t chat_role(const char *role)
+{
+    size_t k = 0;
+    while (k < ROLES && strcmp(role, chat_roles[k]) != 0)
+        k++;
+    return k;
+}
+
 static void chat_write(struct chat_writing *w, const struct chat_way *way,
                        const struct chat_message *m, size_t n, enum chat_think think)
 {
-    size_t question = chat_last_question(m, n);
-    if (way->system && (!n || strcmp(m[0].role, "system") != 0)) {
-        chat_turn(w, "system");
+    const struct chat_turns *turns = way->turns;
+    size_t question = chat_last_question(m, n), last = n;
+    if (way->system && (!n || chat_role(m[0].role) != SYSTEM)) {
+        chat_words(w, turns->begin[SYSTEM]);
         chat_say(w, (struct str){ way->system, strlen(way->system) });
-        chat_turn_end(w);
+        chat_words(w, turns->end[SYSTEM]);
+    }
+    if (turns->front) {
+        chat_words(w, turns->front);
+        while (last && chat_role(m[last - 1].role) != SYSTEM)
+            last--;
+        if (last)
+            chat_say(w, (struct str){ m[last - 1].text, m[last - 1].n });
     }
     for (size_t i = 0; i < n; i++) {
         struct str s = { m[i].text, m[i].n };
-        chat_turn(w, m[i].role);
-        if (strcmp(m[i].role, "assistant") == 0)
+        size_t role = chat_role(m[i].role);
+        if (turns->front && role == SYSTEM)
+            continue;
+        chat_words(w, turns->begin[role]);
+        if (role == ASSISTANT)
             chat_answer(w, way->thoughts, s, i + 1 == n, i > question);
         else
             chat_say(w, s);
-        chat_turn_end(w);
+        chat_words(w, turns->end[role]);
     }
-    chat_turn(w, "assistant");
+    chat_words(w, turns->begin[ASSISTANT]);
     chat_words(w, way->opening[think]);
 }
 
@@ -260,8 +294,8 @@ static const struct chat_way *chat_named(const char *name)
     return NULL;
 }
 
-/* Find the form of a template, or keep why there is none. */
-static void chat_recognise(struct chat *c, const char *template)
+/* Find the form of a template, or keep why there is none; return it, or the nearest. */
+static const struct chat_way *chat_recognise(struct chat *c, const char *template)
 {
     char hex[SHA256_HEX];
     size_t near = CHATML;
@@ -277,6 +311,7 @@ static void chat_recognise(struct chat *c, const char *template)
                 "chat template: expected one that is known, found another, nearest to %s; set "
                 "chat_template (--chat-template) to " CHAT_NAMES,
                 chat_ways[near].name);
+    return c->way ? c->way : &chat_ways[near];
 }
 
 /* Parse "auto" (also NULL), "on" or "off"; false for anything else. */
@@ -305,17 +340,22 @@ int chat_check_options(const char *form, const char *think, struct err *err)
 static void chat_choose(struct chat *c, const char *form)
 {
     const char *template = tokenizer_template(c->t);
+    const struct chat_way *way = &chat_ways[CHATML];
     uint32_t id;
-    if (!tokenizer_special(c->t, chat_start.p, &id) || !tokenizer_special(c->t, chat_end.p, &id)) {
+    if (form || !template)
+        c->way = way = form ? chat_named(form) : way;
+    else
+        way = chat_recognise(c, template);
+    bool im = way->turns == &chat_im;
+    const char *first = im ? "<|im_start|>" : way->turns->begin[USER];
+    const char *second = im ? "<|im_end|>" : way->turns->end[ASSISTANT];
+    if (!tokenizer_special(c->t, first, &id) || !tokenizer_special(c->t, second, &id)) {
+        c->way = NULL;
         err_set(&c->why, ERR_FORMAT,
-                "chat: expected the added tokens <|im_start|> and <|im_end|> in the vocabulary, "
-                "found none");
-    } else if (form || !template) {
-        c->way = form ? chat_named(form) : &chat_ways[CHATML];
-        c->guessed = !form;
-    } else {
-        chat_recognise(c, template);
+                "chat: expected the added tokens %s and %s in the vocabulary, found none", first,
+                second);
     }
+    c->guessed = c->way && !form && !template;
 }
 
 int chat_open(struct chat **out, const struct tokenizer *t, const char *form, const char *think,
@@ -376,20 +416,15 @@ int chat_encode(const struct chat *c, uint32_t **ids, size_t *count,
                 const struct chat_message *messages, size_t n, enum chat_think think,
                 struct err *err)
 {
-    static const char *const roles[] = { "system", "user", "assistant" };
     struct chat_writing w = { .t = c->t, .err = err };
     *ids = NULL;
     *count = 0;
     int rc = chat_check(c, err);
-    for (size_t i = 0; rc == OK && i < n; i++) {
-        size_t k = 0;
-        while (k < 3 && strcmp(messages[i].role, roles[k]) != 0)
-            k++;
-        if (k == 3)
+    for (size_t i = 0; rc == OK && i < n; i++)
+        if (chat_role(messages[i].role) == ROLES)
             return err_set(err, ERR_ARG,
                            "messages[%zu]: role: expected system, user or assistant, found %.40s",
                            i, messages[i].role);
-    }
     if (rc != OK)
         return rc;
     chat_write(&w, c->way, messages, n, think == CHAT_THINK_AUTO ? c->think : think);

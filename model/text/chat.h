@@ -1,12 +1,13 @@
 /* chat.h - a conversation as token ids, in the form of a model's own chat template.
  *
  * A template, which is a program, is known by the hash of its text and never run. Each known one
- * has one of five forms, which may also be named: Qwen2.5, with a system message of its own, QwQ
- * and Qwen3, which cut thoughts out of earlier answers, Qwen3-Coder, and ChatML.
+ * has one of seven forms, which may also be named: Qwen2.5, with a system message of its own, QwQ
+ * and Qwen3, which cut thoughts out of earlier answers, Qwen3-Coder, ChatML, and the two of
+ * DeepSeek-R1-Distill-Qwen, of which the later one (deepseek-r1) begins the answer with <think>.
  *
- * The marks (<|im_start|>, <|im_end|>, and <think> and </think> where the form has them) are
- * inserted as ids. What people and models say is encoded without special tokens, so a message that
- * spells a mark stays plain text of its turn. */
+ * The marks (<|im_start|>, <|im_end|> or DeepSeek's, and <think> and </think> where the form has
+ * them) are inserted as ids. What people and models say is encoded without special tokens, so a
+ * message that spells a mark stays plain text of its turn. */
 #ifndef MODEL_TEXT_CHAT_H
 #define MODEL_TEXT_CHAT_H
 
@@ -39,8 +40,7 @@ int chat_open(struct chat **out, const struct tokenizer *t, const char *form, co
               struct err *err);
 void chat_close(struct chat *c); /* NULL is fine */
 
-/* Return "qwen2.5", "qwq", "qwen3", "qwen3-coder" or "chatml", or NULL if conversations cannot be
- * encoded. */
+/* Return the form's name, such as "qwen2.5", or NULL if conversations cannot be encoded. */
 const char *chat_form(const struct chat *c);
 /* Return true and set *note if the form is a guess because there is no template, or if the think of
  * chat_open has no effect with this form. */

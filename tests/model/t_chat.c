@@ -23,11 +23,11 @@ static const char chatml_server[] =
     "message.content + '<|im_end|>\n' -}}\n{%- endfor -%}\n{%- if add_generation_prompt -%}\n  "
     "{{- '<|im_start|>assistant\n' -}}\n{%- endif -%}";
 
-/* Check the ids of a conversation against a text in which [ ] { } stand for the marks. */
+/* Check the ids of a conversation against a text in which [ ] { } ^ % & $ stand for the marks. */
 static void check_ids(const struct chat *c, const struct chat_message *m, size_t n,
                       enum chat_think think, const char *want)
 {
-    static const char marks[] = "[]{}";
+    static const char marks[] = "[]{}^%&$";
     struct err err;
     uint32_t *ids;
     size_t count;
@@ -86,8 +86,8 @@ static void check_marks(void)
     check_ids(c, talk + 3, 1, CHAT_THINK_AUTO, "[user\n]\n[assistant\n");
     chat_close(c);
     CHECK(chat_open(&c, t, "llama", NULL, &err) == ERR_ARG && !c);
-    CHECK(!strcmp(err.msg, "chat_template: expected qwen2.5, qwq, qwen3, qwen3-coder or chatml, "
-                           "found llama"));
+    CHECK(!strcmp(err.msg, "chat_template: expected qwen2.5, qwq, qwen3, qwen3-coder, deepseek, "
+                           "deepseek-r1 or chatml, found llama"));
     CHECK(chat_open(&c, t, NULL, "maybe", &err) == ERR_ARG && !c);
     tokenizer_close(t);
     c = open_chat(&t, chatml, NULL, 1); /* <|im_end|> is missing */
@@ -125,19 +125,47 @@ static void check_thoughts(void)
     tokenizer_close(t);
 }
 
+/* DeepSeek: BOS and the last system message come first; thoughts are cut out of all answers. */
+static void check_deepseek(void)
+{
+    const struct chat_message talk[] = { { "system", "s", 1 },
+                                         { "user", "<think>q", 8 },
+                                         { "assistant", "<think>\nt\n</think>\n\na", 21 },
+                                         { "system", "r", 1 } };
+    struct tokenizer *t;
+    struct err err;
+    struct chat *c = open_chat(&t, CHAT_DEEPSEEK_R1, NULL, 8);
+    CHECK(!strcmp(chat_form(c), "deepseek-r1") && !chat_note(c, &err) && chat_known(c, &err));
+    check_ids(c, talk, 4, CHAT_THINK_AUTO, "^r%<think>q&\n\na$&{\n");
+    check_ids(c, talk + 1, 1, CHAT_THINK_OFF, "^%<think>q&{\n");
+    check_ids(c, NULL, 0, CHAT_THINK_AUTO, "^&{\n");
+    chat_close(c);
+    tokenizer_close(t);
+    c = open_chat(&t, CHAT_DEEPSEEK, NULL, 8);
+    CHECK(!strcmp(chat_form(c), "deepseek"));
+    check_ids(c, talk, 3, CHAT_THINK_ON, "^s%<think>q&\n\na$&");
+    chat_close(c);
+    tokenizer_close(t);
+    c = open_chat(&t, CHAT_DEEPSEEK, NULL, 4);
+    CHECK(chat_check(c, &err) == ERR_FORMAT && strstr(err.msg, "expected the added tokens <"));
+    chat_close(c);
+    tokenizer_close(t);
+}
+
 /* Check that a template is known as `form`, or that it is refused and `near` is named. */
 static void check_form(const char *template, const char *form, const char *near)
 {
     struct tokenizer *t;
     struct err err = { "" };
-    struct chat *c = open_chat(&t, template, NULL, 4);
+    struct chat *c = open_chat(&t, template, NULL, 8);
     char want[256];
     if (form) {
         CHECK(chat_form(c) && !strcmp(chat_form(c), form) && chat_check(c, &err) == OK);
     } else {
         snprintf(want, sizeof(want),
                  "chat template: expected one that is known, found another, nearest to %s; set "
-                 "chat_template (--chat-template) to qwen2.5, qwq, qwen3, qwen3-coder or chatml",
+                 "chat_template (--chat-template) to qwen2.5, qwq, qwen3, qwen3-coder, deepseek, "
+                 "deepseek-r1 or chatml",
                  near);
         CHECK(!chat_form(c) && chat_check(c, &err) == ERR_FORMAT && !strcmp(err.msg, want));
     }
@@ -156,6 +184,7 @@ static void check_templates(void)
         check_form(other, NULL, "chatml");
     }
     check_form("", NULL, "chatml");
+    check_form(CHAT_DEEPSEEK_R1 " ", NULL, "deepseek-r1");
     check_form("{{ content.split('</think>')[-1] }}", NULL, "qwq");
 }
 
@@ -219,6 +248,7 @@ int main(void)
 {
     check_marks();
     check_thoughts();
+    check_deepseek();
     check_templates();
     check_folder();
     struct tokenizer *t = chat_bytes_open(chatml, 2);

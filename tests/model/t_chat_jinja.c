@@ -24,11 +24,11 @@ static size_t pick(size_t n)
     return (size_t)(state % n);
 }
 
-static char templates[5][TEXT];
-static const char *forms[5]; /* of each */
+static char templates[7][TEXT];
+static const char *forms[7]; /* of each */
 static size_t ntemplates;
 
-/* Templates as others have written them; the first is here, the others are test data. */
+/* Templates as others have written them; the first three are here, the others are test data. */
 static void read_templates(void)
 {
     static const char chatml[] =
@@ -41,6 +41,10 @@ static void read_templates(void)
                                             { "Qwen3-Coder", "qwen3-coder" } };
     strcpy(templates[0], chatml);
     forms[ntemplates++] = "chatml";
+    strcpy(templates[ntemplates], CHAT_DEEPSEEK);
+    forms[ntemplates++] = "deepseek";
+    strcpy(templates[ntemplates], CHAT_DEEPSEEK_R1);
+    forms[ntemplates++] = "deepseek-r1";
     for (size_t i = 0; i < 4; i++) {
         const char *path = test_data("tokenizer/templates/%s.jinja", names[i][0]);
         if (access(path, R_OK)) {
@@ -57,7 +61,7 @@ static char *texts_here[ROUNDS]; /* what the library makes of each conversation 
 /* Write what was encoded as text. */
 static char *decode(const struct tokenizer *t, const uint32_t *ids, size_t n, size_t *starts)
 {
-    char *text = malloc(n * 12 + 1);
+    char *text = malloc(n * 30 + 1);
     size_t at = 0;
     CHECK(text);
     *starts = 0;
@@ -67,7 +71,7 @@ static char *decode(const struct tokenizer *t, const uint32_t *ids, size_t n, si
         CHECK(p);
         memcpy(text + at, p, len);
         at += len;
-        *starts += ids[i] == 256;
+        *starts += ids[i] == 256 || ids[i] == 260;
     }
     text[at] = 0;
     return text;
@@ -95,6 +99,8 @@ static void make_text(char *out)
                                           "\xf0\x9d\x84\x9e",
                                           "\r\n",
                                           "<|im_start|>system\n",
+                                          chat_bytes_marks[4],
+                                          chat_bytes_marks[6],
                                           "<th",
                                           "</th",
                                           "\xe2\x80\xa8",
@@ -118,7 +124,8 @@ static void make_round(char **out, FILE *f)
     size_t which = pick(ntemplates);
     const char *template = templates[which];
     struct chat_message m[MESSAGES];
-    struct tokenizer *t = chat_bytes_open(template, pick(2) ? 4 : 2);
+    bool deepseek = strncmp(forms[which], "deepseek", 8) == 0;
+    struct tokenizer *t = chat_bytes_open(template, deepseek ? 8 : pick(2) ? 4 : 2);
     struct chat *c;
     struct err err;
     uint32_t *ids;
@@ -144,7 +151,8 @@ static void make_round(char **out, FILE *f)
     CHECK(chat_encode(c, &ids, &count, m, n, think, &err) == OK);
     size_t starts;
     *out = decode(t, ids, count, &starts);
-    CHECK(starts == n + 1 || (starts == n + 2 && strcmp(m[0].role, "system") != 0));
+    CHECK(starts == (deepseek ? 1 : n + 1) ||
+          (!deepseek && starts == n + 2 && strcmp(m[0].role, "system") != 0));
     json_t *line = json_pack("{s:s,s:o}", "template", template, "messages", list);
     if (think != CHAT_THINK_AUTO)
         json_object_set_new(line, "enable_thinking", json_boolean(think == CHAT_THINK_ON));

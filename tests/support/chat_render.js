@@ -17,5 +17,6 @@ for (const { template } of lines)
         templates.set(template, new Template(template));
 Object.assign(String.prototype, newlines);
 const texts = lines.map(({ template, ...values }) =>
-    templates.get(template).render({ add_generation_prompt: true, ...values }));
+    templates.get(template).render({
+        add_generation_prompt: true, bos_token: '<\uff5cbegin\u2581of\u2581sentence\uff5c>', ...values }));
 process.stdout.write(texts.map((text) => JSON.stringify(text) + '\n').join(''));

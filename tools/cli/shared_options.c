@@ -24,9 +24,9 @@ const struct option_group chat_option_rows = {
     "Conversations",
     (const struct option[]){
         { "--chat-template", NULL, OPTION_STR, &shared_options.chat_template, "NAME",
-          "Write conversations in the form qwen2.5, qwq, qwen3, qwen3-coder or chatml, whatever "
-          "template the model has (default: that of the model's template, which must be known; "
-          "chatml if it has none)" },
+          "Write conversations in the form qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 "
+          "or chatml, whatever template the model has (default: that of the model's template, "
+          "which must be known; chatml if it has none)" },
         { "--think", NULL, OPTION_STR, &shared_options.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice, "
           "as Qwen3's has; auto leaves it to the template (default: auto)" },
