@@ -8,27 +8,25 @@
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
+#include "tools/cli/input_file.h"
 #include "weights/gguf_write.h"
 
-enum { PATH_SIZE = 4096, CONFIG_MAX = 8 << 20, TYPE_UNUSED = 5, PAD_ROOM = 24 };
+enum { PATH_SIZE = 4096, CONFIG_MAX = 8 << 20, TYPE_UNUSED = 5, TYPE_MASK = 15, PAD_ROOM = 24 };
 
-/* True if the folder holds a regular file of that name; *size becomes its size. */
-static bool folder_has(const char *folder, const char *file, off_t *size)
+/* True if the folder holds a regular file of that name. */
+static bool folder_has(const char *folder, const char *file)
 {
     char path[PATH_SIZE];
     struct stat st;
     int n = snprintf(path, sizeof(path), "%s/%s", folder, file);
-    if (n < 0 || n >= PATH_SIZE || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return false;
-    *size = st.st_size;
-    return true;
+    return n > 0 && n < PATH_SIZE && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Write tokens and token types for all rows of the embedding; rows without a token become
- * padding. */
+/* Write tokens and token types for all rows of the embedding; rows without a token become padding.
+ * Say on stderr what the file cannot hold of added tokens. */
 static int write_tokens(struct ggufw *g, const struct tokenizer *t, size_t rows)
 {
-    size_t used = tokenizer_npieces(t);
+    size_t used = tokenizer_npieces(t), lost = 0;
     struct str *pieces = calloc(rows ? rows : 1, sizeof(*pieces));
     int32_t *types = calloc(rows ? rows : 1, sizeof(*types));
     char(*pads)[PAD_ROOM] = calloc(rows ? rows : 1, sizeof(*pads));
@@ -42,8 +40,14 @@ static int write_tokens(struct ggufw *g, const struct tokenizer *t, size_t rows)
             pieces[i].p = pads[i];
             type = TYPE_UNUSED;
         }
-        types[i] = type;
+        types[i] = type & TYPE_MASK;
+        lost += type > TYPE_MASK;
     }
+    if (lost)
+        fprintf(stderr,
+                "mizzle convert: GGUF has no place for lstrip, rstrip and normalized, which %zu "
+                "added tokens have\n",
+                lost);
     if (code == OK) {
         ggufw_strs(g, "tokenizer.ggml.tokens", pieces, rows);
         ggufw_i32s(g, "tokenizer.ggml.token_type", types, rows);
@@ -81,18 +85,42 @@ static int write_merges(struct ggufw *g, const struct tokenizer *t)
 }
 
 /* Write one special id: that of "eos_token": "TEXT" or {"content": "TEXT"} in
- * tokenizer_config.json, else the number from config.json, which w holds under the key. */
-static void write_id(struct ggufw *g, const struct weights *w, const struct tokenizer *t,
-                     const json_t *config, const char *name, const char *key)
+ * tokenizer_config.json, else the number from config.json, which w holds under the key. Return it,
+ * or UINT32_MAX. */
+static uint32_t write_id(struct ggufw *g, const struct weights *w, const struct tokenizer *t,
+                         const json_t *config, const char *name, const char *key)
 {
     const json_t *v = json_object_get(config, name);
     const char *text = json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
-    uint32_t id;
+    uint32_t id = UINT32_MAX;
     uint64_t number;
-    if (text && tokenizer_special(t, text, &id))
+    if (!(text && tokenizer_special(t, text, &id)) && weights_u64(w, key, &number) &&
+        number < tokenizer_npieces(t))
+        id = (uint32_t)number;
+    if (id != UINT32_MAX)
         ggufw_u32(g, key, id);
-    else if (weights_u64(w, key, &number) && number < tokenizer_npieces(t))
-        ggufw_u32(g, key, (uint32_t)number);
+    return id;
+}
+
+/* Write the ids that end an answer besides eos and besides those that readers know by their text.
+ * GGUF holds two; say on stderr which others are lost. */
+static void write_ends(struct ggufw *g, const struct tokenizer *t, uint32_t eos)
+{
+    static const char *const keys[] = { "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id" };
+    size_t n = 0;
+    uint32_t known[2] = { eos, eos };
+    tokenizer_special(t, "<|im_end|>", &known[0]);
+    tokenizer_special(t, "<|endoftext|>", &known[1]);
+    for (uint32_t id = 0; id < tokenizer_npieces(t); id++) {
+        if (!tokenizer_is_eog(t, id) || id == eos || id == known[0] || id == known[1])
+            continue;
+        if (n < 2)
+            ggufw_u32(g, keys[n++], id);
+        else
+            fprintf(stderr, "mizzle convert: GGUF has no place for token %lu as an end of text\n",
+                    (unsigned long)id);
+    }
 }
 
 /* Write special ids from tokenizer_config.json, which a folder need not have, and the chat
@@ -100,24 +128,30 @@ static void write_id(struct ggufw *g, const struct weights *w, const struct toke
 static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
                                       const struct tokenizer *t, struct err *err)
 {
-    char path[PATH_SIZE];
-    off_t size;
+    char path[PATH_SIZE], *text;
+    size_t n;
+    uint32_t bos;
     json_error_t e;
     json_t *config = NULL;
-    if (folder_has(weights_path(w), "tokenizer_config.json", &size)) {
+    if (folder_has(weights_path(w), "tokenizer_config.json")) {
         snprintf(path, sizeof(path), "%s/tokenizer_config.json", weights_path(w));
-        if (size > CONFIG_MAX)
-            return err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path, CONFIG_MAX);
-        config = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+        int code = input_file_read(&text, &n, path, CONFIG_MAX, err);
+        if (code != OK)
+            return code;
+        config = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+        free(text);
         if (!config && e.line < 0) /* jansson has no words for it */
             return err_set(err, ERR_NOMEM, "%s: out of memory", path);
         if (!config)
             return err_set(err, ERR_FORMAT, "%s: line %d: %s", path, e.line, e.text);
     }
-    write_id(g, w, t, config, "bos_token", "tokenizer.ggml.bos_token_id");
-    write_id(g, w, t, config, "eos_token", "tokenizer.ggml.eos_token_id");
+    if (tokenizer_bos(t, &bos))
+        ggufw_u32(g, "tokenizer.ggml.bos_token_id", bos);
+    else
+        write_id(g, w, t, config, "bos_token", "tokenizer.ggml.bos_token_id");
+    write_ends(g, t, write_id(g, w, t, config, "eos_token", "tokenizer.ggml.eos_token_id"));
     write_id(g, w, t, config, "pad_token", "tokenizer.ggml.padding_token_id");
-    ggufw_bool(g, "tokenizer.ggml.add_bos_token", false);
+    ggufw_bool(g, "tokenizer.ggml.add_bos_token", tokenizer_bos(t, &bos));
     if (tokenizer_template(t))
         ggufw_str(g, "tokenizer.chat_template", tokenizer_template(t));
     json_decref(config);
@@ -126,9 +160,8 @@ static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
 
 int convert_vocab(struct ggufw *g, const struct weights *w, size_t rows, struct err *err)
 {
-    off_t size;
     const char *folder = weights_path(w);
-    if (!folder_has(folder, "tokenizer.json", &size) && !folder_has(folder, "vocab.json", &size)) {
+    if (!folder_has(folder, "tokenizer.json") && !folder_has(folder, "vocab.json")) {
         ggufw_str(g, "tokenizer.ggml.model", "no_vocab");
         return OK;
     }

@@ -209,6 +209,21 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$dir/out";
     grep -aq '\[PAD151665\]' "$dir/real.gguf" || fail "rows beyond the vocabulary are not padded"
     grep -aq '\[PAD151664\]' "$dir/real.gguf" && fail "a used token was padded"
     grep -aq 'tokenizer.chat_template' "$dir/real.gguf" || fail "the chat template is missing"
+    # BOS, and what GGUF has room for of several ends of text and of the flags of added tokens.
+    sed 's/"add_bos_token": false/"add_bos_token": true/; s/"bos_token": null/"bos_token": "<|box_start|>"/
+        s/"lstrip": false/"lstrip": true/' "$real/tokenizer_config.json" >"$dir/model/tokenizer_config.json"
+    echo '{"eos_token_id":[151645,151643,64,65,66]}' >"$dir/model/generation_config.json"
+    converts 0 "$dir/model" "$dir/ends.gguf" --type q8_0 -q
+    says 'no place for lstrip, rstrip and normalized, which 22 added tokens have'
+    says 'no place for token 66 as an end of text'
+    "$MIZZLE" tokenize -m "$dir/model" -p x >"$dir/a" && "$MIZZLE" tokenize -m "$dir/ends.gguf" -p x >"$dir/b"
+    same "$dir/a" "$dir/b"
+    [ "$(cat "$dir/b")" = '151648 87' ] || fail "BOS: $(cat "$dir/b")"
+    has "$dir/ends.gguf" '"tokenizer":"gpt2"'
+    for key in eot eom; do
+        grep -aq "tokenizer.ggml.${key}_token_id" "$dir/ends.gguf" || fail "no $key"
+    done
+    cp "$real/tokenizer_config.json" "$dir/model"
     printf 'a file of its own' >"$dir/model/chat_template.jinja"
     converts 0 "$dir/model" "$dir/real.gguf" --type q8_0
     grep -aqF 'a file of its own' "$dir/real.gguf" ||
