@@ -151,7 +151,8 @@ const struct command cmd_tokenize = {
     .description =
         "Reads a text and prints its token ids, separated by blanks, as the model's own "
         "tokenizer splits it. -m may name a model file, a model folder, or a folder that holds "
-        "only a tokenizer.\n\n"
+        "only a tokenizer. BOS comes first if the files ask for it; a byte order mark in front of "
+        "the text is skipped.\n\n"
         "  echo -n 'Hello' | mizzle tokenize -m model.gguf\n"
         "  echo 9707 | mizzle tokenize -m model.gguf --decode",
     .groups = groups,

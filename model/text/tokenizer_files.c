@@ -135,6 +135,8 @@ static int parse_json(json_t **out, const char *path, const char *text, size_t n
         return OK;
     if (!*out && why.line < 0) /* jansson has no words for it */
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (*out)
+        why = (json_error_t){ .line = 1, .text = "found a list" };
     json_decref(*out);
     *out = NULL;
     return err_set(err, ERR_FORMAT, "%s: line %d: expected a JSON object: %s", path, why.line,

@@ -20,7 +20,9 @@ size_t fuzz_seed(size_t i, uint8_t *out, size_t room)
         "\"merges\":[]},\"added_tokens\":[]}",
         "\"merges\":[\"a "
         "b\",[\"b\",\"c\"]]},\"added_tokens\":[{\"id\":258,\"content\":\"<|im_end|>\","
-        "\"special\":true},{\"id\":259,\"content\":\"<x>\",\"special\":false}]}",
+        "\"special\":true},{\"id\":259,\"content\":\"<x>\",\"lstrip\":true,\"rstrip\":true,"
+        "\"normalized\":true}],\"post_processor\":{\"single\":[{\"SpecialToken\":{\"id\":\"<x>\"}}]"
+        "}}",
     };
     static const char begin[] = "{\"version\":\"1.0\",\"model\":{\"type\":\"BPE\",\"vocab\":";
     if (i >= sizeof(ends) / sizeof(*ends))

@@ -79,7 +79,8 @@ static void write_json(const struct kind *k)
 
 static const struct kind jsons[] = {
     { "empty tokenizer.json", "file", "", "tokenizer.json" },
-    { "tokenizer.json is a list", "file", "[]", "tokenizer.json" },
+    { "tokenizer.json is a list", "file", "\xef\xbb\xbf[]",
+      "line 1: expected a JSON object: found a" },
     { "tokenizer.json without its end", "file", "{\"model\":{", "tokenizer.json" },
     { "tokenizer.json of nothing", "file", "{}", "" },
     { "tokenizer.json in Latin-1", "file", "{\"\xe9\":1}", "tokenizer.json" },

@@ -23,13 +23,15 @@ static json_t *serve_tokens_special(const struct tokenizer *t, bool found, uint3
 void serve_tokens_info(struct serve_exchange *x)
 {
     const struct tokenizer *t = x->s->engine.tokenizer;
-    uint32_t eos = 0, pad = 0;
+    uint32_t eos = 0, pad = 0, bos = 0;
+    bool has_bos = tokenizer_bos(t, &bos);
     bool has_eos = tokenizer_eos(t, &eos), has_pad = tokenizer_special(t, "<|endoftext|>", &pad);
     serve_routes_json(x, 200,
-                      json_pack("{s:s,s:o,s:o,s:n,s:s?,s:I,s:I}", "tokenizer_class",
+                      json_pack("{s:s,s:o,s:o,s:o,s:s?,s:I,s:I}", "tokenizer_class",
                                 "Qwen2Tokenizer", "eos_token",
                                 serve_tokens_special(t, has_eos, eos), "pad_token",
-                                serve_tokens_special(t, has_pad, pad), "bos_token", "chat_template",
+                                serve_tokens_special(t, has_pad, pad), "bos_token",
+                                serve_tokens_special(t, has_bos, bos), "chat_template",
                                 tokenizer_template(t), "vocab_size", (json_int_t)tokenizer_size(t),
                                 "max_model_len", (json_int_t)x->s->context));
 }
