@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -117,11 +118,21 @@ static int test_terminal(void)
     rest_us(2500000);
     bool goes_on = strstr(heard(terminal), "\rone answer, 2 s");
     progress_keep(p);
-    bool stands = strstr(heard(terminal), "\rone answer      \r\n");
+    bool stands = strstr(heard(terminal), "\rone answer\033[K\r\n");
     progress_end(p);
     bool gone = !*heard(terminal);
+    /* A line as wide as the terminal would wrap, and leave a copy each time. */
+    const struct winsize narrow = { .ws_row = 5, .ws_col = 20 };
+    bool cuts = ioctl(side, TIOCSWINSZ, &narrow) == 0;
+    late = (struct progress_count){ .what = "reading", .since = os_now_ns() - 3000000000u };
+    progress_counted(&late, 5, 9);
+    cuts = cuts && !strcmp(heard(terminal), "\r: 5 of 9, 1.7/s, 0:\033[K");
+    p = progress_begin("loading", "x\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    rest_us(2500000);
+    cuts = cuts && strstr(heard(terminal), "\rloading x\xc3\xa9\xc3\xa9, 2 s\033[K");
+    progress_end(p);
     dup2(kept, STDERR_FILENO);
-    CHECK(goes_on && stands && gone);
+    CHECK(goes_on && stands && gone && cuts);
     CHECK(quiet);
     CHECK(shows && wipes && once);
     return 0;

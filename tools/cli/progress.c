@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "kernels/sys/text.h"
 
 static const uint64_t second_ns = 1000000000;
 static const uint64_t quiet_ns = 2000000000; /* time before the first line */
@@ -23,11 +26,23 @@ struct progress {
     unsigned seconds; /* since the line was set */
 };
 
+/* Print a line over the one before. A narrow terminal gets less of it, and of its beginning first:
+ * what wraps cannot be overwritten. */
+static void progress_put(const char *what, const char *rest)
+{
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
+    size_t columns = (known ? size.ws_col : 80u) - 1, n = strnlen(rest, columns);
+    fprintf(stderr, "\r%.*s%.*s\033[K", (int)text_complete(what, strnlen(what, columns - n)), what,
+            (int)n, rest);
+}
+
 /* Thread: wake up every second, until progress_end is called, and print the line. */
 static void *progress_watch(void *arg)
 {
     struct progress *p = arg;
     uint64_t next = os_now_ns();
+    char time[24];
     pthread_mutex_lock(&p->lock);
     for (bool early = true; !p->ended; early = false) {
         next += second_ns;
@@ -36,8 +51,8 @@ static void *progress_watch(void *arg)
         p->seconds++;
         if (p->ended || early || !p->what.msg[0])
             continue;
-        fprintf(stderr, p->seconds > 1 ? "\r%.100s, %u s  " : "\r%.100s      ", p->what.msg,
-                p->seconds);
+        snprintf(time, sizeof(time), p->seconds > 1 ? ", %u s" : "", p->seconds);
+        progress_put(p->what.msg, time);
         p->shown = true;
     }
     pthread_mutex_unlock(&p->lock);
@@ -92,7 +107,7 @@ void progress_keep(struct progress *p)
     if (!p)
         return;
     pthread_mutex_lock(&p->lock);
-    fprintf(stderr, "\r%.100s      \n", p->what.msg);
+    fprintf(stderr, "\r%.100s\033[K\n", p->what.msg);
     p->what.msg[0] = '\0';
     p->shown = false;
     pthread_mutex_unlock(&p->lock);
@@ -114,9 +129,10 @@ void progress_counted(struct progress_count *p, size_t done, size_t all)
     uint64_t now = os_now_ns();
     if (now - p->since < quiet_ns || now - p->last < pause_ns || !isatty(STDERR_FILENO))
         return;
-    char left[48];
+    char left[48], rest[112];
     progress_left(left, p->since, done, all);
-    fprintf(stderr, "\r%s: %zu of %zu%s    ", p->what, done, all, left);
+    snprintf(rest, sizeof(rest), ": %zu of %zu%s", done, all, left);
+    progress_put(p->what, rest);
     p->shown = true;
     p->last = now;
 }
