@@ -47,7 +47,8 @@ static const struct option_group text_opts = {
           "Set the system message of --chat (default: what the model's chat template says, if "
           "anything)" },
         { "--n-predict", "-n", OPTION_LENGTH, &shared_options.max_tokens, "N",
-          "Write at most N tokens per answer (-1: no limit but the context; default: 256)" },
+          "Write at most N tokens per answer (-1: no limit but the context, as with --chat; default: "
+          "256)" },
         { "--context", "-c", OPTION_COUNT, &shared_options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
@@ -99,7 +100,7 @@ static const struct option_brief brief[] = {
     { "--prompt", "Continue this text, or answer it with --chat" },
     { "--question", "Ask question N of the demo's 1,000" },
     { "--chat", "Answer in the model's chat template, or converse" },
-    { "--n-predict", "Write at most N tokens per answer (256)" },
+    { "--n-predict", "Write at most N tokens (256; with --chat no limit)" },
     { "--temp", "Sample with this temperature (0: the likeliest)" },
     { "--seed", "Seed for all that is drawn (1)" },
     { "--json", "Print an object per token, and a summary" },
@@ -175,6 +176,11 @@ static void cmd_run_notes(struct run *r, bool says)
 static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
 {
     struct err why;
+    if (strcmp(s->finish, "length") == 0 && !interrupted)
+        fprintf(stderr, "mizzle: stopped after %zu token%s, before the text ended: %s\n", s->tokens,
+                s->tokens == 1 ? "" : "s",
+                s->tokens < shared_options.max_tokens ? "the context is full; -c N keeps more"
+                                                      : "-n N writes more");
     options_as_typed(&why, &cmd_run, r->fault.msg);
     if (why.msg[0]) /* which the note on opening the cloud may have said */
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
@@ -267,12 +273,12 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
     char *line = NULL;
     size_t n, first = c->n;
     int rc = OK;
-    bool stopped = false, person = isatty(STDIN_FILENO), asks = person && !options.quiet;
-    if (asks)
+    bool stopped = false, person = isatty(STDIN_FILENO);
+    if (person && !options.quiet)
         fprintf(stderr, "%s; /quit or Ctrl-D ends%s\n",
                 options.chat ? "Say something" : "Begin a text; a line that ends in \\ continues",
                 options.chat ? ", /clear starts again" : "");
-    while (rc == OK && prompt_input_line(&line, &n, asks, &rc, err)) {
+    while (rc == OK && prompt_input_line(&line, &n, person, &rc, err)) {
         if (strcmp(line, "/quit") == 0)
             break;
         if (strcmp(line, "/clear") == 0)
@@ -317,6 +323,18 @@ static int ask_world(struct run *r, struct err *err)
     return rc;
 }
 
+/* Read the prompt of a file. The newline that `echo` puts behind a text is no part of it. */
+static int read_prompt(char **text, size_t *n, const char *path, struct err *err)
+{
+    int rc = input_file_read(text, n, path, INPUT_FILE_USUAL, err);
+    if (rc != OK || strcmp(path, "-") != 0 || !*n || (*text)[*n - 1] != '\n')
+        return rc;
+    *n -= *n > 1 && (*text)[*n - 2] == '\r' ? 2 : 1;
+    if (!options.quiet)
+        fputs("mizzle: dropped the newline at the end of the prompt (-f FILE keeps it)\n", stderr);
+    return OK;
+}
+
 /* Answer what the options ask for: a question, a prompt or a conversation. */
 static int answer_all(struct run *r, struct err *err)
 {
@@ -328,7 +346,7 @@ static int answer_all(struct run *r, struct err *err)
     if (options.question != SIZE_MAX)
         return ask_world(r, err);
     if (!converses && !options.prompt)
-        rc = input_file_read(&text, &n, options.file ? options.file : "-", INPUT_FILE_USUAL, err);
+        rc = read_prompt(&text, &n, options.file ? options.file : "-", err);
     const char *prompt = options.prompt ? options.prompt : text;
     n = options.prompt ? strlen(options.prompt) : n;
     if (rc == OK && options.chat && options.system)
@@ -370,6 +388,8 @@ static int open_handle(struct run *r, struct err *err)
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
     int rc = setup_check_policy(err);
+    if (options.chat && !options_given("--n-predict"))
+        shared_options.max_tokens = SIZE_MAX;
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc != OK)
@@ -397,6 +417,9 @@ static int cmd_run_main(int n, char **args, struct err *err)
         rc = open_handle(&r, err);
     if (rc == OK) {
         cmd_run_notes(&r, true);
+        if (options.chat && !shared_options.model)
+            fputs("mizzle: the demo pair was not taught to chat; a text without --chat suits it\n",
+                  stderr);
         rc = answer_all(&r, err);
         cmd_run_notes(&r, !options.quiet);
         cmd_run_end(&r);
@@ -416,8 +439,9 @@ const struct command cmd_run = {
         "underlined and coloured, and a token that the cloud should have written but could not is "
         "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as [cloud: "
         "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
-        "Without -p and -f, the prompt is read from standard input; on a terminal, every line is a "
-        "prompt of its own, or a turn of the conversation with --chat. There, Ctrl-C ends only the "
+        "Without -p and -f, the prompt is read from standard input, without the newline at its "
+        "end; on a terminal, every line, or what is pasted at once, is a prompt of its own, or a "
+        "turn of the conversation with --chat. There, Ctrl-C ends only the "
         "current answer, or drops the line that is typed; on an empty line, the second one ends "
         "the program.\n\n"
         "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "

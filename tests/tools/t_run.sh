@@ -278,6 +278,38 @@ done
 printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err" ||
     fail "prompt from standard input"
 
+# A text of `echo` is the text of -p, and that its newline is dropped is said.
+expect 0 -p Question --policy never -n 0 --json
+said=$(field prompt_tokens)
+for end in '\n' '\r\n'; do
+    # shellcheck disable=SC2059
+    printf "Question$end" | "$MIZZLE" run -f - --policy never -n 0 --json >"$dir/out" 2>"$dir/err"
+    [ "$(field prompt_tokens)" -eq "$said" ] && says '^mizzle: dropped the newline at the end of the prompt'
+done
+echo Question | "$MIZZLE" run --policy never -n 0 -q >"$dir/out" 2>"$dir/err"
+[ ! -s "$dir/err" ] || fail "-q: $(cat "$dir/err")"
+echo Question >"$dir/kept"
+expect 0 -f "$dir/kept" --policy never -n 0 --json
+[ "$(field prompt_tokens)" -gt "$said" ] || fail "-f FILE drops a newline"
+
+# What cuts an answer is said: -n, or the context, which alone ends an answer of a conversation.
+stopped='^mizzle: stopped after'
+expect 0 --question 1 --policy never -n 4
+says "$stopped 4 tokens, before the text ended: -n N writes more$"
+expect 0 --question 1 --policy never
+! grep "$stopped" "$dir/err" || fail "a text that ended by itself was stopped"
+long='--policy never --repeat-penalty 0.5'
+# shellcheck disable=SC2086
+expect 0 -p 'Question: Where' $long
+says "$stopped 256 tokens, .*-n N writes more$"
+# shellcheck disable=SC2086
+expect 0 --chat -p 'Question: Where' $long
+says "$stopped 1009 tokens, .*the context is full"
+[ "$(grep -c 'the demo pair was not taught to chat' "$dir/err")" -eq 1 ] || fail "this pair was not taught to chat"
+# shellcheck disable=SC2086
+expect 0 --chat -p 'Question: Where' $long -n 300 -q -m $edge
+! grep -q 'taught\|stopped' "$dir/err" || fail "a named model, and -q: $(cat "$dir/err")"
+
 # Refusals.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
     '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' \
@@ -345,6 +377,14 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
             [ "$(grep -c 'Ctrl-C again, Ctrl-D or /quit ends' "$dir/out")" -eq 2 ] &&
             [ "$(grep -c '/help: expected /clear' "$dir/out")" -eq 1 ] ||
             fail "$chat: Ctrl-C at the prompt: status $status, $(cat "$dir/out")"
+    done
+    # What is pasted is one prompt, with libedit and without (stderr is no terminal then), and with -q
+    # there is a sign that it is waited for.
+    for to in '' "2>$dir/err"; do
+        printf '\033[200~one\ntwo\303\251\033[201~ x\n/quit\n' | TERM=xterm script -qec \
+            "$MIZZLE run --policy never -n 1 -q --json $to" /dev/null >"$dir/out" 2>&1
+        [ "$(grep -c '"event":"done".*"prompt_tokens":9,' "$dir/out")" -eq 1 ] || fail "pasted lines: $to $(cat "$dir/out")"
+        [ "$(cat "$dir/out" "$dir/err" | grep -c '^.*> ')" -gt 0 ] || fail "-q: no sign"
     done
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null

@@ -13,10 +13,11 @@
 struct err;
 
 /* Read the next line of standard input, without its newline, terminated. A line that ends in a
- * backslash continues in the next line. With asks, print "> " to stderr first. Ctrl-C on a terminal
- * drops what was typed; on an empty line, the second one ends the input. *out must be NULL or the
- * result of an earlier call, whose memory is reused; the caller frees it at the end. Return false
- * at the end of the input or after an error: ERR_NOMEM or ERR_STOP (interrupted) in *rc. */
+ * backslash continues in the next line, and what is pasted into a terminal is one line. With asks,
+ * print "> " to stderr first. Ctrl-C on a terminal drops what was typed; on an empty line, the
+ * second one ends the input. *out must be NULL or the result of an earlier call, whose memory is
+ * reused; the caller frees it at the end. Return false at the end of the input or after an error:
+ * ERR_NOMEM or ERR_STOP (interrupted) in *rc. */
 bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
 /* The messages of a conversation; zero at first. */
