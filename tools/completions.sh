@@ -1,6 +1,7 @@
 #!/bin/sh
 # Print what lets a shell complete commands and options: sh tools/completions.sh SHELL PROGRAM...
 # SHELL is bash, zsh or fish. All is read from the program's own --help.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 shell=$1
 shift
 export LC_ALL=C

@@ -6,6 +6,7 @@
 # Usage: sh tools/demo.sh [path of mizzle]
 #
 # $QUESTIONS: number of questions for the table (default: 200).
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 mizzle=${1:-build/mizzle}
 questions=${QUESTIONS:-200}

@@ -9,6 +9,7 @@
 # opens repositories that ask for it, $HF_ENDPOINT is another hub, and the cache is that of hf:
 # $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
 # Exit status: 0, 1 where something could not be fetched, 2 for wrong usage.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
 fail() { echo "download: $1" >&2 && exit "${2:-1}"; }
 usage() { fail "expected ORG/NAME:TYPE, or ORG/NAME and names of files; found '$*'" 2; }

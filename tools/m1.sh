@@ -7,6 +7,7 @@
 # All that is measured goes into one text file (default: build/m1.txt). Read it, and send it in. It
 # names the processor, the system and the compiler, and nobody. $MIZZLE: measure this program, and
 # build nothing. $QUICK=1: tiny sizes, to try the script; the figures are worth nothing.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-build/m1.txt}

@@ -8,6 +8,7 @@
 # it waits for memory as well. llvm-mca knows no caches; on a processor that it does not know by name
 # it predicts for the nearest one that it does. Of another machine's build (CC=aarch64-linux-gnu-gcc)
 # only the loops are shown, as a Cortex-A76 would run them at 1 GHz.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
 program=${1:?usage: make mca SYMBOL=matmul_q8 [ISA=avx2]}
 symbol=${SYMBOL:-matmul_q8} build=$(dirname "$program")

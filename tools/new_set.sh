@@ -5,6 +5,7 @@
 #
 # Usage: sh tools/new_set.sh NAME
 #        sh tools/new_set.sh --remove NAME    takes all of it back; the file is kept as NAME.c.removed
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 cd "$(dirname "$0")/.."
 say() {

@@ -9,6 +9,7 @@
 # Usage: [BENCH="model --shape qwen2.5-0.5b"] [SYMBOL=matmul_q4_k] sh tools/perf.sh [path of mizzle]
 #
 # $BENCH: arguments of `mizzle bench`. $SYMBOL: part of a symbol's name; the hottest one is taken.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 mizzle=${1:-build/mizzle}
 bench=${BENCH:-model --shape qwen2.5-0.5b --type q8_0 -p 512 -n 64 -r 3}

@@ -20,8 +20,8 @@
 #
 # What commands may use is in tools/results/lib.sh. $JOBS jobs run at a time (default: 2). $MIZZLE
 # is the program, $RESULTS the folder of the tables, $EXPERIMENTS that of the experiments.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
-case ${1:-} in -h | --help) sed -n '/^# Usage/,/^[^#]/s/^#\( \|$\)//p' "$0" && exit ;; esac
 cd "$(dirname "$0")/.." || exit 1
 LC_ALL=C
 export LC_ALL

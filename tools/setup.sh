@@ -8,6 +8,7 @@
 #
 # Debian and Ubuntu use apt-get, as root or through sudo; macOS uses Homebrew. On other systems, or
 # without permission to install, the script prints the command to run and ends with status 1.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev

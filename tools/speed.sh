@@ -9,6 +9,7 @@
 # $THREADS, $SHAPE: what is measured. $SPEED: the file (kernels/SPEED.md).
 #
 # A speed is the median of all turns; a share of the memory's speed is that of the probe beside it.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 export LC_ALL=C
 mizzle=${1:-build/mizzle}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The program itself: the overview, the help of every command, unknown names, the manual page.
+# The program itself: the overview, the help of every command and script, unknown names, the manual page.
 . tests/support/shell.sh
 
 expect 2
@@ -114,6 +114,15 @@ if command -v groff >/dev/null; then
 else
     echo "SKIP: manual page not formatted: no groff"
 fi
+# Every script says what it does, and does nothing else.
+for script in $(grep -lx '#!/bin/sh' $(find tools -name '*.sh')); do
+    for help in -h --help; do
+        timeout 20 sh "$script" $help >"$dir/out" 2>&1 ||
+            fail "$script $help: $(cat "$dir/out")"
+        sed '1d;/^#/!d' "$script" | head -n "$(wc -l <"$dir/out")" | sed 's/^# \{0,1\}//' | cmp -s - "$dir/out" &&
+            [ "$(wc -l <"$dir/out")" -gt 1 ] || fail "$script $help: not what stands at its head"
+    done
+done
 if [ -e /dev/full ]; then
     "$MIZZLE" --help >/dev/full 2>"$dir/err"
     [ $? -eq 3 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # assets.sh NAME FILE... NAME FILE...: print C arrays asset_NAME with the bytes of the files, joined.
 # A name is a word without a dot.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -eu
 echo '#include "tools/cli/assets.h"'
 while [ $# -gt 0 ]; do

@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
         questions=${2:-}
         [ $# -lt 2 ] || shift
         ;;
-    -h | --help) sed -n '/^# Usage/,/^[^#]/s/^#\( \|$\)//p' "$0" && exit ;;
+    -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;;
     -*) refuse "expected --dry-run or --questions N, found $1" ;;
     *[!A-Za-z0-9_./:@%~+,-]*) refuse "expected names without blanks and quotation marks, found $1" ;;
     *) names="$names $1" ;;

@@ -12,6 +12,7 @@
 # model writes its own answers, not the authors'. A concept is question_concept in csqa; arc and
 # gsm8k name none, so each question is its own: two of the 294 questions of ARC-Challenge-Dev are in
 # ARC-Challenge-Test as well.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
 LC_ALL=C
 export LC_ALL

@@ -15,6 +15,7 @@
 # $MIZZLE is the program, $DATA the folder of the authors' files, $EDGE and $CLOUD the models, as -m
 # takes them; $CLOUD may be the URL of a server, too. $TEXTS, $QUESTIONS, $REPEATS, $CALIBRATION,
 # $ROLLOUTS, $HEADS, $CHOICES, $LABELS, $KEPT and $PARTS replace what stands below, to try it.
+case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 LC_ALL=C
