@@ -5,9 +5,10 @@
 #        sh tools/download.sh ORG/NAME        a folder of safetensors
 #        sh tools/download.sh ORG/NAME FILE...
 #
-# A file that was begun is continued. Each file is compared with the hash that the hub names. $HF_TOKEN
-# opens repositories that ask for it, $HF_ENDPOINT is another hub, and the cache is that of hf:
-# $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
+# A file that was begun is continued. Each file, also one that was here before, is compared with the
+# size and hash that the hub names. $HF_TOKEN opens repositories that ask for it, $HF_ENDPOINT is
+# another hub, and the cache is that of hf: $HF_HUB_CACHE, $HF_HOME/hub,
+# $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub.
 # Exit status: 0, 1 where something could not be fetched, 2 for wrong usage.
 case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
@@ -22,6 +23,7 @@ case $name in
 */*) ;;
 *) usage "$*" ;;
 esac
+case $type in *[!A-Za-z0-9._-]*) usage "$*" ;; esac
 [ -z "$type" ] || [ $# -eq 1 ] || usage "$*"
 shift
 command -v curl >/dev/null || fail "curl is not installed"
@@ -69,6 +71,8 @@ if [ $# -eq 0 ]; then # choose among the repository's files
     [ -z "$type" ] || wanted="GGUF files with $type in their names"
     [ -n "$found" ] ||
         fail "$name: expected $wanted, found $(grep -E '\.(gguf|safetensors)$' "$dir/files" | head -n 30 | xargs)"
+    ! printf '%s\n' "$found" | grep '[^A-Za-z0-9._/-]' >"$dir/strange" ||
+        fail "$name: expected names of letters, digits and ._/-, found '$(head -n 1 "$dir/strange")'"
     # shellcheck disable=SC2086 # names have no blanks
     set -- $found
 fi
@@ -81,11 +85,13 @@ sum() { # 1|256: print the SHA of stdin
     if command -v sha${1}sum >/dev/null; then sha${1}sum; else shasum -a $1; fi | cut -d ' ' -f 1
 }
 
-right() { # compare the part with its SHA-256, or with git's hash of small files
-    [ "$(wc -c <"$blob.part")" -eq "$size" ] || return
+bytes() { if [ -e "$1" ]; then wc -c <"$1"; else echo -1; fi; }
+
+right() { # FILE: compare it with its SHA-256, or with git's hash of small files
+    [ "$(bytes "$1")" -eq "$size" ] || return
     case ${#hash} in
-    64) [ "$(sum 256 <"$blob.part")" = "$hash" ] ;;
-    *) [ "$({ printf 'blob %s\0' "$size" && cat "$blob.part"; } | sum 1)" = "$hash" ] ;;
+    64) [ "$(sum 256 <"$1")" = "$hash" ] ;;
+    *) [ "$({ printf 'blob %s\0' "$size" && cat "$1"; } | sum 1)" = "$hash" ] ;;
     esac
 }
 
@@ -101,28 +107,47 @@ for file; do
         case $next in /*) at=$(echo "$hub" | sed 's,\(://[^/]*\).*,\1,')$next ;; *) break ;; esac
     done
     [ -n "$hash" ] || hash=$(field etag) size=$(field content-length)
-    case $commit,$hash,$size in
-    *[!0-9a-f,]* | ,* | *,,* | *, | *,*[!0-9]) hash= ;;
-    esac
+    case $commit,$hash in *[!0-9a-f,]* | ,*) hash= ;; esac
+    case $size in '' | *[!0-9]* | 0?* | ????????????????*) hash= ;; esac
     case ${#hash} in
     40 | 64) ;;
     *) fail "$file: the hub named no commit, hash and size that could be read" ;;
     esac
     blob=$into/blobs/$hash
     mkdir -p "$into/blobs" "$into/refs" "$(dirname "$into/snapshots/$commit/$file")" || exit 1
+    if [ -e "$blob" ] && ! right "$blob"; then
+        echo "download: $file: what is here has another hash than the hub's; it is fetched again" >&2
+        rm -f "$blob"
+    fi
     if [ ! -e "$blob" ]; then
         echo "download: $name/$file, $((size / 1000000)) MB" >&2
         bar=
         [ ! -t 2 ] || bar='--no-silent --progress-bar'
+        # --max-filesize refuses an answer that says it is longer (one that redirects may be), and the
+        # limit on files, in blocks of 512 bytes, cuts one that does not say it.
         # shellcheck disable=SC2086
-        { [ -e "$blob.part" ] && [ "$(wc -c <"$blob.part")" -eq "$size" ]; } ||
-            ask $bar --location --continue-at - --output "$blob.part" "$hub/$name/resolve/main/$file" ||
-            fail "$file: cut off; the same command goes on"
-        right || { rm -f "$blob.part"; fail "$file: expected a file with hash $hash, found another; begin again"; }
+        [ "$(bytes "$blob.part")" -eq "$size" ] ||
+            (trap '' XFSZ
+            ulimit -f $((size / 512 + 1))
+            ask $bar --max-filesize $((size + 65536)) --location --continue-at - --output "$blob.part" "$hub/$name/resolve/main/$file") ||
+            [ $? -eq 63 ] || [ "$(bytes "$blob.part")" -gt "$size" ] || fail "$file: cut off; the same command goes on"
+        right "$blob.part" || { rm -f "$blob.part"; fail "$file: expected $size bytes with hash $hash, found others; begin again"; }
         mv "$blob.part" "$blob" || exit 1
     fi
     up=$(echo "$file" | sed 's,[^/]*$,,; s,[^/]*/,../,g')
     ln -sfn "../../${up}blobs/$hash" "$into/snapshots/$commit/$file" || exit 1
 done
 printf %s "$commit" >"$into/refs/main" || exit 1
-echo "download: done; try: mizzle run --chat -m $name${type:+:$type}" >&2
+
+# Another size of the model with this type makes a pair: the smaller one writes, the larger one helps.
+pair=$(find "$cache"/models--*/snapshots/* -iname "*${type:-config.json}*" ! -type d |
+    sed "s,.*/models--,,; s,/snapshots/.*,,; s,--,/," | sort -u | awk -v name="$name" -v type="${type:+:$type}" '
+        function family(s) { size = match(s, /-[0-9.]+[Bb](-|$)/) ? substr(s, RSTART + 1) + 0 : 0; sub(/-[0-9.]+[Bb]/, "", s); return s }
+        BEGIN { own = family(name); edge = cloud = name; least = most = mine = size }
+        family($0) != own || !mine || !size { next }
+        size < least { least = size; edge = $0 }
+        size > most { most = size; cloud = $0 }
+        END { print "-m " edge type (edge == cloud ? "" : " --cloud-model " (edge == name ? cloud : name) type) }')
+program=build/mizzle
+[ -x build/mizzle ] || program=$(command -v mizzle) || program='make && build/mizzle'
+echo "download: done; try: $program run --chat $pair" >&2
