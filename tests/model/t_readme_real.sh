@@ -1,11 +1,9 @@
 #!/bin/sh
 # README.md's lines of the real pair print what stands below them. SKIP without the official files,
-# which are looked for in $MIZZLE_MODELS, else in ~/.cache/mizzle.
+# for which real_model looks.
 . tests/support/shell.sh
 case $MIZZLE in *asan* | *tsan* | *portable* | *aarch64*) skip "its text is that of a release build" ;; esac
-models=${MIZZLE_MODELS:-$HOME/.cache/mizzle}
-E=$models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
-L=$models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
+E=$(real_model 0.5B) L=$(real_model 1.5B)
 [ -r "$E" ] && [ -r "$L" ] || skip "no $E and $L"
 sed -n '/^    echo "In one sentence/,/^$/s/^    //p' README.md |
     sed "s,build/mizzle,$MIZZLE," >"$dir/lines"

@@ -2,8 +2,8 @@
  * repositories of these names with -GGUF at the end) write the same ids on every machine. Twenty
  * questions are answered greedily, in the models' chat template and all together; the
  * first of them once more alone and, by the small model, with the kernels for AVX2. SKIP without
- * the files, which are looked for in $MIZZLE_MODELS, else in
- * ~/.cache/mizzle. */
+ * the files, which are looked for in $MIZZLE_MODELS, by default ~/.cache/mizzle, and in the hub's
+ * cache. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,9 @@
 #include "router/mizzle.h"
 #include "router/texts/texts.h"
 #include "tests/support/test.h"
+#include "weights/find.h"
 
-enum { QUESTIONS = 20, TOKENS = 24, CONTEXT = 128, PATH = 1024 };
+enum { QUESTIONS = 20, TOKENS = 24, CONTEXT = 128 };
 
 static const char *const questions[QUESTIONS] = {
     "Where would you keep milk so that it stays fresh?",
@@ -44,19 +45,17 @@ static const char *const questions[QUESTIONS] = {
 };
 
 struct file {
-    const char *name;
+    const char *size;
     uint32_t crc[QUESTIONS]; /* of the ids of each answer, little-endian */
 };
 
 static const struct file files[] = {
-    { "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-      { 0x57d43250, 0x5cbc3566, 0xf3a4cf49, 0x13e26905, 0x041ac027, 0x9a13ffc5, 0x42858ca8,
-        0x2fc99973, 0xeeba4779, 0xf40913cd, 0xe0646058, 0xc0306729, 0x909a2c96, 0xcb0f2802,
-        0x307255ba, 0xa36e3905, 0xc304ee03, 0x239b08a8, 0x35985a05, 0x4855e661 } },
-    { "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-      { 0xdef4bf8a, 0x4efc5eda, 0x8eda60e4, 0x39a145bb, 0x94f6cff4, 0xd24eb088, 0xe34394ec,
-        0x2fc99973, 0xafc7806f, 0xf40913cd, 0x4b735b15, 0x070a9893, 0x5a1a3a90, 0xd443977e,
-        0xe273a127, 0xbad683b6, 0xd48e8bb3, 0xb36cd338, 0x3408de44, 0xc3be9a80 } },
+    { "0.5", { 0x57d43250, 0x5cbc3566, 0xf3a4cf49, 0x13e26905, 0x041ac027, 0x9a13ffc5, 0x42858ca8,
+               0x2fc99973, 0xeeba4779, 0xf40913cd, 0xe0646058, 0xc0306729, 0x909a2c96, 0xcb0f2802,
+               0x307255ba, 0xa36e3905, 0xc304ee03, 0x239b08a8, 0x35985a05, 0x4855e661 } },
+    { "1.5", { 0xdef4bf8a, 0x4efc5eda, 0x8eda60e4, 0x39a145bb, 0x94f6cff4, 0xd24eb088, 0xe34394ec,
+               0x2fc99973, 0xafc7806f, 0xf40913cd, 0x4b735b15, 0x070a9893, 0x5a1a3a90, 0xd443977e,
+               0xe273a127, 0xbad683b6, 0xd48e8bb3, 0xb36cd338, 0x3408de44, 0xc3be9a80 } },
 };
 
 static struct err err;
@@ -117,7 +116,7 @@ static bool check_file(const struct file *f, const char *path, const char *isa, 
     for (size_t i = 0; i < n; i++) {
         uint32_t crc = answer(asked[i]);
         if (crc != f->crc[i])
-            printf("%s: question %zu: expected %08" PRIx32 ", found %08" PRIx32 "\n", f->name, i,
+            printf("%sB: question %zu: expected %08" PRIx32 ", found %08" PRIx32 "\n", f->size, i,
                    f->crc[i], crc);
         same = same && crc == f->crc[i];
     }
@@ -135,14 +134,15 @@ int main(void)
     if (SANITIZED || (getenv("RUN") && *getenv("RUN")))
         SKIP("sanitizers and emulators slow real models down by ten");
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        char path[PATH];
-        snprintf(path, sizeof(path), "%s%s/%s",
+        char path[FIND_PATH], name[64];
+        snprintf(path, sizeof(path), "%s%s/qwen2.5-coder-%sb-instruct-q4_k_m.gguf",
                  folder ? folder
                  : home ? home
                         : "",
-                 folder ? "" : "/.cache/mizzle", files[i].name);
-        if (access(path, R_OK) != 0)
-            SKIP("no %s", path);
+                 folder ? "" : "/.cache/mizzle", files[i].size);
+        snprintf(name, sizeof(name), "Qwen/Qwen2.5-Coder-%sB-Instruct-GGUF:Q4_K_M", files[i].size);
+        if (access(path, R_OK) != 0 && find_model(path, name, &err) != OK)
+            SKIP("%s", err.msg);
         same = check_file(&files[i], path, NULL, QUESTIONS) && same;
         if (!i && engine_kernels(&k, "avx2", &err) == OK)
             same = check_file(&files[i], path, "avx2", 1) && same;

@@ -5,7 +5,7 @@
 # here, since it takes numpy minutes (gguf_oracle.py ... ppl computes it again).
 . tests/support/shell.sh
 set -eu
-model=${MIZZLE_MODELS:-$HOME/.cache/mizzle}/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+model=$(real_model 0.5B)
 problems=$data/gsm8k/test.json
 case $MIZZLE in
 *asan* | *tsan*) skip "sanitizers slow a real model down by ten" ;;

@@ -68,6 +68,18 @@ shows() {
     grep -q -e "$1" "$dir/out" || fail "stdout does not show: $1"
 }
 
+# real_model SIZE: print where the official file of Qwen2.5-Coder-SIZE-Instruct is: in $MIZZLE_MODELS,
+# else ~/.cache/mizzle, else in the hub's cache, to which README.md's commands fetch it.
+real_model() {
+    hub=${HF_HUB_CACHE:-${HF_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface}/hub}
+    file=qwen2.5-coder-$(echo "$1" | tr A-Z a-z)-instruct-q4_k_m.gguf
+    for model in "${MIZZLE_MODELS:-$HOME/.cache/mizzle}/$file" \
+        "$hub/models--Qwen--Qwen2.5-Coder-$1-Instruct-GGUF/snapshots"/*/"$file"; do
+        [ ! -r "$model" ] || break
+    done
+    echo "$model"
+}
+
 # same FILE FILE: they have the same bytes.
 same() {
     cmp "$1" "$2" >"$dir/log" 2>&1 || fail "$1 and $2 differ"

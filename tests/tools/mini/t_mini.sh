@@ -110,7 +110,7 @@ head -c 90000 weights/milli/edge-0.5.router.safetensors >"$dir/f16.router.safete
 cp $edge "$dir/f16.gguf"
 rejects 'not a router' "$dir/f16.gguf" x
 
-real=${MIZZLE_MODELS:-$HOME/.cache/mizzle}/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+real=$(real_model 0.5B)
 [ -e "$real" ] || { echo "SKIP: no $real" && exit 0; }
 expect 0 convert "$real" "$dir/real.gguf" --type q8_0 -q
 # Other instructions, which vectorise integers and fuse what is written as fmaf, change no bit.
