@@ -55,6 +55,10 @@ grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
 LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
 awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
+# The verdict is that of the sum beside the threshold in force.
+expect 0 explain --question 2 --threshold 0.95
+grep -q '^The largest share for the cloud is that of the threshold: -2.944' "$dir/out" &&
+    grep -q ', threshold -2.944$' "$dir/out" || fail "shares beside the threshold of 0.95"
 # As narrow as the terminal; the position is said once.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
     lines() { script -qec "$1" /dev/null </dev/null | sed 's,\r$,,; s,.*\r,,; s,^\x1b\[K,,'; }
@@ -109,7 +113,7 @@ positions | cmp -s - "$dir/before" || fail "--span-of, --without-head: the text 
 grep -q '^"span":{"text":"hirukudi","at":\[7,8,9,10,11,48,49,50,51,52\],"pos":62,' "$dir/out" ||
     fail "--span-of: $(grep '^"span"' "$dir/out")"
 expect 0 explain --question 2 --span-of hirukudi --without-head 0.3
-for part in '^The largest share is that of the other 248 hidden units together: -1' 'to 11, 48 to 52), summed;' \
+for part in '^The largest share for the cloud is that of the other 248 hidden units together:' 'to 11, 48 to 52), summed;' \
     '^with it  *0\.1[0-9]*  ask the cloud .* " meadow"' '^without  *0\.9[0-9]*  it may stand .* " ocean"' \
     ' from 42 on:' '^42 " warm"'; do
     grep -q -- "$part" "$dir/out" || fail "the page has no $part"

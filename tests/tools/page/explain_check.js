@@ -90,9 +90,12 @@ async function drawn(bench, page, p) {
         near(score, router.score, 1e-4) && /cloud/.test(verdict) === (router.verdict === 'cloud'),
         [score, verdict]
     );
-    const shares = [...router.units.map((u) => u.adds), router.others, router.bias].sort(
-        (a, b) => Math.abs(b) - Math.abs(a)
-    );
+    const limit = Math.log((1 - router.threshold) / router.threshold),
+        shares = [...router.units.map((u) => u.adds), router.others, router.bias, limit].sort(
+            (a, b) => Math.abs(b) - Math.abs(a)
+        ),
+        side = router.verdict === 'cloud' ? -1 : 1,
+        share = shares.find((v) => side * v > 0);
     const adds = numbers(await texts(page, '#router td.n'));
     bench.check(
         of('units'),
@@ -113,12 +116,12 @@ async function drawn(bench, page, p) {
         alone.length === 4 && alone.every((v, i) => near(v, both[i], 6e-4)),
         alone
     );
-    const decided = /largest share is that of .*: (-?[\d.]+), for the (cloud|small model)\./.exec(
+    const decided = /largest share for the (cloud|small model) is that of .*: (-?[\d.]+)\./.exec(
         await page.innerText('#router')
     );
     bench.check(
         of('what decided'),
-        decided && near(decided[1], shares[0], 1e-3) && (decided[2] === 'cloud') === shares[0] < 0,
+        decided && near(decided[2], share, 1e-3) && (decided[1] === 'cloud') === share < 0,
         decided
     );
 }

@@ -244,27 +244,37 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
                  t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
 }
 
+float explain_threshold(const struct explain_position *at)
+{
+    return logf((1 - at->threshold) / at->threshold);
+}
+
 bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
-    const struct explain_position *at = &x->at[pos];
-    char who[80] = "the bias, which is the same everywhere";
-    float most = x->bias;
-    if (!policy_reads_network(x->routing.how.policy))
+    enum policy p = x->routing.how.policy;
+    char who[80] = "the threshold";
+    if (!policy_reads_network(p) || !policy_has_threshold(p))
         return false;
+    if (p == POLICY_QUERY && pos >= x->prompt)
+        pos = x->prompt - 1;
+    const struct explain_position *at = &x->at[pos];
+    const struct explain_unit *u = at->routed ? at->down : at->up;
+    float most = explain_threshold(at), side = at->routed ? -1 : 1;
     size_t width = router_width(x->routing.router), shown = at->nup + at->ndown;
-    if (fabsf(at->others) > fabsf(most)) {
+    if (side * x->bias > side * most) {
+        most = x->bias;
+        snprintf(who, sizeof(who), "the bias, which is the same everywhere");
+    }
+    if (side * at->others > side * most) {
         most = at->others;
         snprintf(who, sizeof(who), "the other %zu hidden units together", width - shown);
     }
-    for (size_t i = 0; i < 2; i++) {
-        const struct explain_unit *u = i ? at->down : at->up;
-        if ((i ? at->ndown : at->nup) && fabsf(u->adds) > fabsf(most)) {
-            most = u->adds;
-            snprintf(who, sizeof(who), "hidden unit %u of %zu", (unsigned)u->unit, width);
-        }
+    if ((at->routed ? at->ndown : at->nup) && side * u->adds > side * most) {
+        most = u->adds;
+        snprintf(who, sizeof(who), "hidden unit %u of %zu", (unsigned)u->unit, width);
     }
-    snprintf(out, EXPLAIN_WHY, "The largest share is that of %s: %.3f, for %s.", who, (double)most,
-             most < 0 ? "the cloud" : "the small model");
+    snprintf(out, EXPLAIN_WHY, "The largest share for %s is that of %s: %.3f.",
+             at->routed ? "the cloud" : "the small model", who, (double)most);
     return true;
 }
 

@@ -181,7 +181,10 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
  * the lowest score, or where the policy has none, where the small model was least sure. If nothing
  * was written it is the last of the prompt. */
 size_t explain_telling(const struct explain *x, const char **why);
-/* Write which share of the router's sum is the largest, as a sentence. False: it has no network. */
+/* Return what the threshold adds to the router's sum: with it, a sum below 0 is for the cloud. */
+float explain_threshold(const struct explain_position *at);
+/* Write which share of that sum is the largest for the verdict, as a sentence. False: the verdict
+ * is not such a sum's. */
 bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
 /* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
 bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);

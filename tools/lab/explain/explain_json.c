@@ -133,11 +133,12 @@ static json_t *json_router(const struct explain *x, size_t pos)
 {
     const struct explain_position *at = &x->at[pos];
     char decided[EXPLAIN_WHY];
-    bool network = explain_decided(decided, x, pos);
+    bool network = policy_reads_network(x->routing.how.policy);
+    bool sums = explain_decided(decided, x, pos);
     json_t *o = json_verdict(at), *units = json_array();
     json_units(&units, at->up, at->nup);
     json_units(&units, at->down, at->ndown);
-    json_report_set(&o, "decided", network ? json_text(decided) : json_null());
+    json_report_set(&o, "decided", sums ? json_text(decided) : json_null());
     json_report_set(&o, "units", units);
     json_report_set(&o, "others", network ? json_report_real((double)at->others) : json_null());
     json_report_set(&o, "bias", network ? json_report_real((double)x->bias) : json_null());

@@ -234,11 +234,13 @@ static void page_router(const struct explain *x, size_t pos)
         printf("  price weighs what a call costs against the router's output, %.4f\n",
                1 / (1 + exp(-page_sum(at, (double)x->bias))));
     char decided[EXPLAIN_WHY];
-    if (explain_decided(decided, x, pos))
+    bool sums = explain_decided(decided, x, pos);
+    if (sums)
         explain_wrap(decided, 4);
     page_units("  for the small model: unit", at->up, at->nup);
     page_units("  for the cloud:       unit", at->down, at->ndown);
-    printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
+    printf("  all other units %+.3f, bias %+.3f", (double)at->others, (double)x->bias);
+    printf(sums ? ", threshold %+.3f\n" : "\n", (double)explain_threshold(at));
 }
 
 /* Say why this position is shown, and which options show more. The last token of an answer has no

@@ -121,17 +121,19 @@ function signedPair(left, right) {
     return pair;
 }
 
-/* What adds to the sum under the sigmoid, drawn to both sides of zero: a negative share speaks for
+/* What adds to the sum under the sigmoid, and the threshold, drawn to both sides of zero: a negative share speaks for
  * the cloud, a positive one for the small model's token. */
 function unitTable(router) {
     const table = tableOf('wide', ['Hidden unit', '>Adds', '']),
+        limit = Math.log((1 - router.threshold) / router.threshold),
         rows = [
             ...router.units.map((u) => [`unit ${u.unit}`, u.adds]),
             ['all others', router.others],
             ['bias', router.bias],
+            ...(router.decided ? [['threshold', limit]] : []),
         ].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a)),
         most = Math.max(Math.abs(rows[0][1]), 1e-9),
-        sum = rows.reduce((s, [, v]) => s + v, 0);
+        sum = router.others + router.bias + router.units.reduce((s, u) => s + u.adds, 0);
     table
         .querySelector('th:last-child')
         .append(signedPair('For the cloud', 'for the small model'));
@@ -145,7 +147,7 @@ function unitTable(router) {
         tr.lastChild.className = 'track';
     });
     return [
-        make('p', '', router.decided),
+        make('p', '', router.decided || ''),
         table,
         make(
             'p',
@@ -154,7 +156,7 @@ function unitTable(router) {
                 (1 / (1 + Math.exp(-sum))).toFixed(4) +
                 (doc.routing.policy === 'price'
                     ? ', which price weighs against what the call costs. '
-                    : '.')
+                    : '. The threshold is drawn as what it adds: below 0 in all is for the cloud.')
         ),
     ];
 }
