@@ -114,6 +114,11 @@ size_t router_logits(const struct router *r);
 void router_largest(const struct router *r, float *extra, const float *logits, size_t size);
 /* Return what it is, for people: "network", "network without hidden states" or "table". */
 const char *router_kind(const struct router *r);
+/* Return its name, that of the head which makes one that reads so many values of a hidden state and
+ * besides: "mlp", "mix", "combined" or "context" (nothing). router_name: also "deep", "on_score".
+ */
+const char *router_head(size_t hidden, size_t besides);
+const char *router_name(const struct router *r);
 enum tap router_tap(const struct router *r);
 const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
 /* Parse such a name. False: it is none of them. */

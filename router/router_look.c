@@ -68,6 +68,18 @@ const char *router_kind(const struct router *r)
     return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
 }
 
+const char *router_head(size_t hidden, size_t besides)
+{
+    return !hidden && !besides ? "context" : !hidden ? "combined" : besides ? "mix" : "mlp";
+}
+
+const char *router_name(const struct router *r)
+{
+    return r->deep       ? "deep"
+           : r->on_score ? "on_score"
+                         : router_head(r->dim - router_extra(r), router_extra(r));
+}
+
 void router_look(const struct router *r, float *extra, const struct router_token *t)
 {
     if (r->on_score) {

@@ -68,8 +68,8 @@ static int routing_open_router(struct routing *r, const struct engine *e,
                 err_set(&limit, OK,
                         "; it routes at most %.3g %% of a text and 2 tokens (max_routed)",
                         100 * (double)routing_hold(r, o));
-            err_set(&note, OK, "router %s, which this model's fingerprint names, learnt %s%s", path,
-                    router_about(r->router)->task, limit.msg);
+            err_set(&note, OK, "router %s, which this model's fingerprint names: %s, learnt %s%s",
+                    path, router_name(r->router), router_about(r->router)->task, limit.msg);
             routing_add_note(r, "", note.msg);
         }
         const char *kind = router_kind(r->router);
@@ -88,6 +88,12 @@ static int routing_open_router(struct routing *r, const struct engine *e,
                        o->policy, o->model);
     }
     return OK;
+}
+
+const char *routing_scorer(const struct routing *r)
+{
+    bool own = r->how.policy == POLICY_MLP && r->router;
+    return own ? router_name(r->router) : policy_name(r->how.policy);
 }
 
 /* Refuse an amount that is none. */

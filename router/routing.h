@@ -53,6 +53,9 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 /* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
 int routing_close(struct routing *r, struct err *err);
 
+/* Return what scores tokens, for people: of policy mlp the router's own name, else the policy's. */
+const char *routing_scorer(const struct routing *r);
+
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
 /* Find the router that belongs to a model, o->model, any name that find_model takes: for a network
  * FILE.router.safetensors beside FILE.gguf or FILE-00001-of-0000N.gguf, or router.safetensors in a

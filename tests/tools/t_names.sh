@@ -69,7 +69,7 @@ for command in run eval; do
     [ $command = run ] || what='--questions 1'
     # shellcheck disable=SC2086
     expect 0 $command $what -m $edge --cloud-model $cloud
-    grep -q "routers/$fingerprint.router.safetensors, which this model's fingerprint names, learnt milli" "$dir/err" ||
+    grep -q "routers/$fingerprint.router.safetensors, which this model's fingerprint names: mlp, learnt milli" "$dir/err" ||
         fail "not named: $(cat "$dir/err")"
 done
 unset MIZZLE_DEMO

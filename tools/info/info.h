@@ -51,6 +51,7 @@ struct info_router {
     size_t features;      /* that it reads besides (router/features.h) */
     size_t contexts;      /* rows of a table; 0 for a network */
     struct str tap;
+    const char *name; /* of its head */
 };
 
 enum { INFO_ROUTER_ENTRIES = 5 };

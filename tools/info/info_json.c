@@ -77,7 +77,7 @@ static json_t *json_router(const struct info_source *s)
     struct info_router f;
     if (!info_is_router(&f, s))
         return json_null();
-    json_t *root = json_object();
+    json_t *root = json_pack("{s:s}", "name", f.name);
     if (f.contexts) {
         json_report_set(&root, "contexts", json_size((double)f.contexts));
     } else {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "router/features.h"
+#include "router/router.h"
 
 bool info_is_pth(const struct info_source *s)
 {
@@ -69,7 +70,7 @@ size_t info_tokens(const struct info_source *s)
 
 const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
     { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
-    { "task", "  task" },        { "share", "  share" },
+    { "task", "  learnt" },      { "share", "  share" },
 };
 
 bool info_is_router(struct info_router *f, const struct info_source *s)
@@ -84,10 +85,11 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
         f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
         f->hidden = t->shape[1] - f->features;
         f->width = t->shape[0];
-        return true;
+    } else {
+        f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
     }
-    f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
-    return f->contexts;
+    f->name = router_head(f->hidden, f->features);
+    return f->width || f->contexts;
 }
 
 bool info_without_data(const struct info_source *s)

@@ -65,9 +65,9 @@ static void print_router(const struct info_source *s)
     if (!info_is_router(&f, s))
         return;
     if (f.contexts) {
-        printf("%-14sa table of %zu contexts", "router", f.contexts);
+        printf("%-14s%s, a table of %zu contexts", "router", f.name, f.contexts);
     } else {
-        printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
+        printf("%-14s%s, %zu wide, reads %zu values of tap ", "router", f.name, f.width, f.hidden);
         escaped_put(f.tap.p, f.tap.n);
         if (f.features)
             printf(" and %zu features", f.features);

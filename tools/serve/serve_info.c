@@ -102,7 +102,7 @@ static json_t *serve_info_router(const struct serve *s)
     if (!r->router && r->how.policy == POLICY_NEVER)
         return json_null();
     return json_pack(
-        "{s:s?,s:s,s:o,s:f,s:i,s:f,s:s?}", "name",
+        "{s:s,s:s?,s:s,s:o,s:f,s:i,s:f,s:s?}", "name", routing_scorer(r), "learnt",
         r->router && router_about(r->router)->task[0] ? router_about(r->router)->task : NULL,
         "policy", policy_name(r->how.policy), "threshold",
         policy_scores(r->how.policy) ? json_real((double)r->how.threshold) : json_null(), "span",

@@ -224,6 +224,12 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
         snprintf(e->known.router, sizeof(e->known.router), "%.63s",
                  e->file ? strchr(e->label, '=') + 1 : list_base(path));
         text_line(e->known.router);
+        struct err note;
+        const char *name = router_name(router), *task = router_about(router)->task;
+        err_set(&note, OK, "policy %s is a router of the kind %s%s%s", e->label, name,
+                *task ? ", which learnt " : "", task);
+        if (e->policy == POLICY_MLP && strcmp(name, e->label) != 0)
+            fprintf(stderr, "mizzle: %s\n", note.msg);
         if (!list_digest(e->known.router_sha256, e, path))
             e->known.router_sha256[0] = 0;
         if (router_about(router)->has_model)

@@ -229,7 +229,7 @@ int explain_close(struct explain *x, struct err *err)
 void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
-    const char *policy = policy_name(x->routing.how.policy);
+    const char *policy = routing_scorer(&x->routing);
     double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
     if (t->source == EXPLAIN_PROMPT)
         snprintf(out, EXPLAIN_WHY, "it is part of the prompt");

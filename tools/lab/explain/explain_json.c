@@ -250,7 +250,9 @@ static json_t *json_routing(const struct explain *x)
     const struct routing *r = &x->routing;
     bool scores = policy_scores(r->how.policy);
     bool network = policy_reads_network(r->how.policy);
-    return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->how.policy), "threshold",
+    const char *task = network ? router_about(r->router)->task : "";
+    return json_pack("{s:s,s:s,s:s?,s:o,s:o,s:o,s:b}", "policy", policy_name(r->how.policy),
+                     "scorer", routing_scorer(r), "learnt", *task ? task : NULL, "threshold",
                      scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
                      network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
                      "units", network ? json_count(router_width(r->router)) : json_null(), "cloud",

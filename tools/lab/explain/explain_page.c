@@ -224,7 +224,7 @@ static void page_router(const struct explain *x, size_t pos)
     }
     char line[160];
     snprintf(line, sizeof(line), "The score of %s is %.4f, the threshold %.4f: %s",
-             policy_name(r->how.policy), (double)at->score, (double)at->threshold,
+             routing_scorer(r), (double)at->score, (double)at->threshold,
              at->routed ? "ask the cloud" : "the small model's may stand");
     putchar('\n');
     explain_wrap(line, 4);

@@ -99,7 +99,7 @@ function showInfo(first) {
     $('model').textContent = spoken(
         [
             names[0],
-            router && `router: ${router.name || router.policy}`,
+            router && `router: ${router.name}${router.learnt ? `, learnt ${router.learnt}` : ''}`,
             cloud && cloud.model && `cloud: ${cloud.model}`,
             `version ${info.version}`,
         ]

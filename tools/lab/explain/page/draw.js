@@ -163,7 +163,7 @@ function unitTable(router) {
 
 function drawRouter() {
     const router = doc.positions[chosen.p].router,
-        { policy } = doc.routing,
+        { policy, scorer } = doc.routing,
         { threshold } = router,
         box = emptied('router'),
         says = make('p');
@@ -176,7 +176,7 @@ function drawRouter() {
     const verdict =
         router.verdict === 'cloud' ? 'ask the cloud' : 'the small model’s token may stand';
     says.append(
-        `${policy} scores `,
+        `${scorer} scores `,
         make('strong', '', router.score.toFixed(4)),
         `, the threshold is ${threshold.toFixed(4)}: `,
         make('strong', '', verdict),

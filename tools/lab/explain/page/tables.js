@@ -4,11 +4,13 @@
 
 function drawFacts() {
     const { model, routing, machine } = doc,
-        answer = doc.reference === null ? '' : ` The right answer: ${spoken(doc.reference)}`;
+        answer = doc.reference === null ? '' : ` The right answer: ${spoken(doc.reference)}`,
+        router = `, router ${routing.scorer}, learnt ${spoken(routing.learnt || '')}`;
     $('facts').textContent =
         `${spoken(model.name)}: ${model.layers} layers of ${model.heads} heads, ${model.hidden} ` +
         `hidden values, ${model.vocab} tokens in the vocabulary, weights of type ${model.type}. ` +
-        `Policy ${routing.policy}. ${spoken(machine.cpu)}, kernels ${machine.isa}, ` +
+        `Policy ${routing.policy}${routing.learnt ? router : ''}. ` +
+        `${spoken(machine.cpu)}, kernels ${machine.isa}, ` +
         `${machine.threads} thread${machine.threads === 1 ? '' : 's'}.${answer}${doc.cut === null ? '' : ` ${doc.cut}.`}`;
 }
 
