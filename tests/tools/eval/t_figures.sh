@@ -349,7 +349,7 @@ for policy in position context combined mlp=mix mlp=mix-lower combined=joints-co
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
 mix=$(results=$dir percent '%.1f %%' real accuracy form=this policy=mlp=mix questions=400 score=citer "against=$joint")
-says . "(mix, on other tasks, too; 400 questions, of which the mix above has $mix) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
+says . "(mix, of more tasks; 400 questions; the mix above has $mix) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
 real reason always '100 %'
