@@ -259,7 +259,7 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
     return kept == OK ? rc : kept;
 }
 
-/* Answer one line of input. */
+/* Answer one prompt. */
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
                        struct err *err)
 {
@@ -352,9 +352,7 @@ static int answer_all(struct run *r, struct err *err)
     if (rc == OK && options.chat && options.system)
         rc = conversation_add(&c, "system", options.system, strlen(options.system), err);
     if (rc == OK)
-        rc = converses      ? converse(r, &c, err)
-             : options.chat ? answer_chat(r, &c, prompt, n, err)
-                            : answer_text(r, prompt, n, err);
+        rc = converses ? converse(r, &c, err) : answer_line(r, &c, prompt, n, err);
     conversation_cut(&c, 0);
     free(text);
     return rc;

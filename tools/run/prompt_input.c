@@ -18,7 +18,9 @@
 static bool prompt_input_begun; /* Ctrl-C came behind a part of a line */
 
 /* A terminal that is asked to (DECSET 2004) puts these around a text that is pasted. */
-static const char paste_begins[] = "\033[200~", paste_ends[] = "\033[201~";
+static const char *const paste_mark[] = { "\033[200~", "\033[201~" };
+enum { PASTE_MARK = 6 };
+static bool prompt_input_pasting; /* the first has come, the second has not */
 
 #ifdef HAVE_EDIT
 static const char *prompt_input_sign;
@@ -33,12 +35,12 @@ static unsigned char prompt_input_paste(EditLine *e, int key)
 {
     wchar_t c[2] = { 0 };
     (void)key;
-    for (size_t met = 0; paste_ends[met] && el_wgetc(e, c) == 1;) {
-        if (*c == (wchar_t)paste_ends[met]) {
+    for (size_t met = 0; met < PASTE_MARK && el_wgetc(e, c) == 1;) {
+        if (*c == (wchar_t)paste_mark[1][met]) {
             met++;
             continue;
         }
-        met = *c == *paste_ends; /* what only began like the end is no text */
+        met = *c == '\033'; /* what only began like the end is no text */
         *c = *c == '\r' ? '\n' : *c;
         if (!met && el_winsertstr(e, c) != 0)
             break;
@@ -65,7 +67,7 @@ static ssize_t prompt_input_edited(char **line)
         el_set(e, EL_EDITOR, "emacs");
         el_set(e, EL_SIGNAL, 1);
         el_set(e, EL_ADDFN, "mizzle-paste", "Paste", prompt_input_paste);
-        el_set(e, EL_BIND, paste_begins, "mizzle-paste", NULL);
+        el_set(e, EL_BIND, paste_mark[0], "mizzle-paste", NULL);
         el_set(e, EL_HIST, history, past);
         el_source(e, NULL);
     }
@@ -78,35 +80,13 @@ static ssize_t prompt_input_edited(char **line)
 }
 #endif
 
-/* True if a person types, and sees what goes to stderr. */
-static bool prompt_input_shows(void)
-{
-    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
-}
-
-/* Take the marks out of a text. True: the end of what is pasted is still to come. */
-static bool prompt_input_unmark(char *text, size_t *n)
-{
-    const size_t mark = sizeof(paste_ends) - 1;
-    for (char *begin; (begin = strstr(text, paste_begins));) {
-        char *end = strstr(begin, paste_ends);
-        if (!end)
-            return true;
-        memmove(end, end + mark, *n - (size_t)(end - text) - mark + 1);
-        *n -= mark;
-        memmove(begin, begin + mark, *n - (size_t)(begin - text) - mark + 1);
-        *n -= mark;
-    }
-    return false;
-}
-
 /* Return the next line as getline does, of a terminal an edited one. */
 static ssize_t prompt_input_get(char **line, const char *sign)
 {
     size_t cap = 0;
 #ifdef HAVE_EDIT
     prompt_input_sign = sign;
-    if (sign && prompt_input_shows())
+    if (sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
         return prompt_input_edited(line);
 #endif
     if (sign)
@@ -126,17 +106,21 @@ static bool prompt_input_append_line(char **out, size_t *n, const char *sign, in
 {
     char *line = NULL;
     errno = 0;
-    const char *term = getenv("TERM");
-    bool marks = sign && prompt_input_shows() && term && strcmp(term, "dumb") != 0;
-    if (marks)
-        fputs("\033[?2004h", stderr);
+    const char *term =
+        sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO) ? getenv("TERM") : NULL;
+    bool marks = term && strcmp(term, "dumb") != 0;
+    fputs(marks ? "\033[?2004h" : "", stderr);
     ssize_t got = prompt_input_get(&line, sign);
-    if (marks)
-        fputs("\033[?2004l", stderr);
+    fputs(marks ? "\033[?2004l" : "", stderr);
     if (got < 0 && errno == ENOMEM)
         *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
     while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
         got--;
+    for (char *mark; sign && got > 0 && (mark = strstr(line, paste_mark[prompt_input_pasting]));) {
+        memmove(mark, mark + PASTE_MARK, strlen(mark + PASTE_MARK) + 1);
+        got -= PASTE_MARK;
+        prompt_input_pasting = !prompt_input_pasting;
+    }
     char *more = got < 0 ? NULL : realloc(*out, *n + (size_t)got + 2);
     if (more) {
         memcpy(more + *n, line, (size_t)got);
@@ -157,7 +141,7 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
     *n = 0;
     for (;;) {
         if (prompt_input_append_line(out, n, asks ? sign : NULL, rc, err)) {
-            if (asks && prompt_input_unmark(*out, n))
+            if (prompt_input_pasting)
                 (*n)++;
             else if (!*n || (*out)[*n - 1] != '\\')
                 return true;
@@ -173,6 +157,7 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
         if (asks && !begun)
             fputs("(Ctrl-C again, Ctrl-D or /quit ends)\n", stderr);
         warned = !begun;
+        prompt_input_pasting = false;
         clearerr(stdin);
         interrupted = 0;
         *n = 0;

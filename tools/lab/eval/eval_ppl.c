@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "kernels/math.h"
 #include "model/batch.h"
 #include "model/model.h"
@@ -17,6 +17,7 @@
 #include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_origin.h"
 #include "tools/cli/input_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/demo/world.h"
 
@@ -75,17 +76,17 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
 static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct err *err)
 {
     size_t half = p->context / 2;
+    struct progress_count shown = { .what = "ppl, tokens", .since = os_now_ns() };
     int rc = OK;
     for (size_t at = 0; rc == OK && (at == 0 || at + half < n); at += half) {
         size_t len = n - at < p->context ? n - at : p->context;
         rc = eval_ppl_score(p, ids + at, len, at ? half : 1, err);
-        if (!p->o->quiet && isatty(STDERR_FILENO))
-            fprintf(stderr, "\rppl: %zu of %zu tokens", at + len, n);
+        if (!p->o->quiet)
+            progress_counted(&shown, at + len, n);
         if (at + len == n)
             break;
     }
-    if (!p->o->quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "\n");
+    progress_wipe(&shown);
     return rc;
 }
 

@@ -259,22 +259,20 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
         pos = x->prompt - 1;
     const struct explain_position *at = &x->at[pos];
     const struct explain_unit *u = at->routed ? at->down : at->up;
-    float most = explain_threshold(at), side = at->routed ? -1 : 1;
-    size_t width = router_width(x->routing.router), shown = at->nup + at->ndown;
-    if (side * x->bias > side * most) {
-        most = x->bias;
-        snprintf(who, sizeof(who), "the bias, which is the same everywhere");
-    }
-    if (side * at->others > side * most) {
-        most = at->others;
-        snprintf(who, sizeof(who), "the other %zu hidden units together", width - shown);
-    }
-    if ((at->routed ? at->ndown : at->nup) && side * u->adds > side * most) {
-        most = u->adds;
+    float adds[] = { explain_threshold(at), x->bias, at->others,
+                     (at->routed ? at->ndown : at->nup) ? u->adds : 0 };
+    size_t width = router_width(x->routing.router), best = 0;
+    for (size_t i = 1; i < 4; i++)
+        if (at->routed ? adds[i] < adds[best] : adds[i] > adds[best])
+            best = i;
+    if (best == 3)
         snprintf(who, sizeof(who), "hidden unit %u of %zu", (unsigned)u->unit, width);
-    }
+    else if (best == 2)
+        snprintf(who, sizeof(who), "the other %zu hidden units together",
+                 width - at->nup - at->ndown);
     snprintf(out, EXPLAIN_WHY, "The largest share for %s is that of %s: %.3f.",
-             at->routed ? "the cloud" : "the small model", who, (double)most);
+             at->routed ? "the cloud" : "the small model",
+             best == 1 ? "the bias, which is the same everywhere" : who, (double)adds[best]);
     return true;
 }
 

@@ -203,17 +203,6 @@ static void page_units(const char *what, const struct explain_unit *u, size_t n)
     explain_wrap(line, 4);
 }
 
-/* Return the router's sum under its sigmoid. */
-static double page_sum(const struct explain_position *at, double bias)
-{
-    double sum = bias + (double)at->others;
-    for (size_t i = 0; i < at->nup; i++)
-        sum += (double)at->up[i].adds;
-    for (size_t i = 0; i < at->ndown; i++)
-        sum += (double)at->down[i].adds;
-    return sum;
-}
-
 static void page_router(const struct explain *x, size_t pos)
 {
     const struct explain_position *at = &x->at[pos];
@@ -231,8 +220,7 @@ static void page_router(const struct explain *x, size_t pos)
     if (!policy_reads_network(r->how.policy))
         return;
     if (r->how.policy == POLICY_PRICE)
-        printf("  price weighs what a call costs against the router's output, %.4f\n",
-               1 / (1 + exp(-page_sum(at, (double)x->bias))));
+        puts("  price weighs what a call costs against the sigmoid of what these add:");
     char decided[EXPLAIN_WHY];
     bool sums = explain_decided(decided, x, pos);
     if (sums)
