@@ -72,7 +72,8 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
 }
 
 /* Score a text in windows of `context` tokens that overlap by half. The first window scores all but
- * its first token, the others their second half, so every token but the first is scored once. */
+ * its first token, the others what the one before did not reach, so every token but the first is
+ * scored once. */
 static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct err *err)
 {
     size_t half = p->context / 2;
@@ -80,7 +81,7 @@ static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct er
     int rc = OK;
     for (size_t at = 0; rc == OK && (at == 0 || at + half < n); at += half) {
         size_t len = n - at < p->context ? n - at : p->context;
-        rc = eval_ppl_score(p, ids + at, len, at ? half : 1, err);
+        rc = eval_ppl_score(p, ids + at, len, at ? p->context - half : 1, err);
         if (!p->o->quiet)
             progress_counted(&shown, at + len, n);
         if (at + len == n)
