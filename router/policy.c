@@ -7,6 +7,7 @@
 #include "model/text/tokenizer.h"
 #include "router/policy.h"
 
+enum { BLOCK = 64 /* logits whose exponentials are added in float, those of blocks in double */ };
 static const float FAR = 1e4f; /* a difference of logits beyond which a probability is 0 */
 
 /* Return the largest value except x[but], of at least two. */
@@ -38,6 +39,19 @@ void policy_confidence(struct policy_confidence *out, const float *logits, size_
     }
     /* H = -sum p ln p with p = e^d / S: ln S - (sum e^d d) / S */
     out->entropy = log_f64((double)sum[0]) - (double)sum[1] / (double)sum[0];
+}
+
+double policy_logsum(const float *logits, size_t size, const struct kernels *k)
+{
+    float max = logits[k->argmax_f32(logits, size)], part[2];
+    double sum = 0;
+    if (!isfinite(max))
+        return (double)max;
+    for (size_t i = 0; i < size; i += BLOCK) {
+        k->expsum_f32(part, logits + i, size - i < BLOCK ? size - i : BLOCK, max);
+        sum += (double)part[0];
+    }
+    return (double)max + log_f64(sum);
 }
 
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k)

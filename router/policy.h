@@ -35,6 +35,10 @@ struct policy_confidence {
 /* Measure it over logits[size], size >= 1; all but best is 0 when the largest is not finite. */
 void policy_confidence(struct policy_confidence *out, const float *logits, size_t size,
                        const struct kernels *k);
+/* Return the log of the sum of e^logits[size], size >= 1, for log-probabilities that are shown: the
+ * same on every machine, and within 1e-6 of one in double. The largest itself if it is not finite.
+ */
+double policy_logsum(const float *logits, size_t size, const struct kernels *k);
 /* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not
  * finite. */
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);

@@ -1,33 +1,14 @@
-/* texts_logprobs.c - log-softmax of the small model's logits, for tokens and for prompts.
- *
- * The sum of the exponentials is that of the kernels, block by block, and the blocks are added in
- * double: the result is the same on every machine, and within 1e-6 of one in double throughout. */
+/* texts_logprobs.c - log-softmax of the small model's logits, for tokens and for prompts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "router/engine.h"
+#include "router/policy.h"
 #include "router/texts/texts_internal.h"
-
-enum { BLOCK = 1024 /* logits whose exponentials are added in float */ };
-
-/* Return the log of the sum of e^logits[n]. */
-static double texts_lse(const struct kernels *k, const float *logits, size_t n)
-{
-    float max = logits[k->argmax_f32(logits, n)], part[2];
-    double sum = 0;
-    if (!isfinite(max))
-        return (double)max;
-    for (size_t i = 0; i < n; i += BLOCK) {
-        k->expsum_f32(part, logits + i, n - i < BLOCK ? n - i : BLOCK, max);
-        sum += (double)part[0];
-    }
-    return (double)max + log_f64(sum);
-}
 
 /* Write the `top` likeliest of `size` ids, the likeliest first, the lower id of equals. */
 static void texts_find_top(struct text_top *out, size_t top, const float *logits, size_t size,
@@ -79,7 +60,7 @@ int texts_note_head(struct text *t, size_t at, const float *logits, const float 
     if (!texts_hidden_room(t, pos, dim))
         return err_set(err, ERR_NOMEM, "logprobs: out of memory");
     memcpy(t->hidden + pos % t->hidden_cap * dim, hidden, dim * sizeof(float));
-    t->lse[pos] = texts_lse(&e->engine->kernels, logits, e->size);
+    t->lse[pos] = policy_logsum(logits, e->size, &e->engine->kernels);
     texts_find_top(t->tops + pos * t->wish.top, t->wish.top, logits, e->size, t->lse[pos]);
     return OK;
 }
@@ -114,7 +95,7 @@ static void texts_score_some(void *arg, size_t thread, size_t first, size_t last
         struct text *t = s->list[i].text;
         size_t index = s->list[i].index;
         const float *logits = batch_logits_at(e->batch, s->list[i].row);
-        double lse = texts_lse(&e->engine->kernels, logits, e->size);
+        double lse = policy_logsum(logits, e->size, &e->engine->kernels);
         t->scores[index] = (double)logits[t->ids[index]] - lse;
         texts_find_top(t->score_tops + index * t->wish.top, t->wish.top, logits, e->size, lse);
     }

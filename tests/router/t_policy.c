@@ -69,6 +69,36 @@ static void check_confidence(const struct kernels *k)
     CHECK(c.p1 == 0 && c.p2 == 0 && c.entropy == 0 && c.gap == 0);
 }
 
+/* Over as many ids as Qwen2.5 has, spread more and less: the log of the sum is that of a sum in
+ * double, and its errors are to both sides. */
+static void check_logsum(const struct kernels *k)
+{
+    enum { IDS = 151665, TIMES = 8 };
+    static float x[IDS];
+    for (size_t scale = 1; scale <= 5; scale += 2) {
+        double mean = 0;
+        for (size_t t = 0; t < TIMES; t++) {
+            double sum = 0, max = -INFINITY;
+            for (size_t i = 0; i < IDS; i++) {
+                double four = 0; /* draws, as good as normal */
+                for (size_t j = 0; j < 4; j++)
+                    four += rand_unit(t, 4 * i + j) - 0.5;
+                x[i] = (float)((double)scale * sqrt(3) * four);
+                max = (double)x[i] > max ? (double)x[i] : max;
+            }
+            x[t] = (float)(max += (double)scale);
+            for (size_t i = 0; i < IDS; i++)
+                sum += exp((double)x[i] - max);
+            double off = policy_logsum(x, IDS, k) - (max + log(sum));
+            CHECK_MSG(fabs(off) < 1e-6, "%s: scale %zu: off by %g", k->isa, scale, off);
+            mean += off / TIMES;
+        }
+        CHECK_MSG(fabs(mean) < 5e-8, "%s: scale %zu: off by %g on average", k->isa, scale, mean);
+    }
+    CHECK(isnan(policy_logsum((const float[]){ NAN, NAN }, 2, k)));
+    CHECK(policy_logsum((const float[]){ 2, -INFINITY }, 2, k) == 2);
+}
+
 static void check_limits(const struct kernels *k)
 {
     float x[4] = { 1, 1, 1, 1 };
@@ -113,6 +143,9 @@ int main(void)
         check_confidence(&k);
         check_limits(&k);
     }
+    struct kernels k;
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    check_logsum(&k);
 
     size_t below = 0, same = 0, n = 100000;
     for (size_t i = 0; i < n; i++) {

@@ -13,6 +13,7 @@
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
+#include "router/policy.h"
 #include "tools/lab/bench/row.h"
 #include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_origin.h"
@@ -40,10 +41,8 @@ struct ppl {
 static double eval_ppl_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
                                 const struct kernels *k)
 {
-    float sum[2];
     *best = k->argmax_f32(logits, size);
-    k->expsum_f32(sum, logits, size, logits[*best]);
-    return log_f64((double)sum[0]) - ((double)logits[id] - (double)logits[*best]);
+    return policy_logsum(logits, size, k) - (double)logits[id];
 }
 
 /* Evaluate ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
