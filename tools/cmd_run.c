@@ -227,7 +227,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     decode_audit_add(&r->audit, &stats.audit);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, shared_options.replay != NULL, shared_options.audit > 0);
+        json_events_done(&r->json, &stats, shared_options.replay != NULL, shared_options.audit > 0);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -452,8 +452,8 @@ const struct command cmd_run = {
         "the small model, waiting), passes (of the small model after the prompt), and how many "
         "drafted tokens it evaluated (drafted) and used (accepted). tok_s counts from where the "
         "prompt was read. How many come from the cloud in time "
-        "to be drafted differs from run to run; the text does not. With --audit it has what the "
-        "audit found.\n\n"
+        "to be drafted differs from run to run; the text does not. If the answer ends inside a "
+        "character, the last line has a text, U+FFFD. With --audit it has what the audit found.\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of `mizzle "
         "eval` does.\n\n"
         "  mizzle run --question 2\n"

@@ -113,6 +113,7 @@ static const char *json(const char *text)
                                   .ms = 1 };
         CHECK(json_events_token(&j, &t));
     }
+    json_events_done(&j, &(struct mizzle_stats){ .finish = "length" }, false, false);
     fflush(stdout);
     CHECK(dup2(out, 1) == 1);
     close(out);
@@ -120,14 +121,15 @@ static const char *json(const char *text)
     return said;
 }
 
-/* Return the texts of the token events, joined. */
+/* Return the texts of the events, joined. */
 static const char *json_text(const char *text)
 {
     static char all[512];
     size_t n = 0;
     for (const char *p = json(text); (p = strstr(p, "\"text\":\""));) {
         p += 8;
-        const char *end = strstr(p, "\",\"source\"");
+        const char *end = strstr(p, "\",\"source\""), *last = strstr(p, "\",\"replayed\"");
+        end = end ? end : last;
         CHECK(end && n + (size_t)(end - p) < sizeof(all));
         memcpy(all + n, p, (size_t)(end - p));
         n += (size_t)(end - p);
@@ -138,11 +140,14 @@ static const char *json_text(const char *text)
 
 static void test_json(void)
 {
-    expect(json("a"), "{\"event\":\"token\",\"pos\":0,\"id\":97,\"text\":\"a\",\"source\":\"edge\","
-                      "\"score\":0.5,\"edge_id\":null,\"ms\":1.000}\n");
+    const char *a =
+        "{\"event\":\"token\",\"pos\":0,\"id\":97,\"text\":\"a\",\"source\":\"edge\","
+        "\"score\":0.5,\"edge_id\":null,\"ms\":1.000}\n{\"event\":\"done\",\"replayed\":";
+    CHECK(!strncmp(json("a"), a, strlen(a)));
     expect(json_text("a\"b\\c\n\t\033z"), "a\\\"b\\\\c\\n\\t\\u001bz");
     expect(json_text("x\xe2\x82\xacy\xf0\x9f\x98\x80"), "x\xe2\x82\xacy\xf0\x9f\x98\x80");
     expect(json_text("\xe2\x82z\xff.\xe2\x80\xae"), "\xef\xbf\xbdz\xef\xbf\xbd.\\u202e");
+    expect(json_text("a\xf0\x9f\x98"), "a\xef\xbf\xbd"); /* the answer ends there */
     const struct mizzle_stats s = { .tokens = 3, .prompt_ms = 10, .ttft_ms = 100, .total_ms = 110 };
     CHECK(json_events_speed(&s) > 29.9 && json_events_speed(&s) < 30.1);
     const struct mizzle_stats none = { 0 };

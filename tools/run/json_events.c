@@ -139,9 +139,11 @@ static void json_events_put_audit(const struct mizzle_audit *a)
     putchar('}');
 }
 
-void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
+void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed,
+                      bool audited)
 {
-    printf("{\"event\":\"done\",\"replayed\":%s,", replayed ? "true" : "false");
+    printf("{\"event\":\"done\",%s\"replayed\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
+           replayed ? "true" : "false");
 #define X(name) json_events_put_count(#name, s->name);
     FIGURES_COUNTS(X)
     TRAFFIC_COUNTS(X)
