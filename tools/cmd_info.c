@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
 #include "kernels/kernels.h"
 #include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
@@ -51,6 +52,7 @@ static int machine(struct err *err)
 {
     struct kernels chosen;
     unsigned cpu = cpu_detect();
+    size_t quota = os_quota("");
     const char *isa = getenv("MIZZLE_ISA");
     int code = kernels_pick(&chosen, isa && *isa ? isa : NULL, cpu, err);
     if (code != OK)
@@ -61,16 +63,20 @@ static int machine(struct err *err)
         for (size_t i = 0; i < kernels_nsets; i++)
             if (kernels_ready(kernels_sets[i], cpu))
                 json_report_add(&sets, json_string(kernels_sets[i]->isa));
-        json_t *root =
-            json_pack("{s:o, s:o, s:s, s:{s:I, s:I, s:I, s:I, s:b}}", "cpu",
-                      escaped_json(cpu_name(), strlen(cpu_name())), "sets", sets, "chosen",
-                      chosen.isa, "tune", "panels", (json_int_t)plain->panels, "run",
-                      (json_int_t)plain->run, "ahead", (json_int_t)plain->ahead, "ahead_decoded",
-                      (json_int_t)decoded->ahead, "fixed", chosen.tune_fixed);
+        json_t *root = json_pack(
+            "{s:o, s:I, s:o, s:o, s:s, s:{s:I, s:I, s:I, s:I, s:b}}", "cpu",
+            escaped_json(cpu_name(), strlen(cpu_name())), "threads", (json_int_t)os_cpus(), "quota",
+            quota ? json_integer((json_int_t)quota) : json_null(), "sets", sets, "chosen",
+            chosen.isa, "tune", "panels", (json_int_t)plain->panels, "run", (json_int_t)plain->run,
+            "ahead", (json_int_t)plain->ahead, "ahead_decoded", (json_int_t)decoded->ahead, "fixed",
+            chosen.tune_fixed);
         return json_report_print("info", root, JSON_COMPACT, "", "", err);
     }
     fputs("cpu     ", stdout);
     escaped_put(cpu_name(), strlen(cpu_name()));
+    printf("\nthreads %zu", os_cpus());
+    if (quota)
+        printf(", the CPU quota allows %zu", quota);
     fputs("\nsets   ", stdout);
     for (size_t i = 0; i < kernels_nsets; i++)
         if (kernels_ready(kernels_sets[i], cpu))

@@ -18,6 +18,7 @@ enum { ALIGN = 64 };
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #if defined(__aarch64__)
 #include <sys/auxv.h>
@@ -37,13 +38,72 @@ void os_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+enum { CGROUP_LINE = 4096 };
+
+/* Read at most two numbers from a file of a control group; return how many it has. */
+static int os_numbers(long long n[2], const char *folder, const char *file)
+{
+    char path[2 * CGROUP_LINE];
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    FILE *f = fopen(path, "re");
+    int have = f ? fscanf(f, "%lld %lld", &n[0], &n[1]) : 0;
+    if (f)
+        fclose(f);
+    return have;
+}
+
+/* Return the smaller of `least` and the quota of one control group; 0 stands for none. */
+static size_t os_quota_least(size_t least, const char *folder)
+{
+    long long n[2], period[2];
+    int have = os_numbers(n, folder, "cpu.max"); /* "max" stands for no quota */
+    if (have < 2) {
+        have = os_numbers(n, folder, "cpu.cfs_quota_us") +
+               os_numbers(period, folder, "cpu.cfs_period_us");
+        n[1] = period[0];
+    }
+    if (have < 2 || n[0] <= 0 || n[1] <= 0)
+        return least;
+    size_t cpus = (size_t)(n[0] / n[1] + (n[0] % n[1] != 0));
+    return least && least < cpus ? least : cpus;
+}
+
+size_t os_quota(const char *root)
+{
+    char line[CGROUP_LINE], list[CGROUP_LINE + 2], folder[2 * CGROUP_LINE];
+    size_t least = 0;
+    snprintf(folder, sizeof(folder), "%s/proc/self/cgroup", root);
+    FILE *f = fopen(folder, "re");
+    while (f && fgets(line, sizeof(line), f)) { /* number:controllers:path */
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path)
+            continue;
+        snprintf(list, sizeof(list), ",%.*s,", (int)(path - names) - 1, names + 1);
+        bool first = strstr(list, ",cpu,");
+        if (!first && strcmp(list, ",,") != 0)
+            continue;
+        int top = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup%s", root, first ? "/cpu" : "");
+        path[strcspn(path, "\n")] = '\0';
+        snprintf(folder + top, sizeof(folder) - (size_t)top, "%s", path + 1);
+        for (char *end = folder; end; end = strrchr(folder + top, '/')) { /* and those above it */
+            *end = end > folder ? '\0' : *end;
+            least = os_quota_least(least, folder);
+        }
+    }
+    if (f)
+        fclose(f);
+    return least;
+}
+
 size_t os_cpus(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-        return (size_t)CPU_COUNT(&set);
+    size_t quota = os_quota("");
     long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (size_t)n : 1;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        n = CPU_COUNT(&set);
+    size_t cpus = n > 0 ? (size_t)n : 1;
+    return quota && quota < cpus ? quota : cpus;
 }
 
 /* Map more than requested, then unmap both ends, so that the block starts on a big page. */
@@ -142,6 +202,12 @@ void os_wake(_Atomic uint32_t *word)
     pthread_mutex_lock(&lock);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+}
+
+size_t os_quota(const char *root)
+{
+    (void)root;
+    return 0;
 }
 
 size_t os_cpus(void)

@@ -16,8 +16,11 @@ void os_wait(_Atomic uint32_t *word, uint32_t seen);
 /* Wake every thread that sleeps on word. Call it after changing *word. */
 void os_wake(_Atomic uint32_t *word);
 
-/* Return the number of processors that this process may run on, at least 1. */
+/* Return the number of processors that this process may run on, at least 1 and at most os_quota. */
 size_t os_cpus(void);
+/* Return how many processors' time the control groups of this process allow, rounded up; 0: as much
+ * as there is. root: the folder that has proc and sys, "" but in tests. */
+size_t os_quota(const char *root);
 
 /* Return the bytes of memory that this machine has; UINT64_MAX if the system does not tell. */
 uint64_t os_memory(void);

@@ -1,12 +1,14 @@
 #define _DEFAULT_SOURCE /* mincore */
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
  * memory runs out, and knows who waited; memory and conditions of os.h. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -15,6 +17,11 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
+#if defined(__linux__) && !defined(PORTABLE)
+enum { LINUX = 1 };
+#else
+enum { LINUX = 0 };
+#endif
 enum { MOST = 5000 };
 
 struct job {
@@ -182,7 +189,60 @@ static void os_pages(void)
     sparse();
     CHECK(!os_alloc(SIZE_MAX) && !os_alloc(SIZE_MAX / 2 + 1) && !os_alloc(SIZE_MAX - 4096));
     os_free(NULL, 100);
-    CHECK(os_cpus() >= 1);
+    CHECK(os_cpus() >= 1 && (!os_quota("") || os_cpus() <= os_quota("")));
+}
+
+/* Write a file below root, and make the folders above it. */
+static void write_below(const char *root, const char *path, const char *text)
+{
+    char name[200];
+    snprintf(name, sizeof(name), "%s/%s", root, path);
+    for (char *end = name + strlen(root); (end = strchr(end, '/')); *end++ = '/') {
+        *end = '\0';
+        CHECK(mkdir(name, 0700) == 0 || errno == EEXIST);
+    }
+    FILE *f = fopen(name, "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* The smallest quota from a process's control group up to the root counts, rounded up. */
+static void quotas(void)
+{
+    static const struct {
+        const char *group, *file[4]; /* name, text, .. */
+        size_t want;
+    } rows[] = {
+        { "0::/\n", { "cpu.max", "200000 100000\n" }, 2 },
+        { "0::/\n", { "cpu.max", "200001 100000\n" }, 3 },
+        { "0::/\n", { "cpu.max", "1000 100000\n" }, 1 },
+        { "0::/\n", { "cpu.max", "max 100000\n" }, 0 },
+        { "0::/\n", { "cpu.max", "0 0\n" }, 0 },
+        { "0::/a/b\n", { "a/b/cpu.max", "max 100000\n", "a/cpu.max", "50000 20000\n" }, 3 },
+        { "0::/a/b\n", { "a/b/cpu.max", "4 1\n", "cpu.max", "6 1\n" }, 4 },
+        { "0::/a/b\n", { "a/b/cpu.max", "6 1\n", "cpu.max", "4 1\n" }, 4 },
+        { "0::/a/b\n", { "a/c/cpu.max", "2 1\n" }, 0 },
+        { "0::/../x\n", { "cpu.max", "5 1\n" }, 5 }, /* of another name space */
+        { "4:cpuset:/\n3:cpuacct,cpu:/d/e\n0::/\n",
+          { "cpu/cpu.cfs_quota_us", "150000\n", "cpu/cpu.cfs_period_us", "100000\n" },
+          2 }, /* d/e is the host's name of it */
+        { "3:cpu:/d\n", { "cpu/d/cpu.cfs_quota_us", "-1\n", "cpu/d/cpu.cfs_period_us", "9\n" }, 0 },
+        { "3:cpu:/d\n", { "cpu/d/cpu.cfs_quota_us", "8\n" }, 0 },
+        { "3:cpuset:/\n", { "cpu/cpu.cfs_quota_us", "2\n", "cpu/cpu.cfs_period_us", "1\n" }, 0 },
+        { "no colon\n1:\n", { "cpu.max", "1 1\n" }, 0 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char root[] = "/tmp/t_pool_XXXXXX", path[100];
+        CHECK(mkdtemp(root) && os_quota(root) == 0);
+        write_below(root, "proc/self/cgroup", rows[i].group);
+        for (size_t k = 0; k < 4 && rows[i].file[k]; k += 2) {
+            snprintf(path, sizeof(path), "sys/fs/cgroup/%s", rows[i].file[k]);
+            write_below(root, path, rows[i].file[k + 1]);
+        }
+        size_t got = os_quota(root), want = LINUX ? rows[i].want : 0;
+        CHECK_MSG(got == want, "row %zu: expected %zu, found %zu", i, want, got);
+        snprintf(path, sizeof(path), "rm -r %s", root);
+        CHECK(system(path) == 0);
+    }
 }
 
 struct bell {
@@ -259,6 +319,7 @@ int main(void)
     waiting();
     memory_runs_out();
     os_pages();
+    quotas();
     os_conditions();
     covers(NULL, 100, 3);
     for (size_t threads = 1; threads <= 8; threads++)

@@ -28,10 +28,11 @@ extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides *
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several
  * have of their own. otherwise: the set without --isa and MIZZLE_ISA. */
-#define OPTION_ROW_THREADS                                                          \
-    {                                                                               \
-        "--threads", "-t", OPTION_SIZE, &shared_options.threads, "N",               \
-            "Compute with N threads, at most 64 (0: one per processor; default: 0)" \
+#define OPTION_ROW_THREADS                                                     \
+    {                                                                          \
+        "--threads", "-t", OPTION_SIZE, &shared_options.threads, "N",          \
+            "Compute with N threads, at most 64 (0: one per processor, or as " \
+            "many as a CPU quota allows; default: 0)"                          \
     }
 #define OPTION_ROW_ISA(otherwise)                                                   \
     {                                                                               \
