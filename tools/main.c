@@ -1,7 +1,9 @@
 /* main.c - finds the subcommand and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
@@ -119,8 +121,20 @@ static int dispatch(int argc, char **argv)
     return command_run(cmd, argc - words, argv + words);
 }
 
+/* Open those of the first three descriptors that are closed on /dev/null, lest a file or socket
+ * become one of them: the wrong way round, so that their use stays an error. */
+static bool main_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!main_descriptors())
+        return EXIT_FAILED;
     signals_init();
     if (argc > 0)
         demo_files_program = argv[0];

@@ -47,6 +47,21 @@ for wrong in "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" 
     writes 2 logits $wrong
 done
 
+# A closed descriptor does not become that of a file which is written. What stdout would have had is
+# lost, which is an error; stderr is not missed.
+"$MIZZLE" logits --ids 1,2,3,4 -o "$dir/made/closed" 2>&- || fail "2>&-: status $?"
+same "$dir/made/closed" "$dir/kept"
+for command in 'run --question 2 -n 4' 'run --question 2 -n 4 --json' "logits -p x --top 1 -o $dir/made/lost"; do
+    status=0
+    # shellcheck disable=SC2086
+    "$MIZZLE" $command >&- 2>"$dir/err" || status=$?
+    [ $status -eq 3 ] && [ ! -e "$dir/made/lost" ] || fail "$command >&-: status $status"
+done
+for closed in '<&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+    eval "\"\$MIZZLE\" run -n 4 $closed" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 3 ] || fail "run $closed: expected an error of the prompt"
+done
+
 # A full disk (here a limit on the size of files) is an error, and the old file stays.
 (
     ulimit -f 2
@@ -103,9 +118,13 @@ for type in f32 f16; do
     kill -TERM $pid
     ends 130 SIGTERM
 done
-begin f16
-kill -HUP $pid
-ends 129 SIGHUP
+if sh -c 'kill -HUP $$'; then
+    echo "SKIP: SIGHUP, which is ignored here (nohup)"
+else
+    begin f16
+    kill -HUP $pid
+    ends 129 SIGHUP
+fi
 begin f16
 kill -TERM $pid
 kill -TERM $pid 2>/dev/null
