@@ -61,26 +61,52 @@ static bool atomic_file_planted(const char *name, const struct stat *link)
 int atomic_file_target(char name[TARGET_MAX], const char *path, struct err *err)
 {
     struct stat st;
-    char target[TARGET_MAX], next[TARGET_MAX];
+    char rest[TARGET_MAX], target[TARGET_MAX], next[TARGET_MAX];
+    size_t n = 0; /* of name, which has no links */
+    int links = 0;
     const char *why = NULL;
-    if (snprintf(name, TARGET_MAX, "%s", path) >= TARGET_MAX)
+    name[0] = '\0';
+    if (snprintf(rest, TARGET_MAX, "%s", path) >= TARGET_MAX)
         why = strerror(ENAMETOOLONG);
-    for (int links = 0; !why && lstat(name, &st) == 0 && S_ISLNK(st.st_mode); links++) {
-        ssize_t n = readlink(name, target, sizeof(target));
-        const char *slash = strrchr(name, '/');
-        int folder = n > 0 && target[0] != '/' && slash ? (int)(slash - name) + 1 : 0;
+    while (!why && *rest) {
+        size_t slashes = strspn(rest, "/"), part = slashes + strcspn(rest + slashes, "/");
+        ssize_t size = 0;
+        if (n + part >= TARGET_MAX) {
+            why = strerror(ENAMETOOLONG);
+            break;
+        }
+        memcpy(name + n, rest, part);
+        name[n + part] = '\0';
+        if (lstat(name, &st) != 0 || !S_ISLNK(st.st_mode)) {
+            n += part;
+            memmove(rest, rest + part, strlen(rest + part) + 1);
+            continue;
+        }
         if (atomic_file_planted(name, &st))
             return err_set(err, ERR_IO, "%s: cannot be written: %s is another user's link", path,
                            name);
-        if (links == LINKS_MAX)
+        if (links++ == LINKS_MAX)
             why = strerror(ELOOP);
-        else if (n <= 0 || n == TARGET_MAX ||
-                 snprintf(next, TARGET_MAX, "%.*s%.*s", folder, name, (int)n, target) >= TARGET_MAX)
+        else if ((size = readlink(name, target, sizeof(target))) <= 0 || size == TARGET_MAX ||
+                 snprintf(next, TARGET_MAX, "%.*s%s", (int)size, target, rest + part) >= TARGET_MAX)
             why = "a link that cannot be read";
         else
-            memcpy(name, next, TARGET_MAX);
+            memcpy(rest, next, TARGET_MAX);
+        n = target[0] == '/' ? 0 : n + slashes;
     }
     return why ? err_set(err, ERR_IO, "%s: cannot be written: %s", path, why) : OK;
+}
+
+int atomic_file_owned(const char *path, const struct stat *st, bool writes, struct err *err)
+{
+    if (st->st_uid != geteuid() && (writes || st->st_uid != 0))
+        return err_set(err, ERR_IO, "%s: expected a file of this user, found one of user %lu", path,
+                       (unsigned long)st->st_uid);
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(err, ERR_IO,
+                       "%s: expected a file that only its owner may write, found mode %04o", path,
+                       (unsigned)(st->st_mode & 07777));
+    return OK;
 }
 
 /* Let a new file that will replace `old` be its group's. Where that is not allowed, its own group

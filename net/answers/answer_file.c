@@ -54,21 +54,6 @@ static bool answer_file_write(int fd, const void *p, size_t n, off_t size)
     return false;
 }
 
-/* Refuse a file that others could fill with answers, or get to read: one that is written must be
- * this user's, and a store that is read this user's or root's. */
-static int answer_file_owned(const struct answer_file *f, const struct stat *st, struct err *err)
-{
-    const mode_t others = S_IWGRP | S_IWOTH;
-    if (st->st_uid != geteuid() && (f->writable || st->st_uid != 0))
-        return err_set(err, ERR_IO, "%s: expected a file of this user, found one of user %lu",
-                       f->path, (unsigned long)st->st_uid);
-    if (st->st_mode & others)
-        return err_set(err, ERR_IO,
-                       "%s: expected a file that only its owner may write, found mode %04o",
-                       f->path, (unsigned)(st->st_mode & 07777));
-    return OK;
-}
-
 /* Open f->path; a store that cannot be written is opened for reading. made: O_CREAT or 0. */
 static int open_fd(struct answer_file *f, int made, struct err *err)
 {
@@ -95,7 +80,8 @@ static int open_fd(struct answer_file *f, int made, struct err *err)
         return err_set(err, ERR_ARG, "%s: expected a regular file", f->path);
     f->dev = st.st_dev;
     f->ino = st.st_ino;
-    return f->use == ANSWER_REPLAY ? OK : answer_file_owned(f, &st, err);
+    /* Others could fill it with answers, or get to read them. */
+    return f->use == ANSWER_REPLAY ? OK : atomic_file_owned(f->path, &st, f->writable, err);
 }
 
 /* Write what a file of this use begins with: all of a store's first line, or the part of a

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "router/router.h"
 #include "weights/safetensors.h"
@@ -393,10 +394,13 @@ static int sample_files_compare(const struct sample_meta *m, struct err *err)
 /* Take the lock, so that no other process writes here. It ends with the process. */
 static int sample_files_take_lock(struct sample_files *f, struct err *err)
 {
-    char path[PATH];
+    char path[PATH], name[ATOMIC_FILE_NAME];
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     snprintf(path, PATH, "%s/lock", f->meta.dir);
-    f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int rc = atomic_file_target(name, path, err);
+    if (rc != OK)
+        return rc;
+    f->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f->lock >= 0 && !fcntl(f->lock, F_SETLK, &lock))
         return OK;
     if (f->lock >= 0 && (errno == EACCES || errno == EAGAIN))

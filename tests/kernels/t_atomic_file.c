@@ -72,6 +72,37 @@ static void test_link(void)
     CHECK(S_ISREG(st.st_mode) && unlink(name) == 0);
 }
 
+/* Another user's link in a folder for all is not followed, whether it is the file, a folder on the
+ * way, or one that a link of one's own leads through. Only root can make such links. */
+static void test_planted(void)
+{
+    static const char *const tries[] = { "%s/all/x/file", "%s/all//x/./file", "%s/mine/file",
+                                         "%s/own",        "%s/all/y/file",    "%s/all/x" };
+    char all[64], made[64], to[ATOMIC_FILE_NAME];
+    struct atomic_file f;
+    snprintf(all, sizeof(all), "%s/all", folder);
+    CHECK(mkdir(all, 0777) == 0 && chdir(all) == 0 && symlink("..", "x") == 0);
+    CHECK(symlink("x", "y") == 0 && symlink("all/x", "../mine") == 0);
+    CHECK(symlink("mine/file", "../own") == 0 && chmod(".", 01777) == 0);
+    for (int planted = 0; planted < (geteuid() ? 1 : 2); planted++) {
+        CHECK(!planted || lchown("x", 65534, 65534) == 0);
+        for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+            snprintf(made, sizeof(made), tries[i], folder);
+            int rc = atomic_file_target(to, made, &err);
+            CHECK_MSG(rc == (planted ? ERR_IO : OK), "%s: %s", made, rc ? err.msg : to);
+            CHECK(!planted || strstr(err.msg, "/x is another user's link"));
+        }
+        CHECK(atomic_file_target(to, "x/file", &err) == (planted ? ERR_IO : OK));
+        CHECK(planted ? atomic_file_open(&f, "x/file", &err) == ERR_IO : save("y/file") > 0);
+    }
+    CHECK(unlink("x") == 0 && symlink("x", "x") == 0);
+    CHECK(atomic_file_target(to, "y/file", &err) == ERR_IO && strstr(err.msg, "symbolic"));
+    CHECK(unlink("x") == 0 && unlink("y") == 0 && unlink("../mine") == 0 && unlink("../own") == 0);
+    CHECK(chdir("/") == 0 && rmdir(all) == 0);
+    if (geteuid() != 0)
+        puts("SKIP: links of other users need root");
+}
+
 /* Replace a file of user 0 and this group as a user who is in no other group than 65534. */
 static void check_group(gid_t group, mode_t old, mode_t new)
 {
@@ -111,6 +142,7 @@ int main(void)
     test_kept();
     test_unfinished();
     test_link();
+    test_planted();
     test_groups();
     CHECK(unlink(path) == 0 && rmdir(folder) == 0);
     return 0;

@@ -2,6 +2,7 @@
 # (server.sh), and functions that run the program and look at what it prints.
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}
+umask 022 # what others may write is not appended to
 unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY MIZZLE_SERVE_KEY NO_COLOR
 dir=$(mktemp -d) || exit 1
 . tests/support/server.sh

@@ -12,6 +12,15 @@ plain() {
 start_cloud
 ask="--questions 8 --policy never,random --threshold 0.2 --json --cloud-url $url"
 run 0 $ask --jsonl "$dir/j"
+# One that others may write is not theirs to fill, nor to lead elsewhere.
+cp "$dir/j" "$dir/common" && chmod 620 "$dir/common"
+fails 3 'expected a file that only its owner may write, found mode 0620' $ask --jsonl "$dir/common"
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir "$dir/all" && ln -s .. "$dir/all/x" && chmod 1777 "$dir/all" && chown -h 65534 "$dir/all/x"
+    fails 3 "x is another user's link" $ask --jsonl "$dir/all/x/new"
+    [ ! -e "$dir/new" ] && cp "$dir/j" "$dir/common" && chmod 600 "$dir/common" && chown 65534 "$dir/common"
+    fails 3 'expected a file of this user, found one of user 65534' $ask --jsonl "$dir/common"
+fi
 grep -q 'keys and values in f16' "$dir/err" || fail "does not name the type: $(cat "$dir/err")"
 for is in '"version":"[0-9.]*"' '"kernels":"exact"' '"edge_model":"[^"]*edge-0.5"' '"edge_fingerprint":"[0-9a-f]\{16\}"' '"edge_bits":"[0-9a-f]\{16\}"' \
     '"weights":"Q8_0"' '"kv":"f16"' '"cloud_model":"cloud"' '"cloud_url":"http' '"cloud_says":"{.*fingerprint' \

@@ -1,10 +1,13 @@
 #include "tools/lab/eval/eval_journal_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 
 #define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
@@ -238,6 +241,21 @@ static int journal_resume(struct eval_journal *j, bool ordered, struct err *err)
     return rc;
 }
 
+/* Open the file to append to it. */
+static int journal_write(struct eval_journal *j, struct err *err)
+{
+    char name[ATOMIC_FILE_NAME];
+    struct stat st;
+    int rc = atomic_file_target(name, j->path, err);
+    if (rc != OK)
+        return rc;
+    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    j->f = fd < 0 ? NULL : fdopen(fd, "r+");
+    if (!j->f || fstat(fd, &st) != 0)
+        return journal_io(j, err);
+    return S_ISREG(st.st_mode) ? atomic_file_owned(j->path, &st, true, err) : OK;
+}
+
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
                       bool ordered, struct err *err)
 {
@@ -247,12 +265,9 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
         return journal_opened(out, rc);
     j->path = path;
     j->settings = journal_as_written(settings);
-    j->f = fopen(path, "r+");
-    if (!j->f && errno == ENOENT)
-        j->f = fopen(path, "w+x");
-    rc = !j->settings ? err_set(err, ERR_NOMEM, "%s: out of memory", path)
-         : j->f       ? journal_cut(j, err)
-                      : journal_io(j, err);
+    rc = j->settings ? journal_write(j, err) : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (rc == OK)
+        rc = journal_cut(j, err);
     if (rc == OK && journal_next(j, &rc, err)) {
         rc = journal_resume(j, ordered, err);
     } else if (rc == OK) {
