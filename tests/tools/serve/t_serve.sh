@@ -75,9 +75,18 @@ grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed"
 tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
+# The unit lets the server do little more than it does. @system-service has not the calls of Landlock.
+unit=tools/serve/mizzle.service
+for call in create_ruleset add_rule restrict_self; do
+    grep -q "^SystemCallFilter=@system-service .*landlock_$call" $unit || fail "the unit forbids landlock_$call"
+done
+if systemd-analyze security --offline=true $unit >"$dir/log" 2>&1; then
+    systemd-analyze security --offline=true --threshold=20 $unit >"$dir/log" || fail "the unit allows too much"
+fi
+
 # With a longer grace, as in the unit of systemd, a text that takes longer is finished. A line of the
 # log has no text.
-unit=$(sed -n 's/^ExecStart=.* serve \(--log --grace [0-9]*\) $ARGS$/\1/p' tools/serve/mizzle.service)
+unit=$(sed -n 's/^ExecStart=.* serve \(--log --grace [0-9]*\) $ARGS$/\1/p' $unit)
 start_cloud --latency 700
 # shellcheck disable=SC2086
 start ${unit:?} --cloud-url "$url"
