@@ -55,6 +55,16 @@ ifneq ($(filter asan fuzz,$(MODE)),)
 blocks := $(calls) -fno-sanitize=undefined
 endif
 
+# Hardening, as far as compiler and linker have it; the other modes look for more than it does.
+ifeq ($(MODE),release)
+tried   = $(shell echo 'int main(void){return 0;}' | $(CC) -O2 -Werror $(1) -x c - -o /dev/null 2>/dev/null && echo '$(1)')
+harden := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+relro  := -Wl,-z,relro,-z,now
+flags.release += $(or $(call tried,$(harden) -fcf-protection),$(call tried,$(harden)))
+relro  := $(call tried,$(relro))
+override LDFLAGS += $(relro)
+endif
+
 # Each instruction set is one object with flags of its own; no other object gets such flags.
 isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
