@@ -13,8 +13,8 @@
 #define CHAT_NAMES "qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 or chatml"
 
 /* DeepSeek's marks have U+FF5C for the bar and U+2581 for the blank. */
-#define DEEPSEEK(name)   "<\xef\xbd\x9c" name "\xef\xbd\x9c>"
-#define DEEPSEEK_TEXT(a) DEEPSEEK(a "\xe2\x96\x81of\xe2\x96\x81sentence")
+#define MARK(name)   "<\xef\xbd\x9c" name "\xef\xbd\x9c>"
+#define MARK_TEXT(a) MARK(a "\xe2\x96\x81of\xe2\x96\x81sentence")
 
 /* What becomes of thoughts in answers of the conversation. */
 enum chat_thoughts {
@@ -24,7 +24,7 @@ enum chat_thoughts {
     THOUGHTS_CUT   /* out of all answers, and nothing else */
 };
 
-enum { QWEN2_5, QWQ, QWEN3, QWEN3_CODER, DEEPSEEK_OLD, DEEPSEEK_R1, CHATML, CHAT_WAYS };
+enum { QWEN2_5, QWQ, QWEN3, QWEN3_CODER, DEEPSEEK, DEEPSEEK_R1, CHATML, CHAT_WAYS };
 enum { SYSTEM, USER, ASSISTANT, ROLES };
 
 static const char *const chat_roles[ROLES] = { "system", "user", "assistant" };
@@ -36,9 +36,9 @@ static const struct chat_turns {
 } chat_im = { NULL,
               { "<|im_start|>system\n", "<|im_start|>user\n", "<|im_start|>assistant\n" },
               { "<|im_end|>\n", "<|im_end|>\n", "<|im_end|>\n" } },
-  chat_deepseek = { DEEPSEEK_TEXT("begin"),
-                    { "", DEEPSEEK("User"), DEEPSEEK("Assistant") },
-                    { "", "", DEEPSEEK_TEXT("end") } };
+  chat_deepseek = { MARK_TEXT("begin"),
+                    { "", MARK("User"), MARK("Assistant") },
+                    { "", "", MARK_TEXT("end") } };
 
 /* The known forms: the system message of a conversation that has none, how answers are shown again,
  * how the next one begins, by enum chat_think, and what a template of another text has where this
@@ -68,17 +68,12 @@ static const struct chat_way {
                 "reasoning_content",
                 &chat_im },
     [QWEN3_CODER] = { "qwen3-coder", NULL, THOUGHTS_STAY, { "", "", "" }, "<function=", &chat_im },
-    [DEEPSEEK_OLD] = { "deepseek",
-                       NULL,
-                       THOUGHTS_CUT,
-                       { "", "", "" },
-                       DEEPSEEK("User"),
-                       &chat_deepseek },
+    [DEEPSEEK] = { "deepseek", NULL, THOUGHTS_CUT, { "", "", "" }, MARK("User"), &chat_deepseek },
     [DEEPSEEK_R1] = { "deepseek-r1",
                       NULL,
                       THOUGHTS_CUT,
                       { "<think>\n", "<think>\n", "<think>\n" },
-                      DEEPSEEK("User"),
+                      MARK("User"),
                       &chat_deepseek },
     [CHATML] = { "chatml", NULL, THOUGHTS_STAY, { "", "", "" }, "", &chat_im },
 };
@@ -99,7 +94,7 @@ static const struct chat_template {
     /* Qwen3-Coder */
     { QWEN3_CODER, "d287fb2edf144207f868ae1b282755dc19db2a3f1c5b3a3d57e9e5abffa98392" },
     /* DeepSeek-R1-Distill-Qwen-1.5B to 32B, as they came and as they are since February 2025 */
-    { DEEPSEEK_OLD, "b6835114b7303ddd78919a82e4d9f7d8c26ed0d7dfc36beeb12d524f6144eab1" },
+    { DEEPSEEK, "b6835114b7303ddd78919a82e4d9f7d8c26ed0d7dfc36beeb12d524f6144eab1" },
     { DEEPSEEK_R1, "56a1447ad31926fdc21fb07e56e5642bd9c850c4f52d8c8af7bbe5f079a84f5f" },
     /* ChatML in one line with newlines in its strings, as many tuned models have it */
     { CHATML, "153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3" },

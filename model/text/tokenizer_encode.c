@@ -231,36 +231,6 @@ static int encode_words(struct encoder *e, const char *p, size_t n, struct err *
     return rc;
 }
 
-/* Find the longest added token at p, of those that are looked for in raw or in normalized text;
- * returns its length, or 0. */
-static size_t added_at(const struct tokenizer *t, const char *p, size_t n, bool normalized,
-                       uint32_t *id)
-{
-    if (!t->added_first[(unsigned char)p[0]])
-        return 0;
-    for (size_t i = 0; i < t->nadded; i++) {
-        const struct piece *a = &t->pieces[t->added[i]];
-        if (!(a->flags & ADDED_NORMALIZED) == !normalized && a->bytes.n <= n &&
-            !memcmp(a->bytes.p, p, a->bytes.n)) {
-            *id = t->added[i];
-            return a->bytes.n;
-        }
-    }
-    return 0;
-}
-
-/* Return where the white space begins that ends at p + at. */
-static size_t encode_space(const char *p, size_t at)
-{
-    for (size_t i = at; i; at = i) {
-        while (i && ((unsigned char)p[--i] & 0xc0) == 0x80)
-            ;
-        if (ch_at(p + i, at - i).class != UNICODE_SPACE)
-            break;
-    }
-    return at;
-}
-
 static int encode_cut(struct encoder *e, const char *p, size_t n, bool normalized, struct err *err);
 
 /* Encode valid text without added tokens, but with those of normalized text if `special`. */
@@ -281,36 +251,25 @@ static int encode_nfc(struct encoder *e, const char *p, size_t n, bool special, 
     return rc;
 }
 
-/* Encode text, cutting out the added tokens of raw or of normalized text. As in Hugging Face's
- * tokenizers, the search goes on behind the token itself, even if it takes the white space there.
- */
+/* Encode text, cutting out the added tokens of raw or of normalized text. */
 static int encode_cut(struct encoder *e, const char *p, size_t n, bool normalized, struct err *err)
 {
-    size_t from = 0, at = 0, begin;
+    struct added a = { 0 };
+    bool found = true;
     int rc = OK;
-    while (!rc) {
-        uint32_t id = 0;
-        size_t len = 0;
-        while (at < n && !(len = added_at(e->t, p + at, n - at, normalized, &id)))
-            at++;
-        int flags = len ? e->t->pieces[id].flags : 0;
-        begin = flags & ADDED_LSTRIP ? encode_space(p, at) : at;
-        if (begin > from)
-            rc = normalized ? encode_words(e, p + from, begin - from, err)
-                            : encode_nfc(e, p + from, begin - from, true, err);
-        if (rc || !len)
-            break;
-        rc = push_id(e, id, err);
-        from = at += len;
-        if (flags & ADDED_RSTRIP)
-            from += run_of(p + at, n - at, UNICODE_SPACE);
+    for (size_t from = 0; !rc && found; from = a.end) {
+        found = tokenizer_added(e->t, &a, p, n, normalized);
+        if (a.begin > from)
+            rc = normalized ? encode_words(e, p + from, a.begin - from, err)
+                            : encode_nfc(e, p + from, a.begin - from, true, err);
+        if (!rc && found)
+            rc = push_id(e, a.id, err);
     }
     return rc;
 }
 
-/* Encode any text, with bos behind the BOS that the file asks for. */
-static int encode_text(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
-                       size_t n, bool special, bool bos, struct err *err)
+int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
+                     size_t n, bool special, struct err *err)
 {
     struct encoder e = { .t = t };
     char *repaired = NULL;
@@ -323,7 +282,7 @@ static int encode_text(const struct tokenizer *t, uint32_t **ids, size_t *count,
     }
     if (!rc && !(e.ids = malloc((e.room = 64) * sizeof(*e.ids))))
         rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    if (!rc && bos && t->add_bos)
+    if (!rc && t->add_bos)
         rc = push_id(&e, t->bos, err);
     if (!rc)
         rc = special ? encode_cut(&e, text, n, false, err) : encode_nfc(&e, text, n, false, err);
@@ -337,16 +296,4 @@ static int encode_text(const struct tokenizer *t, uint32_t **ids, size_t *count,
     *ids = e.ids;
     *count = e.count;
     return OK;
-}
-
-int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
-                     size_t n, bool special, struct err *err)
-{
-    return encode_text(t, ids, count, text, n, special, true, err);
-}
-
-int tokenizer_encode_part(const struct tokenizer *t, uint32_t **ids, size_t *count,
-                          const char *text, size_t n, bool special, struct err *err)
-{
-    return encode_text(t, ids, count, text, n, special, false, err);
 }

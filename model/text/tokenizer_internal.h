@@ -66,6 +66,18 @@ int tokenizer_json_vocab(struct json_pieces *out, char *text, size_t n, const ch
 int tokenizer_json_split(struct json_pieces *out, struct buf *rest, char *text, size_t n,
                          const char *path, struct err *err);
 
+/* An added token in a text: what it takes, [begin, end), and where the search for others goes on:
+ * behind the token itself, even if it takes white space there. */
+struct added {
+    size_t begin, end, next;
+    uint32_t id;
+};
+
+/* Find the next one, of those that are looked for in raw or in normalized text; *a is the one
+ * before, zero at first. False: there is none, and it begins at n. */
+bool tokenizer_added(const struct tokenizer *t, struct added *a, const char *p, size_t n,
+                     bool normalized);
+
 /* Find the rank of merging two pieces; false when they do not merge. */
 bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, uint32_t *rank);
 
