@@ -40,6 +40,8 @@ bool tokenizer_added(const struct tokenizer *t, struct added *a, const char *p, 
     a->begin = at;
     a->end = a->next = at + len;
     int flags = len ? t->pieces[a->id].flags : 0;
+    if (flags & ADDED_LSTRIP && a->begin < before)
+        a->begin = before;
     while (flags & ADDED_LSTRIP && a->begin > before) {
         size_t i = a->begin - 1;
         while (i && ((unsigned char)p[i] & 0xc0) == 0x80)

@@ -262,7 +262,7 @@ static int encode_cut(struct encoder *e, const char *p, size_t n, bool normalize
         if (a.begin > from)
             rc = normalized ? encode_words(e, p + from, a.begin - from, err)
                             : encode_nfc(e, p + from, a.begin - from, true, err);
-        if (!rc && found)
+        if (!rc && a.begin < a.end)
             rc = push_id(e, a.id, err);
     }
     return rc;

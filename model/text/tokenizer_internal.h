@@ -67,7 +67,8 @@ int tokenizer_json_split(struct json_pieces *out, struct buf *rest, char *text, 
                          const char *path, struct err *err);
 
 /* An added token in a text: what it takes, [begin, end), and where the search for others goes on:
- * behind the token itself, even if it takes white space there. */
+ * behind the token itself, even if it takes white space there. The one before may leave it nothing:
+ * then it does not count. */
 struct added {
     size_t begin, end, next;
     uint32_t id;

@@ -153,8 +153,9 @@ static void check_round_trips(const struct tokenizer *t)
     }
 }
 
-/* Added tokens with flags, as Hugging Face's tokenizers 0.23 finds them. In what is wanted, L, R,
- * N, B and $ stand for them: at their left, at their right, in NFC, all of that, a newline. */
+/* Added tokens with flags, as Hugging Face's tokenizers 0.23 finds them. In what is wanted, letters
+ * stand for them: L for one at its left, R at its right, N in NFC, B all of that, $ a newline, T a
+ * tab that takes white space. */
 static void check_added(void)
 {
     static const char *const texts[][2] = {
@@ -169,13 +170,18 @@ static void check_added(void)
         { "<r>\t \n <l>", "R$L" },
         { "e <l>\xcc\x81", "eL\xcc\x81" },
         { "\n<lrn>\n", "$B$" },
+        { "\t\t\t a", "T"
+                      "a" }, /* the first one leaves nothing to the second */
     };
-    static const char *const added[] = { "<l>", "<r>", "<n>", "<lrn>", "\n" }, marks[] = "LRNB$";
-    static const int flags[] = { PIECE_USER | ADDED_LSTRIP, PIECE_USER | ADDED_RSTRIP,
+    static const char *const added[] = { "<l>", "<r>", "<n>", "<lrn>", "\n", "\t" },
+                             marks[] = "LRNB$T";
+    static const int flags[] = { PIECE_USER | ADDED_LSTRIP,
+                                 PIECE_USER | ADDED_RSTRIP,
                                  PIECE_CONTROL | ADDED_NORMALIZED,
                                  PIECE_CONTROL | ADDED_LSTRIP | ADDED_RSTRIP | ADDED_NORMALIZED,
-                                 PIECE_USER };
-    struct tokenizer *t = chat_bytes_build(NULL, added, flags, 5);
+                                 PIECE_USER,
+                                 PIECE_USER | ADDED_LSTRIP | ADDED_RSTRIP };
+    struct tokenizer *t = chat_bytes_build(NULL, added, flags, 6);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         uint32_t want[64];
         size_t n = strlen(texts[i][1]);
