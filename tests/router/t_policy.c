@@ -78,7 +78,7 @@ static void check_logsum(const struct kernels *k)
     for (size_t scale = 1; scale <= 5; scale += 2) {
         double mean = 0;
         for (size_t t = 0; t < TIMES; t++) {
-            double sum = 0, max = -INFINITY;
+            double sum = 0, max = (double)-INFINITY;
             for (size_t i = 0; i < IDS; i++) {
                 double four = 0; /* draws, as good as normal */
                 for (size_t j = 0; j < 4; j++)
