@@ -47,7 +47,8 @@ static const struct option_group text_opts = {
           "Set the system message of --chat (default: what the model's chat template says, if "
           "anything)" },
         { "--n-predict", "-n", OPTION_LENGTH, &shared_options.max_tokens, "N",
-          "Write at most N tokens per answer (-1: no limit but the context, as with --chat; default: "
+          "Write at most N tokens per answer (-1: no limit but the context, as with --chat; "
+          "default: "
           "256)" },
         { "--context", "-c", OPTION_COUNT, &shared_options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
