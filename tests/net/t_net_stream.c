@@ -207,7 +207,7 @@ static void test_openai_streams(void)
     /* Choices of another index are not ours, in an event of their own or beside ours. */
     one(o, CHUNK("[1]", ",\"index\":0") CHUNK("[9]", ",\"index\":1") CHUNK("[2]", ""), OK, "", 2);
     one(o, CHUNK("[9]", ",\"index\":1},{\"index\":0,\"token_ids\":[1]"), OK, "", 1);
-    one(o, CHUNK("[9]", ",\"index\":1},{\"index\":\"0\",\"token_ids\":[1]"), OK, "", 0);
+    one(o, CHUNK("[9]", ",\"index\":1},{\"index\":2,\"token_ids\":[1]"), OK, "", 0);
     one(o, CHUNK("[9]", "},{\"index\":0,\"token_ids\":[1]"), ERR_NET, "index 0", 0);
     one(o, "data: {\"choices\":7}\n\n", ERR_NET, "choices", 0);
     one(o, "data: [[[\n\n", ERR_FORMAT, "JSON", 0);
