@@ -45,12 +45,14 @@ static bool serve(const struct rude_request *r)
         atomic_fetch_add(probe ? &probed : &asked, strtoul(most + 13, NULL, 10));
         requests++;
     }
-    if (p->shut && atomic_exchange(&answered[r->fd], true))
-        return answered[r->fd] = false;
+    bool again = atomic_load(&answered[r->fd]);
+    atomic_store(&answered[r->fd], !again);
+    if (p->shut && again)
+        return false;
     if (!most)
         return rude_json(r, strstr(r->path, "models") ? "200 OK" : "404 No", "{}");
     if (!probe && p->late_ms && !rude_pause(r, p->late_ms))
-        return answered[r->fd] = false;
+        return false;
     snprintf(reply, sizeof(reply),
              "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[%s],"
              "\"finish_reason\":\"length\"}]}",
