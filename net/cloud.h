@@ -199,8 +199,8 @@ int cloud_drafts(struct cloud *c, struct err *err);
  * it for the audits of a replay alone. Errors of cloud_ask. */
 int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
                 struct err *err);
-/* Count what the call has moved and will move, dropped or not, in *t as well. */
-void cloud_tally(struct cloud_call *call, struct cloud_tally *t);
+/* Count what the next call moves, dropped or not, in *t as well, unless t is NULL. */
+void cloud_tally(struct cloud *c, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t);
 /* True when *t counts no dropped call any more: it has ended, or, over HTTP/1.1, is left to end by

@@ -99,7 +99,9 @@ size_t cloud_tokens(struct cloud *c)
 static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
                          size_t tokens, bool audit, struct cloud_call **out, struct err *err)
 {
+    struct cloud_tally *tally = c->tally;
     *out = NULL;
+    c->tally = NULL;
     if (wire_forked(c->wire))
         return cloud_forked(err);
     int rc = check_ids(c, ids, n + draft, err);
@@ -112,8 +114,12 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
     if (call) {
         call->audit = audit;
         wire_ledger(c->wire)->calls++;
-        if (c->replay) {
+        if (c->replay)
             cloud_call_from_file(c, call);
+        if (tally)
+            wire_tally(call->wire, tally);
+        if (c->replay) {
+            /* it has ended */
         } else if (c->state == CLOUD_READY) {
             cloud_call_launch(c, call);
         } else if (c->state == CLOUD_REFUSED) {
@@ -225,11 +231,9 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     return rc;
 }
 
-void cloud_tally(struct cloud_call *call, struct cloud_tally *t)
+void cloud_tally(struct cloud *c, struct cloud_tally *t)
 {
-    wire_lock(call->cloud->wire);
-    wire_tally(call->wire, t);
-    wire_unlock(call->cloud->wire);
+    c->tally = t;
 }
 
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)

@@ -56,6 +56,7 @@ struct cloud {
     bool no_draft;              /* a reply has shown that it cannot check one */
     struct cloud_call *calls;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
+    struct cloud_tally *tally; /* of the next call; or NULL */
     bool prober_runs;
     pthread_t prober;
     struct id_list list;

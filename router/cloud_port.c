@@ -17,37 +17,34 @@ static size_t cloud_port_tokens(void *arg)
     return cloud_tokens(arg);
 }
 
-/* Count a call that was made in *tally, and give it. Returns rc. */
-static int cloud_port_made(int rc, struct cloud_call *c, struct cloud_tally *tally, void **call)
-{
-    if (rc == OK && tally)
-        cloud_tally(c, tally);
-    *call = c;
-    return rc;
-}
-
 static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
                           struct cloud_tally *tally, void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
+    cloud_tally(arg, tally);
     int rc = cloud_ask(arg, ids, n, want, &c, err);
-    return cloud_port_made(rc, c, tally, call);
+    *call = c;
+    return rc;
 }
 
 static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
                             void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
+    cloud_tally(arg, tally);
     int rc = cloud_audit(arg, ids, n, &c, err);
-    return cloud_port_made(rc, c, tally, call);
+    *call = c;
+    return rc;
 }
 
 static int cloud_port_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
                              struct cloud_tally *tally, void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
+    cloud_tally(arg, tally);
     int rc = cloud_verify(arg, ids, n, draft, &c, err);
-    return cloud_port_made(rc, c, tally, call);
+    *call = c;
+    return rc;
 }
 
 static bool cloud_port_done(const void *call)
