@@ -42,6 +42,11 @@ for api in auto openai llamacpp; do
     shows "dialect .*, model .*, round trip"
     [ $api != auto ] || shows '^  weights    {"fingerprint":"[0-9a-f]*"'
 done
+refused 4 cloud --check "$url" --cloud-proxy http://127.0.0.1:1
+export http_proxy=http://127.0.0.1:1
+refused 4 cloud --check "$url"
+expect 0 cloud --check "$url" --cloud-proxy ''
+unset http_proxy
 stop_server TERM 0
 [ ! -s "$dir/served" ] || fail "the server wrote to stdout"
 
