@@ -2,8 +2,7 @@
  * end. For wire*.c alone.
  *
  * wire.c (the thread) stands above wire_call.c (one question), and that above wire_reply.c (what an
- * attempt has brought); none calls anything above it,
- * as tests/net/t_net_order.sh holds. */
+ * attempt has brought). None calls anything above it; tests/net/t_net_order.sh holds that. */
 #ifndef NET_WIRE_INTERNAL_H
 #define NET_WIRE_INTERNAL_H
 
