@@ -81,6 +81,8 @@ flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/neon_blocks := $(blocks)
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod $(blocks)
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm $(blocks)
+# Their loops have no register to spare for what guards a stack and a copy.
+$(foreach f,$(wildcard kernels/x86/*.c kernels/arm/*.c),$(eval flags.$(f:.c=) += -fno-stack-protector -U_FORTIFY_SOURCE))
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
