@@ -17,7 +17,7 @@ real_rows() {
         set_of=${items%/*}
         real_named <"$items" >"$here/items-${set_of##*/}-${items##*/}"
     done
-    mizzle eval --merge --against all --csv "$here/rows.csv" "$here"/items-*.csv
+    study --against all --csv "$here/rows.csv" "$here"/items-*.csv
     columns "$HEADER" <"$here/rows.csv"
 }
 
@@ -90,6 +90,6 @@ draws() {
     [ "$(wc -l <"$dir/mixes")" -eq 1 ] ||
         plot real-mix.svg --by form --bars policy --y "$points" --interval low,high \
             --title "Real pair: right answers of mix less those of each other policy at an equal share of the tokens" \
-            --note "In brackets: the share of the other policy. Lines: 95 % intervals (paired bootstrap over concepts and trainings)." \
+            --note "In brackets: the share of the other policy. Lines: 95 % intervals (concepts and trainings)." \
             <"$dir/mixes"
 }

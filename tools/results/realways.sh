@@ -27,16 +27,15 @@ realways_rows() { # TASK ITEMS
     done
     task=$1
     shift
-    mizzle eval --merge --against all --csv "$here/rows.csv" "$@"
+    study --against all --csv "$here/rows.csv" "$@"
     columns policy,share,score,questions,accuracy,accuracy_low,accuracy_high,routed,pgr,tokens,cloud,calls,read,against,equal,equal_low,equal_high \
         <"$here/rows.csv" >"$here/picked.csv"
     awk -F, -v OFS=, -v task="$task" -v k=$realways_draft -v edge=$realways_edge -v large=$realways_large \
         -v edge_ms="$(constant t_dotprod)" -v cloud_ms="$(constant cloud_ms)" '
         FILENAME !~ /picked/ { if (FNR > 1 && $12 > 0) begun[$6 "," $7]++; next }
         $3 != "citer" { next }
-        $1 ~ /^mlp=/ && $14 != "" { above[$2 "," $14] = points($15) "," points($16) "," points($17); next }
+        $1 ~ /^mlp=/ && $14 != "" { above[$2 "," $14] = $15 "," $16 "," $17; next }
         $14 == "" { row[++rows] = $0 }
-        function points(of) { return of != "" && of + 0 == 0 ? "0.000000" : of } # not -0
         function ms(latency) {
             return sprintf("%.0f", written * edge_ms + $11 * cloud_ms + trips * latency)
         }

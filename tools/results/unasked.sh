@@ -15,7 +15,7 @@ unasked_rows() {
             "$items/joint.csv" "$items/$name.csv" | real_named >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done
-    mizzle eval --merge --against all --csv "$here/rows.csv" "$@"
+    study --against all --csv "$here/rows.csv" "$@"
     columns "$HEADER" <"$here/rows.csv"
 }
 

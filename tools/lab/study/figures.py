@@ -1,0 +1,372 @@
+#!/usr/bin/python3
+"""figures.py - compute what policies achieved from answers that `mizzle eval --items` has kept.
+
+Usage: figures.py [--against POLICY|all] [--csv FILE] ITEMS...
+
+A row is a policy at its target in one form of a task, by CITER's rule and as a reader takes the
+answer. --against adds the comparison with one policy; all adds a row for each other policy behind
+each one with a router. The columns of ITEMS stand in tools/lab/eval/items.h, the method in README.md.
+"""
+import re
+import sys
+from collections import namedtuple
+
+import numpy as np
+
+COLUMNS = ("task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,accuracy_high,"
+           "routed,tokens,cloud,calls,read,pgr,pgr_low,pgr_high,gain,gain_low,gain_high,"
+           "relative_gain,against,against_routed,difference,difference_low,difference_high,equal,"
+           "equal_low,equal_high")
+HEADER = ("task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,"
+          "read,hash,settings")
+LINE = re.compile(r"([^,]+,[^,]+,[^,]+),([^,]+),([0-9a-f]{1,16}),([^,]+),([^,]*),(\d+),([01]),([01]),"
+                  r"(\d+),(\d+),(\d+),(\d+),((?:[0-9a-f]{16})?),([0-9a-f]{16})")
+ROUTERS = ("mlp", "context", "combined", "query", "takeover", "price")  # policies that read one
+DRAWS, SEED, MOST_TRAININGS = 2000, 1, 64
+Z = 1.959963984540054  # quantile 0.975 of the normal distribution
+ROUNDING = 1e-20  # the variance of answers is 0, or far above
+
+Answer = namedtuple("Answer", "group citer answer tokens cloud calls read hash settings")
+Place = namedtuple("Place", "path line")
+
+
+class Refused(Exception):
+    """One line for the user, and the exit code."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+class Row:
+    """A policy at a share in one form of a task. numbers[NAME] is [trainings][questions]."""
+
+    def __init__(self, of, policy, share, runs):
+        self.of, self.policy, self.share = of, policy, share
+        self.ids = sorted(runs[1])
+        self.at = {name: i for i, name in enumerate(self.ids)}
+        self.trainings = len(runs)
+        self.groups = [runs[1][i].group for i in self.ids]
+        self.numbers = {
+            name: np.array([[getattr(runs[k + 1][i], name) for i in self.ids]
+                            for k in range(self.trainings)], dtype=float)
+            for name in ("citer", "answer", "tokens", "cloud", "calls", "read")}
+
+    def beside(self, other):
+        """True if both are of one form and pair, and at one share if both have one."""
+        return self.of == other.of and (not self.share or not other.share or self.share == other.share)
+
+
+def read_lines(path, answers, places):
+    """Add the lines of one file to answers[row][run][id]. A line that is there already counts once."""
+    try:
+        text = open(path, encoding="utf-8", errors="surrogateescape", newline="\n")
+    except OSError as e:
+        raise Refused(1, f"{path}: {e.strerror}")
+    with text:
+        for number, line in enumerate(text, 1):
+            line = line.rstrip("\n")
+            found = LINE.fullmatch(line)
+            if number == 1 and line == HEADER:
+                continue
+            if number == 1 or not found:
+                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
+            of, name, group, policy, share, run, *rest = found.groups()
+            one = Answer(group, *map(int, rest[:6]), *rest[6:])
+            if not 1 <= int(run) <= MOST_TRAININGS or max(one.cloud, one.calls) > one.tokens:
+                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
+            key = f"{of},{policy},{share}", int(run), name
+            run = answers.setdefault(key[0], {}).setdefault(key[1], {})
+            before = run.setdefault(name, one)
+            at = places.setdefault(key, Place(path, number))
+            if before != one:
+                raise Refused(2, f"{path}: line {number}: expected the answer of {at.path}: line "
+                                 f"{at.line}, hash {before.hash}, found another, hash {one.hash}")
+
+
+def read(paths):
+    """Return the rows of all files, sorted by their names; in each, every run has the same questions."""
+    answers, places, rows = {}, {}, []
+    for path in paths:
+        read_lines(path, answers, places)
+    if not answers:
+        raise Refused(3, f"{paths[0]}: expected answers, found none")
+    for key, runs in sorted(answers.items()):
+        of, policy, share = key.rsplit(",", 2)
+        first = places[key, min(runs), min(runs[min(runs)])]
+        like = runs[min(runs)][min(runs[min(runs)])].settings
+        questions = set().union(*runs.values())
+        for run in range(1, max(runs) + 1):
+            for name in sorted(questions):
+                if name not in runs.get(run, {}):
+                    raise Refused(2, f"{first.path}: line {first.line}: policy {policy}: expected its "
+                                     f"answer to {name} in run {run}, found none")
+                if runs[run][name].settings != like:
+                    at = places[key, run, name]
+                    raise Refused(2, f"{at.path}: line {at.line}: policy {policy}: expected settings "
+                                     f"{like}, as in {first.path}: line {first.line}, found "
+                                     f"{runs[run][name].settings}")
+        rows.append(Row(of, policy, share, runs))
+    return rows
+
+
+def find(rows, beside, policy):
+    """Return the one row of this policy beside another row, or None."""
+    found = [r for r in rows if r.policy == policy and r.beside(beside)]
+    return found[0] if len(found) == 1 else None
+
+
+def mix(x):
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xbf58476d1ce4e5b9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94d049bb133111eb)
+    return x ^ (x >> np.uint64(31))
+
+
+def rand_u64(seed, counter):
+    """rand_u64 of kernels/math.h, of arrays: the program's own intervals have the same draws."""
+    gamma = np.uint64(0x9e3779b97f4a7c15)
+    with np.errstate(over="ignore"):
+        return mix(mix(np.uint64(seed) + gamma) + (np.uint64(counter) + np.uint64(1)) * gamma)
+
+
+def drawn_counts(keys, draws, n):
+    """Return [len(keys)][n]: how often each of n was taken in so many draws, with replacement."""
+    u = rand_u64(keys[:, None], np.arange(draws, dtype=np.uint64))
+    half = np.uint64(32)
+    at = ((u >> half) * np.uint64(n) + ((u & np.uint64(0xffffffff)) * np.uint64(n) >> half)) >> half
+    at = at.astype(np.int64) + n * np.arange(len(keys))[:, None]
+    return np.bincount(at.ravel(), minlength=n * len(keys)).reshape(len(keys), n).astype(float)
+
+
+def student(nu):
+    """Return quantile 0.975 of Student's t with nu degrees of freedom, nu >= 1."""
+    if nu > 100:
+        return Z + (Z ** 3 + Z) / (4 * nu) + (5 * Z ** 5 + 16 * Z ** 3 + 3 * Z) / (96 * nu ** 2)
+    angle = np.linspace(0, np.pi / 2, 4001)  # t = sqrt(nu) tan(angle)
+    density = np.cos(angle) ** (nu - 1)
+    area = np.concatenate(([0], np.cumsum(density[1:] + density[:-1])))
+    return float(np.sqrt(nu) * np.tan(np.interp(0.95 * area[-1], area, angle)))
+
+
+def spread(questions, trainings):
+    """Return the variance of a mean over questions and trainings, and the quantile 0.975 of its
+    distribution. trainings has, of each number of trainings, the variance from them. Degrees of
+    freedom are Satterthwaite's (1946); the questions' variance counts as known."""
+    variance = questions + sum(trainings.values())
+    squares = sum(part ** 2 / (k - 1) for k, part in trainings.items())
+    return variance, student(max(variance ** 2 / squares, 1)) if squares > ROUNDING ** 2 else Z
+
+
+def wilson(p, m, z=Z):
+    """Return Wilson's interval of a share p of m."""
+    middle = (p + z * z / (2 * m)) / (1 + z * z / m)
+    half = z * np.sqrt(p * (1 - p) / m + z * z / (4 * m * m)) / (1 + z * z / m)
+    return max(middle - half, 0), min(middle + half, 1)
+
+
+class Questions:
+    """A set of questions, and what is computed on it. A statistic is an array [1 + k][1 + DRAWS]: in
+    the first row what all trainings give, then without each training (jackknife); in the first
+    column what the answers give, then what each draw of the questions' groups gives. k is 0 where
+    nothing is trained."""
+
+    def __init__(self, ids, groups, trainings):
+        number = {}
+        self.ids, self.n = ids, len(ids)
+        self.group = np.array([number.setdefault(g, len(number)) for g in groups])
+        self.count, self.trainings, self.kept = len(number), trainings, {}
+        keys = rand_u64(SEED, np.arange(DRAWS, dtype=np.uint64))
+        times = drawn_counts(keys, self.count, self.count)
+        self.times = np.concatenate((np.ones((1, self.count)), times)).T
+        self.items = self.sums(np.ones((1, self.n)))
+
+    def has(self, row):
+        return row is not None and all(i in row.at for i in self.ids)
+
+    def numbers(self, row, name):
+        return row.numbers[name][:, [row.at[i] for i in self.ids]]
+
+    def grouped(self, x):
+        """Return the sums of x [trainings][n] over each group."""
+        return np.stack([np.bincount(self.group, weights=run, minlength=self.count) for run in x])
+
+    def sums(self, x):
+        """Return the statistic of a sum over the questions; a mean over trainings. Of policies with
+        as many trainings the same one is left out together."""
+        t, of_each = len(x), self.grouped(x) @ self.times
+        if t == 1:
+            return of_each
+        weights = [np.full((1, t), 1 / t)]
+        for k in self.trainings:
+            weights.append((1 - np.eye(t)) / (t - 1) if k == t else np.full((k, t), 1 / t))
+        return np.concatenate(weights) @ of_each
+
+    def of(self, row, score):
+        """Return the statistics right, tokens and cloud of a row."""
+        key = id(row), score
+        if key not in self.kept:
+            self.kept[key] = [self.sums(self.numbers(row, x)) for x in (score, "tokens", "cloud")]
+        return self.kept[key]
+
+    def interval(self, x):
+        """Return a statistic's value with its 95 % interval: quantiles of the draws of questions,
+        wider by what trainings differ. NaN: there is none, as in one draw of twenty or more."""
+        kept = x[0, 1:][~np.isnan(x[0, 1:])]
+        if self.count < 2 or len(kept) < DRAWS - DRAWS // 20:
+            return x[0, 0], np.nan, np.nan
+        ends = np.quantile(kept, (0.025, 0.975)) - x[0, 0]
+        trainings, at = {}, 1
+        for k in self.trainings if len(x) > 1 else ():
+            without, at = x[at:at + k, 0], at + k
+            trainings[k] = ((without - without.mean()) ** 2).sum() * (k - 1) / k
+        known = kept.var()
+        variance, t = spread(known, trainings)
+        if variance > known > ROUNDING:
+            ends = ends * np.sqrt(variance / known) * t / Z
+        elif variance > known:
+            ends = np.array((-1, 1)) * np.sqrt(variance) * t
+        return x[0, 0], *(x[0, 0] + ends)
+
+    def accuracy(self, row, score, closed):
+        """Return the accuracy with Wilson's interval: for as many independent questions as have the
+        variance of these groups (closed: of single questions) and trainings, at most n."""
+        x = self.numbers(row, score)
+        k, p, grouped = len(x), x.mean(), not closed
+        if k == 1 and (not grouped or self.count == self.n):
+            return (p, *wilson(p, self.n))
+        if grouped and self.count < 2:
+            return p, 0, 1
+        above = self.grouped((x - p) / self.n) if grouped else (x - p) / self.n
+        questions = (above.mean(axis=0) ** 2).sum() * (self.count / (self.count - 1) if grouped else 1)
+        trainings = {k: (above.sum(axis=1) ** 2).sum() / (k * (k - 1))} if k > 1 else {}
+        variance, z = spread(questions, trainings)
+        most = self.count if grouped and variance < ROUNDING else self.n
+        return (p, *wilson(p, p * (1 - p) / variance if variance > p * (1 - p) / most else most, z))
+
+
+def equal(own, other, edge, large):
+    """Return right answers of `own` less those of `other`, at the share of the tokens that `other`
+    routes. A part of own's answers is given to a model alone: to the small one where own routes
+    more, to the large one where it routes less. The part is that at which the mixture's tokens have
+    other's share, in each draw. Each is right, tokens, cloud; edge or large may be None."""
+    share = other[2] / other[1]
+    beyond = own[2] - share * own[1]  # tokens of the cloud above the share
+    right = own[0]
+    for model, there in ((edge, beyond > 0), (large, beyond < 0)):
+        if model is None:
+            continue
+        short = model[2] - share * model[1]
+        part = np.divide(beyond, beyond - short, out=np.zeros_like(beyond), where=there)
+        right = right + part * (model[0] - own[0])
+    return right - other[0]
+
+
+def fields(values):
+    text = ["" if np.isnan(v) else f"{v:.6f}" for v in values]
+    return [t if t.strip("-0.") else t.lstrip("-") for t in text]
+
+
+NO_INTERVAL = (np.nan,) * 3
+
+
+class Figures:
+    def __init__(self, rows, against):
+        self.rows, self.against, self.sets = rows, against, {}
+
+    def questions(self, row, ids):
+        key = row.of, tuple(ids)
+        if key not in self.sets:
+            groups = [row.groups[row.at[i]] for i in ids]
+            trainings = {r.trainings for r in self.rows if r.of == row.of} - {1}
+            self.sets[key] = Questions(ids, groups, sorted(trainings))
+        return self.sets[key]
+
+    def own(self, q, row, score):
+        """Return what a row has achieved by one score, and what each model alone has."""
+        models = [find(self.rows, row, name) for name in ("never", "always")]
+        edge, large = (q.of(m, score) if q.has(m) else None for m in models)
+        right = q.of(row, score)
+        sums = {x: q.numbers(row, x).sum() for x in ("tokens", "cloud", "calls", "read")}
+        answers = q.n * row.trainings
+        values = [*q.accuracy(row, score, row.of.startswith("milli,")),
+                  sums["cloud"] / sums["tokens"] if sums["tokens"] else 0,
+                  *(sums[x] / answers for x in ("tokens", "cloud", "calls", "read"))]
+        pgr, gain, relative = NO_INTERVAL, NO_INTERVAL, np.nan
+        if edge:
+            gain = q.interval((right[0] - edge[0]) / q.items)
+            relative = right[0][0, 0] / edge[0][0, 0] - 1 if edge[0][0, 0] > 0 else np.nan
+        if edge and large and large[0][0, 0] > edge[0][0, 0]:
+            gap = np.where(large[0] > edge[0], large[0] - edge[0], np.nan)
+            pgr = q.interval((right[0] - edge[0]) / gap)
+        return values + [*pgr, *gain, relative], right, edge, large
+
+    def compared(self, q, score, own, other):
+        """Return the columns of a comparison with another row, which answered the same questions.
+        An equal share means nothing where one model does all."""
+        _, right, edge, large = own
+        its = q.of(other, score)
+        share = its[2][0, 0] / its[1][0, 0] if its[1][0, 0] else 0
+        more = right[2][0, 0] > share * right[1][0, 0]
+        level = NO_INTERVAL
+        if 0 < share < 1 and (edge if more else large):
+            level = q.interval(equal(right, its, edge, large) / q.items)
+        return share, *q.interval((right[0] - its[0]) / q.items), *level
+
+    def line(self, q, row, score, other=None, own=None):
+        own = own or self.own(q, row, score)
+        compares = other is not None and other is not row and q.has(other)
+        versus = self.compared(q, score, own, other) if compares else (np.nan,) * 7
+        return ",".join([row.of, row.policy, row.share, score, str(q.n), str(row.trainings),
+                         *fields(own[0]), other.policy if compares else "", *fields(versus)])
+
+    def lines(self, row, score):
+        q = self.questions(row, row.ids)
+        own = self.own(q, row, score)
+        every = self.against == "all"
+        one = find(self.rows, row, self.against) if self.against and not every else None
+        yield self.line(q, row, score, one, own)
+        if not every or row.policy.split("=")[0] not in ROUTERS:
+            return
+        for other in self.rows:
+            if other.policy == row.policy or not row.beside(other):
+                continue
+            ids = [i for i in row.ids if i in other.at]
+            if len(ids) == len(row.ids):
+                yield self.line(q, row, score, other, own)
+            elif ids:
+                yield self.line(self.questions(row, ids), row, score, other)
+
+    def all(self):
+        yield COLUMNS
+        for row in self.rows:
+            for score in ("citer", "answer"):
+                if score == "answer" or not row.of.startswith("milli,"):  # milli has one rule
+                    yield from self.lines(row, score)
+
+
+def main(args):
+    options = {"--against": None, "--csv": None}
+    while args and args[0].startswith("-"):
+        if args[0] not in options or len(args) < 2:
+            raise Refused(2, f"expected {' or '.join(options)} with a value, found {args[0]}")
+        options[args[0]] = args[1]
+        args = args[2:]
+    if not args:
+        raise Refused(2, "expected files of eval --items after the options, found none")
+    rows, against = read(args), options["--against"]
+    if against not in (None, "all") and not any(r.policy == against for r in rows):
+        raise Refused(2, f"--against: expected one of the policies, found {against}")
+    text = "".join(line + "\n" for line in Figures(rows, against).all())
+    try:
+        with open(options["--csv"] or 1, "w", encoding="utf-8", errors="surrogateescape") as out:
+            out.write(text)
+    except OSError as e:
+        raise Refused(1, f"{options['--csv'] or 'the output'}: {e.strerror}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except Refused as e:
+        print(f"figures.py: {e}", file=sys.stderr)
+        sys.exit(e.code)
