@@ -8,7 +8,6 @@
 #include "tools/command.h"
 #include "tools/lab/eval/eval.h"
 #include "tools/lab/eval/eval_clock.h"
-#include "tools/lab/eval/items.h"
 #include "tools/lab/tasks/extract.h"
 #include "tools/lab/tasks/task_options.h"
 #include "tools/cli/setup.h"
@@ -64,8 +63,7 @@ static const struct option_group share_opts = {
           "Compare all others with this one of the policies, question by question: accuracy at the "
           "same target or threshold of the paper; the same at the share that the other has in "
           "fact routed, on the line between the nearest shares of this one (never and always are "
-          "its ends); and the mean PGR of sweeps from 0 to 7 %. all, for --merge of items: compare "
-          "those with a router with each other one (default: none)" },
+          "its ends); and the mean PGR of sweeps from 0 to 7 % (default: none)" },
         { "--repeats", NULL, OPTION_SIZE, &options.repeats, "N",
           "Read N trainings of each router that --policy names, FILE.1 to FILE.N, as router train "
           "--repeats writes them; each answers all questions. A row has the mean, and its "
@@ -92,11 +90,12 @@ static const struct option_group output_opts = {
         { "--items", NULL, OPTION_STR, &options.items, "FILE",
           "Write each answer, without its text, to FILE as comma-separated values; the models are "
           "then asked alone only if --policy names never and always, and keep what they have read "
-          "for the next policy, so that times say nothing (default: none)" },
+          "for the next policy, so that times say nothing. tools/lab/study/figures.py makes "
+          "figures "
+          "of such files (default: none)" },
         { "--merge", NULL, OPTION_FLAG, &merges, NULL,
           "Ask nothing: put the parts of a run together, finished journals of all its questions, "
-          "which are named after the options, and print the results of the whole. Of files of "
-          "--items, print the figures of each policy on its questions" },
+          "which are named after the options, and print the results of the whole" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values, for plot (default: none)" },
         OPTION_ROW_QUIET(&options.quiet),
@@ -185,8 +184,7 @@ static int eval_task(struct err *err)
                        what ? "" : options.task.name);
     return runs == PPL       ? eval_ppl(&options, err)
            : runs == EXTRACT ? extract_file(extract, options.json, err)
-           : runs == MERGE && items_begins(options.parts[0]) ? eval_figures(&options, err)
-                                                             : eval_answers(&options, err);
+                             : eval_answers(&options, err);
 }
 
 static int cmd_eval_main(int n, char **args, struct err *err)
@@ -201,8 +199,7 @@ static int cmd_eval_main(int n, char **args, struct err *err)
     if (n && !merges)
         rc = err_set(err, ERR_ARG, "unexpected argument %s", args[0]);
     else if (merges && !n)
-        rc = err_set(err, ERR_ARG,
-                     "--merge: expected journals or items after the options, found none");
+        rc = err_set(err, ERR_ARG, "--merge: expected journals after the options, found none");
     else
         rc = eval_task(err);
     if (rc == ERR_STOP && options.jsonl)

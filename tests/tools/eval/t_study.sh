@@ -1,21 +1,101 @@
 #!/bin/sh
-# tools/lab/study/figures.py: its statistics, the figures of answers that eval has kept, and what it
+# tools/lab/study/figures.py: its statistics, figures of answers that eval has kept, and what it
 # refuses.
 . tests/tools/eval/eval.sh
 python=${PYTHON:-/usr/bin/python3}
 "$python" -c 'import numpy' 2>/dev/null || skip "no numpy for $python"
 export OPENBLAS_NUM_THREADS=1
 
-"$python" -B tests/tools/eval/figures_check.py >"$dir/out" 2>"$dir/err" || fail "$(cat "$dir/out" "$dir/err")"
+"$python" -B tests/tools/eval/figures_check.py >"$dir/out" 2>"$dir/err" || fail "figures_check.py"
 
-# study STATUS ARGS...: run it, which must end with this status.
+# study STATUS ARGS...: run it, which must end with this status. refused STATUS WORDS ARGS...: and
+# say this in one line, and nothing else.
 study() {
     want=$1 status=0
     shift
     "$python" -B tools/lab/study/figures.py "$@" >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq "$want" ] || fail "figures.py $*: status $status, expected $want: $(cat "$dir/err")"
+    [ "$status" -eq "$want" ] || fail "figures.py $*: status $status, expected $want"
 }
-refuses() { # STATUS WORDS ARGS...
-    refuses_words=$2
-    study "$1" "$(shift 2 && echo)" 2>/dev/null || :
+refused() {
+    code=$1 words=$2
+    shift 2
+    study "$code" "$@"
+    says "$words"
+    one_line
+    [ ! -s "$dir/out" ] || fail "$*: wrote to stdout"
 }
+
+# row LINE COL...: these columns of the row that begins with this behind task, form and pair.
+row() {
+    row=$1
+    shift
+    awk -F, -v row=",$row" -v want="$*" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n = split(want, name, " "); next }
+        index($0, row) { for (k = 1; k <= n; k++) printf "%s%s", $at[name[k]], k < n ? " " : "\n" }' "$dir/figures"
+}
+is() { # WHAT FOUND EXPECTED
+    [ "$2" = "$3" ] || fail "$1: expected $3, found $2"
+}
+
+# Answers of ten tokens: POLICY,SHARE RUN CLOUD RIGHTS.
+header=task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,read,hash,settings
+answers() {
+    echo "$1" "$2" "$3" "$4" | awk -v OFS=, '{ for (i = 1; i <= length($4); i++)
+        print "csqa,chat,pair", i, "000000000000000" i, $1, $2, 1, substr($4, i, 1), 10, $3, $3, 3 * $3, "0000000000000abc", "0000000000000001" }'
+}
+{
+    echo $header
+    answers never, 1 0 100010
+    answers mlp,0.05 1 1 1011 # asked the first four alone
+    answers mlp,0.05 2 3 1111
+    answers mlp=mix,0.05 1 1 101100
+    answers always, 1 10 111110
+    answers random,0.02 1 0 100000000 # more than the models alone
+} >"$dir/one"
+
+# The models alone have 2 and 5 of 6, and of the first four 1 and 4.
+study 0 --against mlp=mix --csv "$dir/figures" "$dir/one" "$dir/one" # what is there twice counts once
+is never "$(row never,,answer questions runs accuracy)" '6 1 0.333333'
+is mlp "$(row mlp,0.05,answer questions runs accuracy routed tokens cloud calls pgr gain relative_gain)" \
+    '4 2 0.875000 0.200000 10.000000 2.000000 2.000000 0.833333 0.625000 2.500000'
+# With half of its answers from the small model alone it routes a tenth, too.
+is 'mlp beside mix' "$(row mlp,0.05,answer against against_routed difference equal)" \
+    'mlp=mix 0.100000 0.125000 -0.187500'
+is always "$(row always,,citer accuracy)" 1.000000
+study 0 --against mlp --csv "$dir/figures" "$dir/one"
+is 'mix beside what has not answered all' "$(row mlp=mix,0.05,answer accuracy against equal)" '0.500000  '
+is 'random without the models' "$(row random,0.02,answer accuracy routed pgr gain against)" '0.111111 0.000000   '
+# Against all, each row with a router, on the questions that both have answered.
+study 0 --against all --csv "$dir/figures" "$dir/one"
+is rows "$(wc -l <"$dir/figures")" $((1 + 2 * (5 + 3 + 3)))
+is versus "$(row mlp=mix,0.05,answer against questions | tr '\n' ' ')" ' 6 always 6 never 6 random 6 '
+
+# An own share and its comparisons are what eval itself has found, but for another order of draws.
+if [ -e $edge ]; then
+    expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 --items "$dir/items" \
+        --against random --csv "$dir/rows"
+    study 0 --against random --csv "$dir/figures" "$dir/items"
+    for policy in never mlp random always; do
+        awk -F, -v p=$policy 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["policy"] == p { print p, $at["accuracy"], $at["routed"], $at["pgr"] }' "$dir/rows"
+    done >"$dir/want"
+    for policy in never mlp random always; do row ",$policy," policy accuracy routed pgr; done | sort -u >"$dir/got"
+    sort "$dir/want" | cmp - "$dir/got" || fail "$(cat "$dir/want" "$dir/got")"
+fi
+
+changed() { # FROM TO WORDS [STATUS]: a file in which the first is replaced is refused
+    sed "2,\$s/$1/$2/; 1s/$1/$2/" "$dir/one" >"$dir/two"
+    refused "${4:-3}" "$3" "$dir/one" "$dir/two"
+}
+changed calls,read read 'line 1: expected task,form'
+changed ,0000000000000abc, ,000000000000abc, 'line 2: expected task,form'
+changed ,1,10,0,0, ,1,10,11,0, 'line 2: expected task,form'
+changed ,1,1,10, ,1,2,10, 'line 2: expected task,form'
+changed never,,1, never,,0, 'line 2: expected task,form'
+changed 0000000000000abc, 0000000000000abd, 'two: line 2: expected the answer of .*/one: line 2' 2
+changed mlp,0.05,2, mlp,0.05,3, 'policy mlp: expected its answer to 1 in run' 2
+sed 's/,never,,1,1,1,10,0,0,0,0000000000000abc,0000000000000001/,never,,1,1,1,10,0,0,0,0000000000000abc,0000000000000002/' \
+    "$dir/one" | sed 's/,1,0000000000000001,never/,7,0000000000000001,never/' | grep -e task -e ',7,.*never' >"$dir/two"
+refused 2 'policy never: expected settings 0000000000000001' "$dir/one" "$dir/two"
+refused 2 'against: expected one of the policies, found mix' --against mix "$dir/one"
+refused 1 'none: No such file' "$dir/none"
+refused 2 'expected files' --csv "$dir/figures"
+exit 0

@@ -15,7 +15,7 @@ struct eval_options {
     size_t questions;         /* 0: the task's default */
     size_t repeats;           /* trainings of each router that is named */
     size_t first, count;      /* answers: which of these are asked; count 0: all that are left */
-    const char *const *parts; /* [nparts] journals or items to put together in place of asking */
+    const char *const *parts; /* [nparts] journals to put together in place of asking */
     size_t nparts;
     size_t max_tokens;     /* limit of one answer; 0: the task's default */
     size_t context;        /* ppl: window; 0: the task's default */
@@ -38,8 +38,6 @@ struct eval_options {
 
 /* Ask the items of a task under each policy, and judge the answers. */
 int eval_answers(const struct eval_options *o, struct err *err);
-/* Compute the figures of answers that were kept by --items: the parts. */
-int eval_figures(const struct eval_options *o, struct err *err);
 /* Measure how well the small model predicts a text; accuracy is the share of tokens it foresees. */
 int eval_ppl(const struct eval_options *o, struct err *err);
 

@@ -104,7 +104,7 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
         return;
     const struct statistics_answers own = result_answers(r), low = result_answers(edge);
     r->has_gain = true;
-    r->gain = statistics_bootstrap_difference(&own, &low, NULL, 0, &r->groups);
+    r->gain = statistics_bootstrap_difference(&own, &low, &r->groups);
     double pgr, alone = eval_result_accuracy(edge);
     if (alone > 0)
         r->relative_gain = eval_result_accuracy(r) / alone - 1;
@@ -151,7 +151,7 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
     r->against_share = eval_result_share(other);
     r->difference = eval_result_accuracy(r) - eval_result_accuracy(other);
     const struct statistics_answers own = result_answers(r), its = result_answers(other);
-    r->difference_interval = statistics_bootstrap_difference(&own, &its, NULL, 0, &r->groups);
+    r->difference_interval = statistics_bootstrap_difference(&own, &its, &r->groups);
     if (!r->apgr7_draws || !other->apgr7_draws)
         return;
     if (other->apgr7 > 0)
@@ -165,15 +165,10 @@ void eval_result_equal(struct eval_result *r, const struct eval_result *below,
 {
     const struct statistics_answers own = result_answers(r);
     const struct statistics_answers low = result_answers(below), high = result_answers(above);
-    double from = eval_result_share(below), to = eval_result_share(above);
-    double part = to > from ? (eval_result_share(r) - from) / (to - from) : 0;
-    double other = eval_result_accuracy(below);
-    other += part * (eval_result_accuracy(above) - other);
     r->has_equal = true;
-    r->equal = eval_result_accuracy(r) - other;
-    r->equal_from = from;
-    r->equal_to = to;
-    r->equal_interval = statistics_bootstrap_difference(&own, &low, &high, part, &r->groups);
+    r->equal_from = eval_result_share(below);
+    r->equal_to = eval_result_share(above);
+    r->equal_interval = statistics_bootstrap_equal(&r->equal, &own, &low, &high, &r->groups);
 }
 
 /* True when r may be compared with the result of another policy: one at the same point, or that of

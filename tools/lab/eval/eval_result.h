@@ -58,8 +58,7 @@ struct eval_result {
     double against_share; /* that the other one routed */
     double difference;    /* of the accuracies */
     struct statistics_interval difference_interval;
-    /* The same at an equal share: that of this one, by eval_result_equal; of kept answers that of
-     * the other one (eval_figures.c), without equal_from and equal_to. */
+    /* The same at an equal share, that of this one, by eval_result_equal. */
     bool has_equal;
     double equal, equal_from, equal_to; /* between which shares of the other one */
     struct statistics_interval equal_interval;
@@ -93,8 +92,8 @@ int eval_result_average(struct eval_result *r, size_t n, const struct eval_resul
 /* Compare with another policy on the same questions: r minus other, r over other. */
 void eval_result_against(struct eval_result *r, const struct eval_result *other);
 /* Compare with it at the share of r, on the straight line between two of its results: one whose
- * share is not above that of r, and one whose share is not below. The interval takes the shares as
- * they were measured. */
+ * share is not above that of r, and one whose share is not below: at the fraction of their answers
+ * whose tokens have this share, which each draw of the interval has anew. */
 void eval_result_equal(struct eval_result *r, const struct eval_result *below,
                        const struct eval_result *above);
 

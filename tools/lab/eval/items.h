@@ -1,5 +1,5 @@
 /* items.h - the answers of `mizzle eval` as lines of comma-separated values, without their texts,
- * from which eval_figures.c computes every figure again without a model.
+ * from which tools/lab/study/figures.py computes every figure again without a model.
  *
  * Of the columns, form and pair are cut short; a pair is the fingerprints of both models (of a
  * server that says none, its model's name); an item without an id has its number; group is the hash
@@ -40,27 +40,5 @@ int items_open(struct items_file *f, const char *path, const json_t *settings,
 /* Add an answer to item number `item`, by the training of *r that is running. */
 void items_write(struct items_file *f, const struct eval_result *r, size_t item, uint64_t subject,
                  const struct asked *one);
-
-struct items_line {                                    /* that was read */
-    const char *path;                                  /* borrowed */
-    size_t number;                                     /* in its file */
-    char of[ITEMS_OF], row[ITEMS_OF + 2 * ITEMS_WORD]; /* row: of,policy,share */
-    char id[ITEMS_WORD], policy[ITEMS_WORD], share[ITEMS_WORD];
-    size_t run;
-    struct items_answer {
-        uint64_t group, hash, right_citer, right_answer, tokens, cloud, calls, read, settings;
-    } is;
-};
-
-struct items {
-    struct items_line *at; /* [n] sorted by row, run and id */
-    size_t n, room;
-};
-
-/* True if the file begins as such files do. */
-bool items_begins(const char *path);
-/* Read all files. An answer that several lines have counts once. ERR_FORMAT names file and line;
- * ERR_ARG: two lines contradict each other; ERR_IO, ERR_NOMEM. Free out->at in any case. */
-int items_read(struct items *out, const char *const *paths, size_t n, struct err *err);
 
 #endif

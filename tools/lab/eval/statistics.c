@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "tools/lab/eval/statistics.h"
 
-enum { BOOTSTRAP_SEED = 1, TRAININGS_KEY = 1 };
+enum { BOOTSTRAP_SEED = 1, TRAININGS_KEY = 1, STATISTICS_WHOLE = STATISTICS_DRAWS };
 
 static const double ROUNDING = 1e-20; /* the variance of answers is 0, or far above */
 
@@ -153,14 +153,15 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
     return statistics_wilson_of(p, variance > p * (1 - p) / most ? p * (1 - p) / variance : most);
 }
 
-/* Draw groups into g->times and g->each, and return how many items they have. */
+/* Draw groups into g->times and g->each, and return how many items they have; STATISTICS_WHOLE has
+ * each once. */
 static double statistics_draw(const struct statistics_groups *g, size_t draw)
 {
     const uint64_t key = rand_u64(BOOTSTRAP_SEED, draw);
     double items = 0;
     memset(g->times, 0, g->count * sizeof(*g->times));
     for (size_t i = 0; i < g->count; i++)
-        g->times[rand_below(key, i, g->count)]++;
+        g->times[draw == STATISTICS_WHOLE ? i : rand_below(key, i, g->count)]++;
     for (size_t i = 0; i < g->n; i++)
         items += g->each[i] = g->times[g->of[i]];
     return items;
@@ -172,10 +173,11 @@ static double statistics_sum(const struct statistics_answers *a, const uint32_t 
                              const struct statistics_groups *g, size_t draw)
 {
     const uint64_t key = rand_u64(rand_u64(BOOTSTRAP_SEED, draw), TRAININGS_KEY);
-    size_t drawn = a->trainings > 1 ? a->trainings - 1 : 1;
+    bool whole = draw == STATISTICS_WHOLE;
+    size_t drawn = whole || a->trainings == 1 ? a->trainings : a->trainings - 1;
     uint64_t sum = 0;
     for (size_t k = 0; k < drawn; k++) {
-        size_t from = (size_t)rand_below(key, k, a->trainings) * g->n;
+        size_t from = (whole ? k : (size_t)rand_below(key, k, a->trainings)) * g->n;
         for (size_t i = 0; i < g->n; i++)
             sum += (uint64_t)g->each[i] * (x ? x[from + i] : a->right[from + i]);
     }
@@ -190,18 +192,57 @@ static double statistics_right(const struct statistics_answers *a,
 
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
                                                            const struct statistics_answers *b,
-                                                           const struct statistics_answers *c,
-                                                           double part,
                                                            const struct statistics_groups *g)
 {
     double draws[STATISTICS_DRAWS];
     if (g->count < 2)
         return (struct statistics_interval){ (double)NAN, (double)NAN };
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
-        double items = statistics_draw(g, d), other = statistics_right(b, g, d);
-        if (part > 0)
-            other += part * (statistics_right(c, g, d) - other);
-        draws[d] = (statistics_right(a, g, d) - other) / items;
+        double items = statistics_draw(g, d);
+        draws[d] = (statistics_right(a, g, d) - statistics_right(b, g, d)) / items;
+    }
+    return statistics_percentiles(draws, STATISTICS_DRAWS);
+}
+
+/* Return how many tokens of the cloud a policy has above this share, in a draw. */
+static double statistics_beyond(const struct statistics_answers *a, double share,
+                                const struct statistics_groups *g, size_t draw)
+{
+    return statistics_sum(a, a->cloud, g, draw) - share * statistics_sum(a, a->tokens, g, draw);
+}
+
+/* Return right answers of a less those of the mixture of low and high, in a draw. */
+static double statistics_equal(const struct statistics_answers *a,
+                               const struct statistics_answers *low,
+                               const struct statistics_answers *high,
+                               const struct statistics_groups *g, size_t draw)
+{
+    double tokens = statistics_sum(a, a->tokens, g, draw);
+    double share = tokens > 0 ? statistics_sum(a, a->cloud, g, draw) / tokens : 0;
+    double below = -statistics_beyond(low, share, g, draw);
+    double above = statistics_beyond(high, share, g, draw);
+    double part = below > 0 ? 1 : 0; /* another draw may have both on one side */
+    if (below > 0 && above > 0)
+        part = below / (below + above);
+    double other = statistics_right(low, g, draw);
+    other += part * (statistics_right(high, g, draw) - other);
+    return statistics_right(a, g, draw) - other;
+}
+
+struct statistics_interval statistics_bootstrap_equal(double *equal,
+                                                      const struct statistics_answers *a,
+                                                      const struct statistics_answers *low,
+                                                      const struct statistics_answers *high,
+                                                      const struct statistics_groups *g)
+{
+    double draws[STATISTICS_DRAWS];
+    statistics_draw(g, STATISTICS_WHOLE);
+    *equal = statistics_equal(a, low, high, g, STATISTICS_WHOLE) / (double)g->n;
+    if (g->count < 2)
+        return (struct statistics_interval){ (double)NAN, (double)NAN };
+    for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
+        double items = statistics_draw(g, d);
+        draws[d] = statistics_equal(a, low, high, g, d) / items;
     }
     return statistics_percentiles(draws, STATISTICS_DRAWS);
 }

@@ -64,13 +64,17 @@ struct statistics_interval statistics_accuracy(const struct statistics_answers *
  * one keeps it. The interval lies between the quantiles 0.025 and 0.975 of STATISTICS_DRAWS
  * draws. With fewer than two groups there is none. n >= 1. */
 
-/* Return the 95 % interval of the accuracy of a minus that of b, or of what lies this part of the
- * way from b to c; part 0: c is not read. NaN: there is none. */
+/* Return the 95 % interval of the accuracy of a minus that of b. NaN: there is none. */
 struct statistics_interval statistics_bootstrap_difference(const struct statistics_answers *a,
                                                            const struct statistics_answers *b,
-                                                           const struct statistics_answers *c,
-                                                           double part,
                                                            const struct statistics_groups *g);
+/* Set *equal to the accuracy of a minus that of a mixture of answers of low and high, which route
+ * no more and no less than a: the one whose tokens have the share of a. Return its interval. */
+struct statistics_interval statistics_bootstrap_equal(double *equal,
+                                                      const struct statistics_answers *a,
+                                                      const struct statistics_answers *low,
+                                                      const struct statistics_answers *high,
+                                                      const struct statistics_groups *g);
 
 /* Performance gap recovered: (routed - edge) / (cloud - edge), of accuracies or of counts. False:
  * the cloud is not better than the edge, and nothing can be recovered. */

@@ -37,7 +37,7 @@ loop() {
         first=$((first + 40))
     done
     # shellcheck disable=SC2086
-    run eval --merge --against combined --csv "$work/$set/loop.csv" $tried || return
+    study --against combined --csv "$work/$set/loop.csv" $tried || return
     columns "$choice_columns" <"$work/$set/loop.csv" | awk -F, '$1 == "citer"' >"$work/$set/loop.rows"
     { echo "$choice_columns" && cat "$work/$set/loop.rows"; } >"$kept/choice-loop.csv"
 }
