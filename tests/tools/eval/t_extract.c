@@ -159,6 +159,36 @@ static const struct {
     { "A) bank B) library C) department store D) mall E) new york", 0 },
     { "Who was in the mall or the crowd? The answer is answer (label).", 0 },
     { "Let's think. The bank has a door. A library has books. The mall", 0 },
+    /* Denied before its verb, or as one of two. */
+    { "The answer cannot be B.", 0 },
+    { "It cannot be B, so it must be C.", 'C' },
+    { "The answer can't be the bank, so it is the library.", 'B' },
+    { "It can't be A or B. It must be D.", 'D' },
+    { "The answer is neither A nor B but E.", 'E' },
+    { "Neither A nor B fits, but E does.", 'E' },
+    { "The answer is neither the bank nor the mall, but the library.", 'B' },
+    { "Not A but C.", 'C' },
+    { "A is wrong. B does not fit. So E.", 'E' },
+    { "A doesn't work. B doesn't work. Therefore E.", 'E' },
+    { "C and D are wrong, which leaves B.", 'B' },
+    { "The answer must be B or D, and it is not B. Hence D.", 'D' },
+    { "B makes no sense. C does.", 'C' },
+    /* Several are right. */
+    { "Both A and C are correct.", 0 },
+    { "Both the bank and the mall are correct.", 0 },
+    { "Both (A) and (B) are possible, but the answer is (B).", 'B' },
+    /* What makes sense, fits or is better. */
+    { "D makes sense.", 'D' },
+    { "I believe D makes the most sense because it has doors.", 'D' },
+    { "Only D fits.", 'D' },
+    { "It could be A, but C is better.", 'C' },
+    /* In single quotation marks. */
+    { "'A'", 'A' },
+    { "The answer is 'A'.", 'A' },
+    { "\xe2\x80\x98"
+      "C\xe2\x80\x99",
+      'C' },
+    { "It is Bob's A, not the mall's.", 0 },
 };
 
 static const struct {
@@ -261,6 +291,26 @@ static const struct {
     { "She sells 9 eggs. Then we multiply by", NULL },
     { "He earns $5. The time to earn $825,000 is \\(\\frac{825,000}{", NULL },
     { "```python\nx = 40\nprint(x)\n```\n```", NULL },
+    /* Blanks between thousands, but not between numbers. */
+    { "The answer is 1 234 567.", "1234567" },
+    { "The answer is 1\xe2\x80\xaf"
+      "234\xc2\xa0"
+      "567 people.",
+      "1234567" },
+    { "#### 45 000", "45000" },
+    { "The answer is 4 500.", "4500" },
+    { "The answer is 10 20 30.", "10" },
+    { "The answer is 3 500 ml bottles.", "3" },
+    /* Thousands, millions and powers of ten. */
+    { "The answer is $1.5 million.", "1500000" },
+    { "So the city has 2.3 billion.", "2300000000" },
+    { "He pays 12 thousand dollars.", "12000" },
+    { "The answer is 3 millions of them.", "3000000" },
+    { "The answer is 1.5e3.", "1500" },
+    { "\\boxed{2E4}", "20000" },
+    { "Answer: 1.25e-2", "0.0125" },
+    { "\\boxed{1.5 \\times 10^{3}}", "1500" },
+    { "The answer is 5 eggs.", "5" },
 };
 
 static void check_label(const char *text, char want, const struct extract_choices *c)

@@ -38,7 +38,7 @@ const char *extract_citer_number(size_t *n, const char *text);
 /* Return the label of the choice that the text gives for an answer, or 0: none. */
 char extract_label(const char *text, const struct extract_choices *c);
 /* Write the number that the text gives for an answer: without separators, units and zeros at the
- * end of a fraction. False: there is none. */
+ * end of a fraction; thousands, millions and powers of ten are multiplied. False: there is none. */
 bool extract_number(char out[EXTRACT_NUMBER], const char *text);
 
 /* Return the part of a text that is an answer, *n bytes: behind the model's thoughts, if it has

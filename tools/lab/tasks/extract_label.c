@@ -18,16 +18,21 @@ enum {
     PRAISED,    /* "X is most likely", "the best place is X" */
     BEGUN,      /* the text begins with a choice, which is all of its line or sentence */
     LABELLED,   /* or with a label */
-    SAID,       /* "the answer is X" */
+    SAID,       /* "the answer is X", "hence X." */
     CLOSED,     /* the text ends with a label in parentheses, as CITER's prompt asks for */
     RANKS
 };
 
 static const char nouns[] = " answer ans option choice solution label ";
 static const char verbs[] = " is was be are were seems ";
+/* And what says something of a label before it, or has a label behind it. */
+static const char speaks[] = " is was be are were seems must makes fits works does ";
+static const char leads[] =
+    " is be letter say probably likely but not so hence thus therefore only "
+    "leaves believe ";
 static const char negations[] = " not no never nor unlike instead rather wrong incorrect t none "
                                 "neither cannot impossible ";
-static const char praise[] = " correct right best most likely answer appropriate ";
+static const char praise[] = " correct right best better most likely answer appropriate ";
 /* Words between "the answer is" and the answer that say nothing. */
 static const char fillers[] = " the a an answer option choice letter label solution boxed text "
                               "textbf mathrm mathbf most likely probably definitely clearly "
@@ -39,15 +44,15 @@ struct label {
     struct reading r;
     const struct extract_choices *c;
     int found[RANKS];
-    size_t first;  /* the first word, or n */
-    size_t last;   /* where the last sentence begins */
-    size_t before; /* the word before, or n */
-    size_t denied; /* words since a negation, from 1; 0: none in this sentence */
-    size_t from;   /* where an answer begins that was announced, or n */
-    int announced; /* as which of `found` */
-    bool direct;   /* only words that say nothing since then */
-    bool refuses;  /* the text says that it has no answer */
-    int listed;    /* choices with their label before ".", ")" or ":", in their order */
+    size_t first;           /* the first word, or n */
+    size_t last;            /* where the last sentence begins */
+    size_t before, earlier; /* the word before, and the one before that, or n */
+    size_t denied;          /* words since a negation, from 1; 0: none in this sentence */
+    size_t from;            /* where an answer begins that was announced, or n */
+    int announced;          /* as which of `found` */
+    bool direct;            /* only words that say nothing since then */
+    bool refuses;           /* the text says that it has no answer */
+    int listed;             /* choices with their label before ".", ")" or ":", in their order */
 };
 
 /* Return how many bytes of s[n] are the choice, in small or capital letters, or 0. An apostrophe
@@ -99,7 +104,8 @@ static char label_byte(const struct label *l, size_t i)
 static int label_letter(const struct label *l, size_t i)
 {
     char at = label_byte(l, i), before = label_byte(l, i - 1), after = label_byte(l, i + 1);
-    if (reading_word_end(&l->r, i) != i + 1 || before == '.' || before == '\'')
+    if (reading_word_end(&l->r, i) != i + 1 || before == '.' ||
+        (before == '\'' && (after != '\'' || reading_letter(&l->r, i - 2)))) /* but "'A'" */
         return NOTHING;
     if (isdigit((unsigned char)at) && /* "$3", "1,3", "3.5" */
         (strchr("$-,", before) || (strchr(".,", after) && reading_letter(&l->r, i + 2))))
@@ -116,8 +122,9 @@ static bool label_means(const struct label *l, size_t i, int label, bool direct)
 {
     size_t end, next = reading_next(&l->r, i + 1);
     char before = label_byte(l, i - 1), after = label_byte(l, i + 1), at = l->r.s[i];
-    if (strchr("([{*\"`$", before) || strchr(")]}*\"`", after) ||
-        (i > 2 && !memcmp(l->r.s + i - 3, "\xe2\x80\x9c", 3)))
+    if (strchr("([{*\"`$'", before) || strchr(")]}*\"`", after) ||
+        (i > 2 && (!memcmp(l->r.s + i - 3, "\xe2\x80\x9c", 3) ||
+                   !memcmp(l->r.s + i - 3, "\xe2\x80\x98", 3))))
         return true;
     if (!direct || strchr(".,;:!?\n-=", after))
         return direct;
@@ -219,8 +226,10 @@ static bool label_alone(const struct label *l, size_t i)
         return true;
     if (!isupper((unsigned char)r->s[i]))
         return false;
-    return reading_is(r, l->before, " is be letter say probably likely ") ||
-           reading_is(r, i + 2, verbs) ||
+    return (reading_is(r, l->before, leads) &&
+            (!strchr("AI", r->s[i]) || !reading_begins(r, i + 2))) ||
+           reading_is(r, l->before, " is be letter say probably likely ") ||
+           reading_is(r, i + 2, speaks) ||
            (i > 1 && strchr(",!:;.\n", r->s[i - 2]) && label_letter(l, l->before) == NOTHING &&
             reading_next(r, i + 1) == r->n); /* "So, B." */
 }
@@ -246,12 +255,20 @@ static bool label_expects(const struct label *l, size_t i)
     return i >= l->from && i - l->from < TARGET;
 }
 
+/* True when what is named now is one of several: "A and C", "the bank and the mall". */
+static bool label_among(const struct label *l)
+{
+    size_t before = reading_is(&l->r, l->before, " the a an ") ? l->earlier : l->before;
+    return reading_is(&l->r, before, " and or ");
+}
+
 /* Note what is named from i to end. */
 static void label_note(struct label *l, size_t i, int named, size_t end)
 {
     const struct reading *r = &l->r;
     bool label = end == i + 1 && label_letter(l, i) == named;
     size_t next = reading_next(r, end);
+    bool among = label_among(l);
     if (label && label_closes(l, i))
         l->found[CLOSED] = named;
     if (label_expects(l, i)) {
@@ -262,9 +279,14 @@ static void label_note(struct label *l, size_t i, int named, size_t end)
         l->denied = 0;
         return;
     }
-    if (next <= end + 3 && reading_is(r, next, verbs) && !reading_is(r, l->before, " and or ") &&
+    if (next <= end + 3 && reading_is(r, next, verbs) && !among &&
         label_judged(r, reading_word_end(r, next)) == PRAISED)
         l->found[PRAISED] = named;
+    if (label && !l->denied && reading_stops(r, end) &&
+        reading_is(r, l->before, " so hence thus therefore ")) {
+        l->found[SAID] = named;
+        return;
+    }
     bool first = i == l->first ||
                  (reading_is(r, l->first, " the a an ") && i == reading_word_end(r, l->first) + 1);
     int *only = &l->found[label && first ? LABELLED
@@ -274,7 +296,8 @@ static void label_note(struct label *l, size_t i, int named, size_t end)
     if (*only == named || *only == DENIED || l->denied || label_judged(r, end) == DENIED ||
         label_asks(r, end))
         return;
-    *only = *only != NOTHING || label_offers(l, end, named) ? DENIED : named;
+    among = among && label && label_letter(l, l->earlier) != NOTHING; /* "both A and C" */
+    *only = *only != NOTHING || among || label_offers(l, end, named) ? DENIED : named;
     while (end < r->n && strchr("*\"'`) ", r->s[end]))
         end++;
     if (first && !label && (reading_stops(r, end) || strchr(":(", r->s[end])))
@@ -295,7 +318,7 @@ static void label_word(struct label *l, size_t i)
         l->refuses || reading_is(r, i, " cannot none neither depends impossible unable unclear ");
     if (reading_is(r, i, negations))
         l->denied = 1;
-    else if (reading_is(r, i, " but so it "))
+    else if (reading_is(r, i, " but so it leaves "))
         l->denied = 0;
     else
         l->denied += l->denied > 0;
@@ -326,7 +349,11 @@ static void label_read(struct label *l)
             label_word(l, i);
         if (cue)
             label_announce(l, SAID, cue);
+        for (size_t k = cue ? reading_next(r, reading_word_end(r, i)) : r->n; k < cue && !l->denied;
+             k = reading_next(r, reading_word_end(r, k)))
+            l->denied = reading_is(r, k, negations); /* "the answer cannot be" */
         end = named != NOTHING ? end : cue ? cue : reading_word_end(r, i);
+        l->earlier = l->before;
         l->before = i;
     }
 }
@@ -335,7 +362,7 @@ char extract_label(const char *text, const struct extract_choices *c)
 {
     struct label l = { .c = c };
     l.r.s = extract_segment(&l.r.n, text);
-    l.before = l.from = l.r.n;
+    l.before = l.earlier = l.from = l.r.n;
     l.first = reading_next(&l.r, 0);
     for (size_t i = 0; i < RANKS; i++)
         l.found[i] = NOTHING;

@@ -27,6 +27,9 @@ static bool number_plain(char out[PIECE + 1], const char *s, size_t n)
         } else if (!strncmp(s + i, "{,}", 3)) {
             out[m++] = ',';
             i += 2;
+        } else if (!strncmp(s + i, "\xc2\xa0", 2) || !strncmp(s + i, "\xe2\x80\xaf", 3)) {
+            out[m++] = ' '; /* blanks at which no line breaks */
+            i += s[i] == '\xc2' ? 1 : 2;
         } else if (!strncmp(s + i, "\xe2\x88\x92", 3)) { /* a minus */
             out[m++] = '-';
             i += 2;
@@ -45,10 +48,24 @@ static bool number_plain(char out[PIECE + 1], const char *s, size_t n)
     return equal;
 }
 
+/* Return the end of digits in threes behind blanks, "1 234 567", or s. "3 500 ml" are two numbers.
+ */
+static const char *number_threes(const char *s)
+{
+    const char *end = s + strspn(s, "0123456789");
+    size_t threes = 0;
+    bool round = false;
+    if (end == s || end - s > 3)
+        return s;
+    for (; *end == ' ' && strspn(end + 1, "0123456789") == 3; end += 4, threes++)
+        round = !memcmp(end + 1, "000", 3);
+    return threes > 1 || round || (threes && *end != ' ') ? end : s;
+}
+
 /* Return the end of the digits at s, with separators of thousands and a fraction, or s. */
 static const char *number_end(const char *s)
 {
-    const char *end = s;
+    const char *end = number_threes(s);
     while (isdigit((unsigned char)*end) ||
            (*end == ',' && end > s && strspn(end + 1, "0123456789") == 3))
         end++;
@@ -73,12 +90,52 @@ static void number_write(char out[EXTRACT_NUMBER], bool minus, const char *s, co
     if (s == end || *s == '.')
         out[n++] = '0';
     for (; s < end && n + 1 < EXTRACT_NUMBER; s++)
-        if (*s != ',')
+        if (*s != ',' && *s != ' ')
             out[n++] = *s;
     out[n] = 0;
 }
 
-/* Write the number at s and return its end; "7/2" and "3 1/2" are 3.5. */
+/* Return the power of ten that the number before *end is multiplied with, and set *end behind it:
+ * "e3", "10^3" behind a sign that is gone, "million". */
+static int number_power(const char **end)
+{
+    static const char *const words[] = { "thousand", "million", "billion", "trillion" };
+    const char *s = *end, *word = s + strspn(s, " ");
+    char *to = NULL;
+    long power = 0;
+    if (tolower((unsigned char)*s) == 'e' &&
+        isdigit((unsigned char)s[1 + (strchr("+-", s[1]) && s[1])]))
+        power = strtol(s + 1, &to, 10);
+    else if (word > s && !strncmp(word, "10^", 3) &&
+             (isdigit((unsigned char)word[3]) || word[3] == '-'))
+        power = strtol(word + 3, &to, 10);
+    for (size_t i = 0; word > s && i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i]);
+        if (strncmp(word, words[i], n) != 0)
+            continue;
+        n += word[n] == 's';
+        if (!isalnum((unsigned char)word[n])) {
+            power = 3 * (long)(i + 1);
+            to = (char *)(size_t)word + n;
+        }
+    }
+    if (!to || isalnum((unsigned char)*to) || power < -12 || power > 15)
+        return 0;
+    *end = to;
+    return (int)power;
+}
+
+/* Write a value with at most ten decimals, if it is not too large. */
+static void number_value(char out[EXTRACT_NUMBER], bool minus, double value)
+{
+    char text[EXTRACT_NUMBER];
+    if (value < 1e15) { /* and no NaN */
+        int n = snprintf(text, sizeof(text), "%.10f", value);
+        number_write(out, minus, text, text + n);
+    }
+}
+
+/* Write the number at s and return its end; "7/2" and "3 1/2" are 3.5, and "1.5e3" is 1500. */
 static const char *number_read(char out[EXTRACT_NUMBER], bool minus, const char *s)
 {
     const char *end = number_end(s), *next = end + strspn(end, " "), *over = s;
@@ -87,18 +144,19 @@ static const char *number_read(char out[EXTRACT_NUMBER], bool minus, const char 
         over = next;
     const char *line = number_end(over) + strspn(number_end(over), " ");
     const char *under = line + 1 + strspn(line + (*line != 0), " ") - !*line;
-    if (*line != '/' || number_end(under) == under)
+    if (*line != '/' || number_end(under) == under) {
+        int power = number_power(&end);
+        if (power)
+            number_value(out, minus, fabs(strtod(out, NULL)) * pow(10, power));
         return end;
+    }
     char part[2][EXTRACT_NUMBER];
     number_write(part[0], false, over, number_end(over));
     number_write(part[1], false, under, number_end(under));
     double value = strtod(part[0], NULL) / strtod(part[1], NULL);
     if (over > s)
         value += fabs(strtod(out, NULL));
-    if (value < 1e15) { /* and no NaN */
-        int n = snprintf(part[0], EXTRACT_NUMBER, "%.10f", value);
-        number_write(out, minus, part[0], part[0] + n);
-    }
+    number_value(out, minus, value);
     return number_end(under);
 }
 
