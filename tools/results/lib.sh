@@ -4,11 +4,13 @@
 
 mizzle() { "${mizzle:?}" "$@"; }
 
+python=${PYTHON:-/usr/bin/python3}
+numpy() { "$python" -c 'import numpy' 2>/dev/null; } # true if it is there
+
 # Compute figures from answers that `mizzle eval --items` has kept; without numpy, leave the job out.
 study() {
-    "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null ||
-        { echo "no numpy for ${PYTHON:-/usr/bin/python3}" >&2 && exit 77; }
-    OPENBLAS_NUM_THREADS=1 "${PYTHON:-/usr/bin/python3}" -B tools/lab/study/figures.py "$@"
+    numpy || { echo "no numpy for $python" >&2 && exit 77; }
+    OPENBLAS_NUM_THREADS=1 "$python" -B tools/lab/study/figures.py "$@"
 }
 
 # Pick columns of the table on stdin by name and print them without the header. NAME=VALUE is a

@@ -82,7 +82,7 @@ if [ -e $edge ]; then
 fi
 
 changed() { # FROM TO WORDS [STATUS]: a file in which the first is replaced is refused
-    sed "2,\$s/$1/$2/; 1s/$1/$2/" "$dir/one" >"$dir/two"
+    awk -v from="$1" -v to="$2" '!done && sub(from, to) { done = 1 } { print }' "$dir/one" >"$dir/two"
     refused "${4:-3}" "$3" "$dir/one" "$dir/two"
 }
 changed calls,read read 'line 1: expected task,form'
@@ -91,7 +91,7 @@ changed ,1,10,0,0, ,1,10,11,0, 'line 2: expected task,form'
 changed ,1,1,10, ,1,2,10, 'line 2: expected task,form'
 changed never,,1, never,,0, 'line 2: expected task,form'
 changed 0000000000000abc, 0000000000000abd, 'two: line 2: expected the answer of .*/one: line 2' 2
-changed mlp,0.05,2, mlp,0.05,3, 'policy mlp: expected its answer to 1 in run' 2
+changed mlp,0.05,2, mlp,0.05,3, 'policy mlp: expected its answer to 2 in run 3, found none' 2
 sed 's/,never,,1,1,1,10,0,0,0,0000000000000abc,0000000000000001/,never,,1,1,1,10,0,0,0,0000000000000abc,0000000000000002/' \
     "$dir/one" | sed 's/,1,0000000000000001,never/,7,0000000000000001,never/' | grep -e task -e ',7,.*never' >"$dir/two"
 refused 2 'policy never: expected settings 0000000000000001' "$dir/one" "$dir/two"
