@@ -168,7 +168,7 @@ merge() {
 }
 p=$dir/part
 merge 'questions: expected answers to 11, found 7: a part is missing' "$p-0.jsonl" "$p-8.jsonl"
-merge 'journals or items after the options' -q
+merge 'journals after the options' -q
 sed '1s/"seed":"1"/"seed":"2"/' "$p-4.jsonl" >"$p-seed"
 merge 'part-seed: its answers .*: seed: expected "1", found "2"' "$p-0.jsonl" "$p-seed" "$p-8.jsonl"
 sed '/"calibrated":"max-prob"/s/"threshold":[^}]*/"threshold":0.5/' "$p-4.jsonl" >"$p-low"
