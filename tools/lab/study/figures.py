@@ -210,7 +210,7 @@ class Questions:
 
     def interval(self, x):
         """Return a statistic's value with its 95 % interval: quantiles of the draws of questions,
-        wider by what trainings differ. NaN: there is none, as in one draw of twenty or more."""
+        wider by what trainings differ; NaN if it has no value in more than one draw of twenty."""
         kept = x[0, 1:][~np.isnan(x[0, 1:])]
         if self.count < 2 or len(kept) < DRAWS - DRAWS // 20:
             return x[0, 0], np.nan, np.nan
