@@ -5,7 +5,8 @@ Usage: figures.py [--against POLICY|all] [--csv FILE] ITEMS...
 
 A row is a policy at its target in one form of a task, by CITER's rule and as a reader takes the
 answer. --against adds the comparison with one policy; all adds a row for each other policy behind
-each one with a router. The columns of ITEMS stand in tools/lab/eval/items.h, the method in README.md.
+each one with a router. tools/lab/eval/items.h has the columns of ITEMS, README.md beside it the
+method.
 """
 import re
 import sys
@@ -19,8 +20,8 @@ COLUMNS = ("task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_l
            "equal_low,equal_high")
 HEADER = ("task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,"
           "read,hash,settings")
-LINE = re.compile(r"([^,]+,[^,]+,[^,]+),([^,]+),([0-9a-f]{1,16}),([^,]+),([^,]*),(\d+),([01]),([01]),"
-                  r"(\d+),(\d+),(\d+),(\d+),((?:[0-9a-f]{16})?),([0-9a-f]{16})")
+LINE = re.compile(r"([^,]+,[^,]+,[^,]+),([^,]+),([0-9a-f]{1,16}),([^,]+),([^,]*),(\d+),([01]),"
+                  r"([01]),(\d+),(\d+),(\d+),(\d+),((?:[0-9a-f]{16})?),([0-9a-f]{16})")
 ROUTERS = ("mlp", "context", "combined", "query", "takeover", "price")  # policies that read one
 DRAWS, SEED, MOST_TRAININGS = 2000, 1, 64
 Z = 1.959963984540054  # quantile 0.975 of the normal distribution
@@ -54,11 +55,11 @@ class Row:
 
     def beside(self, other):
         """True if both are of one form and pair, and at one share if both have one."""
-        return self.of == other.of and (not self.share or not other.share or self.share == other.share)
+        return self.of == other.of and (not self.share or other.share in ("", self.share))
 
 
 def read_lines(path, answers, places):
-    """Add the lines of one file to answers[row][run][id]. A line that is there already counts once."""
+    """Add the lines of one file to answers[row][run][id]. What several lines have counts once."""
     try:
         text = open(path, encoding="utf-8", errors="surrogateescape", newline="\n")
     except OSError as e:
@@ -85,7 +86,7 @@ def read_lines(path, answers, places):
 
 
 def read(paths):
-    """Return the rows of all files, sorted by their names; in each, every run has the same questions."""
+    """Return the rows of all files, sorted by name. In a row every run has the same questions."""
     answers, places, rows = {}, {}, []
     for path in paths:
         read_lines(path, answers, places)
@@ -99,12 +100,12 @@ def read(paths):
         for run in range(1, max(runs) + 1):
             for name in sorted(questions):
                 if name not in runs.get(run, {}):
-                    raise Refused(2, f"{first.path}: line {first.line}: policy {policy}: expected its "
-                                     f"answer to {name} in run {run}, found none")
+                    raise Refused(2, f"{first.path}: line {first.line}: policy {policy}: expected "
+                                     f"its answer to {name} in run {run}, found none")
                 if runs[run][name].settings != like:
                     at = places[key, run, name]
-                    raise Refused(2, f"{at.path}: line {at.line}: policy {policy}: expected settings "
-                                     f"{like}, as in {first.path}: line {first.line}, found "
+                    raise Refused(2, f"{at.path}: line {at.line}: policy {policy}: expected "
+                                     f"settings {like}, as in {first.path}: line {first.line}, found "
                                      f"{runs[run][name].settings}")
         rows.append(Row(of, policy, share, runs))
     return rows
@@ -237,7 +238,8 @@ class Questions:
         if grouped and self.count < 2:
             return p, 0, 1
         above = self.grouped((x - p) / self.n) if grouped else (x - p) / self.n
-        questions = (above.mean(axis=0) ** 2).sum() * (self.count / (self.count - 1) if grouped else 1)
+        few = self.count / (self.count - 1) if grouped else 1
+        questions = (above.mean(axis=0) ** 2).sum() * few
         trainings = {k: (above.sum(axis=1) ** 2).sum() / (k * (k - 1))} if k > 1 else {}
         variance, z = spread(questions, trainings)
         most = self.count if grouped and variance < ROUNDING else self.n
