@@ -35,7 +35,7 @@ for line in samples 'trained on' loss 'held-out AUC' '  equal context' 'held-out
 done
 has "$r" 'model Mizzle milli edge-0.5'
 has "$r" 'weights Q8_0'
-has "$r" 'task milli'
+has "$r" 'learnt milli'
 has "$r" 'fingerprint '
 
 # Samples of two tasks: no task to calibrate it on, so the file says what its threshold routes.
@@ -44,7 +44,7 @@ ends 0 router collect -q -o "$dir/other" --task gsm8k --data "$dir/problems" --l
 ends 0 router train -q --samples "$dir/s" --samples "$dir/other" -o "$dir/x" --width 64 --epochs 2
 shows '^samples .* of milli+gsm8k'
 has "$dir/x" 'share *0.0[345]'
-has "$dir/x" 'task *milli+gsm8k'
+has "$dir/x" 'learnt milli+gsm8k'
 
 # The other heads, and a control.
 ends 0 router train -q --samples "$dir/s" -o "$dir/x" --head citer --epochs 2 --width 64 --json

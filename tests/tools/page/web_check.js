@@ -42,7 +42,7 @@ async function inNode(prompts) {
         });
         same(`node: question ${q}`, json.mizzle.tokens.map(token).join('\n'), wanted(q));
     }
-    const refused = whole('/v1/completions', { prompt: 'The', max_tokens: -1 });
+    const refused = whole('/v1/completions', { prompt: 'The', max_tokens: -2 });
     same('node: a wrong field', `${refused.status} ${refused.json.error.param}`, '400 max_tokens');
     same('node: no such path', String(whole('/v1/nothing').status), '404');
 }

@@ -57,7 +57,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */
 struct model_report {
-    const struct tuning *tuning; /* of the present row, borrowed */
+    const struct tuning *tuning; /* of the present row, borrowed; NULL: none */
     struct row row;
     const char *model, *kv;
     const struct engine *engine;

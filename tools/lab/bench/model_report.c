@@ -149,7 +149,7 @@ static const char *model_report_slot(size_t slot)
 static void model_report_tuning(struct row *r, const struct tuning *t)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < TUNING_SLOTS; i++) {
+    for (size_t i = 0; t && i < TUNING_SLOTS; i++) {
         const struct tuning_slot *s = &t->slot[i];
         if (!tuning_chosen(s))
             continue;
@@ -299,7 +299,8 @@ static struct tuning walked;
 static void keep_line(const struct bench_test *t, const struct model_figures *f,
                       const struct tuning *tuning)
 {
-    memcpy(&walked, tuning, sizeof(walked));
+    if (tuning)
+        memcpy(&walked, tuning, sizeof(walked));
     if (t->pairs && nlines < MOST_LINES)
         lines[nlines++] = (struct line){ t->depth,
                                          t->threads,
