@@ -102,6 +102,7 @@ function server(m) {
         },
         server_wake: (r) => Object.assign(of(r), { woken: true }),
         server_gone: (r) => (of(r).gone ? 1 : 0),
+        server_doubts: () => 0,
         server_on_gone: (r, onGone, goneArg) => Object.assign(of(r), { onGone, goneArg }),
     };
 }
