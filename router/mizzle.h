@@ -42,7 +42,7 @@
 extern "C" {
 #endif
 
-#define MIZZLE_VERSION "0.5.0"
+#define MIZZLE_VERSION "0.5.1"
 #define MIZZLE_API     __attribute__((visibility("default")))
 
 /* Return values. In brackets, the exit status that the `mizzle` program makes of them. */
