@@ -247,8 +247,10 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
     const struct model_config *c = model_config(b->m);
     forward_embed(b);
     for (size_t i = 0; i < c->layers; i++) {
-        if (stop && *stop)
+        if (stop && *stop) {
+            tuning_forget(&b->tuning);
             return ERR_STOP;
+        }
         forward_layer(b, i);
     }
     tuning_pass(&b->tuning, 0, TUNING_HEAD);

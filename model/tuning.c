@@ -64,6 +64,12 @@ void tuning_pass(struct tuning *t, size_t first, size_t last)
     }
 }
 
+void tuning_forget(struct tuning *t)
+{
+    for (size_t i = 0; i < TUNING_SLOTS; i++)
+        t->slot[i].ns = 0;
+}
+
 bool tuning_chosen(const struct tuning_slot *s)
 {
     return s->passes == TUNING_PASSES;

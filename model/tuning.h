@@ -51,6 +51,9 @@ void tuning_ends(struct tuning *t, size_t slot, uint64_t began);
  * next way, or choose. Slots without a timed product are left alone. */
 void tuning_pass(struct tuning *t, size_t first, size_t last);
 
+/* Forget what was timed of a pass that does not end. */
+void tuning_forget(struct tuning *t);
+
 /* True when the way of this slot is chosen. */
 bool tuning_chosen(const struct tuning_slot *s);
 /* True when each slot that was timed has its choice, and one was; or nothing is tried. */

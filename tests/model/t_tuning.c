@@ -87,6 +87,12 @@ static void in_a_model(const struct kernels *k)
     step(s, 1, 0);
     batch_logit(b, session_hidden(s, TAP_FINAL, 0), 3); /* one panel of it is not */
     CHECK(q8->passes == !k->tune_fixed && head->passes == !k->tune_fixed && !head->ns);
+    static const _Atomic int stop = 1;
+    size_t before = q8->passes;
+    session_rewind(s, 0);
+    CHECK(session_eval(s, (const uint32_t[]){ 1 }, 1, &stop, &err) == ERR_STOP);
+    step(s, 3, 0); /* what an interrupted pass took belongs to none */
+    CHECK(q8->passes == before && !q8->ns);
     for (size_t i = 0; i < 2 * TUNING_PASSES; i++)
         step(s, 1, i % 2);
     CHECK(tuning_done(t) && q8->passes == (k->tune_fixed ? 0 : TUNING_PASSES));
