@@ -143,17 +143,6 @@ static int config_rope(struct model_config *c, struct config_reader *r)
     return kind == ROPE_YARN ? config_yarn(c, r) : OK;
 }
 
-/* Refuse a sliding window that is shorter than the context: every layer attends to all of it. */
-static int config_window(const struct model_config *c, struct config_reader *r)
-{
-    uint64_t window;
-    if (!config_find(r, "attention.sliding_window") ||
-        (weights_u64(r->w, r->key, &window) && (!window || window >= c->context)))
-        return OK;
-    return err_set(r->err, ERR_FORMAT, "%s: key %s: expected at least %zu, the context, or none",
-                   weights_path(r->w), r->key, c->context);
-}
-
 /* Read the size of a head, which is a share of the hidden size unless the file names another. */
 static int config_heads(struct model_config *c, struct config_reader *r)
 {
@@ -229,8 +218,6 @@ int model_config_read(struct model_config *out, const struct weights *w, struct 
         rc = config_float(&c.rope_theta, &r, "rope.freq_base", 1, 1e12);
     if (!rc)
         rc = config_rope(&c, &r);
-    if (!rc)
-        rc = config_window(&c, &r);
     if (!rc)
         rc = config_heads(&c, &r);
     if (!rc)

@@ -179,20 +179,6 @@ static void check_scaling(void)
             CHECK(seen[i] != seen[j]);
 }
 
-/* A sliding window must be as long as the context that the scaling makes. */
-static void check_window(void)
-{
-    struct change with[3] = { yarn[0], yarn[1], { "attention.sliding_window", NUMBER, 400, NULL } };
-    struct model_config c;
-    struct model *m;
-    opened("qwen3", with, 3, &c);
-    with[2].value = 399;
-    write_file("qwen3", with, 3);
-    CHECK(open_file(&m) == ERR_FORMAT);
-    CHECK(
-        strstr(err.msg, "key qwen3.attention.sliding_window: expected at least 400, the context"));
-}
-
 /* A session beyond the context is refused in one line; the longest one works to its end. */
 static void check_context(void)
 {
@@ -242,7 +228,6 @@ int main(void)
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
     path = in_scratch("m.gguf");
     check_scaling();
-    check_window();
     check_context();
     torture_each(open_once, NULL);
     return 0;
