@@ -83,6 +83,9 @@ size_t os_quota(const char *root)
         if (!first && strcmp(list, ",,") != 0)
             continue;
         int top = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup%s", root, first ? "/cpu" : "");
+        if (first && access(folder, F_OK) != 0) /* there is no link of that name */
+            top = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup/%.*s", root,
+                           (int)(path - names) - 1, names + 1);
         path[strcspn(path, "\n")] = '\0';
         snprintf(folder + top, sizeof(folder) - (size_t)top, "%s", path + 1);
         for (char *end = folder; end; end = strrchr(folder + top, '/')) { /* and those above it */

@@ -225,6 +225,9 @@ static void quotas(void)
         { "4:cpuset:/\n3:cpuacct,cpu:/d/e\n0::/\n",
           { "cpu/cpu.cfs_quota_us", "150000\n", "cpu/cpu.cfs_period_us", "100000\n" },
           2 }, /* d/e is the host's name of it */
+        { "3:cpu,cpuacct:/\n",
+          { "cpu,cpuacct/cpu.cfs_quota_us", "2\n", "cpu,cpuacct/cpu.cfs_period_us", "1\n" },
+          2 }, /* without a link of the name cpu */
         { "3:cpu:/d\n", { "cpu/d/cpu.cfs_quota_us", "-1\n", "cpu/d/cpu.cfs_period_us", "9\n" }, 0 },
         { "3:cpu:/d\n", { "cpu/d/cpu.cfs_quota_us", "8\n" }, 0 },
         { "3:cpuset:/\n", { "cpu/cpu.cfs_quota_us", "2\n", "cpu/cpu.cfs_period_us", "1\n" }, 0 },
