@@ -50,6 +50,9 @@ bool tokenizer_added(const struct tokenizer *t, struct added *a, const char *p, 
             break;
         a->begin = i;
     }
+    if (flags & ADDED_RSTRIP &&
+        a->end < before) /* the white space of the token before, which is known */
+        a->end = before;
     while (flags & ADDED_RSTRIP && a->end < n && (len = added_space(p + a->end, n - a->end)))
         a->end += len;
     return a->next > at;
