@@ -58,7 +58,9 @@ endif
 # Hardening, as far as compiler and linker have it; the other modes look for more than it does.
 ifeq ($(MODE),release)
 tried   = $(shell echo 'int main(void){return 0;}' | $(CC) -O2 -Werror $(1) -x c - -o /dev/null 2>/dev/null && echo '$(1)')
-harden := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+# A level of _FORTIFY_SOURCE that the caller has set stays.
+fortify := $(if $(findstring FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+harden := -fstack-protector-strong $(fortify)
 relro  := -Wl,-z,relro,-z,now
 flags.release += $(or $(call tried,$(harden) -fcf-protection),$(call tried,$(harden)))
 relro  := $(call tried,$(relro))
