@@ -110,8 +110,9 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
         r->relative_gain = eval_result_accuracy(r) / alone - 1;
     r->has_relative_interval =
         statistics_bootstrap_pgr(&r->relative_interval, &own, &low, NULL, &r->groups);
-    if (!cloud || !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
-                                  eval_result_accuracy(cloud)))
+    if (!cloud || (!cloud->trainings && cloud != r) ||
+        !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
+                        eval_result_accuracy(cloud)))
         return;
     r->pgr = pgr;
     const struct statistics_answers high = result_answers(cloud);

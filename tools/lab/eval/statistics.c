@@ -174,10 +174,11 @@ static double statistics_sum(const struct statistics_answers *a, const uint32_t 
 {
     const uint64_t key = rand_u64(rand_u64(BOOTSTRAP_SEED, draw), TRAININGS_KEY);
     bool whole = draw == STATISTICS_WHOLE;
-    size_t drawn = whole || a->trainings == 1 ? a->trainings : a->trainings - 1;
+    size_t all = a->trainings ? a->trainings : 1; /* one that is interrupted has not ended */
+    size_t drawn = whole || all == 1 ? all : all - 1;
     uint64_t sum = 0;
     for (size_t k = 0; k < drawn; k++) {
-        size_t from = (whole ? k : (size_t)rand_below(key, k, a->trainings)) * g->n;
+        size_t from = (whole ? k : (size_t)rand_below(key, k, all)) * g->n;
         for (size_t i = 0; i < g->n; i++)
             sum += (uint64_t)g->each[i] * (x ? x[from + i] : a->right[from + i]);
     }
