@@ -95,8 +95,10 @@ void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *ca
 
 void caps_resume(struct caps *c, const struct caps *from)
 {
+    uint64_t had = c->count.tokens; /* the counts of each include those before it */
     c->count = from->count;
-    atomic_fetch_add(&c->quota.taken, from->count.tokens);
+    if (from->count.tokens > had)
+        atomic_fetch_add(&c->quota.taken, from->count.tokens - had);
     caps_keep(c, from->last, from->last_n);
 }
 

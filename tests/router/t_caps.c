@@ -200,6 +200,8 @@ static void test_resume(void)
     caps_resume(&b, &a);
     caps_text(&b, ids, 3);
     CHECK(b.count.warm == 3 && b.count.tokens == 1 && b.count.cost == 4);
+    caps_resume(&b, &a); /* its counts are those of all, too */
+    CHECK(b.quota.taken == 1);
     commit(&b, ids, 3, 1, true);
     CHECK(refuse(&b.limits, &b.count, 3, 1) && !refuse(&a.limits, &a.count, 3, 1));
     caps_end(&a);
