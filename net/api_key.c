@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -24,8 +25,9 @@ static int api_key_keep(char **key, const char *from, const char *text, size_t n
     if (!n)
         return err_set(err, ERR_ARG, "%s: the API key is empty", from);
     for (size_t i = 0; i < n; i++)
-        if (text[i] <= 0x20 || text[i] > 0x7e)
-            return err_set(err, ERR_ARG, "%s: the API key must be one word of printable ASCII",
+        if (text[i] <= 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\')
+            return err_set(err, ERR_ARG,
+                           "%s: the API key must be one word of printable ASCII without \" and \\",
                            from);
     *key = malloc(n + 1);
     if (!*key)
@@ -73,18 +75,31 @@ static int from_environment(char **key, const char *name, struct err *err)
     return api_key_keep(key, name, value, n, err);
 }
 
-/* True when libcurl takes a plain http URL of this machine to a proxy. Where no_proxy names more
- * than hosts, this is true too often, which only keeps a key back. */
+/* Return the first of these variables that says something, as libcurl looks for them, or NULL. */
+static const char *api_key_variable(const char *const *names)
+{
+    const char *value = NULL;
+    for (; *names && !(value && *value); names++)
+        value = getenv(*names);
+    return value && *value ? value : NULL;
+}
+
+/* True when libcurl takes a plain http URL of this machine to a proxy. Where no_proxy names a host
+ * in another way than the URL, this is true too often, which only keeps a key back. */
 static bool api_key_proxied(const char *url, const char *proxy)
 {
-    static const char *const names[] = { "http_proxy", "all_proxy", "ALL_PROXY" };
-    const char *none = getenv("no_proxy"), *host = url + strlen("http://");
-    char its[64];
-    snprintf(its, sizeof(its), "%.*s", (int)strcspn(host, ":/"), host);
-    none = none ? none : getenv("NO_PROXY");
-    for (size_t i = 0; i < 3 && !proxy; i++)
-        proxy = getenv(names[i]);
-    return proxy && *proxy && !(none && (!strcmp(none, "*") || strstr(none, its)));
+    static const char *const names[] = { "http_proxy", "all_proxy", "ALL_PROXY", NULL };
+    static const char *const nones[] = { "no_proxy", "NO_PROXY", NULL };
+    const char *none = api_key_variable(nones), *host = url + strlen("http://");
+    host += *host == '[';
+    size_t its = strcspn(host, host[-1] == '[' ? "]" : ":/");
+    proxy = proxy ? proxy : api_key_variable(names);
+    if (!proxy || !*proxy || (none && !strcmp(none, "*")))
+        return false;
+    for (size_t n; none && *(none += strspn(none, ", ")); none += n)
+        if ((n = strcspn(none, ", ")) == its && !strncasecmp(none, host, n))
+            return false;
+    return true;
 }
 
 /* True when others may see what is sent to the server. */

@@ -139,7 +139,7 @@ static int ask_models(struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
     bool llamacpp = false;
-    char name[512];
+    char name[1024];
     int rc = probe_get(p, "/v1/models", err);
     const json_t *entry = find_model_entry(c, json_object_get(p->root, "data"));
     const json_t *id = json_object_get(entry, "id");
@@ -148,8 +148,14 @@ static int ask_models(struct probe *p, struct err *err)
     if (rc == OK)
         read_model(c, entry);
     if (rc == OK && json_string_length(id) && !c->model) {
+        rc = cloud_set_model(c, json_string_value(id), json_string_length(id), err);
         wire_line(c->wire, name, sizeof(name), json_string_value(id), json_string_length(id));
-        rc = cloud_set_model(c, name, strlen(name), err);
+        char *shown = rc ? NULL : strdup(name); /* requests have the server's own words */
+        if (shown) {
+            free(c->model);
+            c->model = shown;
+        }
+        rc = rc || shown ? rc : cloud_no_memory(err);
     }
     if (rc || c->dialect)
         return rc;
@@ -197,7 +203,7 @@ static int ask_tokenize(struct probe *p, struct err *err)
     json_t *body = json_pack("{s:s,s:s,s:b,s:b}", "content", sample, "prompt", sample,
                              "add_special", 0, "add_special_tokens", 0);
     if (body && p->c->model)
-        json_object_set_new(body, "model", json_string(p->c->model));
+        json_object_set_new(body, "model", json_loads(p->c->model_json, JSON_DECODE_ANY, NULL));
     int rc = probe_post(p, "/tokenize", body, 0, err);
     if (rc == OK)
         rc = compare(p, json_object_get(p->root, "tokens"), "/tokenize", err);
@@ -249,7 +255,7 @@ static int ask_completion(struct probe *p, bool logprobs, struct err *err)
     json_t *body = json_pack("{s:o,s:i,s:i,s:b,s:b}", "prompt", prompt, "max_tokens", 1,
                              "temperature", 0, "return_token_ids", 1, "add_special_tokens", 0);
     if (body && c->model)
-        json_object_set_new(body, "model", json_string(c->model));
+        json_object_set_new(body, "model", json_loads(c->model_json, JSON_DECODE_ANY, NULL));
     if (body && logprobs)
         json_object_set_new(body, "logprobs", json_integer(1));
     return probe_post(p, "/v1/completions", body, 1, err);

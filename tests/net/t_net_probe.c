@@ -16,6 +16,7 @@ static struct rude *server;
 static _Atomic int tokenize, text_only, no_logprobs, sglang, ik, slow, down, shift, two;
 /* How many more requests are refused; how many for /v1/models were seen. */
 static _Atomic int down_for, probes;
+static _Atomic int asked_m1;          /* requests of model org/m1 */
 static const char *_Atomic spelt_key; /* stands in every text of the server; or NULL */
 
 /* Our tokenizer: a byte is a token, and 'x' is 7. */
@@ -96,8 +97,10 @@ static bool serve(const struct rude_request *r)
                  : "{\"data\":[{\"id\":\"org/%1$s\",\"owned_by\":\"%1$s\",\"root\":\"/a/%1$s\","
                    "\"meta\":{\"%1$s\":1}}],\"error\":{\"message\":\"no %1$s\"}}",
              spelt_key ? spelt_key : "");
-    if (spelt_key && strcmp(r->path, "/v1/completions") == 0 && r->last)
+    if (spelt_key && strcmp(r->path, "/v1/completions") == 0 && r->last) {
+        asked_m1 += strstr(r->text, "\"model\":\"org/m1\"") != NULL;
         return rude_json(r, "400 No", json);
+    }
     if (spelt_key && (strcmp(r->path, "/v1/models") == 0 || strcmp(r->path, "/version") == 0))
         return rude_json(r, "200 OK", json);
     if (strcmp(r->path, "/v1/models") == 0 && two)
@@ -289,6 +292,14 @@ static void test_key(void)
         }
         cloud_close(c);
     }
+    /* A key that stands in the name of the model by chance does not change what is asked for. */
+    struct cloud *c;
+    struct err err = { "" };
+    uint32_t id;
+    spelt_key = "m1";
+    CHECK(begin(&c, (struct cloud_options){ .key = "1" }, &err) == OK);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT && asked_m1);
+    cloud_close(c);
     spelt_key = NULL;
 }
 

@@ -86,7 +86,10 @@ static void test_plain(void)
         { { [HTTP] = p, [NO] = "*" }, NULL, false },
         { { [HTTP] = p, [NO] = "localhost" }, NULL, true }, /* another name of this machine */
         { { [ALL] = p }, NULL, true },
-        { { [HTTPS] = dead, [UPPER] = dead }, NULL, false }, /* libcurl reads no HTTP_PROXY */
+        { { [HTTPS] = dead, [UPPER] = dead }, NULL, false },   /* libcurl reads no HTTP_PROXY */
+        { { [HTTP] = "", [ALL] = p }, NULL, true },            /* says nothing */
+        { { [HTTP] = p, [NO] = "127.0.0.11 x" }, NULL, true }, /* a part of another host */
+        { { [HTTP] = p, [NO] = "x, 127.0.0.1" }, NULL, false },
         { { [HTTP] = dead }, "", false },
         { { [HTTP] = dead }, p, true },
         { { [NO] = "127.0.0.1" }, p, false },
