@@ -95,6 +95,14 @@ size_t cloud_tokens(struct cloud *c)
     return n;
 }
 
+/* Give back the tokens of a call that is not made. Returns rc. */
+static int cloud_unasked(const struct cloud *c, size_t tokens, int rc)
+{
+    if (c->o.quota)
+        atomic_fetch_sub(&c->o.quota->taken, tokens);
+    return rc;
+}
+
 /* cloud_ask, cloud_verify and cloud_audit. */
 static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
                          size_t tokens, bool audit, struct cloud_call **out, struct err *err)
@@ -103,12 +111,12 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
     *out = NULL;
     c->tally = NULL;
     if (wire_forked(c->wire))
-        return cloud_forked(err);
+        return cloud_unasked(c, tokens + draft, cloud_forked(err));
     int rc = check_ids(c, ids, n + draft, err);
+    if (rc == OK && c->o.stop && atomic_load(c->o.stop))
+        rc = err_set(err, ERR_STOP, "cloud: interrupted");
     if (rc)
-        return rc;
-    if (c->o.stop && atomic_load(c->o.stop))
-        return err_set(err, ERR_STOP, "cloud: interrupted");
+        return cloud_unasked(c, tokens + draft, rc);
     wire_lock(c->wire);
     struct cloud_call *call = new_call(c, ids, n, draft, tokens);
     if (call) {
@@ -134,7 +142,7 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
     }
     wire_unlock(c->wire);
     *out = call;
-    return call ? OK : cloud_no_memory(err);
+    return call ? OK : cloud_unasked(c, tokens + draft, cloud_no_memory(err));
 }
 
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,

@@ -18,8 +18,12 @@ bool server_body_claim(struct server_request *r, size_t n)
 {
     struct server *s = r->server;
     size_t had = atomic_fetch_add(&s->bodies, n);
-    r->claimed += n;
-    return had <= s->o.bodies_max && n <= s->o.bodies_max - had;
+    bool fits = had <= s->o.bodies_max && n <= s->o.bodies_max - had;
+    if (fits)
+        r->claimed += n;
+    else
+        atomic_fetch_sub(&s->bodies, n);
+    return fits;
 }
 
 void server_body_drop(struct server_request *r)
