@@ -43,6 +43,7 @@ struct server_guest {
     bool answered;  /* the reply has begun */
     bool half;      /* the client sends no more; it may still read */
     bool doubt;     /* server_doubts will say so */
+    uint64_t again; /* when a client that is half gone is tried again */
     uint64_t round; /* in which `slot` was given */
     size_t slot;    /* in the watcher's list of sockets */
     void (*on_gone)(void *arg);

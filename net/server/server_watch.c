@@ -101,13 +101,16 @@ static void server_watch_end(struct server_guest *g)
 
 /* The client sends no more: it has left, or has shut down that side alone, as nc -N does. A socket
  * that is closed answers the next bytes with a reset: those of an interim response, which HTTP/1.1
- * allows at any time, or of the stream. */
+ * allows at any time, or of the stream. They are repeated, since what stands between passes on the
+ * first of them to a client that has left. */
 static void server_watch_half(struct server_watch *w, struct server_guest *g)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (g->half)
+    uint64_t now = os_now_ns();
+    if (g->half && now < g->again)
         return;
     g->half = true;
+    g->again = now + 1000 * ms_ns;
     g->doubt = g->answered;
     if (w->tls ||
         (!g->answered && (g->request->head.old || send(g->fd, interim, sizeof(interim) - 1,
@@ -132,6 +135,10 @@ static int server_watch_list(struct server_watch *w, nfds_t *n)
             server_watch_late(w, g);
         else if (deadline < look)
             look = deadline;
+        if (g->watched && g->half) {
+            server_watch_half(w, g);
+            look = g->again < look ? g->again : look;
+        }
         if (!g->watched || *n > w->limit)
             continue;
         g->round = w->round;
