@@ -94,9 +94,13 @@ static void test_by_hand(void)
     CHECK(c.count.tokens == 4);
     CHECK(strstr(refuse(&c.limits, &c.count, 3, 1), "--max-cloud-tokens"));
     caps_end(&c);
+}
 
-    /* Exactly the budget is allowed; 10^-12 less is not. */
-    l = caps_none;
+/* Exactly the budget is allowed; 10^-12 less is not. */
+static void test_budget(void)
+{
+    struct caps_limits l = caps_none;
+    struct caps c;
     CHECK(caps_price(&l.price, "2,0.5,8"));
     l.budget = 16000000;
     struct caps_count none = { 0 };
@@ -227,6 +231,7 @@ int main(void)
 {
     test_decimal();
     test_by_hand();
+    test_budget();
     test_resume();
     test_property();
     test_prices();
