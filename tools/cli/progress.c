@@ -51,7 +51,7 @@ static void *progress_watch(void *arg)
         p->seconds++;
         if (p->ended || early || !p->what.msg[0])
             continue;
-        snprintf(time, sizeof(time), p->seconds > 1 ? ", %u s" : "", p->seconds);
+        snprintf(time, sizeof(time), ", %u s", p->seconds);
         progress_put(p->what.msg, time);
         p->shown = true;
     }
