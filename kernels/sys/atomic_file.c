@@ -104,8 +104,8 @@ int atomic_file_owned(const char *path, const struct stat *st, bool writes, stru
                        (unsigned long)st->st_uid);
     if (st->st_mode & (S_IWGRP | S_IWOTH))
         return err_set(err, ERR_IO,
-                       "%s: expected a file that only its owner may write, found mode %04o", path,
-                       (unsigned)(st->st_mode & 07777));
+                       "%s: expected a file only its owner may write (chmod go-w), found mode %04o",
+                       path, (unsigned)(st->st_mode & 07777));
     return OK;
 }
 

@@ -233,7 +233,7 @@ static void test_planted(void)
     static const mode_t modes[] = { 0602, 0620, 0666 };
     for (size_t i = 0; i < 3; i++) {
         CHECK(chmod(path, modes[i]) == 0);
-        refused("only its owner may write");
+        refused("only its owner may write (chmod go-w)");
     }
     CHECK(chmod(path, 0600) == 0);
     store_close(must_open());

@@ -14,7 +14,7 @@ ask="--questions 8 --policy never,random --threshold 0.2 --json --cloud-url $url
 run 0 $ask --jsonl "$dir/j"
 # One that others may write is not theirs to fill, nor to lead elsewhere.
 cp "$dir/j" "$dir/common" && chmod 620 "$dir/common"
-fails 3 'expected a file that only its owner may write, found mode 0620' $ask --jsonl "$dir/common"
+fails 3 'expected a file only its owner may write (chmod go-w), found mode 0620' $ask --jsonl "$dir/common"
 if [ "$(id -u)" -eq 0 ]; then
     mkdir "$dir/all" && ln -s .. "$dir/all/x" && chmod 1777 "$dir/all" && chown -h 65534 "$dir/all/x"
     fails 3 "x is another user's link" $ask --jsonl "$dir/all/x/new"
