@@ -59,6 +59,14 @@ grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not 
 expect 0 explain --question 2 --threshold 0.95
 grep -q '^The largest share for the cloud is that of the threshold: -2.944' "$dir/out" &&
     grep -q ', threshold -2.944$' "$dir/out" || fail "shares beside the threshold of 0.95"
+# One of 0 or 1, which decides alone, has no share.
+for limit in 0 1; do
+    expect 0 explain --question 2 --threshold $limit
+    grep -q '^  all other units .*, bias [+-][0-9.]*$' "$dir/out" && ! grep -q 'largest share\|inf' "$dir/out" ||
+        fail "the share of a threshold of $limit"
+    expect 0 explain -p "$text" -n 1 --threshold $limit --json
+    ! grep -q '"decided":"' "$dir/out" || fail "--json: the share of a threshold of $limit"
+done
 # As narrow as the terminal; the position is said once.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
     lines() { script -qec "$1" /dev/null </dev/null | sed 's,\r$,,; s,.*\r,,; s,^\x1b\[K,,'; }

@@ -412,6 +412,14 @@ async function policies(bench) {
             /sigmoid\(sum\), 0\.\d+, which price weighs against/.test(price),
         price
     );
+    const [whole] = await said('mlp', (data) =>
+        data.positions.forEach((at) => Object.assign(at.router, { threshold: 1, decided: null }))
+    );
+    bench.check(
+        'a threshold that decides alone has no row',
+        /all others/.test(whole) && !/Infinity|∞|is drawn/.test(whole),
+        whole
+    );
     const none = await said('always', (data) => {
         data.positions.forEach((at) => (at.router.score = null));
         data.whole.layers = [2, 2];

@@ -273,7 +273,7 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     snprintf(out, EXPLAIN_WHY, "The largest share for %s is that of %s: %.3f.",
              at->routed ? "the cloud" : "the small model",
              best == 1 ? "the bias, which is the same everywhere" : who, (double)adds[best]);
-    return true;
+    return isfinite(adds[0]);
 }
 
 size_t explain_telling(const struct explain *x, const char **why)

@@ -184,7 +184,7 @@ size_t explain_telling(const struct explain *x, const char **why);
 /* Return what the threshold adds to the router's sum: with it, a sum below 0 is for the cloud. */
 float explain_threshold(const struct explain_position *at);
 /* Write which share of that sum is the largest for the verdict, as a sentence. False: the verdict
- * is not such a sum's. */
+ * is not such a sum's, or a threshold of 0 or 1 decides alone. */
 bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
 /* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
 bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);

@@ -156,7 +156,9 @@ function unitTable(router) {
                 (1 / (1 + Math.exp(-sum))).toFixed(4) +
                 (doc.routing.policy === 'price'
                     ? ', which price weighs against what the call costs. '
-                    : '. The threshold is drawn as what it adds: below 0 in all is for the cloud.')
+                    : router.decided
+                      ? '. The threshold is drawn as what it adds: below 0 in all is for the cloud.'
+                      : '.')
         ),
     ];
 }
