@@ -378,6 +378,10 @@ static int cmd_run_check(int n, char **args, struct err *err)
                                                       : NULL;
     if (only && !options.chat)
         return err_set(err, ERR_ARG, "%s: only works with --chat", only);
+    for (size_t i = options.stops.n; i--;) /* an empty text is none */
+        if (!*options.stops.at[i])
+            memmove(&options.stops.at[i], &options.stops.at[i + 1],
+                    (options.stops.n-- - i) * sizeof(options.stops.at[0]));
     return OK;
 }
 

@@ -226,6 +226,9 @@ expect 0 --question 2 --policy never -q
 grep -q 'answer is' "$dir/out" || fail "no answer"
 expect 0 --question 2 --policy never -q --stop nothing --stop 'answer is'
 grep -q answer "$dir/out" && fail "a stop string, or what begins it, is shown"
+cp "$dir/out" "$dir/first"
+expect 0 --question 2 --policy never -q --stop '' --stop 'answer is' --stop ''
+cmp -s "$dir/out" "$dir/first" || fail "an empty stop string is no stop: $(cat "$dir/out")"
 [ -s "$dir/out" ] || fail "nothing before the stop string"
 expect 0 --question 2 --policy never --json --stop 'answer is'
 [ "$(field reason)" = stop ] || fail "reason is not stop"
@@ -312,7 +315,7 @@ expect 0 --chat -p 'Question: Where' $long -n 300 -q -m $edge
 
 # Refusals.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
-    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' \
+    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' \
     '-t 65 -p x' '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
     # shellcheck disable=SC2086
     refused 2 --cloud off $args
