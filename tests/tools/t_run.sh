@@ -389,6 +389,33 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
         [ "$(grep -c '"event":"done".*"prompt_tokens":9,' "$dir/out")" -eq 1 ] || fail "pasted lines: $to $(cat "$dir/out")"
         [ "$(cat "$dir/out" "$dir/err" | grep -c '^.*> ')" -gt 0 ] || fail "-q: no sign"
     done
+    # Ctrl-C in a paste without an end drops the line, and the next one is answered.
+    : >"$dir/out"
+    TERM=xterm script -qec "$MIZZLE run --policy never -n 2" /dev/null <"$dir/keys" >"$dir/out" 2>&1 &
+    pid=$!
+    exec 3>"$dir/keys"
+    for next in '\033[200~abc\rdef' '\003' 'one\n' '/quit\n'; do
+        wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge 1 ]"
+        sleep 0.4 # as above
+        # shellcheck disable=SC2059
+        printf "$next" >&3
+    done
+    wait $pid
+    status=$?
+    exec 3>&-
+    [ $status -eq 0 ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "Ctrl-C in a paste: status $status, $(cat "$dir/out")"
+    # Whatever ends it, the terminal is no longer asked to mark what is pasted: here two signals at once.
+    cat >"$dir/twice" <<END
+trap : INT TERM
+exec 4<&0
+$MIZZLE run --policy never -n 2 <&4 &
+pid=\$!
+sleep 1
+kill -STOP \$pid; kill -INT \$pid; kill -TERM \$pid; kill -CONT \$pid
+while kill -0 \$pid 2>/dev/null; do wait \$pid; done
+END
+    sleep 3 | TERM=xterm script -qec "sh $dir/twice" /dev/null >"$dir/out" 2>&1
+    grep -o '2004[hl]' "$dir/out" | tail -n 1 | grep -q l || fail "two signals: the terminal marks pastes: $(cat "$dir/out")"
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
         LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"

@@ -22,7 +22,7 @@
 /* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */
 enum { EACH_THREAD = 8, PARALLEL_MOST = 32 };
 
-_Atomic int interrupted;
+_Atomic int interrupted, pasting;
 
 static _Atomic(struct mizzle *) stopped; /* the handle that an interrupt stops, or NULL */
 static _Atomic int opening;              /* nothing is begun that a flag would let end in order */
@@ -42,7 +42,8 @@ static void setup_on_interrupt(int number)
     if (!atomic_exchange(&interrupted, number) && !atomic_load(&opening))
         return;
     atomic_file_abandon_all();
-    (void)!write(STDERR_FILENO, "\n", (size_t)isatty(STDERR_FILENO)); /* ends the progress line */
+    const char *end = pasting ? "\033[?2004l\n" : "\n"; /* ends the progress line */
+    (void)!write(STDERR_FILENO, end, isatty(STDERR_FILENO) ? strlen(end) : 0);
     _exit(EXIT_INTERRUPTED);
 }
 

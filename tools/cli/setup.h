@@ -18,9 +18,9 @@ struct mizzle;
 struct mizzle_options;
 struct progress;
 
-/* Set to SIGINT or SIGTERM by it once setup_catch_interrupts was called. A second signal deletes
- * unfinished files and ends the process at once. */
-extern _Atomic int interrupted;
+/* Set to SIGINT or SIGTERM by it after setup_catch_interrupts. A second signal deletes unfinished
+ * files, ends the marks of what is pasted if `pasting`, and ends the process at once. */
+extern _Atomic int interrupted, pasting;
 void setup_catch_interrupts(void);
 /* Make an interrupt, or one that has come, stop m too, until this is called with NULL. */
 void setup_stop_on_interrupt(struct mizzle *m);

@@ -35,7 +35,7 @@ static unsigned char prompt_input_paste(EditLine *e, int key)
 {
     wchar_t c[2] = { 0 };
     (void)key;
-    for (size_t met = 0; met < PASTE_MARK && el_wgetc(e, c) == 1;) {
+    for (size_t met = 0; met < PASTE_MARK && !interrupted && el_wgetc(e, c) == 1;) {
         if (*c == (wchar_t)paste_mark[1][met]) {
             met++;
             continue;
@@ -45,7 +45,7 @@ static unsigned char prompt_input_paste(EditLine *e, int key)
         if (!met && el_winsertstr(e, c) != 0)
             break;
     }
-    return CC_REFRESH;
+    return interrupted ? CC_EOF : CC_REFRESH;
 }
 
 /* Return the next line as getline does; it can be edited, and those before can be had again. */
@@ -108,10 +108,11 @@ static bool prompt_input_append_line(char **out, size_t *n, const char *sign, in
     errno = 0;
     const char *term =
         sign && isatty(STDIN_FILENO) && isatty(STDERR_FILENO) ? getenv("TERM") : NULL;
-    bool marks = term && strcmp(term, "dumb") != 0;
-    fputs(marks ? "\033[?2004h" : "", stderr);
+    pasting = term && strcmp(term, "dumb") != 0;
+    fputs(pasting ? "\033[?2004h" : "", stderr);
     ssize_t got = prompt_input_get(&line, sign);
-    fputs(marks ? "\033[?2004l" : "", stderr);
+    fputs(pasting ? "\033[?2004l" : "", stderr);
+    pasting = 0;
     if (got < 0 && errno == ENOMEM)
         *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
     while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
