@@ -48,18 +48,28 @@ static bool number_plain(char out[PIECE + 1], const char *s, size_t n)
     return equal;
 }
 
-/* Return the end of digits in threes behind blanks, "1 234 567", or s. "3 500 ml" are two numbers.
- */
+/* Return the end of digits in threes behind blanks, "1 234 567", or s. One group alone is often a
+ * number of its own, "3 500 ml", "4 200-meter laps", "week 2 300", but not so "1 200 tickets". */
 static const char *number_threes(const char *s)
 {
-    const char *end = s + strspn(s, "0123456789");
+    static const char ordered[] = " chapter day month number page part question step week year ";
+    const char *end = s + strspn(s, "0123456789"), *before = s;
     size_t threes = 0;
     bool round = false;
     if (end == s || end - s > 3)
         return s;
     for (; *end == ' ' && strspn(end + 1, "0123456789") == 3; end += 4, threes++)
         round = !memcmp(end + 1, "000", 3);
-    return threes > 1 || round || (threes && *end != ' ') ? end : s;
+    if (threes != 1 || round)
+        return threes ? end : s;
+    while (before[-1] == ' ' ? !isalpha((unsigned char)*before)
+                             : isalpha((unsigned char)before[-1]))
+        before--;
+    struct reading prior = { before, (size_t)(s - before) }, after = { end, strlen(end) };
+    size_t word = reading_word_end(&after, 1);
+    bool apart = *end == ' ' ? word < 5 || end[word - 1] != 's'
+                             : *end == '-' || *end == '/' || isalpha((unsigned char)*end);
+    return apart || reading_is(&prior, 0, ordered) ? s : end;
 }
 
 /* Return the end of the digits at s, with separators of thousands and a fraction, or s. */
@@ -167,7 +177,7 @@ enum { NONE, LETTERS, BARE, MONEY };
  * before it, else the last sum of money, else the last. Returns how much speaks for it. */
 static int number_stated(char out[EXTRACT_NUMBER], const char *s, size_t n)
 {
-    char plain[PIECE + 1], value[EXTRACT_NUMBER];
+    char room[PIECE + 2] = ".", *plain = room + 1, value[EXTRACT_NUMBER];
     int best = NONE;
     bool first = number_plain(plain, s, n);
     const char *p = plain;
