@@ -182,6 +182,16 @@ static const struct {
     { "I believe D makes the most sense because it has doors.", 'D' },
     { "Only D fits.", 'D' },
     { "It could be A, but C is better.", 'C' },
+    { "A works, but B works better.", 'B' },
+    { "A is possible, but B is more likely.", 'B' },
+    { "A is right, but B is not better.", 'A' },
+    /* Behind "it's". */
+    { "It's B.", 'B' },
+    { "It's A.", 'A' },
+    { "I think it\xe2\x80\x99s D because it has doors.", 'D' },
+    { "The answer isn't A, it's B.", 'B' },
+    { "It's B or C.", 0 },
+    { "It's not B.", 0 },
     /* In single quotation marks. */
     { "'A'", 'A' },
     { "The answer is 'A'.", 'A' },

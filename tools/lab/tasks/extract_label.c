@@ -226,7 +226,8 @@ static bool label_alone(const struct label *l, size_t i)
         return true;
     if (!isupper((unsigned char)r->s[i]))
         return false;
-    return (reading_is(r, l->before, leads) &&
+    bool its = reading_is(r, l->before, " s ") && reading_is(r, l->earlier, " it that ");
+    return ((reading_is(r, l->before, leads) || its) &&
             (!strchr("AI", r->s[i]) || !reading_begins(r, i + 2))) ||
            reading_is(r, l->before, " is be letter say probably likely ") ||
            reading_is(r, i + 2, speaks) ||
@@ -282,6 +283,9 @@ static void label_note(struct label *l, size_t i, int named, size_t end)
     if (next <= end + 3 && reading_is(r, next, verbs) && !among &&
         label_judged(r, reading_word_end(r, next)) == PRAISED)
         l->found[PRAISED] = named;
+    if (label && reading_is(r, l->before, " but ") && reading_is(r, next, speaks) &&
+        reading_is(r, reading_next(r, reading_word_end(r, next)), " better best more "))
+        l->found[SAID] = named;
     if (label && !l->denied && reading_stops(r, end) &&
         reading_is(r, l->before, " so hence thus therefore ")) {
         l->found[SAID] = named;
