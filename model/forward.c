@@ -247,13 +247,11 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
     const struct model_config *c = model_config(b->m);
     forward_embed(b);
     for (size_t i = 0; i < c->layers; i++) {
-        if (stop && *stop) {
-            tuning_forget(&b->tuning);
+        if (stop && *stop)
             return ERR_STOP;
-        }
         forward_layer(b, i);
     }
-    tuning_pass(&b->tuning, 0, TUNING_HEAD);
+    tuning_pass(&b->tuning, 0, TUNING_HEAD, b->n);
     forward_norm(b, c->layers, b->final, b->out, model_final_norm(b->m), false);
     forward_show(b, c->layers, STREAM, b->x, b->ld_h, c->hidden);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
@@ -280,7 +278,7 @@ static void forward_head_rows(struct batch *b, size_t n)
     if (forward_quantised(w))
         quantise(b, layers, b->xn, b->ld_h, w->cols, n);
     run_products(b, OP_HEAD, layers, &head, 1, b->xn, b->ld_h, n);
-    tuning_pass(&b->tuning, TUNING_HEAD, TUNING_SLOTS);
+    tuning_pass(&b->tuning, TUNING_HEAD, TUNING_SLOTS, n);
 }
 
 void forward_head(struct batch *b)

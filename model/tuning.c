@@ -50,24 +50,18 @@ static size_t tuning_best(const struct tuning_slot *s)
     return best;
 }
 
-void tuning_pass(struct tuning *t, size_t first, size_t last)
+void tuning_pass(struct tuning *t, size_t first, size_t last, size_t rows)
 {
     for (size_t i = first; i < last; i++) {
         struct tuning_slot *s = &t->slot[i];
         uint64_t ns = s->ns, *least = &s->least[s->passes % TUNING_WAYS];
-        if (!ns)
-            continue;
         s->ns = 0;
+        if (!ns || rows != 1)
+            continue; /* what an interrupted pass has left */
         *least = !*least || ns < *least ? ns : *least;
         s->passes++;
         s->now = s->way[tuning_chosen(s) ? tuning_best(s) : s->passes % TUNING_WAYS];
     }
-}
-
-void tuning_forget(struct tuning *t)
-{
-    for (size_t i = 0; i < TUNING_SLOTS; i++)
-        t->slot[i].ns = 0;
 }
 
 bool tuning_chosen(const struct tuning_slot *s)

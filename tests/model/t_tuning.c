@@ -17,7 +17,7 @@ static void passes(struct tuning *t, uint64_t (*ns)(size_t slot, size_t way, siz
         CHECK(!tuning_done(t));
         for (size_t i = P_Q8; i <= TUNING_HEAD; i += TUNING_HEAD - P_Q8)
             t->slot[i].ns = ns(i, pass % TUNING_WAYS, pass / TUNING_WAYS);
-        tuning_pass(t, 0, TUNING_SLOTS);
+        tuning_pass(t, 0, TUNING_SLOTS, 1);
     }
     CHECK(tuning_done(t) && t->slot[P_F32].passes == 0);
 }
