@@ -47,8 +47,8 @@ void tuning_open(struct tuning *t, const struct kernels *k, enum ptype head);
 uint64_t tuning_begins(const struct tuning *t, size_t slot, size_t rows);
 void tuning_ends(struct tuning *t, size_t slot, uint64_t began);
 
-/* End a pass of so many rows, of the slots [first, last), when no product runs: remember the time of
- * one row and go on to the next way, or choose. Slots without a timed product are left alone. */
+/* End a pass of so many rows, of the slots [first, last), when no product runs: remember the time
+ * of one row and go on to the next way, or choose. Slots without a timed product are left alone. */
 void tuning_pass(struct tuning *t, size_t first, size_t last, size_t rows);
 
 /* True when the way of this slot is chosen. */
