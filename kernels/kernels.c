@@ -158,8 +158,7 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     *out = kernels_scalar;
     for (size_t i = 0; i < P_TYPES; i++)
         out->tune[i] = !(cpu & CPU_AMD) ? (struct tune)TUNE_DEFAULT
-                       : i <= P_Q4      ? (struct tune)TUNE_AMD
-                                        : (struct tune)TUNE_AMD_CODES;
+                                        : (struct tune)TUNE_AMD(i <= P_Q4 ? 0 : 8192);
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&
             (kernels_exact(kernels_sets[i]) || kernels_sets[i] == last))

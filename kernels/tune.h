@@ -32,13 +32,9 @@ struct tune {
  * the place of theirs, and a second panel is a second stream. Types that are decoded between the
  * products (all but F32, BF16, Q8_0 and Q4_0) compute for too long for that: from Zen 3 to Zen 5
  * they are up to 3.7 times faster with a prefetch. */
-#define TUNE_AMD                                \
-    {                                           \
-        .panels = 1, .run = 1 << 20, .ahead = 0 \
-    }
-#define TUNE_AMD_CODES                             \
-    {                                              \
-        .panels = 1, .run = 1 << 20, .ahead = 8192 \
+#define TUNE_AMD(distance)                             \
+    {                                                  \
+        .panels = 1, .run = 1 << 20, .ahead = distance \
     }
 
 #endif

@@ -117,14 +117,11 @@ int batch_reserve(struct batch *b, size_t context, struct err *err);
  * multiplied by. */
 void rope_frequencies(double *inv_freq, double *magnitude, const struct model_config *c);
 
-/* Multiply panels [p0, p1) of w for n tokens into y, whose rows are ldy apart. x is the plain
- * input, b->act the quantised one. Threads may multiply other panels meanwhile. */
-void batch_multiply(const struct batch *b, float *y, size_t ldy, const struct panels *w,
-                    const float *x, size_t ldx, size_t n, size_t p0, size_t p1);
-/* The same for a matrix of which the pass multiplies all panels: timed while ways to walk the
- * weights are tried. */
-void batch_multiply_timed(struct batch *b, float *y, size_t ldy, const struct panels *w,
-                          const float *x, size_t ldx, size_t n, size_t p0, size_t p1);
+/* Multiply panels [p0, p1) of w for n tokens into y, whose rows are ldy apart, and time it while
+ * ways to walk the weights are tried. x is the plain input, b->act the quantised one. Threads may
+ * multiply other panels meanwhile. */
+void batch_multiply(struct batch *b, float *y, size_t ldy, const struct panels *w, const float *x,
+                    size_t ldx, size_t n, size_t p0, size_t p1);
 
 /* Run the rows of b through the model; b->final and b->post then hold their hidden states. No
  * session's length moves. OK or ERR_STOP. */

@@ -39,7 +39,7 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
         size_t panels = panels_count(p->w->rows), end = base + panels;
         size_t p0 = first > base ? first - base : 0, p1 = last < end ? last - base : panels;
         if (first < end && last > base && p0 < p1) {
-            batch_multiply_timed(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
+            batch_multiply(j->b, p->y, p->ldy, p->w, j->x, j->ldx, j->n, p0, p1);
             for (size_t t = 0; p->bias && t < j->n; t++)
                 model_kernels(j->b->m)->add_f32(p->y + t * p->ldy + p0 * PANEL,
                                                 p->bias + p0 * PANEL, (p1 - p0) * PANEL);
@@ -171,8 +171,8 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     const struct ffn *f = arg;
     struct batch *b = f->b;
-    batch_multiply_timed(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
-    batch_multiply_timed(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
+    batch_multiply(b, b->gate, b->ld_f, &f->l->gate, b->xn, b->ld_h, f->n, first, last);
+    batch_multiply(b, b->up, b->ld_f, &f->l->up, b->xn, b->ld_h, f->n, first, last);
     for (size_t t = 0; t < f->n; t++) {
         float *g = b->gate + t * b->ld_f + first * PANEL;
         model_kernels(b->m)->swiglu_f32(g, g, b->up + t * b->ld_f + first * PANEL,
@@ -266,6 +266,7 @@ float forward_head_row(struct batch *b, const float *hidden, size_t id)
         quantise(b, model_config(b->m)->layers, b->xn, b->ld_h, w->cols, 1);
     batch_multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL,
                    id / PANEL + 1);
+    b->tuning.slot[TUNING_HEAD].ns = 0; /* a panel is no pass */
     return b->logits[id];
 }
 

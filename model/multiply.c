@@ -1,18 +1,14 @@
 /* multiply.c - one product of a pass: the kernel of its type, and how it walks the weights. */
 #include "model/batch_internal.h"
 
-/* Return where the choice of how w is walked stands. */
-static size_t multiply_slot(const struct batch *b, const struct panels *w)
-{
-    return w == model_head(b->m) ? TUNING_HEAD : w->type;
-}
-
-void batch_multiply(const struct batch *b, float *y, size_t ldy, const struct panels *w,
-                    const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
+void batch_multiply(struct batch *b, float *y, size_t ldy, const struct panels *w, const float *x,
+                    size_t ldx, size_t n, size_t p0, size_t p1)
 {
     const struct kernels *k = model_kernels(b->m);
+    size_t slot = w == model_head(b->m) ? TUNING_HEAD : w->type;
+    uint64_t began = tuning_begins(&b->tuning, slot, n);
     struct panels walk = *w;
-    walk.tune = &b->tuning.slot[multiply_slot(b, w)].now;
+    walk.tune = &b->tuning.slot[slot].now;
     switch (w->type) {
     case P_F32:
         k->matmul_f32(y, ldy, &walk, x, ldx, n, p0, p1);
@@ -24,13 +20,5 @@ void batch_multiply(const struct batch *b, float *y, size_t ldy, const struct pa
         kernels_product(k, w->type)(y, ldy, &walk, &b->act, n, p0, p1);
         break;
     }
-}
-
-void batch_multiply_timed(struct batch *b, float *y, size_t ldy, const struct panels *w,
-                          const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
-{
-    size_t slot = multiply_slot(b, w);
-    uint64_t began = tuning_begins(&b->tuning, slot, n);
-    batch_multiply(b, y, ldy, w, x, ldx, n, p0, p1);
     tuning_ends(&b->tuning, slot, began);
 }

@@ -95,7 +95,7 @@ static void tunes(void)
                                        "scalar,panels=1,",
                                        "scalar, panels=1",
                                        ",run=99999999999999999999" };
-    const struct tune amd = TUNE_AMD, codes = TUNE_AMD_CODES, other = TUNE_DEFAULT;
+    const struct tune amd = TUNE_AMD(0), codes = TUNE_AMD(8192), other = TUNE_DEFAULT;
     struct kernels k;
     struct err e;
     CHECK(kernels_pick(&k, NULL, CPU_AMD, &e) == OK && !k.tune_fixed);

@@ -66,7 +66,7 @@ int main(void)
     CHECK(kernels_pick(&plain, NULL, cpu_detect(), &err) == OK);
     for (threads = 1; threads <= THREADS; threads *= 2)
         for (size_t n = 1; n <= TOKENS; n *= 2) {
-            CHECK(count_over(n, (struct tune)TUNE_AMD) == 0);
+            CHECK(count_over(n, (struct tune)TUNE_AMD(0)) == 0);
             CHECK(count_over(n, (struct tune)TUNE_DEFAULT) == 0);
         }
     return 0;
