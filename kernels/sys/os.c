@@ -2,6 +2,7 @@
  * POSIX. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -38,18 +39,26 @@ void os_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-enum { CGROUP_LINE = 4096 };
+enum { CGROUP_PATH = 4096, CGROUP_LIST = 16384 };
+
+/* Read a small file, without memory of the C library. Return false, and an empty text, if it cannot
+ * be read. */
+static bool os_text(char *to, size_t size, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, to, size - 1);
+    if (fd >= 0)
+        close(fd);
+    to[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
 
 /* Read at most two numbers from a file of a control group; return how many it has. */
 static int os_numbers(long long n[2], const char *folder, const char *file)
 {
-    char path[2 * CGROUP_LINE];
+    char path[3 * CGROUP_PATH], text[100];
     snprintf(path, sizeof(path), "%s/%s", folder, file);
-    FILE *f = fopen(path, "re");
-    int have = f ? fscanf(f, "%lld %lld", &n[0], &n[1]) : 0;
-    if (f)
-        fclose(f);
-    return have;
+    return os_text(text, sizeof(text), path) ? sscanf(text, "%lld %lld", &n[0], &n[1]) : 0;
 }
 
 /* Return the smaller of `least` and the quota of one control group; 0 stands for none. */
@@ -70,13 +79,13 @@ static size_t os_quota_least(size_t least, const char *folder)
 
 size_t os_quota(const char *root)
 {
-    char line[CGROUP_LINE], list[CGROUP_LINE + 2], folder[2 * CGROUP_LINE];
+    char groups[CGROUP_LIST], list[CGROUP_PATH], folder[2 * CGROUP_PATH], *rest = NULL;
     size_t least = 0;
     snprintf(folder, sizeof(folder), "%s/proc/self/cgroup", root);
-    FILE *f = fopen(folder, "re");
-    while (f && fgets(line, sizeof(line), f)) { /* number:controllers:path */
+    os_text(groups, sizeof(groups), folder);
+    for (char *line = strtok_r(groups, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
-        if (!path)
+        if (!path) /* number:controllers:path */
             continue;
         snprintf(list, sizeof(list), ",%.*s,", (int)(path - names) - 1, names + 1);
         bool first = strstr(list, ",cpu,");
@@ -86,15 +95,12 @@ size_t os_quota(const char *root)
         if (first && access(folder, F_OK) != 0) /* there is no link of that name */
             top = snprintf(folder, sizeof(folder), "%s/sys/fs/cgroup/%.*s", root,
                            (int)(path - names) - 1, names + 1);
-        path[strcspn(path, "\n")] = '\0';
         snprintf(folder + top, sizeof(folder) - (size_t)top, "%s", path + 1);
         for (char *end = folder; end; end = strrchr(folder + top, '/')) { /* and those above it */
             *end = end > folder ? '\0' : *end;
             least = os_quota_least(least, folder);
         }
     }
-    if (f)
-        fclose(f);
     return least;
 }
 
