@@ -61,8 +61,15 @@ static const struct column {
     COLUMN(cloud, W_I32, 0),      COLUMN(gold, W_I32, 0),
     COLUMN(before, W_I32, 2),     COLUMN(text, W_I32, 0),
     COLUMN(subject, W_U32, 0),    COLUMN(features, W_F32, FEATURE_CONTEXT),
+    COLUMN(gain, W_I8, 0),        COLUMN(right, W_U8, 0),
 };
-enum { COLUMNS = sizeof(columns) / sizeof(*columns) };
+enum { COLUMNS = sizeof(columns) / sizeof(*columns), OF_GAIN = 2 /* the last ones */ };
+
+/* Return how many of the tensors a collection has. */
+static size_t sample_files_columns(const struct sample_meta *m)
+{
+    return strcmp(m->labels, "gain") ? COLUMNS - OF_GAIN : COLUMNS;
+}
 
 /* ---- metadata ---- */
 
@@ -195,12 +202,12 @@ void sample_counts_add(struct sample_counts *a, const struct sample_counts *b)
 static int sample_files_load(struct sample_shard *out, const struct weights *w, struct err *err)
 {
     struct samples *s = &out->samples;
-    size_t n = (size_t)out->counts.samples;
+    size_t n = (size_t)out->counts.samples, all = sample_files_columns(&out->meta);
     s->dim = (size_t)out->meta.dim;
-    if (weights_ntensors(w) != COLUMNS)
-        return err_set(err, ERR_FORMAT, "%s: expected %d tensors, found %zu", weights_path(w),
-                       COLUMNS, weights_ntensors(w));
-    for (size_t c = 0; c < COLUMNS; c++) {
+    if (weights_ntensors(w) != all)
+        return err_set(err, ERR_FORMAT, "%s: expected %zu tensors, found %zu", weights_path(w), all,
+                       weights_ntensors(w));
+    for (size_t c = 0; c < all; c++) {
         const struct column *at = &columns[c];
         const struct tensor *t = weights_want(w, at->name, n, c ? at->cols : s->dim, err);
         if (!t)
@@ -210,8 +217,10 @@ static int sample_files_load(struct sample_shard *out, const struct weights *w, 
                            at->name, wtype_name(at->type), wtype_name(t->type));
         if (!c && samples_reserve(s, n, err) != OK) /* only now n is known to be true */
             return ERR_NOMEM;
-        if (!c && n)
+        if (!c && n) {
             memcpy(s->x, t->data, t->bytes);
+            memset(s->rows, 0, n * sizeof(*s->rows));
+        }
         for (size_t i = 0; c && i < n; i++)
             memcpy((char *)&s->rows[i] + at->at, (const char *)t->data + i * at->bytes, at->bytes);
     }
@@ -475,7 +484,7 @@ int sample_files_write(const struct sample_shard *s, struct err *err)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     sample_files_header(&h, s);
     sample_files_tensors(t, data, &s->samples);
-    int rc = safetensors_write(path, t, COLUMNS, h.pairs, err);
+    int rc = safetensors_write(path, t, sample_files_columns(&s->meta), h.pairs, err);
     free(data);
     return rc;
 }

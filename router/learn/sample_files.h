@@ -2,9 +2,10 @@
  * hold SAMPLE_FILES_TEXTS texts each, one after the other, and an empty file named lock.
  *
  * A shard's tensors are hidden F32 [n][dim]; label and way U8 [n]; edge, cloud, gold and text I32
- * [n]; before I32 [n][2]; subject U32 [n]; features F32 [n][8], in the order of features.h. Its
- * metadata holds the settings, which are everything that decides what the samples are and so are
- * the same in all shards, its texts, the counts, and a checksum of these.
+ * [n]; before I32 [n][2]; subject U32 [n]; features F32 [n][8], in the order of features.h; and
+ * with labels gain also gain I8 [n] and right U8 [n]. Its metadata holds the settings, which are
+ * everything that decides what the samples are and so are the same in all shards, its texts, the
+ * counts, and a checksum of these.
  *
  * A shard is there complete or not at all, and a later run into the folder must have the same
  * settings. So a collection that is killed and run again ends with the same bytes. */
@@ -31,7 +32,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(prompt, 96, FOLDER)            /* form of the prompts: "citer" */                       \
     TEXT(kind, 16, FOLDER)              /* of the milli task's questions: "all"; else "" */      \
     TEXT(wording, 16, FOLDER)           /* likewise */                                           \
-    TEXT(labels, 16, MODEL)             /* "match", "citer", "divergent" */                      \
+    TEXT(labels, 16, MODEL)             /* "match", "citer", "divergent", "gain" */              \
     TEXT(tap, 16, MODEL)                /* which hidden state: "final", "post_attn" */           \
     TEXT(kv, 8, MODEL)                  /* type of the KV cache: "f32" */                        \
     NUMBER(round, FOLDER)               /* 1 or 2 */                                             \

@@ -87,6 +87,8 @@ int samples_check(const struct samples *s, size_t vocab, uint32_t first, uint32_
         } checks[] = {
             { "label", 0, 1, r->label },
             { "way", 0, SAMPLE_WAYS - 1, r->way },
+            { "gain", -1, !r->label, r->gain },
+            { "right", 0, 1, r->right },
             { "edge", 0, most, r->edge },
             { "cloud", SAMPLE_NOT_ASKED, most, r->cloud },
             { "gold", 0, most, r->gold },

@@ -33,6 +33,8 @@ struct sample_row {
     float features[FEATURE_CONTEXT]; /* all but that of the table, which training makes */
     uint8_t label;                   /* 1: the edge's token may stand; 0: it may not */
     uint8_t way;
+    int8_t gain;   /* labels gain: 1 the cloud's token mends the answer, -1 it spoils it, else 0 */
+    uint8_t right; /* labels gain: the answer that has `gold` here is right; else 0 */
 };
 
 struct samples { /* all zero with dim set is an empty one */
@@ -47,8 +49,9 @@ int samples_reserve(struct samples *s, size_t n, struct err *err);
 int samples_add(struct samples *s, const float *x, const struct sample_row *row, struct err *err);
 /* Append more samples of the same dim, whose texts are numbered from base on. ERR_NOMEM. */
 int samples_append(struct samples *s, const struct samples *more, uint32_t base, struct err *err);
-/* Check every number of samples that were read from the file `name`: labels are 0 or 1, ids below
- * vocab, texts of [first, end) and in order, and floats finite. ERR_FORMAT. */
+/* Check every number of samples that were read from the file `name`: labels are 0 or 1, gains -1 to
+ * 1 and 1 only with label 0, ids below vocab, texts of [first, end) and in order, and floats
+ * finite. ERR_FORMAT. */
 int samples_check(const struct samples *s, size_t vocab, uint32_t first, uint32_t end,
                   const char *name, struct err *err);
 void samples_close(struct samples *s);

@@ -14,14 +14,13 @@
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 
-static const char *dir;
+static const char *dir, *labels = "gain";
 
 static struct sample_meta options(void)
 {
     struct sample_meta m = { .task = "csqa",
                              .data = "d0",
                              .prompt = "citer",
-                             .labels = "citer",
                              .tap = "post_attn",
                              .kv = "f32",
                              .round = 1,
@@ -38,6 +37,7 @@ static struct sample_meta options(void)
                              .dim = DIM,
                              .vocab = VOCAB };
     memcpy(m.dir, dir, strlen(dir));
+    memcpy(m.labels, labels, strlen(labels));
     return m;
 }
 
@@ -57,7 +57,9 @@ static struct sample_shard shard_of(size_t i)
                                             .text = t,
                                             .subject = 0xf0000000 + t,
                                             .label = k == 0,
-                                            .way = k ? SAMPLE_ROLLOUT : SAMPLE_EDGE_RIGHT };
+                                            .way = k ? SAMPLE_ROLLOUT : SAMPLE_EDGE_RIGHT,
+                                            .gain = k ? 1 : -1,
+                                            .right = t % 2 };
             CHECK(samples_add(&s.samples, x, &row, NULL) == OK);
         }
         s.counts.too_long += t == 2;
@@ -134,6 +136,8 @@ static void check_read(void)
         CHECK(r->text == t && r->subject == 0xf0000000 + t && r->label == !k);
         CHECK(r->before[0] == (k ? 4 : SAMPLES_NONE) && r->before[1] == 5);
         CHECK(r->edge == (int32_t)t && r->cloud == (k ? 7 : SAMPLE_NOT_ASKED));
+        bool gains = !strcmp(meta.labels, "gain"); /* other labels have neither */
+        CHECK(r->gain == (gains ? k ? 1 : -1 : 0) && r->right == (gains && t % 2));
         CHECK(s.x[i * DIM] == (float)t && s.x[i * DIM + 1] == (float)k);
     }
     /* The same folder again: its texts are numbered on. */
@@ -198,6 +202,10 @@ static void check_rows(void)
     } bad[] = {
         { "label", { .label = 2 }, 0 },
         { "way", { .way = SAMPLE_WAYS }, 0 },
+        { "gain: row 0: expected -1 to 1, found 2", { .gain = 2 }, 0 },
+        { "gain: row 0: expected -1 to 1, found -2", { .gain = -2 }, 0 },
+        { "gain: row 0: expected -1 to 0, found 1", { .gain = 1, .label = 1 }, 0 },
+        { "right: row 0: expected 0 to 1, found 2", { .right = 2 }, 0 },
         { "edge", { .edge = VOCAB }, 0 },
         { "edge", { .edge = -1 }, 0 },
         { "cloud", { .cloud = VOCAB }, 0 },
@@ -225,7 +233,7 @@ static void check_rows(void)
         sample_files_begin(&s, &f.meta, 1);
         CHECK(samples_add(&s.samples, (const float[DIM]){ 0 }, &row, &err) == OK);
         s.samples.x[1] = bad[i].x;
-        s.counts = (struct sample_counts){ .texts = 1, .samples = 1 };
+        s.counts = (struct sample_counts){ .texts = 1, .samples = 1, .right = row.label == 1 };
         put(&s);
         refused(ERR_FORMAT, "00001.safetensors", bad[i].what);
         CHECK(sample_files_shard(&s, &exists, &f, 1, &err) == ERR_FORMAT && exists);
@@ -380,8 +388,13 @@ int main(void)
     check_unfinished();
     make();
     check_read();
-    check_torn("00001.safetensors");
     check_rows();
+    unlink(in_scratch("00000.safetensors"));
+    unlink(in_scratch("00001.safetensors"));
+    labels = "citer";
+    make();
+    check_read();
+    check_torn("00001.safetensors");
     check_metadata();
     check_contradiction();
     check_memory();
