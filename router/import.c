@@ -108,7 +108,7 @@ static void import_fold(struct router_form *f, const struct layers *l)
     double sum = (double)l->b6[0];
     for (size_t m = 0; m < l->mid; m++)
         sum += (double)l->w6[m] * (double)l->b4[m];
-    f->b2 = (float)sum;
+    f->b2[0] = (float)sum;
 }
 
 int import_pth(struct router_form *out, const struct weights *w, struct err *err)
@@ -179,7 +179,7 @@ int import_rmlp(struct router_form *out, bool *is, const char *path, struct err 
     if (rc == OK && (fread(out->w1, out->dim * sizeof(float), out->width, f) != out->width ||
                      fread(out->b1, sizeof(float), out->width, f) != out->width ||
                      fread(out->w2, sizeof(float), out->width, f) != out->width ||
-                     fread(&out->b2, sizeof(float), 1, f) != 1))
+                     fread(out->b2, sizeof(float), 1, f) != 1))
         rc = err_set(err, ERR_IO, "%s: cannot be read", path);
     fclose(f);
     return rc;

@@ -41,10 +41,16 @@ bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
 
 bool router_pack_last(struct router *r, const float *w2, bool high)
 {
-    float *w = malloc(r->width * sizeof(*w));
-    for (size_t i = 0; w && i < r->width; i++)
-        w[i] = high ? -w2[i] : w2[i];
-    bool fine = w && router_pack(&r->w2, w, 1, r->width, &r->k->tune[P_F32]);
+    size_t outs = r->gain ? 2 : 1, cols = r->width / r->members;
+    float *w = calloc(r->members * PANEL * cols, sizeof(*w));
+    for (size_t i = 0; w && i < r->width * outs; i++) {
+        size_t row = i / cols, out = row % outs;
+        float *to = w + row / outs * PANEL * cols + i % cols, value = high ? -w2[i] : w2[i];
+        to[out * cols] = value;
+        if (r->gain)
+            to[2 * cols] += out ? value : -value;
+    }
+    bool fine = w && router_pack(&r->w2, w, r->members * PANEL, cols, &r->k->tune[P_F32]);
     free(w);
     return fine;
 }
@@ -67,7 +73,8 @@ static bool router_copy(struct router *r, const struct router_form *f)
     }
     r->dim = f->dim;
     r->width = f->width;
-    r->b2 = f->high ? -f->b2 : f->b2;
+    for (size_t i = 0; i < 2 * f->members; i++)
+        r->b2[i] = f->high ? -f->b2[i] : f->b2[i];
     r->b1 = malloc(f->width * sizeof(*r->b1));
     if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune[P_F32]))
         return false;
@@ -88,6 +95,8 @@ int router_make(struct router **out, const struct router_form *f, const char *na
     r->k = k;
     r->tap = f->tap;
     r->high = f->high;
+    r->members = f->dim ? f->members : 1;
+    r->gain = f->gain;
     r->has_threshold = f->has_threshold;
     r->threshold = f->threshold;
     r->about = f->about;
@@ -114,37 +123,10 @@ void router_close(struct router *r)
     free(r);
 }
 
-bool router_is_table(const struct router *r)
-{
-    return !r->dim;
-}
-
-size_t router_dim(const struct router *r)
-{
-    return r->dim;
-}
-
-enum tap router_tap(const struct router *r)
-{
-    return r->tap;
-}
-
-const struct router_about *router_about(const struct router *r)
-{
-    return &r->about;
-}
-
-bool router_threshold(const struct router *r, float *threshold)
-{
-    if (r->has_threshold)
-        *threshold = r->threshold;
-    return r->has_threshold;
-}
-
 /* Return where the scratch of the last layer ends. */
 static size_t router_room(const struct router *r)
 {
-    return (panels_count(r->width) + 1) * PANEL;
+    return (panels_count(r->width) + r->members) * PANEL;
 }
 
 size_t router_scratch(const struct router *r)
@@ -172,11 +154,23 @@ static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
     h->r->k->matmul_f32(h->y, panels_count(w->rows) * PANEL, w, h->x, w->cols, 1, first, last);
 }
 
+/* Return the score of a member whose units are at h: NaN if a sum is. z: [members][PANEL]. */
+static double member_score(const struct router *r, size_t member, const float *h, float *z)
+{
+    r->k->matmul_f32(z, r->members * PANEL, &r->w2, h, r->w2.cols, 1, member, member + 1);
+    const float *b2 = r->b2 + (r->gain ? 2 : 1) * member;
+    float first = z[member * PANEL] + *b2, second = r->gain ? z[member * PANEL + 1] + b2[1] : 0;
+    if (isnan(first) || isnan(second))
+        return (double)NAN;
+    double p = (double)sigmoid_f32(first);
+    return r->gain ? (1 - p + (double)sigmoid_f32(second)) / 2 : p;
+}
+
 float router_score(const struct router *r, const float *x, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
     size_t width = r->width, panels = panels_count(width);
-    float *z = scratch + panels * PANEL; /* the last matrix is one panel: a row, then padding */
+    double sum = 0;
     struct hidden_layer h = { r, x, scratch };
     if (r->on_score)
         return *x > 1 ? 1 : *x > 0 ? *x : 0;
@@ -188,22 +182,9 @@ float router_score(const struct router *r, const float *x, float *scratch)
         float a = scratch[i] + r->b1[i];
         scratch[i] = a < 0 ? 0 : a; /* this keeps NaN */
     }
-    r->k->matmul_f32(z, PANEL, &r->w2, scratch, width, 1, 0, 1);
-    float sum = z[0] + r->b2;
-    return isnan(sum) ? 0 : sigmoid_f32(sum);
-}
-
-size_t router_width(const struct router *r)
-{
-    return r->width;
-}
-
-float router_parts(const struct router *r, const float *scratch, float *parts)
-{
-    panels_row(parts, &r->w2, 0);
-    for (size_t i = 0; i < r->width; i++)
-        parts[i] *= scratch[i];
-    return r->b2;
+    for (size_t m = 0; m < r->members; m++)
+        sum += member_score(r, m, scratch + m * r->w2.cols, scratch + panels * PANEL);
+    return isnan(sum) ? 0 : (float)(sum / (double)r->members);
 }
 
 float router_score_ids(const struct router *r, const uint32_t *ids, size_t n)

@@ -2,11 +2,15 @@
  *
  * Source of the network: CITER (arXiv 2502.01976), conf_model: Linear(h, 2h), BatchNorm, ReLU,
  * Dropout, Linear(2h, h), Dropout, Linear(h, 1), sigmoid. At inference BatchNorm folds into the
- * first Linear and the last two Linears into one, so h -> width -> 1 remains. The table is the
- * baseline that knows the place and nothing else: its score depends on the last two ids. A network
- * may read the features of features.h behind the hidden state (a mixed one), or alone (combined, a
- * baseline); the table that one of these is made from is then part of it. A deep one has several
- * layers and reads other things besides (deep.h). */
+ * first Linear and the last two Linears into one, so h -> width -> 1 remains. A gain router has two
+ * outputs instead, P(mends) = sigmoid(w2[0] . h + b2[0]) and P(spoils) = sigmoid(w2[1] . h +
+ * b2[1]): that the large model's token mends a wrong answer, or spoils a right one. Its score is (1
+ * - P(mends) + P(spoils)) / 2. Several trainings are one router, whose score is the mean of theirs:
+ * added in double in their order, and rounded once. The table is the baseline that knows the place
+ * and nothing else: its score depends on the last two ids. A network may read the features of
+ * features.h behind the hidden state (a mixed one), or alone (combined, a baseline); the table that
+ * one of these is made from is then part of it. A deep one has several layers and reads other
+ * things besides (deep.h). */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
 
@@ -25,6 +29,8 @@ struct mizzle_state;
 struct router; /* immutable once open, so threads may share it */
 
 enum { ROUTER_MAX = 65536 };                 /* the most that dim and width may be */
+enum { ROUTER_MEMBERS = 16 };                /* the most trainings in one router */
+enum { ROUTER_MEMBERS_BYTES = 4000000 };     /* the most that the numbers of several may take */
 enum { ROUTER_MAX_CONTEXTS = 1 << 24 };      /* the most rows of a table */
 enum { ROUTER_NAME = 64, ROUTER_TYPE = 16 }; /* bytes of its strings, with the final zero */
 
@@ -47,11 +53,14 @@ struct router_context {
 /* The numbers of a router, row-major, as a file holds them and training makes them: a network, or,
  * if dim is 0, a table. */
 struct router_form {
-    size_t dim, width; /* dim: all inputs; with contexts, the last FEATURES are features.h's */
-    float *w1;         /* [width][dim] */
-    float *b1;         /* [width] */
-    float *w2;         /* [width] */
-    float b2;
+    size_t dim;     /* all inputs; with contexts, the last FEATURES are features.h's */
+    size_t width;   /* units of all members */
+    size_t members; /* networks of width / members units, one after the other; 1: no others */
+    bool gain;      /* each has two outputs, P(mends) and P(spoils), instead of one */
+    float *w1;      /* [width][dim] */
+    float *b1;      /* [width] */
+    float *w2;      /* [members][outputs][width / members] */
+    float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
     enum tap tap;
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
@@ -66,7 +75,8 @@ struct router_form {
     int type;             /* as which its matrices of F32 are saved: W_F32, W_BF16 or W_Q8_0 */
 };
 
-/* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX). After an error everything is NULL. */
+/* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX) for one member; w2 has room for two
+ * outputs, so members and gain may be set. After an error everything is NULL. */
 int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err);
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
@@ -83,9 +93,13 @@ int router_form_read(struct router_form *out, const char *path, struct err *err)
 
 /* Open a file that router_form_read reads. k is borrowed. */
 int router_open(struct router **out, const char *path, const struct kernels *k, struct err *err);
-/* Refuse a form with values that are not finite, and a table that is out of order; not a deep one,
- * whose tensors router_make checks. ERR_FORMAT names file, tensor, expected and found. */
+/* Refuse a form with values that are not finite, members that do not fit, and a table that is out
+ * of order; not a deep one, whose tensors router_make checks. ERR_FORMAT names file, tensor,
+ * expected and found. */
 int router_form_check(const struct router_form *f, const char *file, struct err *err);
+/* Set members and gain from the shapes of router.w1 [w1_rows][..] and router.w2. False: they do not
+ * fit. */
+bool router_form_shape(struct router_form *f, size_t w1_rows, size_t w2_rows, size_t w2_cols);
 /* Refuse values of a tensor that are not finite. */
 int router_finite(const float *v, size_t n, const char *file, const char *tensor, struct err *err);
 /* Make a router from a form, which is copied; name stands for the file in errors. */
@@ -115,9 +129,9 @@ void router_largest(const struct router *r, float *extra, const float *logits, s
 /* Return what it is, for people: "network", "network without hidden states" or "table". */
 const char *router_kind(const struct router *r);
 /* Return its name, that of the head which makes one that reads so many values of a hidden state and
- * besides: "mlp", "mix", "combined" or "context" (nothing). router_name: also "deep", "on_score".
- */
-const char *router_head(size_t hidden, size_t besides);
+ * besides: "mlp", "mix", "combined" or "context" (nothing); "gain" or, without a hidden state,
+ * "gain-none". router_name: also "deep", "on_score". */
+const char *router_head(size_t hidden, size_t besides, bool gain);
 const char *router_name(const struct router *r);
 enum tap router_tap(const struct router *r);
 const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
@@ -143,16 +157,22 @@ void router_look(const struct router *r, float *extra, const struct router_token
  * scratch. */
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
                            float *scratch);
-/* Return the probability, 0 to 1, that the local model's next token is good enough: sigmoid(w2 .
- * relu(w1 . x + b1) + b2); of a deep one, 1 - its value. x: [dim] f32. scratch: [router_scratch]
- * floats. It cannot fail: when a hidden state overflows so that a sum is NaN, the score is 0, and
- * the cloud is asked. */
+/* Return the score, 0 to 1, of the local model's next token. Of a network with one output it is the
+ * probability that the token is good enough: sigmoid(w2 . relu(w1 . x + b1) + b2); of a deep one,
+ * 1 - its value. x: [dim] f32. scratch: [router_scratch] floats. It cannot fail: when a hidden
+ * state overflows so that a sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *x, float *scratch);
-/* Return how many units the last hidden layer of a network has; 0 for a table. */
+/* Return how many units the last hidden layer of a network has, those of all members; 0 for a
+ * table.
+ */
 size_t router_width(const struct router *r);
+/* Return how many trainings the score is the mean of, and whether they weigh both: two outputs. */
+size_t router_members(const struct router *r);
+bool router_is_gain(const struct router *r);
 /* After router_score with this scratch: set parts[width] to what each of them adds to the sum under
- * the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
+ * the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. Of a gain router that
+ * sum is the one of P(spoils) less the one of P(mends), and of several members their mean. */
 float router_parts(const struct router *r, const float *scratch, float *parts);
 
 /* Return the score of a table, or of a network's own, for the token after ids[n], as

@@ -1,5 +1,3 @@
-#include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "router/deep.h"
 #include "router/import.h"
-#include "router/router.h"
+#include "router/router_internal.h"
 #include "weights/find.h"
 #include "weights/pth.h"
 #include "weights/quant.h"
@@ -19,28 +17,15 @@
 
 _Static_assert(sizeof(struct router_context) == 3 * sizeof(float), "a row of the tensor");
 
-static const char *const tap_names[] = { [TAP_FINAL] = "final", [TAP_POST_ATTN] = "post_attn" };
-
-const char *router_tap_name(enum tap tap)
-{
-    return tap_names[tap];
-}
-
-bool router_tap_parse(enum tap *out, const char *name)
-{
-    *out = strcmp(name, tap_names[TAP_POST_ATTN]) ? TAP_FINAL : TAP_POST_ATTN;
-    return !strcmp(name, tap_names[*out]);
-}
-
 int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err)
 {
-    *out = (struct router_form){ .dim = dim, .width = width };
+    *out = (struct router_form){ .dim = dim, .width = width, .members = 1 };
     if (dim < 1 || dim > ROUTER_MAX || width < 1 || width > ROUTER_MAX)
         return err_set(err, ERR_ARG, "router: expected sizes of 1 to %d, found [%zu,%zu]",
                        ROUTER_MAX, width, dim);
     out->w1 = calloc(width * dim, sizeof(*out->w1));
     out->b1 = calloc(width, sizeof(*out->b1));
-    out->w2 = calloc(width, sizeof(*out->w2));
+    out->w2 = calloc(width, 2 * sizeof(*out->w2));
     if (out->w1 && out->b1 && out->w2)
         return OK;
     router_form_close(out);
@@ -82,183 +67,25 @@ size_t router_size(size_t dim, size_t width)
     return w1 + w2 + width * sizeof(float);
 }
 
-/* Add an entry to a list of metadata unless its value is empty. */
-static void router_form_entry(const char **meta, size_t *n, const char *key, const char *value)
-{
-    if (!*value)
-        return;
-    meta[(*n)++] = key;
-    meta[(*n)++] = value;
-}
-
-enum { NUMBER = 32 }; /* bytes of a number as text */
-
-/* Write a number as read_number reads it; not with printf, which may write a comma. False: out of
- * memory. */
-static bool write_number(char out[NUMBER], float v)
-{
-    json_t *number = json_real((double)v);
-    size_t n =
-        number ? json_dumpb(number, out, NUMBER - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : 0;
-    json_decref(number);
-    out[n < NUMBER ? n : 0] = '\0';
-    return n && n < NUMBER;
-}
-
-/* The metadata of a file. */
-struct router_meta {
-    char threshold[NUMBER], share[NUMBER], model[17];
-    const char *pairs[2 * 9 + 1];
-};
-
-/* Write them. False: out of memory. */
-static bool router_form_meta(struct router_meta *m, const struct router_form *f)
-{
-    size_t n = 0;
-    *m = (struct router_meta){ "", "", "", { NULL } };
-    if ((f->has_threshold && !write_number(m->threshold, f->threshold)) ||
-        (f->about.has_share && !write_number(m->share, f->about.share)))
-        return false;
-    if (f->about.has_model)
-        snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
-    router_form_entry(m->pairs, &n, "tap", !f->dim ? "" : tap_names[f->tap]);
-    router_form_entry(m->pairs, &n, "high", f->high ? "critical" : "");
-    router_form_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
-    router_form_entry(m->pairs, &n, "threshold", m->threshold);
-    router_form_entry(m->pairs, &n, "share", m->share);
-    router_form_entry(m->pairs, &n, "model", m->model);
-    router_form_entry(m->pairs, &n, "model_name", f->about.name);
-    router_form_entry(m->pairs, &n, "weights", f->about.weights);
-    router_form_entry(m->pairs, &n, "task", f->about.task);
-    return true;
-}
-
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
-    size_t w = f->width, d = f->dim, size = sizeof(float);
+    size_t w = f->width, d = f->dim, size = sizeof(float), outs = f->gain ? 2 : 1;
+    size_t rows = f->members * outs, units = d ? w / f->members : 0;
     const struct tensor tensors[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
-        { "router.w2", W_F32, 2, { 1, w }, f->w2, w * size },
-        { "router.b2", W_F32, 1, { 1 }, &f->b2, size },
+        { "router.w2", W_F32, 2, { rows, units }, f->w2, rows * units * size },
+        { "router.b2", W_F32, 1, { rows }, f->b2, rows * size },
         { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
     };
     struct router_meta m;
-    if (!router_form_meta(&m, f))
+    if (!router_meta_write(&m, f))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (f->deep)
         return deep_save(path, f->deep, f->type, m.pairs, err);
     size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
     ntensors -= first + !f->ncontexts;
     return safetensors_write(path, tensors + first, ntensors, m.pairs, err);
-}
-
-/* Read the tap from the metadata; final is the default. */
-static int read_tap(struct router_form *f, const struct weights *w, const char *path,
-                    struct err *err)
-{
-    struct str s;
-    if (!weights_str(w, "tap", &s))
-        return OK;
-    for (size_t i = 0; i < sizeof(tap_names) / sizeof(tap_names[0]); i++)
-        if (s.n == strlen(tap_names[i]) && !memcmp(s.p, tap_names[i], s.n)) {
-            f->tap = (enum tap)i;
-            return OK;
-        }
-    return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final or post_attn, found %.*s",
-                   path, s.n < 64 ? (int)s.n : 64, s.p);
-}
-
-/* Read a number of 0 to 1 from the metadata, if there is one. */
-static int read_number(bool *has, float *out, const char *key, const struct weights *w,
-                       const char *path, struct err *err)
-{
-    struct str s;
-    if (!weights_str(w, key, &s))
-        return OK;
-    /* Not strtof, which expects a comma if the program's locale has one. */
-    json_t *number = s.n < 32 ? json_loadb(s.p, s.n, JSON_DECODE_ANY, NULL) : NULL;
-    *out = json_is_number(number) ? (float)json_number_value(number) : -1;
-    json_decref(number);
-    if (!(*out >= 0 && *out <= 1))
-        return err_set(err, ERR_FORMAT,
-                       "%s: metadata %s: expected a number of 0 to 1, found \"%.*s\"", path, key,
-                       s.n < 64 ? (int)s.n : 64, s.p);
-    *has = true;
-    return OK;
-}
-
-/* Read a text from the metadata, if there is one. */
-static int read_text(char *out, size_t room, const char *key, const struct weights *w,
-                     const char *path, struct err *err)
-{
-    struct str s;
-    if (!weights_str(w, key, &s))
-        return OK;
-    if (s.n >= room)
-        return err_set(err, ERR_FORMAT, "%s: metadata %s: expected at most %zu bytes, found %zu",
-                       path, key, room - 1, s.n);
-    memcpy(out, s.p, s.n);
-    out[s.n] = 0;
-    return OK;
-}
-
-/* Read 16 hexadecimal digits from the metadata, if they are there. */
-static int read_hex(bool *has, uint64_t *out, const char *key, const struct weights *w,
-                    const char *path, struct err *err)
-{
-    struct str s;
-    if (!weights_str(w, key, &s))
-        return OK;
-    char text[17] = "";
-    memcpy(text, s.p, s.n == 16 ? 16 : 0);
-    if (strspn(text, "0123456789abcdef") != 16)
-        return err_set(err, ERR_FORMAT,
-                       "%s: metadata %s: expected 16 hexadecimal digits, found \"%.*s\"", path, key,
-                       s.n < 64 ? (int)s.n : 64, s.p);
-    *out = strtoull(text, NULL, 16);
-    *has = true;
-    return OK;
-}
-
-/* True if the metadata has this text. */
-static bool router_form_says(const struct weights *w, const char *key, const char *text)
-{
-    struct str s;
-    return weights_str(w, key, &s) && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
-/* Read which values are high, which a deep form must say. */
-static int read_high(struct router_form *f, const struct weights *w, const char *path,
-                     struct err *err)
-{
-    struct str high = { "none", 4 };
-    f->high = router_form_says(w, "high", "critical");
-    if (f->high || (!weights_str(w, "high", &high) && !f->deep))
-        return OK;
-    return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found %.*s", path,
-                   high.n < 64 ? (int)high.n : 64, high.p);
-}
-
-/* Read all metadata. */
-static int read_about(struct router_form *f, const struct weights *w, const char *path,
-                      struct err *err)
-{
-    struct router_about *a = &f->about;
-    int rc = read_high(f, w, path, err);
-    if (rc == OK)
-        rc = read_tap(f, w, path, err);
-    if (rc == OK)
-        rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
-    if (rc == OK)
-        rc = read_number(&a->has_share, &a->share, "share", w, path, err);
-    if (rc == OK)
-        rc = read_hex(&a->has_model, &a->model, "model", w, path, err);
-    if (rc == OK)
-        rc = read_text(a->name, sizeof(a->name), "model_name", w, path, err);
-    if (rc == OK)
-        rc = read_text(a->weights, sizeof(a->weights), "weights", w, path, err);
-    return rc == OK ? read_text(a->task, sizeof(a->task), "task", w, path, err) : rc;
 }
 
 /* Read a tensor of this shape as f32. */
@@ -270,21 +97,36 @@ static int read_tensor(float *to, const struct weights *w, const char *name, siz
              : ERR_FORMAT;
 }
 
+bool router_form_shape(struct router_form *f, size_t w1_rows, size_t w2_rows, size_t w2_cols)
+{
+    f->members = w2_cols ? w1_rows / w2_cols : 0;
+    f->gain = w2_rows == 2 * f->members;
+    return f->members >= 1 && f->members <= ROUTER_MEMBERS && f->members * w2_cols == w1_rows &&
+           w2_rows == f->members * (f->gain ? 2 : 1);
+}
+
 /* Read the tensors of a network. */
 static int read_network(struct router_form *f, const struct weights *w, struct err *err)
 {
-    size_t rows, cols;
-    int rc = import_shape(&rows, &cols, w, "router.w1", err);
+    size_t units, dim, rows, cols;
+    int rc = import_shape(&units, &dim, w, "router.w1", err);
     if (rc == OK)
-        rc = router_form_open(f, cols, rows, err);
+        rc = import_shape(&rows, &cols, w, "router.w2", err);
+    if (rc == OK)
+        rc = router_form_open(f, dim, units, err);
+    if (rc == OK && !router_form_shape(f, units, rows, cols))
+        rc = err_set(err, ERR_FORMAT,
+                     "%s: tensor router.w2: expected [K,N] or [2 K,N] with K N = %zu, and K of 1 "
+                     "to %d members, found [%zu,%zu]",
+                     weights_path(w), units, ROUTER_MEMBERS, rows, cols);
     if (rc == OK)
         rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
     if (rc == OK)
         rc = read_tensor(f->b1, w, "router.b1", f->width, 0, err);
     if (rc == OK)
-        rc = read_tensor(f->w2, w, "router.w2", 1, f->width, err);
+        rc = read_tensor(f->w2, w, "router.w2", rows, cols, err);
     if (rc == OK)
-        rc = read_tensor(&f->b2, w, "router.b2", 1, 0, err);
+        rc = read_tensor(f->b2, w, "router.b2", rows, 0, err);
     return rc;
 }
 
@@ -317,7 +159,7 @@ static int read_safetensors(struct router_form *f, const struct weights *w, cons
     if (!network && !table)
         rc = err_set(err, ERR_FORMAT, "%s: tensor router.w1: expected in a router, found none",
                      path);
-    return rc == OK ? read_about(f, w, path, err) : rc;
+    return rc == OK ? router_meta_read(f, w, path, err) : rc;
 }
 
 /* Read whether the inputs of a deep one are normalised. If they are, all but the logits have layer
@@ -325,7 +167,7 @@ static int read_safetensors(struct router_form *f, const struct weights *w, cons
 static int read_softmax(struct router_form *f, const char *path, struct err *err)
 {
     const struct weights *w = f->deep;
-    bool pth = strcmp(weights_format(w), "pth") == 0, says = router_form_says(w, "softmax", "1");
+    bool pth = strcmp(weights_format(w), "pth") == 0, says = router_meta_says(w, "softmax", "1");
     const char *key = pth ? "init_args.normalize_input" : "softmax";
     bool norms = weights_find(w, "layer_norm.weight") != NULL ||
                  weights_find(w, "layer_norm_hidden_states.weight") != NULL;
@@ -356,7 +198,7 @@ static int read_deep_pth(struct router_form *f, const char *path, struct err *er
     double threshold = (double)NAN;
     bool known = !weights_str(f->deep, "model_type", &class);
     for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
-        known = known || router_form_says(f->deep, "model_type", classes[i]);
+        known = known || router_meta_says(f->deep, "model_type", classes[i]);
     if (!known)
         return err_set(err, ERR_FORMAT,
                        "%s: model_type: expected a classifier of one hidden state, token and "
@@ -382,7 +224,7 @@ static int read_deep(struct router_form *f, struct weights *w, const char *path,
     if (rc != OK)
         return rc;
     return strcmp(weights_format(w), "pth") == 0 ? read_deep_pth(f, path, err)
-                                                 : read_about(f, w, path, err);
+                                                 : router_meta_read(f, w, path, err);
 }
 
 /* True unless a regular file has a form that a router never has. */
@@ -463,6 +305,29 @@ static int check_table(const struct router_form *f, const char *file, struct err
     return OK;
 }
 
+/* Refuse members that do not fit into each other or into a file. */
+static int check_members(const struct router_form *f, const char *file, struct err *err)
+{
+    const size_t n = f->members, outs = f->gain ? 2 : 1;
+    double bytes = ((double)f->width * (double)(f->dim + 1 + outs) + (double)(n * outs)) * 4 +
+                   (double)f->ncontexts * sizeof(*f->contexts);
+    if (n < 1 || n > ROUTER_MEMBERS || f->width % n)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor router.w2: expected 1 to %d members of equal width, found %zu "
+                       "in %zu units",
+                       file, ROUTER_MEMBERS, n, f->width);
+    if (n > 1 && bytes > ROUTER_MEMBERS_BYTES)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor router.w1: expected at most %d bytes in a file of several "
+                       "members, found %.0f in %zu",
+                       file, ROUTER_MEMBERS_BYTES, bytes, n);
+    return f->gain && f->high
+               ? err_set(err, ERR_FORMAT,
+                         "%s: metadata high: expected none beside two outputs, found critical",
+                         file)
+               : OK;
+}
+
 int router_form_check(const struct router_form *f, const char *file, struct err *err)
 {
     int rc = f->ncontexts ? check_table(f, file, err) : OK;
@@ -474,10 +339,13 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
                     file, FEATURES, f->dim);
     if (rc != OK || !f->dim)
         return rc;
-    rc = router_finite(f->w1, f->width * f->dim, file, "router.w1", err);
+    const size_t rows = f->members * (f->gain ? 2 : 1);
+    rc = check_members(f, file, err);
+    if (rc == OK)
+        rc = router_finite(f->w1, f->width * f->dim, file, "router.w1", err);
     if (rc == OK)
         rc = router_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
-        rc = router_finite(f->w2, f->width, file, "router.w2", err);
-    return rc == OK ? router_finite(&f->b2, 1, file, "router.b2", err) : rc;
+        rc = router_finite(f->w2, f->width / f->members * rows, file, "router.w2", err);
+    return rc == OK ? router_finite(f->b2, rows, file, "router.b2", err) : rc;
 }

@@ -1,4 +1,4 @@
-/* router_internal.h - a router at work, for router.c and router_look.c. */
+/* router_internal.h - a router at work, for router.c, router_look.c and router_meta.c. */
 #ifndef ROUTER_ROUTER_INTERNAL_H
 #define ROUTER_ROUTER_INTERNAL_H
 
@@ -6,17 +6,23 @@
 #include "router/router.h"
 
 struct deep;
+struct weights;
 
 struct router {
     const struct kernels *k;
     struct pool *pool;                                              /* borrowed, or NULL */
     float (*on_score)(void *arg, const struct mizzle_state *state); /* NULL: what follows */
     void *arg;
-    size_t dim, width;
-    struct deep *deep;    /* the layers before the last one, or NULL: these: */
-    struct panels w1, w2; /* [width][dim], [1][width] */
-    float *b1;            /* [width] */
-    float b2;
+    size_t dim, width; /* width: units of all members */
+    size_t members;
+    bool gain;
+    struct deep *deep; /* the layers before the last one, or NULL: these: */
+    struct panels w1;  /* [width][dim] */
+    /* [members * PANEL][width / members]: a panel for each member, with a row for each output, and
+     * of a gain router a third one for router_parts: P(spoils) less P(mends). */
+    struct panels w2;
+    float *b1;                    /* [width] */
+    float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
     enum tap tap;
     bool has_threshold;
     float threshold;
@@ -29,10 +35,26 @@ struct router {
 /* router.c: pack a row-major matrix of bounded size. False: out of memory. */
 bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
                  const struct tune *tune);
-/* Pack the last layer w2[r->width], turned around if its values are high where a token is critical.
- * False: out of memory. */
+/* Pack the last layer w2[members][outputs][width / members], turned around if its values are high
+ * where a token is critical. False: out of memory. */
 bool router_pack_last(struct router *r, const float *w2, bool high);
 /* router_look.c: read the layers of a deep form. */
 int router_deepen(struct router *r, const struct router_form *f, struct err *err);
+
+enum { META_NUMBER = 32 }; /* bytes of a number as text */
+
+/* The metadata of a file. */
+struct router_meta {
+    char threshold[META_NUMBER], share[META_NUMBER], model[17];
+    const char *pairs[2 * 9 + 1];
+};
+
+/* router_meta.c: write the metadata of a form, and read it. router_meta_write: false: out of
+ * memory. ERR_FORMAT names the entry. */
+bool router_meta_write(struct router_meta *m, const struct router_form *f);
+int router_meta_read(struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err);
+/* True if the metadata has this text. */
+bool router_meta_says(const struct weights *w, const char *key, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* router_look.c - routers that read more than the hidden state: mixed ones, those of several layers
- * (deep.c), and a program's own function. */
+/* router_look.c - what can be asked of a router, and routers that read more than the hidden state:
+ * mixed ones, those of several layers (deep.c), and a program's own function. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,60 @@
 #include "router/mizzle.h"
 #include "router/router_internal.h"
 
+bool router_is_table(const struct router *r)
+{
+    return !r->dim;
+}
+
+size_t router_dim(const struct router *r)
+{
+    return r->dim;
+}
+
+enum tap router_tap(const struct router *r)
+{
+    return r->tap;
+}
+
+const struct router_about *router_about(const struct router *r)
+{
+    return &r->about;
+}
+
+bool router_threshold(const struct router *r, float *threshold)
+{
+    if (r->has_threshold)
+        *threshold = r->threshold;
+    return r->has_threshold;
+}
+
+size_t router_width(const struct router *r)
+{
+    return r->width;
+}
+
+size_t router_members(const struct router *r)
+{
+    return r->members;
+}
+
+bool router_is_gain(const struct router *r)
+{
+    return r->gain;
+}
+
+float router_parts(const struct router *r, const float *scratch, float *parts)
+{
+    float bias = 0, n = (float)r->members;
+    for (size_t m = 0; m < r->members; m++) {
+        panels_row(parts + m * r->w2.cols, &r->w2, m * PANEL + (r->gain ? 2 : 0));
+        bias += r->gain ? r->b2[2 * m + 1] - r->b2[2 * m] : r->b2[m];
+    }
+    for (size_t i = 0; i < r->width; i++)
+        parts[i] = parts[i] * scratch[i] / n;
+    return bias / n;
+}
+
 int router_deepen(struct router *r, const struct router_form *f, struct err *err)
 {
     int rc = deep_open(&r->deep, f->deep, f->softmax, r->k, err);
@@ -17,8 +71,8 @@ int router_deepen(struct router *r, const struct router_form *f, struct err *err
     struct deep_inputs in = deep_inputs(r->deep);
     r->dim = in.hidden + in.logits + in.token;
     r->width = deep_width(r->deep);
-    const float *last = deep_output(r->deep, &r->b2);
-    r->b2 = -r->b2;
+    const float *last = deep_output(r->deep, r->b2);
+    r->b2[0] = -r->b2[0];
     return router_pack_last(r, last, true) ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
 }
 
@@ -29,7 +83,7 @@ int router_make_own(struct router **out,
     struct router *r = *out = calloc(1, sizeof(*r));
     if (!r)
         return err_set(err, ERR_NOMEM, "on_score: out of memory");
-    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .dim = 1 };
+    *r = (struct router){ .k = k, .on_score = on_score, .arg = arg, .dim = 1, .members = 1 };
     return OK;
 }
 
@@ -68,8 +122,10 @@ const char *router_kind(const struct router *r)
     return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
 }
 
-const char *router_head(size_t hidden, size_t besides)
+const char *router_head(size_t hidden, size_t besides, bool gain)
 {
+    if (gain)
+        return hidden ? "gain" : "gain-none";
     return !hidden && !besides ? "context" : !hidden ? "combined" : besides ? "mix" : "mlp";
 }
 
@@ -77,7 +133,7 @@ const char *router_name(const struct router *r)
 {
     return r->deep       ? "deep"
            : r->on_score ? "on_score"
-                         : router_head(r->dim - router_extra(r), router_extra(r));
+                         : router_head(r->dim - router_extra(r), router_extra(r), r->gain);
 }
 
 void router_look(const struct router *r, float *extra, const struct router_token *t)

@@ -383,7 +383,7 @@ static void citer_fold(struct router_form *f, const struct fit *t, const float *
         f->b1[i] = c->shift[i];
         f->w2[i] = c->w2[i];
     }
-    f->b2 = c->b2;
+    f->b2[0] = c->b2;
 }
 
 const struct fit_ops fit_ops_citer = {

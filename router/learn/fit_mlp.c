@@ -134,7 +134,7 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
         f->b1[i] = (float)bias;
         f->w2[i] = w2[i];
     }
-    f->b2 = params[mlp_b2(t)];
+    f->b2[0] = params[mlp_b2(t)];
 }
 
 const struct fit_ops fit_ops_mlp = {

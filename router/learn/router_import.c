@@ -13,18 +13,20 @@
 #include "weights/find.h"
 #include "weights/weights.h"
 
-/* Write the form that router/import.h reads. */
-static int rmlp_write(const char *path, const struct router_form *form, struct err *err)
+/* Write the form that router/import.h reads, of a router with this name. */
+static int rmlp_write(const char *path, const struct router_form *form, const char *name,
+                      struct err *err)
 {
     struct atomic_file part;
     const int32_t head[] = { 1, (int32_t)form->dim, (int32_t)form->width };
     size_t n = form->width, floats = sizeof(float);
-    float b2 = form->high ? form->b2 : -form->b2;
-    if (!form->dim || form->ncontexts || form->tap != TAP_FINAL)
+    float b2 = form->high ? form->b2[0] : -form->b2[0];
+    if (!form->dim || form->ncontexts || form->tap != TAP_FINAL || form->members > 1 || form->gain)
         return err_set(err, ERR_ARG,
-                       "%s: expected a router of two layers that reads the final hidden state "
-                       "alone, found another",
-                       path);
+                       "%s: expected one network of head mlp that reads the final hidden state "
+                       "alone, found %zu of head %s%s",
+                       path, form->dim ? form->members : 1, name,
+                       form->tap == TAP_FINAL ? "" : " at tap post_attn");
     int rc = atomic_file_open(&part, path, err);
     if (rc != OK)
         return rc;
@@ -61,7 +63,7 @@ int router_import(const char *in, const char *out, int type, struct err *err)
                      in, wtype_name(type));
     f.type = type;
     if (rc == OK && find_ends(out, ".rmlp"))
-        rc = rmlp_write(out, &f, err);
+        rc = rmlp_write(out, &f, router_name(r), err);
     else if (rc == OK)
         rc = router_form_save(out, &f, err);
     router_close(r);

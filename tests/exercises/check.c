@@ -240,7 +240,7 @@ static float *score_numbers(size_t n, bool wild)
 
 static void score_open(struct score_case *c, const struct kernels *k, size_t dim, size_t width)
 {
-    c->form = (struct router_form){ .dim = dim, .width = width, .b2 = 0.25f };
+    c->form = (struct router_form){ .dim = dim, .width = width, .members = 1, .b2 = { 0.25f } };
     c->form.w1 = score_numbers(dim * width, false);
     c->form.b1 = score_numbers(width, false);
     c->form.w2 = score_numbers(width, false);

@@ -30,14 +30,17 @@ static struct batch *others; /* of `other`, which computes between the passes of
 static struct session *session, *other;
 static struct router *router, *table;   /* for mlp and for context */
 static struct router *combined, *mixed; /* with features */
+static struct router *gain, *none;      /* and of several members, with and without hidden states */
 static struct router *deep;             /* of several layers */
 
-/* Return the router of a policy; every fourth text of mlp has the mixed one, another the deep. */
+/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain and deep.
+ */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
     return p == POLICY_CONTEXT                ? table
-           : p == POLICY_COMBINED             ? combined
+           : p == POLICY_COMBINED             ? seed % 2 ? none : combined
            : p == POLICY_MLP && seed % 4 == 1 ? mixed
+           : p == POLICY_MLP && seed % 4 == 2 ? gain
            : p == POLICY_MLP && seed % 4 == 3 ? deep
                                               : router;
 }
@@ -381,8 +384,10 @@ static inline void open_all(void)
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0);
-    mixed = featured_open(&engine, model_config(engine.model)->hidden);
+    combined = featured_open(&engine, 0, 1);
+    mixed = featured_open(&engine, model_config(engine.model)->hidden, 1);
+    gain = featured_open(&engine, model_config(engine.model)->hidden, 4);
+    none = featured_open(&engine, 0, 4);
     deep = deep_random(&engine);
 }
 
@@ -392,6 +397,8 @@ static inline void close_all(void)
     router_close(table);
     router_close(combined);
     router_close(mixed);
+    router_close(gain);
+    router_close(none);
     router_close(deep);
     session_close(session);
     session_close(other);

@@ -80,8 +80,9 @@ static inline struct router *table_open(const struct kernels *k)
     return r;
 }
 
-/* Open a network of random weights that reads features, behind `dim` values of a hidden state. */
-static inline struct router *featured_open(const struct engine *e, size_t dim)
+/* Open a network of random weights that reads features, behind `dim` values of a hidden state;
+ * several members weigh both, mends and spoils. */
+static inline struct router *featured_open(const struct engine *e, size_t dim, size_t members)
 {
     struct router_form form, contexts;
     struct router *r;
@@ -90,9 +91,11 @@ static inline struct router *featured_open(const struct engine *e, size_t dim)
     contexts.contexts[0] = (struct router_context){ -1, -1, 0.5f };
     form.contexts = contexts.contexts;
     form.ncontexts = 1;
+    form.members = members;
+    form.gain = members > 1;
     for (size_t i = 0; i < form.width * form.dim; i++)
         form.w1[i] = (float)rand_unit(21, i) - 0.5f;
-    for (size_t i = 0; i < form.width; i++)
+    for (size_t i = 0; i < (form.gain ? 2 : 1) * form.width; i++)
         form.w2[i] = (float)rand_unit(22, i) - 0.5f;
     CHECK(router_make(&r, &form, "network with features", &e->kernels, NULL) == OK);
     router_form_close(&form);

@@ -42,10 +42,10 @@ static inline void score_all(float *score, const struct samples *s, const struct
 static inline void same_bits(const struct router_form *a, const struct router_form *b)
 {
     CHECK(a->dim == b->dim && a->width == b->width && a->ncontexts == b->ncontexts);
-    CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
+    CHECK(a->members == b->members && a->gain == b->gain && !memcmp(a->b2, b->b2, sizeof(a->b2)));
     CHECK(!a->dim || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
     CHECK(!a->dim || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
-    CHECK(!a->dim || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
+    CHECK(!a->dim || !memcmp(a->w2, b->w2, (a->gain ? 2 : 1) * a->width * sizeof(*a->w2)));
     CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 

@@ -41,7 +41,7 @@ static float number(size_t i)
 static size_t write_router(unsigned char bytes[ROOM], size_t i)
 {
     static float w1[] = { 1, -0.5f, 0, 0.125f }, b1[] = { 0.5f, 1e-9f }, w2[] = { 2, 4 };
-    struct router_form f = { .width = 2, .dim = 2, .w1 = w1, .b1 = b1, .w2 = w2 };
+    struct router_form f = { .width = 2, .dim = 2, .members = 1, .w1 = w1, .b1 = b1, .w2 = w2 };
     f.has_threshold = f.about.has_share = true;
     f.threshold = f.about.share = number(i);
     CHECK(router_form_save(in_scratch("router"), &f, &err) == OK);

@@ -24,7 +24,7 @@ static const char *path; /* a file that this test may write */
 
 static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, b2[] = { -1 };
 static const struct router_form by_hand = {
-    .dim = 3, .width = 2, .w1 = w1, .b1 = b1, .w2 = w2, .b2 = -1
+    .dim = 3, .width = 2, .members = 1, .w1 = w1, .b1 = b1, .w2 = w2, .b2 = { -1 }
 };
 
 /* A router large enough to be shared gives the same score with one thread and with three. */
@@ -32,7 +32,9 @@ static void threads_share(void)
 {
     enum { DIM = 300, WIDTH = 700 };
     static float m1[WIDTH * DIM], c1[WIDTH], m2[WIDTH], x[DIM];
-    struct router_form f = { .dim = DIM, .width = WIDTH, .w1 = m1, .b1 = c1, .w2 = m2, .b2 = 0.1f };
+    struct router_form f = {
+        .dim = DIM, .width = WIDTH, .members = 1, .w1 = m1, .b1 = c1, .w2 = m2, .b2 = { 0.1f }
+    };
     struct err err;
     struct router *r;
     struct pool *pool;
@@ -96,7 +98,7 @@ static void check_features(void)
     float hidden[2] = { 7, 11 }, features[FEATURES] = { 0.5f, [FEATURE_CONTEXT] = 0.25f };
     struct router_context rows[] = { { -1, -1, 0.5f }, { -1, 3, 0.25f } };
     struct router_form f = {
-        .dim = FEATURES + 2, .width = 1, .w1 = first, .b1 = &zero, .w2 = &one
+        .dim = FEATURES + 2, .width = 1, .members = 1, .w1 = first, .b1 = &zero, .w2 = &one
     };
     struct router_form again;
     struct router *r;
@@ -168,7 +170,7 @@ static void check_refused_tensors(void)
     }
     memcpy(t, good, sizeof(t));
     t[2] = (struct tensor){ "router.w2", W_F32, 2, { 2, 2 }, w1, 4 * sizeof(*w1) };
-    refuse(t, 4, NULL, "router.w2: expected [1,2]"); /* two outputs */
+    refuse(t, 4, NULL, "router.b2: expected [2]"); /* two outputs */
     t[2] = (struct tensor){ "router.w2", W_F32, 2, { 3, 2 }, w1, sizeof(w1) };
     refuse(t, 4, NULL, "router.w2");
     memcpy(t, good, sizeof(t));
@@ -277,9 +279,13 @@ static void check_rmlp(void)
         CHECK(y == router_score(imported, x, scratch));
         CHECK(fabs(1 - (double)y - rmlp_value(&file, x)) < 1e-6);
     }
-    struct router_form f = {
-        .dim = EMBD, .width = UNITS, .w1 = values, .b1 = file.b1, .w2 = file.w2, .b2 = file.b2
-    };
+    struct router_form f = { .dim = EMBD,
+                             .width = UNITS,
+                             .members = 1,
+                             .w1 = values,
+                             .b1 = file.b1,
+                             .w2 = file.w2,
+                             .b2 = { file.b2 } };
     CHECK(router_form_save(saved, &f, NULL) == OK && router_import(saved, back, W_F32, NULL) == OK);
     CHECK(slurp(back, &again, sizeof(again)) == rmlp_size);
     CHECK(router_open(&ours, saved, &kernels, NULL) == OK && !router_is_high(ours));

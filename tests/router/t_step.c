@@ -442,7 +442,7 @@ int main(void)
                        &err) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0);
+    combined = featured_open(&engine, 0, 4);
     scratch = malloc((router_scratch(router) + router_scratch(combined)) * sizeof(float));
     CHECK(scratch);
 

@@ -259,7 +259,7 @@ static void run(void)
     struct text_view views[TEXTS];
     struct err err = { "" };
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
-    struct routing r = { .router = network,
+    struct routing r = { .router = once_in(3) ? gain : network,
                          .how.price = prices,
                          .how.span = { 0, script.tokens },
                          .how.drafts = (enum draft_kind)draw(4),

@@ -25,7 +25,7 @@
 #include "tests/support/tiny.h"
 
 static struct engine engine;
-static struct router *network, *table;
+static struct router *network, *gain, *table;
 static struct batch *others; /* of the scripted cloud's own model, and of what texts are alone */
 static struct session *cloud_session, *session;
 static struct sampler *greedy;
@@ -38,6 +38,7 @@ static inline void open_all(void)
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     size = tokenizer_size(engine.tokenizer);
     network = network_open(&engine);
+    gain = featured_open(&engine, model_config(engine.model)->hidden, 4);
     table = table_open(&engine.kernels);
     CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
     CHECK(session_open(&cloud_session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
@@ -52,6 +53,7 @@ static inline void close_all(void)
     session_close(cloud_session);
     batch_close(others);
     router_close(network);
+    router_close(gain);
     router_close(table);
     engine_close(&engine);
 }

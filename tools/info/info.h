@@ -47,7 +47,8 @@ const char *info_shape_key(const struct kv *kv, struct str arch);
 
 /* The size of a router, and what it reads. CITER's checkpoints name no tap. */
 struct info_router {
-    size_t hidden, width; /* of a network */
+    size_t hidden, width; /* of a network; width: of each member */
+    size_t members;       /* trainings whose mean is the score */
     size_t features;      /* that it reads besides (router/features.h) */
     size_t contexts;      /* rows of a table; 0 for a network */
     struct str tap;

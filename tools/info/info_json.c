@@ -84,6 +84,7 @@ static json_t *json_router(const struct info_source *s)
         json_report_set(&root, "hidden", json_size((double)f.hidden));
         json_report_set(&root, "features", json_size((double)f.features));
         json_report_set(&root, "width", json_size((double)f.width));
+        json_report_set(&root, "members", json_size((double)f.members));
         json_report_set(&root, "tap", escaped_json(f.tap.p, f.tap.n));
     }
     json_report_set(&root, "threshold", json_share(info_text(s, "threshold")));

@@ -78,17 +78,23 @@ bool info_is_router(struct info_router *f, const struct info_source *s)
     bool pth = info_is_pth(s);
     const struct tensor *t = weights_find(s->w, pth ? "mlp.0.weight" : "router.w1");
     const struct tensor *table = pth ? NULL : weights_find(s->w, "context.table");
+    const struct tensor *last = pth ? NULL : weights_find(s->w, "router.w2");
+    struct router_form form = { .members = 1 };
     *f = (struct info_router){ .tap = info_text(s, "tap") };
     if (!f->tap.n)
         f->tap = (struct str){ "final", 5 };
     if (t && t->ndim == 2 && (!pth || weights_find(s->w, "mlp.4.weight"))) {
         f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
         f->hidden = t->shape[1] - f->features;
-        f->width = t->shape[0];
+        if (last && (last->ndim != 2 ||
+                     !router_form_shape(&form, t->shape[0], last->shape[0], last->shape[1])))
+            form = (struct router_form){ .members = 1 };
+        f->members = form.members;
+        f->width = t->shape[0] / form.members;
     } else {
         f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
     }
-    f->name = router_head(f->hidden, f->features);
+    f->name = router_head(f->hidden, f->features, form.gain);
     return f->width || f->contexts;
 }
 

@@ -67,7 +67,10 @@ static void print_router(const struct info_source *s)
     if (f.contexts) {
         printf("%-14s%s, a table of %zu contexts", "router", f.name, f.contexts);
     } else {
-        printf("%-14s%s, %zu wide, reads %zu values of tap ", "router", f.name, f.width, f.hidden);
+        printf("%-14s%s, %zu wide, ", "router", f.name, f.width);
+        if (f.members > 1)
+            printf("mean of %zu members, ", f.members);
+        printf("reads %zu values of tap ", f.hidden);
         escaped_put(f.tap.p, f.tap.n);
         if (f.features)
             printf(" and %zu features", f.features);

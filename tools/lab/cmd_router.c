@@ -43,7 +43,9 @@ static const struct option_group file_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the scores to this file, raw f32 [n] (default: print them, one a line)" },
         { "--raw", NULL, OPTION_FLAG, &raw, NULL,
-          "Write the network's own values: R2R's and llama-route's are high for critical tokens" },
+          "Write the network's own values: R2R's and llama-route's are high for critical tokens; "
+          "of a "
+          "gain router P(mends) less P(spoils)" },
         OPTION_END,
     },
 };
@@ -357,7 +359,7 @@ static int score_rows(struct scoring *s, FILE *to, struct err *err)
     for (; rc == OK && more; rc = score_next(s, &more, err), n++) {
         router_largest(s->r, s->extra, s->logits, s->width);
         float y = router_score(s->r, router_inputs(s->r, s->x, s->extra, s->scratch), s->scratch);
-        y = raw && router_is_high(s->r) ? 1 - y : y;
+        y = !raw ? y : router_is_gain(s->r) ? 1 - 2 * y : router_is_high(s->r) ? 1 - y : y;
         if (to ? fwrite(&y, sizeof(y), 1, to) != 1 : printf("%.9g\n", (double)y) < 0)
             return err_set(err, ERR_IO, "%s: %s", to ? out_path : "stdout", strerror(errno));
     }

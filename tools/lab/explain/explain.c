@@ -244,6 +244,18 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
                  t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
 }
 
+const char *explain_sums(const struct explain *x)
+{
+    const struct router *r = x->routing.router;
+    bool several = router_members(r) > 1;
+    return router_is_gain(r) ? several
+                                   ? "the mean over all members of the sums under P(spoils) less "
+                                     "those under P(mends)"
+                                   : "the sum under P(spoils) less that under P(mends)"
+           : several         ? "the mean of the sums of all members"
+                             : NULL;
+}
+
 float explain_threshold(const struct explain_position *at)
 {
     return logf((1 - at->threshold) / at->threshold);
@@ -253,7 +265,7 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     enum policy p = x->routing.how.policy;
     char who[80] = "the threshold";
-    if (!policy_reads_network(p) || !policy_has_threshold(p))
+    if (!policy_reads_network(p) || !policy_has_threshold(p) || explain_sums(x))
         return false;
     if (p == POLICY_QUERY && pos >= x->prompt)
         pos = x->prompt - 1;

@@ -181,6 +181,9 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
  * the lowest score, or where the policy has none, where the small model was least sure. If nothing
  * was written it is the last of the prompt. */
 size_t explain_telling(const struct explain *x, const char **why);
+/* Return what the units add to, of a router of several sums, whose score is no sigmoid of it; of
+ * any other NULL. */
+const char *explain_sums(const struct explain *x);
 /* Return what the threshold adds to the router's sum: with it, a sum below 0 is for the cloud. */
 float explain_threshold(const struct explain_position *at);
 /* Write which share of that sum is the largest for the verdict, as a sentence. False: the verdict

@@ -221,6 +221,8 @@ static void page_router(const struct explain *x, size_t pos)
         return;
     if (r->how.policy == POLICY_PRICE)
         puts("  price weighs what a call costs against the sigmoid of what these add:");
+    if (explain_sums(x))
+        printf("  these add to %s:\n", explain_sums(x));
     char decided[EXPLAIN_WHY];
     bool sums = explain_decided(decided, x, pos);
     if (sums)

@@ -1,0 +1,172 @@
+/* router_meta.c - what a router's file says besides its numbers: tap, threshold, share, model. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/router_internal.h"
+#include "weights/weights.h"
+
+static const char *const tap_names[] = { [TAP_FINAL] = "final", [TAP_POST_ATTN] = "post_attn" };
+
+const char *router_tap_name(enum tap tap)
+{
+    return tap_names[tap];
+}
+
+bool router_tap_parse(enum tap *out, const char *name)
+{
+    *out = strcmp(name, tap_names[TAP_POST_ATTN]) ? TAP_FINAL : TAP_POST_ATTN;
+    return !strcmp(name, tap_names[*out]);
+}
+
+/* Add an entry to a list of metadata unless its value is empty. */
+static void meta_entry(const char **meta, size_t *n, const char *key, const char *value)
+{
+    if (!*value)
+        return;
+    meta[(*n)++] = key;
+    meta[(*n)++] = value;
+}
+
+/* Write a number as read_number reads it; not with printf, which may write a comma. False: out of
+ * memory. */
+static bool write_number(char out[META_NUMBER], float v)
+{
+    json_t *number = json_real((double)v);
+    size_t n =
+        number ? json_dumpb(number, out, META_NUMBER - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9))
+               : 0;
+    json_decref(number);
+    out[n < META_NUMBER ? n : 0] = '\0';
+    return n && n < META_NUMBER;
+}
+
+bool router_meta_write(struct router_meta *m, const struct router_form *f)
+{
+    size_t n = 0;
+    *m = (struct router_meta){ "", "", "", { NULL } };
+    if ((f->has_threshold && !write_number(m->threshold, f->threshold)) ||
+        (f->about.has_share && !write_number(m->share, f->about.share)))
+        return false;
+    if (f->about.has_model)
+        snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
+    meta_entry(m->pairs, &n, "tap", !f->dim ? "" : tap_names[f->tap]);
+    meta_entry(m->pairs, &n, "high", f->high ? "critical" : "");
+    meta_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
+    meta_entry(m->pairs, &n, "threshold", m->threshold);
+    meta_entry(m->pairs, &n, "share", m->share);
+    meta_entry(m->pairs, &n, "model", m->model);
+    meta_entry(m->pairs, &n, "model_name", f->about.name);
+    meta_entry(m->pairs, &n, "weights", f->about.weights);
+    meta_entry(m->pairs, &n, "task", f->about.task);
+    return true;
+}
+
+/* Read the tap from the metadata; final is the default. */
+static int read_tap(struct router_form *f, const struct weights *w, const char *path,
+                    struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, "tap", &s))
+        return OK;
+    for (size_t i = 0; i < sizeof(tap_names) / sizeof(tap_names[0]); i++)
+        if (s.n == strlen(tap_names[i]) && !memcmp(s.p, tap_names[i], s.n)) {
+            f->tap = (enum tap)i;
+            return OK;
+        }
+    return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final or post_attn, found %.*s",
+                   path, s.n < 64 ? (int)s.n : 64, s.p);
+}
+
+/* Read a number of 0 to 1 from the metadata, if there is one. */
+static int read_number(bool *has, float *out, const char *key, const struct weights *w,
+                       const char *path, struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, key, &s))
+        return OK;
+    /* Not strtof, which expects a comma if the program's locale has one. */
+    json_t *number = s.n < 32 ? json_loadb(s.p, s.n, JSON_DECODE_ANY, NULL) : NULL;
+    *out = json_is_number(number) ? (float)json_number_value(number) : -1;
+    json_decref(number);
+    if (!(*out >= 0 && *out <= 1))
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata %s: expected a number of 0 to 1, found \"%.*s\"", path, key,
+                       s.n < 64 ? (int)s.n : 64, s.p);
+    *has = true;
+    return OK;
+}
+
+/* Read a text from the metadata, if there is one. */
+static int read_text(char *out, size_t room, const char *key, const struct weights *w,
+                     const char *path, struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, key, &s))
+        return OK;
+    if (s.n >= room)
+        return err_set(err, ERR_FORMAT, "%s: metadata %s: expected at most %zu bytes, found %zu",
+                       path, key, room - 1, s.n);
+    memcpy(out, s.p, s.n);
+    out[s.n] = 0;
+    return OK;
+}
+
+/* Read 16 hexadecimal digits from the metadata, if they are there. */
+static int read_hex(bool *has, uint64_t *out, const char *key, const struct weights *w,
+                    const char *path, struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, key, &s))
+        return OK;
+    char text[17] = "";
+    memcpy(text, s.p, s.n == 16 ? 16 : 0);
+    if (strspn(text, "0123456789abcdef") != 16)
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata %s: expected 16 hexadecimal digits, found \"%.*s\"", path, key,
+                       s.n < 64 ? (int)s.n : 64, s.p);
+    *out = strtoull(text, NULL, 16);
+    *has = true;
+    return OK;
+}
+
+bool router_meta_says(const struct weights *w, const char *key, const char *text)
+{
+    struct str s;
+    return weights_str(w, key, &s) && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+/* Read which values are high, which a deep form must say. */
+static int read_high(struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err)
+{
+    struct str high = { "none", 4 };
+    f->high = router_meta_says(w, "high", "critical");
+    if (f->high || (!weights_str(w, "high", &high) && !f->deep))
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: metadata high: expected critical, found %.*s", path,
+                   high.n < 64 ? (int)high.n : 64, high.p);
+}
+
+int router_meta_read(struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err)
+{
+    struct router_about *a = &f->about;
+    int rc = read_high(f, w, path, err);
+    if (rc == OK)
+        rc = read_tap(f, w, path, err);
+    if (rc == OK)
+        rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
+    if (rc == OK)
+        rc = read_number(&a->has_share, &a->share, "share", w, path, err);
+    if (rc == OK)
+        rc = read_hex(&a->has_model, &a->model, "model", w, path, err);
+    if (rc == OK)
+        rc = read_text(a->name, sizeof(a->name), "model_name", w, path, err);
+    if (rc == OK)
+        rc = read_text(a->weights, sizeof(a->weights), "weights", w, path, err);
+    return rc == OK ? read_text(a->task, sizeof(a->task), "task", w, path, err) : rc;
+}
