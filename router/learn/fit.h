@@ -14,6 +14,16 @@
  * query: mlp on one sample of each text, its first, which is right if all of them are; for the
  * policy of that name.
  *
+ * gain: mix with two outputs, P(mends) and P(spoils) (router.h), on samples of labels gain; the
+ * loss is the sum of both cross-entropies. gain-none: the same without the hidden state. A sample
+ * where the models agree stands for SAMPLE_AGREED_FOR tokens, so it weighs as many, and all others
+ * one: the outputs are chances, which can be subtracted. What mends counts as wrong, for the table
+ * as well.
+ *
+ * Several members are one router. All have one held-out part, which no member learns from, and one
+ * table, counted in the rest. Member m has the seed plus m: for its draw of the subjects, with
+ * replacement, its initial weights and its order.
+ *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
 #ifndef ROUTER_LEARN_FIT_H
@@ -25,11 +35,25 @@
 
 struct pool;
 
-enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_COMBINED, FIT_MIX, FIT_QUERY };
+enum fit_head {
+    FIT_MLP,
+    FIT_CITER,
+    FIT_LINEAR,
+    FIT_CONTEXT,
+    FIT_COMBINED,
+    FIT_MIX,
+    FIT_QUERY,
+    FIT_GAIN,
+    FIT_GAIN_NONE
+};
+
+#define FIT_RECALL_AT 0.065 /* the share of the tokens at which fit_gain has a recall */
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */
 bool fit_head_parse(enum fit_head *out, const char *name);
+/* True for heads gain and gain-none, which learn from samples of labels gain alone. */
+bool fit_head_gains(enum fit_head h);
 
 struct fit_epoch {
     size_t epoch; /* counted from 1 */
@@ -41,8 +65,10 @@ struct fit_options {
     enum fit_head head;
     size_t width; /* units of the first layer, but of linear; 0: twice its inputs */
     size_t epochs, patience, batch;
-    float rate;    /* Adam's step size; 0: 1e-3, for linear 1e-2 */
-    bool resample; /* draw as many subjects as there are, with replacement, before the split */
+    float rate;     /* Adam's step size; 0: 1e-3, for linear 1e-2 */
+    size_t members; /* 1 to ROUTER_MEMBERS; FIT_CONTEXT: 1 */
+    /* Of one member: draw as many subjects as there are, with replacement, before the split. */
+    bool resample;
     bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
     float most, cover;   /* passed to measures_find_cut */
     uint64_t seed;
@@ -51,16 +77,27 @@ struct fit_options {
     void (*progress)(const struct fit_epoch *e);
 };
 
+/* How well low scores find what mends. Each AUC is the chance that a token that mends scores below
+ * another: one where the models differ and that does not mend; one that spoils. The AUC among all
+ * tokens is that of struct measures. recall: the share of those that mend that are among the
+ * FIT_RECALL_AT of all tokens with the lowest scores. */
+struct fit_gain {
+    double differ, spoils, recall;
+};
+
 struct fit_report {
-    size_t trained, held; /* tokens of the training part and of the held-out part */
-    size_t trained_wrong, held_wrong;
-    size_t epochs, best;      /* epochs run, and the one whose weights are kept; context: 0 */
-    double loss, held_loss;   /* of that epoch, on either part */
+    size_t trained, held;               /* tokens of the training part and of the held-out part */
+    size_t trained_wrong, held_wrong;   /* heads gain: that mend */
+    size_t trained_spoils, held_spoils; /* heads gain: that spoil */
+    /* Epochs run, and the one whose weights are kept; context: 0; of several members the sums. */
+    size_t epochs, best;
+    double loss, held_loss;   /* of that epoch, on either part; of several members the means */
     struct measures measures; /* of the finished router on the held-out part */
+    struct fit_gain gain;     /* likewise; NaN but of heads gain */
     struct measures_cut cut;  /* a threshold from the held-out part, and what it does there */
 };
 
-/* Set head mlp, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
+/* Set head mlp, one member, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
 void fit_defaults(struct fit_options *o);
 
 /* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says

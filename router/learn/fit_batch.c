@@ -12,13 +12,15 @@ float *fit_take(struct fit *t, size_t *at, size_t count)
     return p;
 }
 
-void fit_judge(struct fit *t, size_t b, float z)
+void fit_judge(struct fit *t, size_t b, size_t out, float z)
 {
-    bool right = t->label[t->index[b]];
-    float weight = right ? 1 : t->wrong_weight;
+    size_t i = t->index[b];
+    bool yes = t->outs == 1 ? t->label[i] : t->label[i] == (out ? FIT_SPOILS : FIT_MENDS);
+    float weight = t->outs > 1 ? (float)fit_stands_for(t, i) : yes ? 1 : t->wrong_weight;
     double x = (double)z, under = exp_f64(x > 0 ? -x : x);
-    t->dz[b] = weight * (sigmoid_f32(z) - (float)right) / (float)t->n;
-    t->loss[b] = weight * (float)(log_f64(1 + under) + (x > 0 ? x : 0) - (right ? x : 0));
+    t->dz[out * t->o->batch + b] = weight * (sigmoid_f32(z) - (float)yes) / (float)t->n;
+    t->loss[b] = (out ? t->loss[b] : 0) +
+                 weight * (float)(log_f64(1 + under) + (x > 0 ? x : 0) - (yes ? x : 0));
 }
 
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,

@@ -100,7 +100,7 @@ static void citer_carve(struct fit *t, size_t *at)
 static void citer_init(struct fit *t)
 {
     struct fit_citer *c = &t->citer;
-    uint64_t seed = t->o->seed;
+    uint64_t seed = t->seed;
     for (size_t i = 0; i < t->width; i++) {
         float *w1 = t->now + i / PANEL * t->dim * PANEL + i % PANEL;
         float *w4 = t->now + c->w4 + i / PANEL * c->mid * PANEL + i % PANEL;
@@ -153,7 +153,7 @@ static void citer_first(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
     struct fit_citer *c = &t->citer;
-    uint64_t key = citer_key(t->o->seed, FIT_CITER_FIRST, c->step);
+    uint64_t key = citer_key(t->seed, FIT_CITER_FIRST, c->step);
     (void)thread;
     fit_product(t, t->h, t->now, t->dim, t->xb, t->dim, first, last);
     for (size_t p = first; p < last; p++) {
@@ -176,7 +176,7 @@ static void citer_mask(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
     struct fit_citer *c = &t->citer;
-    uint64_t key = citer_key(t->o->seed, FIT_CITER_SECOND, c->step);
+    uint64_t key = citer_key(t->seed, FIT_CITER_SECOND, c->step);
     (void)thread;
     for (size_t b = first; b < last; b++) {
         float *mask = c->mask + b * c->mid16, *v = c->v + b * c->mid16;
@@ -212,7 +212,7 @@ static void citer_last(void *arg, size_t thread, size_t first, size_t last)
                 lane[r] += t->now[c->b4 + i + r] * c->v[b * c->mid16 + i + r];
         for (size_t r = 0; r < PANEL; r++)
             z += lane[r];
-        fit_judge(t, b, z);
+        fit_judge(t, b, 0, z);
         for (size_t i = 0; i < c->mid; i++)
             c->t[i * t->o->batch + b] = c->mask[b * c->mid16 + i] * t->dz[b];
     }
@@ -262,7 +262,7 @@ static void citer_folded_last(void *arg, size_t thread, size_t first, size_t las
             }
         for (size_t r = 0; r < PANEL; r++)
             z += lane[r];
-        fit_judge(t, b, z);
+        fit_judge(t, b, 0, z);
     }
 }
 
@@ -356,10 +356,10 @@ static void citer_step_w4(void *arg, size_t thread, size_t first, size_t last)
         fit_adam_panel(t, c->w4, c->g4, c->mid, p, t->adam);
 }
 
-static void citer_learn(struct fit *t, float sum)
+static void citer_learn(struct fit *t, const float *sum)
 {
     struct fit_citer *c = &t->citer;
-    float gb[PANEL] = { sum };
+    float gb[PANEL] = { *sum };
     pool_for(t->pool, t->npanels, 1, citer_backward, t);
     pool_for(t->pool, c->mid, 16, citer_backward_mid, t);
     pool_for(t->pool, t->npanels, 1, citer_step_w4, t);

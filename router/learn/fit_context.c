@@ -83,22 +83,24 @@ static bool fit_context_ids(const uint32_t before[2])
 
 int fit_contexts(struct router_form *out, const struct fit *t, struct err *err)
 {
-    struct counted *c = calloc(t->ntrain + 1, sizeof(*c));
+    size_t n = 0, room = t->ntrain * (t->outs > 1 ? SAMPLE_AGREED_FOR : 1);
+    struct counted *c = calloc(room + 1, sizeof(*c));
     int rc = c ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < t->ntrain; i++) {
         const uint32_t *before = t->s->rows[t->train[i]].before;
-        c[i] = (struct counted){ before[0], before[1], t->label[t->train[i]] };
+        for (size_t k = fit_stands_for(t, t->train[i]); k > 0; k--)
+            c[n++] = (struct counted){ before[0], before[1], t->label[t->train[i]] };
         if (!fit_context_ids(before))
             rc = err_set(err, ERR_ARG,
                          "router training: expected ids below %d before a token, found %u and %u",
                          1 << 24, before[0], before[1]);
     }
     if (rc == OK) {
-        qsort(c, t->ntrain, sizeof(*c), fit_context_order);
-        rc = router_form_open_contexts(out, fit_context_table(NULL, c, t->ntrain), err);
+        qsort(c, n, sizeof(*c), fit_context_order);
+        rc = router_form_open_contexts(out, fit_context_table(NULL, c, n), err);
     }
     if (rc == OK) {
-        fit_context_table(out->contexts, c, t->ntrain);
+        fit_context_table(out->contexts, c, n);
         qsort(out->contexts, out->ncontexts, sizeof(*out->contexts), fit_context_rows);
     }
     free(c);

@@ -35,8 +35,8 @@ struct fit_ops {
     void (*prepare)(struct fit *t, const float *params);
     /* Compute loss and dz of the batch with the current parameters. */
     void (*forward)(struct fit *t);
-    /* Make a step from dz, whose sum is given. */
-    void (*learn)(struct fit *t, float sum);
+    /* Make a step from dz, whose sum for each output is given. */
+    void (*learn)(struct fit *t, const float sum[2]);
     /* Fill a form from `params`, for which prepare was called. */
     void (*fold)(struct router_form *f, const struct fit *t, const float *params);
 };
@@ -65,7 +65,9 @@ struct fit {
     const struct kernels *k;
     struct pool *pool;
     const struct fit_ops *ops;
-    unsigned char *label;       /* [s->n] the samples', or shuffled */
+    uint64_t seed;              /* of this member */
+    size_t outs;                /* outputs: 2 of heads gain, else 1 */
+    unsigned char *label;       /* [s->n] the samples', or shuffled; of heads gain enum fit_gains */
     size_t dim, width;          /* inputs, units of the first layer */
     size_t room, npanels;       /* the width rounded up to whole panels */
     size_t nparams, form_width; /* all parameters; the width of the saved form */
@@ -84,7 +86,7 @@ struct fit {
     float *h;                  /* [batch][room] first layer */
     float *dh;                 /* [panels][batch][16] its gradient, as panels */
     float *g1;                 /* [dim][room] gradient of the first matrix */
-    float *dz, *loss;          /* [batch] */
+    float *dz, *loss;          /* [outs][batch], [batch] */
     size_t n;                  /* samples in the current batch */
     const size_t *index;       /* [n] their indices */
     bool learns;               /* the current batch is learnt from */
@@ -96,11 +98,27 @@ struct fit_adam {
     float rate, scale1, scale2;
 };
 
+/* Labels of heads gain: as elsewhere 0 is wrong, and what is not 0 may stand. */
+enum fit_gains { FIT_MENDS, FIT_CHANGES_NOTHING, FIT_SPOILS };
+
+/* fit_split.c: label the samples and split them; both parts need right and wrong tokens, or some
+ * that mend and some that spoil. draws: from subjects drawn with replacement. ERR_ARG, ERR_NOMEM.
+ */
+int fit_split(struct fit *t, struct fit_report *report, bool draws, struct err *err);
+void fit_split_close(struct fit *t); /* of what was never split: nothing */
+/* Return how many tokens sample i stands for. */
+size_t fit_stands_for(const struct fit *t, size_t i);
+/* fit_finish.c: score with the finished router: measures of the held-out part, and the losses of a
+ * table, which has no epochs. */
+int fit_finish(struct fit_report *report, const struct fit *t, const struct router_form *f,
+               struct err *err);
+
 /* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
 float *fit_take(struct fit *t, size_t *at, size_t count);
 
-/* Set loss and dz of sample b of the batch, the weighted cross-entropy, from its logit. */
-void fit_judge(struct fit *t, size_t b, float z);
+/* Set dz of an output for sample b of the batch, the weighted cross-entropy, from its logit; and
+ * the loss, to which the second output adds. */
+void fit_judge(struct fit *t, size_t b, size_t out, float z);
 /* Compute panels [first, last) of the product y[n][room] = x[n][ldx] w, w as panels of cols. */
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,
                  size_t ldx, size_t first, size_t last);

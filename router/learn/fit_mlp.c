@@ -1,11 +1,13 @@
-/* fit_mlp.c - heads mlp and linear. */
+/* fit_mlp.c - heads mlp and linear; gain is mlp with two outputs. */
 #include <math.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit_internal.h"
 
-/* ---- mlp: w1 as panels [panels][dim][16], b1 [room], w2 [room], b2 in a panel of its own ---- */
+/* ---- mlp: w1 as panels [panels][dim][16], b1 [room], w2 [outs][room], b2 in a panel of its own
+ * ----
+ */
 
 static size_t mlp_b1(const struct fit *t)
 {
@@ -19,7 +21,7 @@ static size_t mlp_w2(const struct fit *t)
 
 static size_t mlp_b2(const struct fit *t)
 {
-    return mlp_w2(t) + t->room;
+    return mlp_w2(t) + t->outs * t->room;
 }
 
 static void mlp_size(struct fit *t)
@@ -41,14 +43,16 @@ static void mlp_carve(struct fit *t, size_t *at)
 /* Draw the weights uniformly from +-1 / sqrt(fan-in); biases are 0. */
 static void mlp_init(struct fit *t)
 {
-    uint64_t key = rand_u64(t->o->seed, FIT_KEY_INIT);
+    uint64_t key = rand_u64(t->seed, FIT_KEY_INIT);
     double a1 = 1 / sqrt((double)t->dim), a2 = 1 / sqrt((double)t->width);
     float *w2 = t->now + mlp_w2(t);
     for (size_t i = 0; i < t->width; i++) {
         for (size_t k = 0; k < t->dim; k++)
             t->now[(i / PANEL * t->dim + k) * PANEL + i % PANEL] =
                 (float)(a1 * (2 * rand_unit(key, i * t->dim + k) - 1));
-        w2[i] = (float)(a2 * (2 * rand_unit(key, t->width * t->dim + i) - 1));
+        for (size_t o = 0; o < t->outs; o++)
+            w2[o * t->room + i] =
+                (float)(a2 * (2 * rand_unit(key, t->width * (t->dim + o) + i) - 1));
     }
 }
 
@@ -72,10 +76,12 @@ static void mlp_second(void *arg, size_t thread, size_t first, size_t last)
     (void)thread;
     for (size_t b = first; b < last; b++) {
         const float *h = t->h + b * t->room;
-        float z = t->now[mlp_b2(t)];
-        for (size_t i = 0; i < t->room; i++)
-            z += w2[i] * (h[i] > 0 ? h[i] : 0);
-        fit_judge(t, b, z);
+        for (size_t o = 0; o < t->outs; o++) {
+            float z = t->now[mlp_b2(t) + o];
+            for (size_t i = 0; i < t->room; i++)
+                z += w2[o * t->room + i] * (h[i] > 0 ? h[i] : 0);
+            fit_judge(t, b, o, z);
+        }
     }
 }
 
@@ -90,16 +96,21 @@ static void mlp_backward_panel(struct fit *t, size_t p)
 {
     size_t b1 = mlp_b1(t) + p * PANEL, w2 = mlp_w2(t) + p * PANEL;
     float *dh = t->dh + p * t->o->batch * PANEL;
-    float g2[PANEL] = { 0 }, gb[PANEL] = { 0 };
+    float g2[2][PANEL] = { { 0 } }, gb[PANEL] = { 0 };
     for (size_t b = 0; b < t->n; b++)
         for (size_t r = 0; r < PANEL; r++) {
-            float h = t->h[b * t->room + p * PANEL + r];
-            dh[b * PANEL + r] = h > 0 ? t->dz[b] * t->now[w2 + r] : 0;
-            gb[r] += dh[b * PANEL + r];
-            g2[r] += h > 0 ? t->dz[b] * h : 0;
+            float h = t->h[b * t->room + p * PANEL + r], sum = 0;
+            for (size_t o = 0; o < t->outs; o++) {
+                float dz = t->dz[o * t->o->batch + b];
+                sum += h > 0 ? dz * t->now[w2 + o * t->room + r] : 0;
+                g2[o][r] += h > 0 ? dz * h : 0;
+            }
+            dh[b * PANEL + r] = sum;
+            gb[r] += sum;
         }
     fit_adam_step(t, b1, gb, t->adam);
-    fit_adam_step(t, w2, g2, t->adam);
+    for (size_t o = 0; o < t->outs; o++)
+        fit_adam_step(t, w2 + o * t->room, g2[o], t->adam);
     fit_gradient(t, t->g1, dh, t->xt, t->dim, p);
     fit_adam_panel(t, 0, t->g1, t->dim, p, t->adam);
 }
@@ -111,9 +122,9 @@ static void mlp_backward(void *arg, size_t thread, size_t first, size_t last)
         mlp_backward_panel(arg, p);
 }
 
-static void mlp_learn(struct fit *t, float sum)
+static void mlp_learn(struct fit *t, const float *sum)
 {
-    float gb[PANEL] = { sum };
+    float gb[PANEL] = { sum[0], sum[1] };
     pool_for(t->pool, t->npanels, 1, mlp_backward, t);
     fit_adam_step(t, mlp_b2(t), gb, t->adam);
 }
@@ -132,9 +143,11 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
             bias -= w * (double)t->mean[k];
         }
         f->b1[i] = (float)bias;
-        f->w2[i] = w2[i];
+        for (size_t o = 0; o < t->outs; o++)
+            f->w2[o * t->width + i] = w2[o * t->room + i];
     }
-    f->b2[0] = params[mlp_b2(t)];
+    for (size_t o = 0; o < t->outs; o++)
+        f->b2[o] = params[mlp_b2(t) + o];
 }
 
 const struct fit_ops fit_ops_mlp = {
@@ -170,12 +183,12 @@ static void linear_forward(struct fit *t)
 {
     fit_product(t, t->h, t->now, t->dim, t->xb, t->dim, 0, 1);
     for (size_t b = 0; b < t->n; b++)
-        fit_judge(t, b, t->h[b * PANEL] + t->now[t->dim * PANEL]);
+        fit_judge(t, b, 0, t->h[b * PANEL] + t->now[t->dim * PANEL]);
 }
 
-static void linear_learn(struct fit *t, float sum)
+static void linear_learn(struct fit *t, const float *sum)
 {
-    float gb[PANEL] = { sum };
+    float gb[PANEL] = { *sum };
     for (size_t b = 0; b < t->n; b++)
         t->dh[b * PANEL] = t->dz[b]; /* the other rows stay zero */
     fit_gradient(t, t->g1, t->dh, t->xt, t->dim, 0);

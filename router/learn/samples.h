@@ -22,8 +22,9 @@ enum sample_way {
     SAMPLE_WAYS
 };
 
-enum { SAMPLE_NOT_ASKED = -1 }; /* the cloud's token */
-#define SAMPLES_NONE UINT32_MAX /* an id before the text's first */
+enum { SAMPLE_NOT_ASKED = -1 };  /* the cloud's token */
+enum { SAMPLE_AGREED_FOR = 10 }; /* labels gain: tokens that a sample of SAMPLE_AGREED stands for */
+#define SAMPLES_NONE UINT32_MAX  /* an id before the text's first */
 
 struct sample_row {
     int32_t edge, cloud, gold; /* ids */

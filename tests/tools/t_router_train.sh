@@ -65,6 +65,28 @@ ends 0 router train -q --samples "$dir/s" -o "$dir/table.safetensors" --head con
 holds "$(number auc) > 0.9 && $(number context_auc) == 0.5"
 has "$dir/table.safetensors" 'a table of '
 
+# Several members: the same bytes with one thread and three, one file, which runs and is calibrated;
+# explain says what its units add to.
+ends 0 router train -q --samples "$dir/s" -o "$dir/m.safetensors" --head mix --members 3 --width 16 --epochs 4 -t 1
+shows '; 3 members, best of 12 epochs in all: '
+ends 0 router train -q --samples "$dir/s" -o "$dir/two" --head mix --members 3 --width 16 --epochs 4 -t 3
+same "$dir/m.safetensors" "$dir/two"
+has "$dir/m.safetensors" 'mix, 16 wide, mean of 3 members, reads 128 values'
+ends 0 info --json "$dir/m.safetensors"
+shows '"width":16,"members":3,'
+ends 0 router calibrate -q --router "$dir/m.safetensors" --target-routed 0.05 --questions 20
+ends 0 eval -q --questions 4 --policy "mlp=$dir/m.safetensors"
+ends 0 explain --question 1 --router "$dir/m.safetensors"
+shows 'these add to the mean of the sums of all members:'
+ends 0 explain --question 1 --router "$dir/m.safetensors" --json
+shows '"sums":"the mean of the sums of all members"'
+ends 2 router import "$dir/m.safetensors" "$dir/m.rmlp"
+says 'expected one network of head mlp that reads the final hidden state alone, found 3 of head mix'
+ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head mix --members 16 --width 1000
+says 'expected at most 4000000 bytes in a file of several members, found '
+ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head gain
+says 'expected samples of labels gain, found match in '
+
 # What router/learn/README.md trains in numpy is a router.
 if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     sed -n '/^```python/,/^```$/p' router/learn/README.md | sed '1d;$d' >"$dir/own.py"
@@ -73,6 +95,42 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 --csv "$dir/own.csv"
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } { right[NR] = $at["accuracy"] }
         END { exit !(right[3] > right[2] + 0.2) }' "$dir/own.csv" || fail "own router: $(cat "$dir/own.csv")"
+    # Two members, of one output and of two, written and scored in numpy.
+    for outs in 1 2; do
+        "${PYTHON:-/usr/bin/python3}" - "$outs" "$dir" <<'END' || fail "members in numpy"
+import json, sys, numpy as np
+outs, dir, rng = int(sys.argv[1]), sys.argv[2], np.random.default_rng(7)
+t = {k: rng.normal(size=s).astype("f4") for k, s in {"router.w1": (2 * 20, 128), "router.b1": (40,),
+     "router.w2": (2 * outs, 20), "router.b2": (2 * outs,)}.items()}
+head, data = {}, b""
+for k, v in t.items():
+    head[k] = {"dtype": "F32", "shape": v.shape, "data_offsets": [len(data), len(data) + v.nbytes]}
+    data += v.tobytes()
+head = json.dumps(head).encode()
+open(dir + "/numpy.safetensors", "wb").write(len(head).to_bytes(8, "little") + head + data)
+x = rng.normal(size=(9, 128)).astype("f4") / 8
+open(dir + "/numpy.x", "wb").write(x.tobytes())
+w1, b1, w2, b2 = (v.astype("f8") for v in t.values())
+h = np.maximum(x.astype("f8") @ w1.T + b1, 0).reshape(9, 2, 1, 20)
+p = 1 / (1 + np.exp(-((h * w2.reshape(2, outs, 20)).sum(3) + b2.reshape(2, outs))))
+score = (p[:, :, 0] if outs == 1 else (1 - p[:, :, 0] + p[:, :, 1]) / 2).mean(1)
+raw = score if outs == 1 else (p[:, :, 0] - p[:, :, 1]).mean(1)
+np.savetxt(dir + "/numpy.want", np.stack([score, raw], 1))
+END
+        ends 0 router score --router "$dir/numpy.safetensors" --hidden "$dir/numpy.x"
+        cp "$dir/out" "$dir/numpy.score"
+        ends 0 router score --router "$dir/numpy.safetensors" --hidden "$dir/numpy.x" --raw
+        paste "$dir/numpy.want" "$dir/numpy.score" "$dir/out" |
+            awk '{ a = $1 - $3; b = $2 - $4; bad += a * a > 1e-12 || b * b > 1e-11 } END { exit bad || NR != 9 }' ||
+            fail "two members of $outs outputs: $(paste "$dir/numpy.want" "$dir/numpy.score" "$dir/out")"
+    done
+    has "$dir/numpy.safetensors" 'gain, 20 wide, mean of 2 members, reads 128 values of tap final'
+    ends 0 run -m "$edge" -p 'What is' -n 8 --router "$dir/numpy.safetensors" --cloud off --json
+    shows '"score":0\.[0-9]'
+    ends 0 explain --question 1 --router "$dir/numpy.safetensors" --threshold 0.5
+    shows 'these add to the mean over all members of the sums under P(spoils) less'
+    ends 2 router import "$dir/numpy.safetensors" "$dir/m.rmlp"
+    says 'alone, found 2 of head gain'
 else
     echo "SKIP the router in numpy: no numpy for ${PYTHON:-/usr/bin/python3}"
 fi
@@ -106,7 +164,7 @@ says 'found Mizzle milli edge-0.5 ('
 # Options that do not go together, or contradict the samples.
 for bad in '--head mpl' '--tap middle' '--tap post_attn' \
     '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
-    '--head linear --width 8' \
+    '--head linear --width 8' '--members 17' '--head context --members 2' \
     '--head context --epochs 2' '--epochs 0'; do
     # shellcheck disable=SC2086
     ends 2 router train --samples "$dir/s" -o "$dir/never" $bad

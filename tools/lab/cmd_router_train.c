@@ -36,12 +36,13 @@ static const struct option_group train_opts = {
           "Train an mlp, CITER's network (citer), a linear score, a table over the last two ids "
           "(context), an mlp on that and on how sure the model is, without the hidden state "
           "(combined), one on all of these (mix), or an mlp that judges the whole answer at its "
-          "first token (query) (default: mlp)" },
+          "first token (query); of labels gain one that weighs what a token mends and what it "
+          "spoils (gain), or that without the hidden state (gain-none) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &options.fit.most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--width", NULL, OPTION_COUNT, &options.fit.width, "N",
-          "Give the hidden layer of mlp, citer, combined, mix or query N units (default: "
-          "twice the number of its inputs)" },
+          "Give the hidden layer N units, but of linear and context (default: twice the number of "
+          "its inputs)" },
         { "--tap", NULL, OPTION_STR, &options.tap, "NAME",
           "Read this hidden state: final or post_attn (default: final, or that of the samples)" },
         { "--seed", "-s", OPTION_U64, &options.fit.seed, "N",
@@ -50,6 +51,10 @@ static const struct option_group train_opts = {
           "Train N routers, FILE.1 to FILE.N, with seeds from --seed on. Each draws its own "
           "subjects of the samples, as many as there are, with replacement; eval --repeats says "
           "how much depends on that (default: 1, FILE, on all)" },
+        { "--members", NULL, OPTION_COUNT, &options.fit.members, "N",
+          "Train N networks as one router, at most 16, whose score is their mean. Each draws its "
+          "own subjects, as with --repeats; what is held out is held out of all. The file has at "
+          "most 4 MB, so --width must be small (default: 1)" },
         { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
           "Make at most N passes; training ends 5 passes after the best one (default: 40)" },
         { "--shuffle-labels", NULL, OPTION_FLAG, &options.fit.shuffle_labels, NULL,
@@ -74,9 +79,14 @@ static const char *cmd_router_train_check(void)
     if (!(fit->most >= 0 && fit->most <= 1))
         return "--share: expected 0 to 1";
     if (head_name && !fit_head_parse(&fit->head, head_name))
-        return "--head: expected mlp, citer, linear, context, combined, mix or query";
+        return "--head: expected mlp, citer, linear, context, combined, mix, query, gain or "
+               "gain-none";
     if (fit->width && (fit->head == FIT_LINEAR || fit->head == FIT_CONTEXT))
-        return "--width: expected --head mlp, citer, combined, mix or query";
+        return "--width: expected another --head than linear and context";
+    if (fit->members > ROUTER_MEMBERS || (fit->members > 1 && fit->head == FIT_CONTEXT))
+        return "--members: expected 1 to 16, and another --head than context";
+    if (fit_head_gains(fit->head) && !samples.n)
+        return "--head gain, gain-none: expected --samples DIR of labels gain";
     if (!epochs)
         return "--epochs: expected at least 1, found 0";
     if (!options.demo.questions)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,9 @@ static int training_read(struct samples *s, struct sample_meta *meta,
     if (rc == OK && o->tap && strcmp(o->tap, meta->tap) != 0)
         rc = err_set(err, ERR_ARG, "--tap: expected %s, as the samples in %s have it, found %s",
                      meta->tap, meta->dir, o->tap);
+    if (rc == OK && fit_head_gains(o->fit.head) && strcmp(meta->labels, "gain") != 0)
+        rc = err_set(err, ERR_ARG, "--head %s: expected samples of labels gain, found %s in %s",
+                     fit_head_name(o->fit.head), meta->labels, meta->dir);
     return rc;
 }
 
@@ -60,28 +64,47 @@ static void training_print(const struct fit_report *r, const struct samples *s,
 {
     const struct fit_options *o = &how->fit;
     const struct measures *q = &r->measures;
+    bool gains = fit_head_gains(o->head);
     printf("samples         %zu tokens of %s, labels %s, tap %s, from %s (%s)\n", s->n, m->task,
            m->labels, m->tap, m->edge, m->weights);
-    printf("trained on      %zu tokens (%zu wrong), %zu held out (%zu wrong)", r->trained,
-           r->trained_wrong, r->held, r->held_wrong);
-    if (r->epochs)
+    if (gains)
+        printf(
+            "trained on      %zu tokens (%zu mend, %zu spoil), %zu held out (%zu mend, %zu spoil)",
+            r->trained, r->trained_wrong, r->trained_spoils, r->held, r->held_wrong,
+            r->held_spoils);
+    else
+        printf("trained on      %zu tokens (%zu wrong), %zu held out (%zu wrong)", r->trained,
+               r->trained_wrong, r->held, r->held_wrong);
+    if (o->members > 1)
+        printf("; %zu members, best of %zu epochs in all: %zu", o->members, r->epochs, r->best);
+    else if (r->epochs)
         printf("; best of %zu epochs: %zu", r->epochs, r->best);
     printf("\nhead            %s%s\n", fit_head_name(o->head),
            o->shuffle_labels ? ", labels shuffled" : "");
     printf("loss            %.4f, held out %.4f\n", r->loss, r->held_loss);
-    printf("held-out AUC    %.4f\n", q->auc);
+    if (gains) {
+        printf("held-out AUC    %.4f (tokens that mend, among all)\n", q->auc);
+        printf("  models differ %.4f (that mend, among those where the models differ)\n",
+               r->gain.differ);
+        printf("  or spoils     %.4f (that mend, against those that spoil)\n", r->gain.spoils);
+        printf("recall          %.2f %% of what mends, at %.1f %% of the tokens\n",
+               100 * r->gain.recall, 100 * FIT_RECALL_AT);
+    } else {
+        printf("held-out AUC    %.4f\n", q->auc);
+    }
     if (q->context_pairs > 0)
         printf("  equal context %.4f (%.0f pairs that share their last two ids)\n", q->context_auc,
                q->context_pairs);
-    printf("held-out ECE    %.4f (%d bins of equal width)\n", q->ece, MEASURES_BINS);
-    printf("held-out score      wrong     right\n");
+    if (!gains) /* whose score is no probability */
+        printf("held-out ECE    %.4f (%d bins of equal width)\n", q->ece, MEASURES_BINS);
+    printf("held-out score  %s\n", gains ? "    mends    others" : "    wrong     right");
     for (size_t b = 0; b < MEASURES_BINS; b++)
         printf("  %.1f to %.1f  %12zu  %8zu\n", (double)b / MEASURES_BINS,
                (double)(b + 1) / MEASURES_BINS, q->wrong[b], q->right[b]);
     printf("threshold       %.6f, provisional; router calibrate sets it\n",
            (double)r->cut.threshold);
     printf("routed          %.2f %% of the held-out tokens\n", 100 * r->cut.routed);
-    printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
+    printf("%-15s %.2f %%\n", gains ? "mends caught" : "errors caught", 100 * r->cut.caught);
     printf("written to      %s\n", how->out);
 }
 
@@ -108,7 +131,10 @@ static int training_json(const struct fit_report *r, const struct samples *s,
         { "auc", q->auc },
         { "context_auc", q->context_auc },
         { "context_pairs", q->context_pairs },
-        { "ece", q->ece },
+        { "ece", fit_head_gains(o->head) ? (double)NAN : q->ece },
+        { "differ_auc", r->gain.differ },
+        { "spoils_auc", r->gain.spoils },
+        { "recall", r->gain.recall },
         { "threshold", (double)r->cut.threshold },
         { "routed", r->cut.routed },
         { "caught", r->cut.caught },
@@ -116,12 +142,15 @@ static int training_json(const struct fit_report *r, const struct samples *s,
     char model[17];
     snprintf(model, sizeof(model), "%016" PRIx64, m->model);
     json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "head",
-        fit_head_name(o->head), "task", m->task, "labels", m->labels, "tap", m->tap, "model", model,
-        "model_name", m->edge, "weights", m->weights, "shuffled", (int)o->shuffle_labels, "samples",
-        (json_int_t)s->n, "trained", (json_int_t)r->trained, "trained_wrong",
-        (json_int_t)r->trained_wrong, "held", (json_int_t)r->held, "held_wrong",
-        (json_int_t)r->held_wrong, "epochs", (json_int_t)r->epochs, "best", (json_int_t)r->best);
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I}",
+        "head", fit_head_name(o->head), "task", m->task, "labels", m->labels, "tap", m->tap,
+        "model", model, "model_name", m->edge, "weights", m->weights, "shuffled",
+        (int)o->shuffle_labels, "samples", (json_int_t)s->n, "trained", (json_int_t)r->trained,
+        "trained_wrong", (json_int_t)r->trained_wrong, "held", (json_int_t)r->held, "held_wrong",
+        (json_int_t)r->held_wrong, "epochs", (json_int_t)r->epochs, "best", (json_int_t)r->best,
+        "members", (json_int_t)o->members, "trained_spoils", (json_int_t)r->trained_spoils,
+        "held_spoils", (json_int_t)r->held_spoils);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         json_report_set(&root, numbers[i].key, json_report_real(numbers[i].value));
     json_report_set(&root, "histogram_wrong", training_bins(q->wrong));
@@ -156,7 +185,7 @@ static int training_all(struct training_options o, const struct samples *s,
     const char *file = o.out;
     bool several = o.fit.resample = o.repeats > 1;
     int rc = OK;
-    for (size_t i = 1; rc == OK && i <= o.repeats; i++, o.fit.seed++) {
+    for (size_t i = 1; rc == OK && i <= o.repeats; i++, o.fit.seed += o.fit.members) {
         struct fit_report report;
         if (several && (size_t)snprintf(out, sizeof(out), "%s.%zu", file, i) >= sizeof(out))
             return err_set(err, ERR_ARG, "-o %s: the path is too long", file);

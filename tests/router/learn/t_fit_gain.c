@@ -1,0 +1,426 @@
+/* Tests heads gain and gain-none, and several members: what they see and what they do not, that the
+ * outputs are chances, the measures against brute force, the same bits everywhere. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/pool.h"
+#include "router/learn/fit.h"
+#include "router/learn/sample_files.h"
+#include "tests/router/router_help.h"
+#include "tests/support/files.h"
+#include "tools/lab/learn/training.h"
+
+enum { DIM = 11, PER_TEXT = 10 };
+
+static struct kernels kernels, scalar;
+static struct pool *pool;
+
+/* What says that a token mends or spoils: the hidden state, a feature, the last id, nothing. */
+enum rule { RULE_HIDDEN, RULE_FEATURE, RULE_CONTEXT, RULE_NOISE };
+
+/* Where the models differ, something high mends and something else spoils. Of the tokens where they
+ * agree, three in four, one in ten is there; nothing tells them from the others, so the AUC among
+ * all tokens and the recall have a limit. */
+static void make(struct samples *s, size_t n, enum rule rule)
+{
+    *s = (struct samples){ .dim = DIM };
+    for (uint32_t i = 0; i < n; i++) {
+        float x[DIM];
+        bool agreed = rand_unit(1, i) < 0.3 / 1.3;
+        struct sample_row row = { .subject = i / PER_TEXT, .label = 1 };
+        row.before[0] = (uint32_t)rand_below(3, i, 6);
+        row.before[1] = (uint32_t)rand_below(4, i, 5);
+        for (size_t k = 0; k < DIM; k++)
+            x[k] = (float)(rand_unit(2, i * DIM + k) * 2 - 1);
+        for (size_t k = 0; k < FEATURE_CONTEXT; k++)
+            row.features[k] = (float)rand_unit(5, i * FEATURE_CONTEXT + k);
+        float mends = rule == RULE_HIDDEN    ? x[3]
+                      : rule == RULE_FEATURE ? 2 * row.features[FEATURE_GAP] - 1
+                      : rule == RULE_CONTEXT ? (row.before[1] == 4 ? 1 : -1)
+                                             : (float)rand_unit(6, i) * 2 - 0.5f;
+        float spoils = rule == RULE_HIDDEN    ? x[4]
+                       : rule == RULE_FEATURE ? 2 * row.features[FEATURE_P2] - 1
+                       : rule == RULE_CONTEXT ? (row.before[1] == 1 ? 1 : -1)
+                                              : (float)rand_unit(7, i) * 2 - 1.3f;
+        row.way = agreed ? SAMPLE_AGREED : SAMPLE_ROLLOUT;
+        row.gain = agreed ? 0 : mends > 0.6f && mends > spoils ? 1 : spoils > 0.6f ? -1 : 0;
+        row.label = row.gain <= 0;
+        CHECK(samples_add(s, x, &row, NULL) == OK);
+    }
+}
+
+static struct fit_options options(enum fit_head head, size_t members)
+{
+    struct fit_options o;
+    fit_defaults(&o);
+    o.head = head;
+    o.members = members;
+    o.width = 12;
+    o.batch = 64;
+    o.epochs = 20;
+    return o;
+}
+
+static struct fit_report train(struct router_form *f, const struct samples *s,
+                               const struct fit_options *o)
+{
+    struct fit_report r;
+    struct err err = { "" };
+    CHECK_MSG(fit_router(f, &r, s, o, &kernels, pool, &err) == OK, "%s", err.msg);
+    CHECK(r.trained + r.held == s->n && f->members == o->members);
+    return r;
+}
+
+static struct fit_report report_of(const struct samples *s, const struct fit_options *o)
+{
+    struct router_form f;
+    struct fit_report r = train(&f, s, o);
+    printf("%s: mends %.3f, given that they differ %.3f, or spoils %.3f, recall %.3f\n",
+           fit_head_name(o->head), r.measures.auc, r.gain.differ, r.gain.spoils, r.gain.recall);
+    router_form_close(&f);
+    return r;
+}
+
+static bool chance(double auc)
+{
+    return fabs(auc - 0.5) < 0.1;
+}
+
+/* Each head ranks by what it can see; with shuffled labels nothing can be learnt. */
+static void check_learns(void)
+{
+    for (int rule = RULE_HIDDEN; rule <= RULE_CONTEXT; rule++) {
+        struct samples s;
+        make(&s, 6000, (enum rule)rule);
+        for (int h = FIT_GAIN; h <= FIT_GAIN_NONE; h++) {
+            struct fit_options o = options((enum fit_head)h, h == FIT_GAIN ? 1 : 3);
+            struct fit_report r = report_of(&s, &o);
+            if (h == FIT_GAIN || rule != RULE_HIDDEN)
+                CHECK(r.gain.differ > 0.9 && r.gain.spoils > 0.95 && r.measures.auc > 0.8 &&
+                      r.gain.recall > 0.15);
+            else
+                CHECK(chance(r.gain.differ) && chance(r.gain.spoils) && chance(r.measures.auc));
+            CHECK(r.cut.routed <= (double)o.most);
+        }
+        struct fit_options o = options(FIT_GAIN, 1);
+        o.shuffle_labels = true;
+        struct fit_report r = report_of(&s, &o);
+        CHECK(chance(r.gain.differ) && chance(r.gain.spoils) && chance(r.measures.auc));
+        samples_close(&s);
+    }
+}
+
+/* Return the score of each sample, with inputs that are put together here. */
+static float *scores(const struct samples *s, const struct router_form *f, const struct kernels *k)
+{
+    struct router *r;
+    float x[DIM + FEATURES], *score = calloc(s->n, sizeof(*score));
+    CHECK(router_make(&r, f, "form", k, NULL) == OK && score);
+    float *scratch = calloc(router_scratch(r), sizeof(*scratch));
+    CHECK(scratch);
+    for (size_t i = 0; i < s->n; i++) {
+        size_t hidden = router_dim(r) - FEATURES;
+        memcpy(x, s->x + i * DIM, hidden * sizeof(*x));
+        memcpy(x + hidden, s->rows[i].features, sizeof(s->rows[i].features));
+        x[hidden + FEATURE_CONTEXT] =
+            features_context(f->contexts, f->ncontexts, s->rows[i].before, 2);
+        score[i] = router_score(r, x, scratch);
+    }
+    router_close(r);
+    free(scratch);
+    return score;
+}
+
+static double weight(const struct sample_row *r)
+{
+    return r->way == SAMPLE_AGREED ? SAMPLE_AGREED_FOR : 1;
+}
+
+/* The chance that a held-out token that mends scores below another of a kind, pair by pair: all
+ * (0), where the models differ (1), those that spoil (2). */
+static double pairs_auc(const struct samples *s, const float *score, const struct fit_options *o,
+                        int kind)
+{
+    double good = 0, all = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; s->rows[i].gain == 1 && k < s->n; k++) {
+            const struct sample_row *y = &s->rows[k];
+            if (y->gain == 1 || (kind == 1 && y->way != SAMPLE_ROLLOUT) ||
+                (kind == 2 && y->gain != -1) || !fit_holds_out(o->seed, s->rows[i].subject) ||
+                !fit_holds_out(o->seed, y->subject))
+                continue;
+            all += weight(y);
+            good += weight(y) * (score[i] < score[k] ? 1 : score[i] == score[k] ? 0.5 : 0);
+        }
+    return good / all;
+}
+
+/* Return the recall of what mends at a share of the held-out tokens. */
+static double pairs_recall(const struct samples *s, const float *score, const struct fit_options *o)
+{
+    double best = 0, mends = 0, all = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (fit_holds_out(o->seed, s->rows[i].subject)) {
+            all += weight(&s->rows[i]);
+            mends += s->rows[i].gain == 1;
+        }
+    for (size_t t = 0; t < s->n; t++) { /* a threshold at each score */
+        double routed = 0, caught = 0;
+        for (size_t i = 0; i < s->n; i++)
+            if (fit_holds_out(o->seed, s->rows[i].subject) && score[i] <= score[t]) {
+                routed += weight(&s->rows[i]);
+                caught += s->rows[i].gain == 1;
+            }
+        best = routed <= FIT_RECALL_AT * all && caught > best ? caught : best;
+    }
+    return best / mends;
+}
+
+/* The report is what pairs of held-out tokens say, of one member and of several. */
+static void check_measures(void)
+{
+    struct samples s;
+    make(&s, 3000, RULE_FEATURE);
+    for (size_t members = 1; members <= 4; members += 3) {
+        struct fit_options o = options(FIT_GAIN, members);
+        struct router_form f;
+        o.epochs = 2; /* so that it is not right everywhere */
+        struct fit_report r = train(&f, &s, &o);
+        float *score = scores(&s, &f, &scalar);
+        CHECK(fabs(r.measures.auc - pairs_auc(&s, score, &o, 0)) < 1e-9);
+        CHECK(fabs(r.gain.differ - pairs_auc(&s, score, &o, 1)) < 1e-9);
+        CHECK(fabs(r.gain.spoils - pairs_auc(&s, score, &o, 2)) < 1e-9);
+        CHECK(fabs(r.gain.recall - pairs_recall(&s, score, &o)) < 1e-9);
+        size_t count[2][3] = { { 0 } };
+        for (size_t i = 0; i < s.n; i++)
+            count[fit_holds_out(o.seed, s.rows[i].subject)][1 - s.rows[i].gain]++;
+        CHECK(r.trained_wrong == count[0][0] && r.trained_spoils == count[0][2]);
+        CHECK(r.held_wrong == count[1][0] && r.held_spoils == count[1][2]);
+        free(score);
+        router_form_close(&f);
+    }
+    samples_close(&s);
+}
+
+/* Where nothing can be known the outputs are the shares of all tokens, those where the models agree
+ * counted for what they stand for; so is the table's mean. */
+static void check_prior(void)
+{
+    struct samples s;
+    struct router_form f;
+    struct fit_options o = options(FIT_GAIN_NONE, 1);
+    make(&s, 20000, RULE_NOISE);
+    train(&f, &s, &o);
+    float *score = scores(&s, &f, &kernels);
+    double sum = 0, n = 0, gain = 0, mends = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        double w = weight(&s.rows[i]);
+        n += w;
+        sum += w * (double)score[i];
+        gain += s.rows[i].gain;
+        mends += s.rows[i].gain == 1;
+    }
+    printf("prior: mean score %.4f, expected %.4f\n", sum / n, (1 - gain / n) / 2);
+    CHECK(fabs(sum / n - (1 - gain / n) / 2) < 0.01);
+    CHECK(fabs((double)f.contexts[0].score - (1 - mends / n)) < 0.01);
+    free(score);
+    router_form_close(&f);
+    samples_close(&s);
+}
+
+/* Kernel sets and threads do not matter, the seed does. One member is as without members, and the
+ * first of several has the draw, the weights and the order of a single one with resample. */
+static void check_bits(void)
+{
+    static const enum fit_head heads[] = { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_COMBINED,
+                                           FIT_MIX, FIT_QUERY, FIT_GAIN,   FIT_GAIN_NONE };
+    struct samples s;
+    make(&s, 2001, RULE_HIDDEN);
+    for (uint32_t i = 0; i < s.n; i++)
+        s.rows[i].features[FEATURE_POSITION] = 0, s.rows[i].text = i / 2;
+    for (size_t h = 0; h < sizeof(heads) / sizeof(*heads); h++) {
+        struct router_form a, b;
+        struct fit_report ra, rb;
+        struct fit_options o = options(heads[h], 3);
+        o.epochs = 3;
+        CHECK(fit_router(&a, &ra, &s, &o, &kernels, NULL, NULL) == OK);
+        CHECK(fit_router(&b, &rb, &s, &o, &scalar, pool, NULL) == OK);
+        same_bits(&a, &b);
+        CHECK(!memcmp(&ra, &rb, sizeof(ra)) || isnan(ra.gain.recall));
+        size_t second = a.width / a.members * a.dim; /* it differs from the first */
+        CHECK(ra.epochs == 9 && ra.best >= 3 && memcmp(a.w1, a.w1 + second, second) != 0);
+        router_form_close(&b);
+        o.members = 1;
+        o.resample = true;
+        if (heads[h] == FIT_MLP || heads[h] == FIT_CITER) { /* whose inputs are the same then */
+            CHECK(fit_router(&b, &rb, &s, &o, &kernels, NULL, NULL) == OK);
+            CHECK(!memcmp(a.w1, b.w1, b.width * b.dim * sizeof(*b.w1)) && a.b2[0] == b.b2[0]);
+            router_form_close(&b);
+        }
+        o.members = 3;
+        o.resample = false;
+        o.seed = 2;
+        CHECK(fit_router(&b, &rb, &s, &o, &kernels, NULL, NULL) == OK);
+        CHECK(memcmp(a.w1, b.w1, b.width * b.dim * sizeof(*b.w1)) != 0);
+        router_form_close(&a);
+        router_form_close(&b);
+    }
+    samples_close(&s);
+}
+
+static void refused(const struct samples *s, const struct fit_options *o, const char *why)
+{
+    struct router_form f;
+    struct fit_report r;
+    struct err err = { "" };
+    CHECK(fit_router(&f, &r, s, o, &kernels, NULL, &err) == ERR_ARG && !f.w1 && !f.contexts);
+    CHECK_MSG(strstr(err.msg, why), "said: %s", err.msg);
+}
+
+/* What cannot be trained is refused; every allocation fails once. */
+static void check_fails(void)
+{
+    struct samples s;
+    make(&s, 400, RULE_HIDDEN);
+    struct fit_options o = options(FIT_GAIN, 2);
+    o.epochs = 1;
+    for (long n = 1, reached = 1; reached; n++) {
+        struct router_form f;
+        struct fit_report r;
+        torture_begin(n);
+        int rc = fit_router(&f, &r, &s, &o, &kernels, NULL, NULL);
+        CHECK(rc == OK || (rc == ERR_NOMEM && !f.w1 && !f.contexts));
+        router_form_close(&f);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && (reached || rc == OK));
+    }
+    _Atomic int stop = 1;
+    o.stop = &stop;
+    struct router_form f;
+    struct fit_report r;
+    CHECK(fit_router(&f, &r, &s, &o, &kernels, NULL, NULL) == ERR_STOP && !f.w1);
+    o.stop = NULL;
+    o.width = 30000;
+    refused(&s, &o, "expected at most 4000000 bytes in a file of several members");
+    o.width = 12;
+    o.members = 0;
+    refused(&s, &o, "expected 1 to 16 members, found 0");
+    o.members = ROUTER_MEMBERS + 1;
+    refused(&s, &o, "expected 1 to 16 members, found 17");
+    o.members = 2;
+    o.head = FIT_CONTEXT;
+    refused(&s, &o, "expected 1 to 1 members, found 2 of context");
+    o.head = FIT_GAIN;
+    for (size_t i = 0; i < s.n; i++)
+        s.rows[i].gain = s.rows[i].gain > 0 ? 1 : 0;
+    refused(&s, &o, "expected tokens that spoil and that mend in both parts, found 0 that spoil");
+    samples_close(&s);
+}
+
+enum { SHARDS = 15 };
+
+static struct training_options command = { .repeats = 1, .quiet = true };
+
+static void run_command(void)
+{
+    struct err err = { "" };
+    CHECK_MSG(training_run(&command, &err) == OK, "%s", err.msg);
+}
+
+/* Write the samples as router collect does, with these labels. */
+static void collection(const struct samples *s, const char *labels)
+{
+    struct sample_files files;
+    struct err err = { "" };
+    struct sample_meta m = { .task = "csqa",
+                             .tap = "final",
+                             .kv = "f32",
+                             .round = 1,
+                             .max_rollouts = SAMPLE_FILES_NO_LIMIT,
+                             .max_tokens = 64,
+                             .questions = SHARDS * SAMPLE_FILES_TEXTS,
+                             .edge = "tiny",
+                             .weights = "Q8_0",
+                             .cloud = "large",
+                             .context = 4096,
+                             .dim = DIM,
+                             .vocab = 50 };
+    memcpy(m.labels, labels, strlen(labels) + 1);
+    CHECK(sample_files_open(&files, &m, scratch_folder(), &err) == OK);
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct sample_shard shard;
+        sample_files_begin(&shard, &files.meta, i);
+        for (size_t k = 0; k < SAMPLE_FILES_TEXTS * PER_TEXT; k++) {
+            size_t at = i * SAMPLE_FILES_TEXTS * PER_TEXT + k;
+            struct sample_row row = s->rows[at];
+            row.text = row.subject;
+            CHECK(samples_add(&shard.samples, s->x + at * DIM, &row, &err) == OK);
+            shard.counts.right += row.label;
+            shard.counts.rollouts += row.way == SAMPLE_ROLLOUT;
+        }
+        shard.counts.texts = SAMPLE_FILES_TEXTS;
+        shard.counts.samples = shard.samples.n;
+        in_scratch("%05zu.safetensors", i);
+        CHECK_MSG(sample_files_write(&shard, &err) == OK, "%s", err.msg);
+        samples_close(&shard.samples);
+    }
+    in_scratch("lock");
+    sample_files_close(&files);
+}
+
+/* The command trains from files, says what it has measured, and refuses other labels. */
+static void check_command(void)
+{
+    struct samples s;
+    struct err err = { "" };
+    struct router *r;
+    const char *const dirs[] = { scratch_folder(), NULL }, *said;
+    make(&s, SHARDS * SAMPLE_FILES_TEXTS * PER_TEXT, RULE_FEATURE);
+    collection(&s, "gain");
+    command.samples = dirs;
+    command.out = in_scratch("router");
+    command.fit = options(FIT_GAIN_NONE, 5);
+    said = printed(run_command);
+    CHECK(strstr(said, " spoil); 5 members, best of ") &&
+          strstr(said, "head            gain-none\n"));
+    CHECK(strstr(said, "\n  models differ 0.9") && strstr(said, "\n  or spoils     0.9"));
+    CHECK(strstr(said, " % of what mends, at 6.5 % of the tokens\n") && !strstr(said, "ECE"));
+    CHECK(router_open(&r, command.out, &kernels, &err) == OK);
+    CHECK(!strcmp(router_name(r), "gain-none") && router_members(r) == 5 && router_is_gain(r));
+    router_close(r);
+    command.json = true;
+    said = printed(run_command);
+    CHECK(strstr(said, "\"differ_auc\":0.9") && strstr(said, "\"spoils_auc\":0.9") &&
+          strstr(said, "\"recall\":0.") && strstr(said, "\"ece\":null") &&
+          strstr(said, "\"members\":5,\"trained_spoils\":"));
+    command.fit = options(FIT_MIX, 1); /* old heads learn from these labels, too */
+    said = printed(run_command);
+    CHECK(strstr(said, "\"labels\":\"gain\"") && strstr(said, "\"recall\":null"));
+    for (size_t i = 0; i < SHARDS; i++)
+        remove(in_scratch("%05zu.safetensors", i));
+    collection(&s, "divergent");
+    command.fit = options(FIT_GAIN, 1);
+    CHECK(training_run(&command, &err) == ERR_ARG);
+    CHECK(strstr(err.msg, "--head gain: expected samples of labels gain, found divergent in "));
+    samples_close(&s);
+}
+
+int main(void)
+{
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
+    CHECK(kernels_pick(&scalar, "scalar", cpu_detect(), NULL) == OK);
+    CHECK(pool_open(&pool, 3, NULL) == OK);
+    check_learns();
+    check_measures();
+    check_prior();
+    check_bits();
+    check_fails();
+    check_command();
+    pool_close(pool);
+    return 0;
+}
