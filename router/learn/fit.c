@@ -172,59 +172,48 @@ static int fit_epochs(struct fit *t, struct fit_report *report, struct err *err)
     return OK;
 }
 
-/* Train member m in batches, and add what is to be said of it. */
+/* Train member m in batches. */
 static int fit_member(struct router_form *out, struct fit_report *report, struct fit *t, size_t m,
                       struct err *err)
 {
-    struct fit_report own = { 0 };
     struct router_form f = *out;
     if (t->ntrain < t->ops->least)
         return err_set(err, ERR_ARG, "router training: expected at least %zu tokens, found %zu",
                        t->ops->least, t->ntrain);
-    t->arena = NULL;
+    memset(t->arena, 0, t->arena_bytes);
+    if (t->ops->standardises)
+        pool_for(t->pool, t->dim, 16, fit_standardise, t);
+    t->decay1 = t->decay2 = 1;
+    t->citer.step = report->best = 0;
+    t->ops->init(t);
+    int rc = fit_epochs(t, report, err);
+    if (rc != OK)
+        return rc;
+    if (t->ops->prepare)
+        t->ops->prepare(t, t->best);
+    f.w1 += m * t->form_width * t->dim;
+    f.b1 += m * t->form_width;
+    f.w2 += m * t->form_width * t->outs;
+    t->ops->fold(&f, t, t->best);
+    memcpy(out->b2 + m * t->outs, f.b2, t->outs * sizeof(*f.b2));
+    return OK;
+}
+
+/* Train all members, which then are measured on all samples. */
+static int fit_network(struct router_form *out, struct fit_report *report, struct fit *t,
+                       struct err *err)
+{
+    size_t n = t->o->members;
+    int rc = OK;
+    out->members = n;
+    out->gain = t->outs > 1;
+    if (router_form_check(out, "router training", err) != OK) /* it must fit into a file */
+        return ERR_ARG;
     t->arena_bytes = fit_carve(t) * sizeof(float);
     t->arena = os_alloc(t->arena_bytes);
     if (!t->arena)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_carve(t);
-    if (t->ops->standardises)
-        pool_for(t->pool, t->dim, 16, fit_standardise, t);
-    t->decay1 = t->decay2 = 1;
-    t->citer.step = 0;
-    t->ops->init(t);
-    int rc = fit_epochs(t, &own, err);
-    if (rc == OK && t->ops->prepare)
-        t->ops->prepare(t, t->best);
-    f.w1 += m * t->form_width * t->dim;
-    f.b1 += m * t->form_width;
-    f.w2 += m * t->form_width * t->outs;
-    if (rc == OK) {
-        t->ops->fold(&f, t, t->best);
-        memcpy(out->b2 + m * t->outs, f.b2, t->outs * sizeof(*f.b2));
-    }
-    os_free(t->arena, t->arena_bytes);
-    report->epochs += own.epochs;
-    report->best += own.best;
-    report->loss += own.loss / (double)out->members;
-    report->held_loss += own.held_loss / (double)out->members;
-    return rc;
-}
-
-/* Train all members; the table, if there is one, becomes the router's. */
-static int fit_network(struct router_form *out, struct fit_report *report, struct fit *t,
-                       struct router_form *table, struct err *err)
-{
-    size_t n = t->o->members;
-    int rc = router_form_open(out, t->dim, n * t->form_width, err);
-    if (rc != OK)
-        return rc;
-    out->members = n;
-    out->gain = t->outs > 1;
-    out->contexts = table->contexts;
-    out->ncontexts = table->ncontexts;
-    *table = (struct router_form){ 0 };
-    if (router_form_check(out, "router training", err) != OK) /* it fits into a file */
-        return ERR_ARG;
     for (size_t m = 0; rc == OK && m < n; m++) {
         t->seed = t->o->seed + m;
         if (n > 1)
@@ -232,7 +221,113 @@ static int fit_network(struct router_form *out, struct fit_report *report, struc
         if (rc == OK)
             rc = fit_member(out, report, t, m, err);
     }
-    return rc == OK && n > 1 ? fit_split(t, report, false, err) : rc; /* to be measured on all */
+    os_free(t->arena, t->arena_bytes);
+    return rc == OK && n > 1 ? fit_split(t, report, false, err) : rc;
+}
+
+/* What is computed from the scores of both parts. */
+struct fit_scoring {
+    const struct fit *t;
+    const struct router *r;
+    float *score, *scratch; /* score: of the training part, then of the other */
+    size_t first, room;     /* the first to be scored; floats of one thread's scratch */
+};
+
+/* Score some samples with the finished router. */
+static void fit_score_some(void *arg, size_t thread, size_t first, size_t last)
+{
+    const struct fit_scoring *c = arg;
+    const struct fit *t = c->t;
+    for (size_t i = c->first + first; i < c->first + last; i++)
+        c->score[i] = samples_score_one(t->s, i < t->ntrain ? t->train[i] : t->held[i - t->ntrain],
+                                        c->r, c->scratch + thread * c->room);
+}
+
+/* Return the loss of some scores, weighted as in training. */
+static double fit_loss(const struct fit *t, const float *score, const size_t *index, size_t n)
+{
+    double loss = 0;
+    for (size_t i = 0; i < n; i++) {
+        double p = (double)score[i], least = 1e-7;
+        p = t->label[index[i]] ? p : 1 - p;
+        loss -= log_f64(p > least ? p : least) * (t->label[index[i]] ? 1 : (double)t->wrong_weight);
+    }
+    return loss / (double)n;
+}
+
+/* Measure the held-out part, where a sample counts as often as tokens that it stands for; then, of
+ * heads gain, what mends among those where the models differ, and against what spoils. */
+static int fit_measure(struct fit_report *report, const struct fit *t, const float *score,
+                       struct err *err)
+{
+    const size_t kinds = t->outs > 1 ? 3 : 1;
+    const size_t room = t->nheld * (t->outs > 1 ? SAMPLE_AGREED_FOR : 1);
+    double pairs, *const auc[] = { NULL, &report->differ_auc, &report->spoils_auc };
+    struct measures_cut cut = { .caught = (double)NAN };
+    unsigned char *label = calloc(room, 1);
+    uint32_t(*before)[2] = calloc(room, sizeof(*before));
+    float *each = calloc(room, sizeof(*each));
+    int rc =
+        label && before && each ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
+    for (size_t kind = 0, n = 0; rc == OK && kind < kinds; kind++, n = 0) {
+        for (size_t k = 0, i; k < t->nheld; k++) {
+            i = t->held[k];
+            size_t times = kind ? 1 : fit_stands_for(t, i);
+            if ((kind == 1 && t->s->rows[i].way != SAMPLE_ROLLOUT) ||
+                (kind == 2 && t->label[i] == FIT_CHANGES_NOTHING))
+                continue;
+            for (; times > 0; times--, n++) {
+                each[n] = score[k];
+                label[n] = t->label[i];
+                memcpy(before[n], t->s->rows[i].before, sizeof(*before));
+            }
+        }
+        rc = kind ? measures_auc(auc[kind], &pairs, each, label, NULL, n, err)
+                  : measures_of(&report->measures, each, label, (const uint32_t(*)[2])before, n,
+                                err);
+        if (rc == OK && !kind)
+            rc = measures_find_cut(&report->cut, each, label, n, (double)t->o->most,
+                                   (double)t->o->cover, err);
+        if (rc == OK && !kind && t->outs > 1)
+            rc = measures_find_cut(&cut, each, label, n, FIT_RECALL_AT, 1, err);
+    }
+    report->recall = cut.caught;
+    free(each);
+    free(label);
+    free(before);
+    return rc;
+}
+
+/* Score with the finished router: measures of the held-out part, and the losses of a table, which
+ * has no epochs. */
+static int fit_finish(struct fit_report *report, const struct fit *t, const struct router_form *f,
+                      struct err *err)
+{
+    size_t n = t->ntrain + t->nheld;
+    struct router *r;
+    int rc = router_make(&r, f, "trained router", t->k, err);
+    if (rc != OK)
+        return rc;
+    bool table = router_is_table(r);
+    size_t room = router_scratch(r), threads = pool_threads(t->pool);
+    struct fit_scoring c = { t,
+                             r,
+                             calloc(n, sizeof(*c.score)),
+                             calloc(room * threads, sizeof(*c.scratch)),
+                             table ? 0 : t->ntrain,
+                             room };
+    rc = c.score && c.scratch ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
+    if (rc == OK) {
+        pool_for(t->pool, n - c.first, 64, fit_score_some, &c);
+        report->loss = table ? fit_loss(t, c.score, t->train, t->ntrain) : report->loss;
+        report->held_loss =
+            table ? fit_loss(t, c.score + t->ntrain, t->held, t->nheld) : report->held_loss;
+        rc = fit_measure(report, t, c.score + t->ntrain, err);
+    }
+    free(c.score);
+    free(c.scratch);
+    router_close(r);
+    return rc;
 }
 
 /* Check options and samples. */
@@ -277,7 +372,7 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     bool hidden = o->head != FIT_COMBINED && o->head != FIT_GAIN_NONE;
     bool features = !hidden || o->head == FIT_MIX || o->head == FIT_GAIN;
     *out = (struct router_form){ 0 };
-    *report = (struct fit_report){ .gain = { (double)NAN, (double)NAN, (double)NAN } };
+    *report = (struct fit_report){ .differ_auc = (double)NAN, .spoils_auc = (double)NAN };
     if (t.ops)
         t.ops->size(&t);
     int rc = o->head == FIT_QUERY ? samples_of_texts(&texts, s, err) : OK;
@@ -293,7 +388,15 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
         t.ops->size(&t);
     }
     if (rc == OK)
-        rc = t.ops ? fit_network(out, report, &t, &table, err) : fit_contexts(out, &t, err);
+        rc = t.ops ? router_form_open(out, t.dim, o->members * t.form_width, err)
+                   : fit_contexts(out, &t, err);
+    if (rc == OK && features) {
+        out->contexts = table.contexts;
+        out->ncontexts = table.ncontexts;
+        table = (struct router_form){ 0 };
+    }
+    if (rc == OK && t.ops)
+        rc = fit_network(out, report, &t, err);
     if (rc == OK)
         rc = fit_finish(report, &t, out, err);
     if (rc != OK)

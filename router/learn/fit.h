@@ -47,7 +47,7 @@ enum fit_head {
     FIT_GAIN_NONE
 };
 
-#define FIT_RECALL_AT 0.065 /* the share of the tokens at which fit_gain has a recall */
+#define FIT_RECALL_AT 0.065 /* the share of the tokens for which fit_report has a recall */
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */
@@ -77,24 +77,18 @@ struct fit_options {
     void (*progress)(const struct fit_epoch *e);
 };
 
-/* How well low scores find what mends. Each AUC is the chance that a token that mends scores below
- * another: one where the models differ and that does not mend; one that spoils. The AUC among all
- * tokens is that of struct measures. recall: the share of those that mend that are among the
- * FIT_RECALL_AT of all tokens with the lowest scores. */
-struct fit_gain {
-    double differ, spoils, recall;
-};
-
 struct fit_report {
     size_t trained, held;               /* tokens of the training part and of the held-out part */
     size_t trained_wrong, held_wrong;   /* heads gain: that mend */
     size_t trained_spoils, held_spoils; /* heads gain: that spoil */
-    /* Epochs run, and the one whose weights are kept; context: 0; of several members the sums. */
+    /* Of the last member: epochs run, and the one whose weights are kept; context: 0. */
     size_t epochs, best;
-    double loss, held_loss;   /* of that epoch, on either part; of several members the means */
+    double loss, held_loss;   /* of that epoch, on either part */
     struct measures measures; /* of the finished router on the held-out part */
-    struct fit_gain gain;     /* likewise; NaN but of heads gain */
-    struct measures_cut cut;  /* a threshold from the held-out part, and what it does there */
+    /* Heads gain, else NaN: AUC of what mends where the models differ, and against what spoils;
+     * share of what mends among the FIT_RECALL_AT of the tokens with the lowest scores. */
+    double differ_auc, spoils_auc, recall;
+    struct measures_cut cut; /* a threshold from the held-out part, and what it does there */
 };
 
 /* Set head mlp, one member, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */

@@ -108,10 +108,6 @@ int fit_split(struct fit *t, struct fit_report *report, bool draws, struct err *
 void fit_split_close(struct fit *t); /* of what was never split: nothing */
 /* Return how many tokens sample i stands for. */
 size_t fit_stands_for(const struct fit *t, size_t i);
-/* fit_finish.c: score with the finished router: measures of the held-out part, and the losses of a
- * table, which has no epochs. */
-int fit_finish(struct fit_report *report, const struct fit *t, const struct router_form *f,
-               struct err *err);
 
 /* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
 float *fit_take(struct fit *t, size_t *at, size_t count);

@@ -118,13 +118,13 @@ int fit_split(struct fit *t, struct fit_report *report, bool draws, struct err *
     report->held_wrong = count[1][0];
     report->trained_spoils = count[0][FIT_SPOILS];
     report->held_spoils = count[1][FIT_SPOILS];
+    const char *low = t->outs > 1 ? "mending" : "wrong", *high = t->outs > 1 ? "spoiling" : "right";
     if (!count[0][0] || !count[0][last] || !count[1][0] || !count[1][last])
         return err_set(err, ERR_ARG,
-                       "router training: expected %s in both parts, found %zu %s and %zu %s to "
-                       "train on, %zu and %zu held out",
-                       t->outs > 1 ? "tokens that spoil and that mend" : "right and wrong tokens",
-                       count[0][last], t->outs > 1 ? "that spoil" : "right", count[0][0],
-                       t->outs > 1 ? "that mend" : "wrong", count[1][last], count[1][0]);
+                       "router training: expected %s and %s tokens in both parts, found %zu %s and "
+                       "%zu %s to train on, %zu and %zu held out",
+                       high, low, count[0][last], high, count[0][0], low, count[1][last],
+                       count[1][0]);
     t->wrong_weight = (float)sqrt((double)count[0][1] / (double)count[0][0]);
     return OK;
 }

@@ -246,14 +246,10 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 
 const char *explain_sums(const struct explain *x)
 {
-    const struct router *r = x->routing.router;
-    bool several = router_members(r) > 1;
-    return router_is_gain(r) ? several
-                                   ? "the mean over all members of the sums under P(spoils) less "
-                                     "those under P(mends)"
-                                   : "the sum under P(spoils) less that under P(mends)"
-           : several         ? "the mean of the sums of all members"
-                             : NULL;
+    return router_is_gain(x->routing.router)
+               ? "the sum under P(spoils) less the one under P(mends), the mean of all members"
+           : router_members(x->routing.router) > 1 ? "the mean of the sums of all members"
+                                                   : NULL;
 }
 
 float explain_threshold(const struct explain_position *at)

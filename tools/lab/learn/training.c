@@ -64,47 +64,37 @@ static void training_print(const struct fit_report *r, const struct samples *s,
 {
     const struct fit_options *o = &how->fit;
     const struct measures *q = &r->measures;
-    bool gains = fit_head_gains(o->head);
     printf("samples         %zu tokens of %s, labels %s, tap %s, from %s (%s)\n", s->n, m->task,
            m->labels, m->tap, m->edge, m->weights);
-    if (gains)
-        printf(
-            "trained on      %zu tokens (%zu mend, %zu spoil), %zu held out (%zu mend, %zu spoil)",
-            r->trained, r->trained_wrong, r->trained_spoils, r->held, r->held_wrong,
-            r->held_spoils);
-    else
-        printf("trained on      %zu tokens (%zu wrong), %zu held out (%zu wrong)", r->trained,
-               r->trained_wrong, r->held, r->held_wrong);
-    if (o->members > 1)
-        printf("; %zu members, best of %zu epochs in all: %zu", o->members, r->epochs, r->best);
-    else if (r->epochs)
+    printf("trained on      %zu tokens (%zu wrong), %zu held out (%zu wrong)", r->trained,
+           r->trained_wrong, r->held, r->held_wrong);
+    if (r->epochs)
         printf("; best of %zu epochs: %zu", r->epochs, r->best);
+    if (o->members > 1)
+        printf(", of the last of %zu members", o->members);
     printf("\nhead            %s%s\n", fit_head_name(o->head),
            o->shuffle_labels ? ", labels shuffled" : "");
     printf("loss            %.4f, held out %.4f\n", r->loss, r->held_loss);
-    if (gains) {
-        printf("held-out AUC    %.4f (tokens that mend, among all)\n", q->auc);
-        printf("  models differ %.4f (that mend, among those where the models differ)\n",
-               r->gain.differ);
-        printf("  or spoils     %.4f (that mend, against those that spoil)\n", r->gain.spoils);
-        printf("recall          %.2f %% of what mends, at %.1f %% of the tokens\n",
-               100 * r->gain.recall, 100 * FIT_RECALL_AT);
-    } else {
-        printf("held-out AUC    %.4f\n", q->auc);
-    }
+    printf("held-out AUC    %.4f\n", q->auc);
+    if (fit_head_gains(o->head))
+        printf("of what mends   AUC %.4f where the models differ, %.4f against what spoils (%zu "
+               "tokens, %zu held out)\nrecall          %.2f %% of what mends, at %.1f %% of the "
+               "tokens\n",
+               r->differ_auc, r->spoils_auc, r->trained_spoils, r->held_spoils, 100 * r->recall,
+               100 * FIT_RECALL_AT);
     if (q->context_pairs > 0)
         printf("  equal context %.4f (%.0f pairs that share their last two ids)\n", q->context_auc,
                q->context_pairs);
-    if (!gains) /* whose score is no probability */
+    if (!fit_head_gains(o->head)) /* whose score is no probability */
         printf("held-out ECE    %.4f (%d bins of equal width)\n", q->ece, MEASURES_BINS);
-    printf("held-out score  %s\n", gains ? "    mends    others" : "    wrong     right");
+    printf("held-out score      wrong     right\n");
     for (size_t b = 0; b < MEASURES_BINS; b++)
         printf("  %.1f to %.1f  %12zu  %8zu\n", (double)b / MEASURES_BINS,
                (double)(b + 1) / MEASURES_BINS, q->wrong[b], q->right[b]);
     printf("threshold       %.6f, provisional; router calibrate sets it\n",
            (double)r->cut.threshold);
     printf("routed          %.2f %% of the held-out tokens\n", 100 * r->cut.routed);
-    printf("%-15s %.2f %%\n", gains ? "mends caught" : "errors caught", 100 * r->cut.caught);
+    printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
     printf("written to      %s\n", how->out);
 }
 
@@ -132,9 +122,9 @@ static int training_json(const struct fit_report *r, const struct samples *s,
         { "context_auc", q->context_auc },
         { "context_pairs", q->context_pairs },
         { "ece", fit_head_gains(o->head) ? (double)NAN : q->ece },
-        { "differ_auc", r->gain.differ },
-        { "spoils_auc", r->gain.spoils },
-        { "recall", r->gain.recall },
+        { "differ_auc", r->differ_auc },
+        { "spoils_auc", r->spoils_auc },
+        { "recall", r->recall },
         { "threshold", (double)r->cut.threshold },
         { "routed", r->cut.routed },
         { "caught", r->cut.caught },
