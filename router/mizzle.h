@@ -202,8 +202,8 @@ struct mizzle_options {
     double audit;
 
     /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
-     * small model thinks of them: one token, by its number, 0 for the first, or each that follows
-     * this text, if it is no number. NULL: none */
+     * small model thinks of them: one token, by its number, 0 for the first; a range of them, as
+     * in "0-3"; or each that follows this text, if it is no number. NULL: none */
     const char *place;
 
     /* Most tokens of an answer that the cloud may write: this share of them, and two more; decided

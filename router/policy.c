@@ -74,12 +74,22 @@ float policy_score_random(uint64_t seed, size_t position)
     return (float)rand_unit(rand_u64(seed, 0x706f6c696379), position);
 }
 
+bool policy_place(size_t range[2], const char *place)
+{
+    static const char digits[] = "0123456789";
+    size_t first = strspn(place, digits), dash = place[first] == '-';
+    size_t last = dash ? strspn(place + first + 1, digits) : 0;
+    range[0] = strtoull(place, NULL, 10);
+    range[1] = dash ? strtoull(place + first + 1, NULL, 10) : range[0];
+    return first && !dash == !last && !place[first + dash + last];
+}
+
 float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
                             size_t n)
 {
-    size_t left = strlen(place), size = 0;
-    if (left == strspn(place, "0123456789"))
-        return strtoull(place, NULL, 10) == n ? 0 : 1;
+    size_t left = strlen(place), size = 0, range[2];
+    if (policy_place(range, place))
+        return range[0] <= n && n <= range[1] ? 0 : 1;
     while (left && n--) {
         const char *bytes =
             tokenizer_is_control(tok, ids[n]) ? NULL : tokenizer_bytes(tok, ids[n], &size);

@@ -44,8 +44,11 @@ double policy_logsum(const float *logits, size_t size, const struct kernels *k);
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
 /* Return the score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);
-/* Return the score of policy position for the token after ids[n] of the answer. place: a number,
- * that of the token, 0 for the first, or else a text: 0 where what the ids say ends with it. */
+/* Set range to the first and last token that a place names by numbers, "N" or "N-M", 0 for the
+ * first of an answer. False: place is a text. */
+bool policy_place(size_t range[2], const char *place);
+/* Return the score of policy position for the token after ids[n] of the answer. place: numbers of
+ * tokens (policy_place), or else a text: 0 where what the ids say ends with it. */
 float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
                             size_t n);
 /* True if a step ends with the last of these ids[n] of an answer: at a blank line or the end of a

@@ -12,6 +12,7 @@
 #include "router/engine.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
+#include "router/policy.h"
 #include "router/private.h"
 #include "router/router.h"
 
@@ -123,8 +124,11 @@ static int routing_set_span(struct routing *r, const struct mizzle_options *o, s
 /* Keep the place of policy position; eval has that policy beside another one. */
 static int routing_set_place(struct routing *r, const char *place, struct err *err)
 {
+    size_t range[2];
     if (place ? !*place : r->how.policy == POLICY_POSITION)
         return err_set(err, ERR_ARG, "place: expected a number or a text, found none");
+    if (place && policy_place(range, place) && range[0] > range[1])
+        return err_set(err, ERR_ARG, "place: expected N-M with N at most M, found %s", place);
     if (place && !(r->place = strdup(place)))
         return err_set(err, ERR_NOMEM, "place: out of memory");
     return OK;

@@ -119,8 +119,23 @@ static void check_limits(const struct kernels *k)
     }
 }
 
+/* A place by numbers; a text is none. */
+static void check_places(void)
+{
+    static const char *const texts[] = { "", "-", "1-", "-4", "1-4 ", "1--4", "a", "1,4" };
+    size_t range[2];
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        CHECK_MSG(!policy_place(range, texts[i]), "%s", texts[i]);
+    CHECK(policy_place(range, "7") && range[0] == 7 && range[1] == 7);
+    CHECK(policy_place(range, "10-25") && range[0] == 10 && range[1] == 25);
+    for (size_t i = 0; i < 9; i++)
+        CHECK((policy_score_position("0-3", NULL, NULL, i) < 1) == (i < 4));
+    CHECK(policy_score_position("2", NULL, NULL, 2) < 1);
+}
+
 int main(void)
 {
+    check_places();
     for (enum policy p = POLICY_MLP; p <= POLICY_CALL; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);

@@ -12,6 +12,7 @@
 #include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "router/engine.h"
+#include "router/policy.h"
 #include "router/texts/texts.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
@@ -117,7 +118,8 @@ int setup_check_policy(struct err *err)
     const char *place = shared_options.place;
     bool price = setup_has(policy, "price"), slot = setup_has(policy, "slot");
     bool placed = slot || setup_has(policy, "position");
-    bool number = place && place[strspn(place, "0123456789")] == 0;
+    size_t range[2];
+    bool number = place && (!*place || policy_place(range, place));
     if (placed != (place != NULL))
         return err_set(err, ERR_ARG, "--place: expected %s, found %s",
                        placed ? "a number or a text with --policy position, a text with slot"

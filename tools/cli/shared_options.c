@@ -52,10 +52,10 @@ const struct option_group route_option_rows = {
           "would write alone; call: take N tokens from it where the model writes <call>N</call>; "
           "or route always, never or at a position (default: with a router that is named or has a "
           "cloud to ask, mlp, or price with --worth; else never)" },
-        { "--place", NULL, OPTION_STR, &shared_options.place, "N|TEXT",
-          "Policy position: route token N of each answer, 0 being the first, or, if it is no "
-          "number, each token that follows TEXT. Policy slot of `mizzle eval`: begin each answer "
-          "with TEXT (default: none)" },
+        { "--place", NULL, OPTION_STR, &shared_options.place, "N|N-M|TEXT",
+          "Policy position: route token N of each answer, 0 being the first, tokens N to M (0-3: "
+          "the first four), or, if it is no number, each token that follows TEXT. Policy slot of "
+          "`mizzle eval`: begin each answer with TEXT (default: none)" },
         { "--max-routed", NULL, OPTION_AMOUNT, &shared_options.max_routed, "S",
           "Hold each answer to the share S of tokens from the cloud, and two more; the small "
           "model's own stand for the rest (default: three times the share for which a router was "

@@ -24,6 +24,10 @@ for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' 
     cp "$dir/now" "$dir/first"
 done
 fails 2 'other settings: ' --policy never,position --place 3 --jsonl "$dir/journal"
+# A range: the first four.
+rm -f "$dir/journal"
+run 0 --policy position --place 0-3 --jsonl "$dir/journal"
+[ "$(routed | grep -c '^[=#?]\{4\}[^=#?]*$')" -eq 12 ] || fail "a range: $(routed)"
 
 # After a text.
 rm -f "$dir/journal"
@@ -113,6 +117,8 @@ grep -q '"policy":"slot".*"tokens":12,' "$dir/out" || fail "$(cat "$dir/out")"
 subcommand="eval -q --questions 12"
 refuses 2 'place: expected a number or a text' --policy never,position
 refuses 2 'place: expected a number or a text' --policy position --place ''
+refuses 2 'place: expected N-M with N at most M, found 4-1' --policy position --place 4-1
+refuses 2 'place: expected a text with --policy slot, found 0-3' --policy slot --place 0-3
 refuses 2 'place: expected --policy position' --policy never,mlp --place 3
 refuses 2 'place: expected a text with --policy slot, found 3' --policy slot,position --place 3
 refuses 2 'place: expected a number or a text' --policy slot
