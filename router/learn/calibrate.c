@@ -169,6 +169,21 @@ static int calibrate_write(struct calibration *c, size_t i, float threshold, str
     return rc;
 }
 
+/* Return the standard error of the share over the items of a part. */
+static double calibrate_error(const struct calibration *c, const struct calibrate_result *r,
+                              enum calibrate_part part)
+{
+    double squares = 0, n = (double)r->answers;
+    for (size_t i = 0; i < c->source.n; i++) {
+        if (!calibrate_in_part(i, part))
+            continue;
+        const struct calibrate_answer *a = &calibrate_now(c, i)->a;
+        double above = (double)a->cloud - r->share * (double)a->tokens;
+        squares += above * above;
+    }
+    return n > 1 && r->tokens ? sqrt(squares * n / (n - 1)) / (double)r->tokens : 0;
+}
+
 /* Measure a threshold on a part of the answers. */
 static int calibrate_measure(struct calibrate_state *out, struct calibration *c, float threshold,
                              enum calibrate_part part, struct err *err)
@@ -196,6 +211,7 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
         out->high = t->high < out->high ? t->high : out->high;
     }
     r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
+    r.share_error = calibrate_error(c, &r, part);
     r.cost = r.answers ? r.cost / (double)r.answers : 0;
     out->r = r;
     return OK;

@@ -67,7 +67,10 @@ struct calibrate_result {
     bool reached;    /* the target is met; else these are the figures of the nearest attempt */
     size_t answers, right, tokens, cloud;
     double share; /* cloud / tokens; 0 if there is none */
-    double cost;  /* mean of an answer; 0 if there is none */
+    /* Standard error of that share on other items like these, each of which is one draw (ratio
+     * estimator); 0 of fewer than two. */
+    double share_error;
+    double cost; /* mean of an answer; 0 if there is none */
     /* By calibrate_risk alone; else 0. */
     size_t cloud_right, lost; /* tested answers that the cloud gets right; the lost ones of these */
     double bound;             /* upper bound on the rate of lost answers */

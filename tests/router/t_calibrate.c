@@ -78,6 +78,15 @@ static struct calibrate_result slowly(struct loop l, size_t n, float threshold)
         r.cloud += a.cloud;
     }
     r.share = (double)r.cloud / (double)r.tokens;
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct calibrate_answer a;
+        CHECK(loop_answer(&l, i, threshold, &a, NULL) == OK);
+        double above = a.left_out ? 0 : (double)a.cloud - r.share * (double)a.tokens;
+        squares += above * above;
+    }
+    double answers = (double)r.answers;
+    r.share_error = answers > 1 ? sqrt(squares * answers / (answers - 1)) / (double)r.tokens : 0;
     return r;
 }
 
@@ -96,6 +105,7 @@ static void check_figures(const struct calibrate_result *r, const struct loop *l
     CHECK(r->threshold >= 0 && r->threshold <= 1);
     CHECK(r->answers == again.answers && r->right == again.right && r->tokens == again.tokens);
     CHECK(r->cloud == again.cloud && r->share == again.share && r->right == again.right);
+    CHECK(fabs(r->share_error - again.share_error) < 1e-12);
 }
 
 /* Return the least score that is not below a threshold in the texts written at it. */

@@ -17,7 +17,7 @@
 #include "tools/lab/tasks/task_options.h"
 #include "weights/pth.h"
 
-enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
+enum { QUESTIONS = 400, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
 static const char *out_path;
 static size_t questions, max_tokens; /* 0: not given */
@@ -39,7 +39,7 @@ static const struct option_group calibrate_opts = {
         { "--confidence", NULL, OPTION_FLOAT, &confidence, "C",
           "Be this sure that the risk is not larger (default: 0.95)" },
         { "--questions", NULL, OPTION_COUNT, &questions, "N",
-          "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
+          "Ask N questions, of a file spread evenly (default: 400, or all if there are fewer)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
@@ -124,7 +124,8 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
                                                     : endless  ? MILLI_TOKENS
                                                                : FILE_TOKENS,
                                       .seed = shared_task.seed };
-    items->n = questions ? questions : endless ? QUESTIONS : task_size(items->task);
+    size_t most = task_size(items->task) < QUESTIONS ? task_size(items->task) : QUESTIONS;
+    items->n = questions ? questions : most;
     rc = choose_items(items, err);
     if (rc == OK)
         rc = asking_open(&c->asking, &o, err);
@@ -258,6 +259,16 @@ static void print_accuracy(const char *name, size_t right, size_t answers)
            100 * (double)right / (double)answers, 100 * i.low, 100 * i.high);
 }
 
+/* Say how far the share of other questions may be from this one. */
+static void print_share(const struct calibrate_result *r)
+{
+    double half = 1.959964 * r->share_error, low = r->share - half, high = r->share + half;
+    if (r->share_error > 0)
+        printf("%-15s %.2f - %.2f %% of the tokens of other questions like these (95 %% interval); "
+               "measured on answers that edge, router and cloud wrote together\n",
+               "expect", 100 * (low > 0 ? low : 0), 100 * (high < 1 ? high : 1));
+}
+
 static void print_found(const struct calibrating *c)
 {
     const struct calibrate_result *r = &c->found, *t = &c->tested;
@@ -269,6 +280,7 @@ static void print_found(const struct calibrating *c)
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
     printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
            t->reached ? "" : ", the nearest share below the target");
+    print_share(r);
     print_accuracy("accuracy", r->right, r->answers);
     print_accuracy("edge alone", c->edge.right, c->edge.answers);
     print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
@@ -331,7 +343,8 @@ const struct command cmd_router_calibrate = {
         "target. Every figure is measured on answers that were written at the threshold, because "
         "tokens from the cloud change the text and with it the scores. The router file gets "
         "threshold, share, task and the fingerprint of the model that it was calibrated for; with "
-        "another model it is refused (status 3).\n\n"
+        "another model it is refused (status 3). Finite questions set a share only so exactly: the "
+        "interval that is printed draws the questions, and falls with the root of their number.\n\n"
         "--risk E --confidence C promises that, with confidence C, of the answers that the cloud "
         "alone gets right at most the share E is lost. The bound is exact (Clopper-Pearson) for "
         "questions like those of the calibration; thresholds are tested from the safest down, and "
