@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "tools/cli/json_report.h"
+#include "tools/lab/eval/base64.h"
 #include "tools/lab/eval/eval_journal_internal.h"
 
 /* How a token of the trace is written: by its source, and whether the small model would have
@@ -164,6 +165,31 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     return OK;
 }
 
+/* Add the scores of the tokens to a line, if there are any: base64 of 16-bit numbers, high byte
+ * first, from 0 to 65534 for a score of 1. 65535: this token has none. */
+static void journal_add_scores(json_t **line, const struct asked *one)
+{
+    char *text = NULL;
+    size_t n = 0;
+    bool any = false;
+    FILE *f = open_memstream(&text, &n);
+    unsigned char *both = calloc(one->stats.tokens + 1, 2);
+    for (size_t i = 0; both && i < one->stats.tokens; i++) {
+        float s = one->scores[i] < 0 ? 0 : one->scores[i] > 1 ? 1 : one->scores[i];
+        unsigned v = isnan(s) ? 65535 : (unsigned)((double)s * 65534 + 0.5);
+        any = any || !isnan(s);
+        both[2 * i] = (unsigned char)(v >> 8);
+        both[2 * i + 1] = (unsigned char)v;
+    }
+    if (f && any)
+        base64_write(f, both, 2 * one->stats.tokens);
+    bool fine = f && fclose(f) == 0 && both;
+    if (!fine || any)
+        json_report_set(line, "scores", fine ? json_string(text) : NULL);
+    free(both);
+    free(text);
+}
+
 /* Add the trace to a line. */
 static void journal_add_trace(json_t **line, const struct asked *one)
 {
@@ -239,6 +265,7 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
     if (one->hash)
         json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
     journal_add_trace(&line, one);
+    journal_add_scores(&line, one);
     if (one->caps)
         journal_add_caps(&line, one->caps);
     return eval_journal_append(j, line, err);

@@ -7,21 +7,8 @@
 #include "kernels/sys/sha256.h"
 #include "tools/lab/stand_in/gzip.h"
 #include "tools/cli/assets.h"
+#include "tools/lab/eval/base64.h"
 #include "tools/lab/explain/explain.h"
-
-static void html_base64(FILE *to, const unsigned char *p, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        size_t left = n - i;
-        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0U) |
-                     (left > 2 ? p[i + 2] : 0U);
-        const char four[] = { digits[v >> 18], digits[v >> 12 & 63],
-                              left > 1 ? digits[v >> 6 & 63] : '=',
-                              left > 2 ? digits[v & 63] : '=' };
-        fwrite(four, 1, sizeof(four), to);
-    }
-}
 
 /* Write the source of a Content-Security-Policy that allows these bytes inline. */
 static void html_hash(FILE *to, const unsigned char *p, size_t n)
@@ -32,7 +19,7 @@ static void html_hash(FILE *to, const unsigned char *p, size_t n)
     sha256_add(&s, p, n);
     sha256_end(hash, &s);
     fputs("'sha256-", to);
-    html_base64(to, hash, sizeof(hash));
+    base64_write(to, hash, sizeof(hash));
     fputc('\'', to);
 }
 
@@ -58,7 +45,7 @@ static bool html_document(FILE *to, const struct explain *x)
     if (f && fclose(f) != 0)
         complete = false;
     if (complete && gzip_add(&packed, text, n))
-        html_base64(to, (const unsigned char *)packed.p, packed.n);
+        base64_write(to, (const unsigned char *)packed.p, packed.n);
     else
         complete = false;
     free(text);
