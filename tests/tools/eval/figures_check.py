@@ -100,10 +100,73 @@ def simulate(count):
     return truth, *off / count, inside / count
 
 
+TARGET, LENGTH, SHIFT, OWN_NOISE = 0.06, 40, 0.04, 0.3
+
+
+def texts(random, n, k):
+    """Draw what scores follow from: of n questions, tokens and how hard they are; of k trainings,
+    the tokens' scores before anything is routed, which have most in common."""
+    hard, lengths = random.gamma(2, 0.5, (n, 1)), random.randint(LENGTH // 2, LENGTH + 1, n)
+    both = random.standard_normal((1, n, LENGTH)) + OWN_NOISE * random.standard_normal((k, n, 1))
+    return both - hard, lengths
+
+
+def routed(scores, lengths, threshold):
+    """Return how many tokens of each question are routed: each one lifts all later scores."""
+    cloud = np.zeros(scores.shape[:2])
+    for at in range(LENGTH):
+        cloud += (scores[:, :, at] + SHIFT * cloud < threshold[:, None]) & (at < lengths)
+    return cloud
+
+
+def calibrate(scores, lengths):
+    """Return each training's threshold for the share TARGET, in the closed loop."""
+    low, high = np.full(len(scores), -9.0), np.zeros(len(scores))
+    for _ in range(14):
+        middle = (low + high) / 2
+        below = routed(scores, lengths, middle).sum(axis=1) < TARGET * lengths.sum()
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low
+
+
+def as_row(policy, cloud, lengths):
+    one = lambda i, run: f.Answer(str(i), 0, 0, lengths[i], run[i], run[i], 0, "", "")
+    return f.Row("csqa,chat,pair", policy, "", {
+        t + 1: {i: one(i, run) for i in range(len(lengths))} for t, run in enumerate(cloud)})
+
+
+def shares(count, measured, calibrated, k):
+    """Return how often the interval of the share holds the one that is expected of a calibration,
+    with and without its questions, and that share."""
+    random, inside, without, all_shares = np.random.RandomState(2), [], [], []
+    for _ in range(count):
+        own, lengths = texts(random, measured + calibrated, k)
+        threshold = calibrate(own[:, measured:], lengths[measured:])
+        cloud = routed(own, lengths, threshold)
+        row = as_row("mlp", cloud[:, :measured], lengths[:measured])
+        on = as_row("mlp", cloud[:, measured:], lengths[measured:])
+        figures = f.Figures([row], None, [on])
+        q = figures.questions(row, row.ids)
+        with_them, questions = figures.routed(q, row)
+        figures.calibration = None
+        check(questions == calibrated and figures.routed(q, row)[1] == 0, "calibrated")
+        inside.append(with_them[1:])
+        without.append(figures.routed(q, row)[0][1:])
+        all_shares.append(with_them[0])
+    truth = np.mean(all_shares)
+    hold = lambda x: np.mean([low <= truth <= high for low, high in x])
+    return hold(inside), hold(without), truth
+
+
 by_hand()
 trainings()
 truth, old, new, inside = simulate(int(sys.argv[1]) if len(sys.argv) > 1 else 250)
 print(f"true {100 * truth:.2f} points; off by answers {100 * old:+.2f}, by tokens {100 * new:+.2f}; "
       f"intervals hold it in {100 * inside:.1f} %")
+for measured, calibrated, k in ((300, 200, 1), (120, 240, 3)):
+    inside_too, without, share = shares(250, measured, calibrated, k)
+    print(f"share {100 * share:.2f} %; its interval holds it in {100 * inside_too:.1f} %, without "
+          f"the calibration questions in {100 * without:.1f} %")
+    check(0.93 <= inside_too <= 0.97 and without < inside_too - 0.03 and abs(share - TARGET) < 0.001, "shares")
 check(old > 0.01 and abs(new) < 0.005 and 0.93 < inside < 0.98, "the simulation")
 sys.exit(bad)

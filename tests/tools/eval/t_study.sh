@@ -72,13 +72,38 @@ is versus "$(row mlp=mix,0.05,answer against questions | tr '\n' ' ')" ' 6 alway
 # An own share and its comparisons are what eval itself has found, but for another order of draws.
 if [ -e $edge ]; then
     expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 --items "$dir/items" \
-        --against random --csv "$dir/rows"
+        --against random --csv "$dir/rows" --jsonl "$dir/journal"
     study 0 --against random --csv "$dir/figures" "$dir/items"
     for policy in never mlp random always; do
         awk -F, -v p=$policy 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["policy"] == p { print p, $at["accuracy"], $at["routed"], $at["pgr"] }' "$dir/rows"
     done >"$dir/want"
     for policy in never mlp random always; do row "$policy," policy accuracy routed pgr; done | sort -u >"$dir/got"
     sort "$dir/want" | cmp - "$dir/got" || fail "$(cat "$dir/want" "$dir/got")"
+    # A journal says the same, and what has a threshold has an interval with the questions that set it.
+    cp "$dir/figures" "$dir/first"
+    printf '{"policy":"mlp","sha' >>"$dir/journal" # torn
+    study 0 --against random --csv "$dir/figures" "$dir/journal"
+    same "$dir/first" "$dir/figures"
+    study 0 --calibration "$dir/journal" --csv "$dir/figures" "$dir/items"
+    for policy in never mlp random always; do row "$policy," calibrated; done | sort | uniq -c | tr -s ' \n' ' ' >"$dir/got"
+    is calibrated "$(cat "$dir/got")" ' 1 12 3 none '
+    low=$(row mlp, routed_low) high=$(row mlp, routed_high) routed=$(row mlp, routed)
+    awk "BEGIN { exit !($low < $routed && $routed < $high) }" || fail "$low $routed $high"
+    # Scores: 16 bits a token, of policies that have them; below the threshold, the cloud is asked.
+    "$python" - "$dir/journal" <<'END' >"$dir/out" 2>"$dir/err" || fail scores
+import base64, json, sys
+lines = [json.loads(x) for x in open(sys.argv[1]) if x.endswith("\n")]
+threshold = {x["calibrated"]: x["threshold"] for x in lines if "calibrated" in x}
+for x in lines:
+    assert x.get("policy") not in ("never", "always") or "scores" not in x, x
+    if "scores" in x:
+        raw = base64.b64decode(x["scores"])
+        scores = [int.from_bytes(raw[i:i + 2], "big") / 65534 for i in range(0, len(raw), 2)]
+        assert len(scores) == len(x["trace"]) == x["tokens"], x
+        for score, by in zip(scores, x["trace"]):
+            assert (by in "=#?") == (score < threshold[x["policy"]]) or abs(score - threshold[x["policy"]]) < 1e-5, x
+assert sum("scores" in x for x in lines) == 24, "answers with scores"
+END
 fi
 
 changed() { # FROM TO WORDS [STATUS]: a file in which the first is replaced is refused
@@ -98,4 +123,9 @@ refused 2 'policy never: expected settings 0000000000000001' "$dir/one" "$dir/tw
 refused 2 'against: expected one of the policies, found mix' --against mix "$dir/one"
 refused 1 'none: No such file' "$dir/none"
 refused 2 'expected files' --csv "$dir/figures"
+echo '{"settings":{}}{' >"$dir/bad"
+refused 3 'bad: line 1: expected an answer of eval --jsonl, found Extra data' "$dir/bad"
+echo '{"settings":{"cloud_says":""}}
+{"policy":"mlp","left_out":false,"share":null}' >"$dir/bad"
+refused 3 "bad: line 2: expected an answer of eval --jsonl, found 'edge_fingerprint'" "$dir/bad"
 exit 0

@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""figures.py - compute what policies achieved from answers that `mizzle eval --items` has kept.
+"""figures.py - compute what policies achieved from answers that `mizzle eval` has kept.
 
-Usage: figures.py [--against POLICY|all] [--csv FILE] ITEMS...
+Usage: figures.py [--against POLICY|all] [--calibration ANSWERS]... [--csv FILE] ANSWERS...
 
-A row is a policy at its target in one form of a task, by CITER's rule and as a reader takes the
-answer. --against adds the comparison with one policy; all adds a row for each other policy behind
-each one with a router. tools/lab/eval/items.h has the columns of ITEMS, README.md beside it the
-method.
+ANSWERS are files of `eval --items` or journals of `eval --jsonl`. A row is a policy at its target
+in one form of a task, by CITER's rule and as a reader takes the answer. --against adds the
+comparison with one policy; all adds a row for each other policy behind each one with a router.
+--calibration names answers to the questions that set the thresholds, at these thresholds. It adds
+the interval of the share, which then contains theirs, and their number, or "none".
+tools/lab/eval/items.h has the columns of --items, README.md beside it the method.
 """
+import json
 import re
 import sys
 from collections import namedtuple
@@ -18,11 +21,16 @@ COLUMNS = ("task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_l
            "routed,tokens,cloud,calls,read,pgr,pgr_low,pgr_high,gain,gain_low,gain_high,"
            "relative_gain,against,against_routed,difference,difference_low,difference_high,equal,"
            "equal_low,equal_high")
+CALIBRATED = ",routed_low,routed_high,calibrated"
 HEADER = ("task,form,pair,id,group,policy,share,run,right_citer,right_answer,tokens,cloud,calls,"
           "read,hash,settings")
 LINE = re.compile(r"([^,]+,[^,]+,[^,]+),([^,]+),([0-9a-f]{1,16}),([^,]+),([^,]*),(\d+),([01]),"
                   r"([01]),(\d+),(\d+),(\d+),(\d+),((?:[0-9a-f]{16})?),([0-9a-f]{16})")
+JOURNAL = '{"settings":{'
+NO_SETTINGS = ("on", "first", "count", "questions", "policies", "baselines", "version",  # items.c
+               "edge_model", "cloud_model", "cloud_url")
 ROUTERS = ("mlp", "context", "combined", "query", "takeover", "price")  # policies that read one
+NO_THRESHOLD = ("never", "always", "position", "slot", "verify", "call", "random")
 DRAWS, SEED, MOST_TRAININGS = 2000, 1, 64
 Z = 1.959963984540054  # quantile 0.975 of the normal distribution
 ROUNDING = 1e-20  # the variance of answers is 0, or far above
@@ -58,24 +66,79 @@ class Row:
         return self.of == other.of and (not self.share or other.share in ("", self.share))
 
 
-def read_lines(path, answers, places):
-    """Add the lines of one file to answers[row][run][id]. What several lines have counts once."""
+def field(text, most=63):
+    """Return a text as a field of --items."""
+    return re.sub(r'[,"\r\n]', "_", text)[:most]
+
+
+def short(policy, listed):
+    """Return a policy's label without the ending of a file, and of a file that is named as it."""
+    name, equals, file = policy.partition("=")
+    stem, ending, rest = file.partition(".safetensors")
+    if ending and stem + rest == name and name not in listed:
+        return name
+    return field(name + equals + stem + rest)
+
+
+def from_journal(path, text):
+    """Yield of each answer of a journal the number of its line and the fields of a line of --items,
+    and what else the line has. An answer that lacks tokens is none."""
+    settings = {}
+    for number, line in enumerate(text, 1):
+        try:
+            one = json.loads(line) if line.endswith("\n") else {}  # torn
+            settings = one.get("settings", settings)
+            if "policy" not in one or one.get("missing") or one["left_out"]:
+                continue
+            large = json.loads(settings["cloud_says"] or "{}").get("fingerprint")
+            pair = f"{settings['edge_fingerprint']}+{field(large or settings['cloud_model'], 40)}"
+            listed = {p["policy"]: p.get("router_sha256", "") for p in settings["policies"]}
+            share = "" if one["share"] is None else f"{one['share']:.6g}"
+            depends = [settings[k] for k in sorted(settings) if k not in NO_SETTINGS]
+            yield number, one, (
+                f"{settings['task']},{field(settings['form'], 24)},{pair}",
+                field(one["id"]) or str(one["item"]), f"{one['subject'] & (1 << 64) - 1:016x}",
+                short(one["policy"], listed), share,
+                one["point"] // (len(settings["targets"]) or 1) + 1, int(one["citer"]),
+                int(one["right"]), one["tokens"], one["cloud"], one["calls"], one["prefilled"],
+                one.get("hash", ""), str(depends) + listed.get(one["policy"], ""))
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise Refused(3, f"{path}: line {number}: expected an answer of eval --jsonl, found {e}")
+
+
+def from_items(path, text):
+    """Yield of each line of --items its number, None, and its fields."""
+    for number, line in enumerate(text, 1):
+        line = line.rstrip("\n")
+        found = LINE.fullmatch(line)
+        if number == 1 and line == HEADER:
+            continue
+        if number == 1 or not found:
+            raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
+        yield number, None, found.groups()
+
+
+def open_answers(path):
+    """Return a file, and the function that reads it."""
     try:
         text = open(path, encoding="utf-8", errors="surrogateescape", newline="\n")
+        journal = text.read(len(JOURNAL)) == JOURNAL
+        text.seek(0)
     except OSError as e:
         raise Refused(1, f"{path}: {e.strerror}")
+    return text, from_journal if journal else from_items
+
+
+def read_lines(path, answers, places):
+    """Add the lines of one file to answers[row][run][id]. What several lines have counts once."""
+    text, lines = open_answers(path)
     with text:
-        for number, line in enumerate(text, 1):
-            line = line.rstrip("\n")
-            found = LINE.fullmatch(line)
-            if number == 1 and line == HEADER:
-                continue
-            if number == 1 or not found:
-                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
-            of, name, group, policy, share, run, *rest = found.groups()
+        for number, _, found in lines(path, text):
+            of, name, group, policy, share, run, *rest = found
             one = Answer(group, *map(int, rest[:6]), *rest[6:])
             if not 1 <= int(run) <= MOST_TRAININGS or max(one.cloud, one.calls) > one.tokens:
-                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found "{line}"')
+                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found '
+                                 f'"{",".join(map(str, found))}"')
             key = f"{of},{policy},{share}", int(run), name
             run = answers.setdefault(key[0], {}).setdefault(key[1], {})
             before = run.setdefault(name, one)
@@ -171,12 +234,12 @@ class Questions:
     column what the answers give, then what each draw of the questions' groups gives. k is 0 where
     nothing is trained."""
 
-    def __init__(self, ids, groups, trainings):
+    def __init__(self, ids, groups, trainings, seed=SEED):
         number = {}
         self.ids, self.n = ids, len(ids)
         self.group = np.array([number.setdefault(g, len(number)) for g in groups])
         self.count, self.trainings, self.kept = len(number), trainings, {}
-        keys = rand_u64(SEED, np.arange(DRAWS, dtype=np.uint64))
+        keys = rand_u64(seed, np.arange(DRAWS, dtype=np.uint64))
         times = drawn_counts(keys, self.count, self.count)
         self.times = np.concatenate((np.ones((1, self.count)), times)).T
         self.items = self.sums(np.ones((1, self.n)))
@@ -272,16 +335,31 @@ NO_INTERVAL = (np.nan,) * 3
 
 
 class Figures:
-    def __init__(self, rows, against):
-        self.rows, self.against, self.sets = rows, against, {}
+    def __init__(self, rows, against, calibration=None):
+        self.rows, self.against, self.calibration, self.sets = rows, against, calibration, {}
 
-    def questions(self, row, ids):
-        key = row.of, tuple(ids)
+    def questions(self, row, ids, seed=SEED):
+        key = row.of, tuple(ids), seed
         if key not in self.sets:
             groups = [row.groups[row.at[i]] for i in ids]
             trainings = {r.trainings for r in self.rows if r.of == row.of} - {1}
-            self.sets[key] = Questions(ids, groups, sorted(trainings))
+            self.sets[key] = Questions(ids, groups, sorted(trainings), seed)
         return self.sets[key]
+
+    def routed(self, q, row):
+        """Return the share with its interval, and how many calibration questions it contains.
+
+        Each draw draws these questions, too, and would move the threshold until they have the
+        target again. Answers at that threshold are not there. To first order the drawn questions
+        are d above the target at the old threshold, the new one lowers their share by d, and with
+        it that of all questions alike: the slope of the share over the threshold cancels. So d is
+        taken off. It means nothing where a score has many tokens and no tie is broken."""
+        _, tokens, cloud = q.of(row, "answer")
+        share, on = cloud / tokens, find(self.calibration or [], row, row.policy)
+        if row.policy in NO_THRESHOLD or not on or on.trainings != row.trainings:
+            return q.interval(share), 0
+        _, tokens, cloud = self.questions(on, on.ids, SEED + 1).of(on, "answer")
+        return q.interval(share - (cloud / tokens - (cloud / tokens)[:, :1])), len(on.ids)
 
     def own(self, q, row, score):
         """Return what a row has achieved by one score, and what each model alone has."""
@@ -318,8 +396,13 @@ class Figures:
         own = own or self.own(q, row, score)
         compares = other is not None and other is not row and q.has(other)
         versus = self.compared(q, score, own, other) if compares else (np.nan,) * 7
+        routed = []
+        if self.calibration is not None:
+            (_, *ends), questions = self.routed(q, row)
+            routed = [*fields(ends), str(questions or "none")]
         return ",".join([row.of, row.policy, row.share, score, str(q.n), str(row.trainings),
-                         *fields(own[0]), other.policy if compares else "", *fields(versus)])
+                         *fields(own[0]), other.policy if compares else "", *fields(versus),
+                         *routed])
 
     def lines(self, row, score):
         q = self.questions(row, row.ids)
@@ -339,7 +422,7 @@ class Figures:
                 yield self.line(self.questions(row, ids), row, score, other)
 
     def all(self):
-        yield COLUMNS
+        yield COLUMNS + (CALIBRATED if self.calibration is not None else "")
         for row in self.rows:
             for score in ("citer", "answer"):
                 if score == "answer" or not row.of.startswith("milli,"):  # milli has one rule
@@ -347,18 +430,20 @@ class Figures:
 
 
 def main(args):
-    options = {"--against": None, "--csv": None}
+    options, calibration = {"--against": None, "--csv": None, "--calibration": None}, []
     while args and args[0].startswith("-"):
         if args[0] not in options or len(args) < 2:
             raise Refused(2, f"expected {' or '.join(options)} with a value, found {args[0]}")
         options[args[0]] = args[1]
+        calibration += [args[1]] * (args[0] == "--calibration")
         args = args[2:]
     if not args:
-        raise Refused(2, "expected files of eval --items after the options, found none")
+        raise Refused(2, "expected files of answers after the options, found none")
     rows, against = read(args), options["--against"]
     if against not in (None, "all") and not any(r.policy == against for r in rows):
         raise Refused(2, f"--against: expected one of the policies, found {against}")
-    text = "".join(line + "\n" for line in Figures(rows, against).all())
+    figures = Figures(rows, against, read(calibration) if calibration else None)
+    text = "".join(line + "\n" for line in figures.all())
     try:
         with open(options["--csv"] or 1, "w", encoding="utf-8", errors="surrogateescape") as out:
             out.write(text)
