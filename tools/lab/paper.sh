@@ -3,14 +3,15 @@
 # accuracy and share by threshold, the sweep of sizes, and routers beside other ways to divide an
 # answer, all with intervals, in one page without a network.
 #
-# Usage: sh tools/lab/paper.sh [--dry-run] [--questions N] EDGE[,EDGE...] CLOUD DATA OUT
+# Usage: sh tools/lab/paper.sh [--dry-run] [--questions N] [--repeats N] EDGE[,EDGE...] CLOUD DATA OUT
 #
 # EDGE and CLOUD are models as -m takes them, or ORG/NAME[:TYPE] to be fetched by tools/download.sh;
 # CLOUD may be the URL of a server. Further EDGEs are more sizes; a single one is one size. DATA is
 # dev_rand_split.jsonl of CommonsenseQA, with train_rand_split.jsonl beside it (or $TRAIN) to learn
 # from, or a file like it that is split by concept, or weights/milli/questions.jsonl for the demo
 # pair. N questions are measured (default: 100, as in the paper); no concept of theirs trains or
-# calibrates.
+# calibrates. With --repeats N each router is trained N times (default: 1), and rows are means with
+# intervals over trainings, too; Table 1 and takeover take the first training.
 #
 # OUT gets report.html and claims.csv, and what they are made from. Interrupted, the same command
 # goes on, and ends with the same bytes but for tokens per second, a measurement of this machine
@@ -26,16 +27,16 @@ mizzle=${MIZZLE:-$root/build/mizzle}
 
 refuse() { echo "paper: $1" >&2 && exit 2; }
 
-questions=100 dry='' names='' train=${TRAIN:-}
+questions=100 repeats=1 dry='' names='' train=${TRAIN:-}
 while [ $# -gt 0 ]; do
     case $1 in
     --dry-run) dry=1 ;;
-    --questions)
-        questions=${2:-}
+    --questions | --repeats)
+        case $1 in --q*) questions=${2:-} ;; *) repeats=${2:-} ;; esac
         [ $# -lt 2 ] || shift
         ;;
     -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;;
-    -*) refuse "expected --dry-run or --questions N, found $1" ;;
+    -*) refuse "expected --dry-run, --questions N or --repeats N, found $1" ;;
     *[!A-Za-z0-9_./:@%~+,-]*) refuse "expected names without blanks and quotation marks, found $1" ;;
     *) names="$names $1" ;;
     esac
@@ -47,6 +48,10 @@ set -- $names
 case $questions,${#questions} in
 ,* | 0* | *[!0-9,]* | *,[6-9] | *,??*) refuse "--questions: expected 1 to 99999, found '$questions'" ;;
 esac
+case $repeats in [1-9] | [1-5][0-9] | 6[0-4]) ;; *) refuse "--repeats: expected 1 to 64, found '$repeats'" ;; esac
+# Files end with .1 to .N. Of several trainings the router is named, as --router is a single one.
+first='' last='' single=1 several=''
+[ "$repeats" -eq 1 ] || first=.1 last=.$repeats single='' several="--repeats $repeats"
 case $2$3$4$train in *[!A-Za-z0-9_./:@%~+-]*) refuse "expected commas in EDGE alone, and no blanks, found $2 $3 $4 $train" ;; esac
 [ -x "$mizzle" ] || refuse "no program $mizzle: make it first"
 case $1 in ,* | *, | *,,*) refuse "EDGE: expected names between commas, found $1" ;; esac
@@ -102,7 +107,7 @@ settings() { # print what the files of OUT depend on
     esac
     echo "DATA $(sum "$data")"
     [ -z "$train" ] || echo "TRAIN $(sum "$train")"
-    echo "--questions $questions"
+    echo "--questions $questions${several:+ $several}"
 }
 case $large in http://* | https://*) by=--cloud-url ;; *) by=--cloud-model ;; esac
 
@@ -168,18 +173,19 @@ train() { # FOLDER HEAD...
     shift
     for head; do
         seed=0 status=2
-        while [ ! -e "$from/$head" ] && [ $seed -lt 5 ] && [ $status -eq 2 ]; do
+        while [ ! -e "$from/$head$last" ] && [ $seed -lt 5 ] && [ $status -eq 2 ]; do
             seed=$((seed + 1))
-            run router train -q --samples "$from/samples" --head "$head" --seed $seed -o "$from/$head" >/dev/null
+            # shellcheck disable=SC2086
+            run router train -q --samples "$from/samples" --head "$head" --seed $seed $several -o "$from/$head" >/dev/null
             [ $status -ne 2 ] || echo "paper: $head: other texts are held out, $seed of 5 times" >&2
         done
-        [ -e "$from/$head" ] || { [ "$head" = query ] && [ $status -eq 2 ]; } || return $status
+        [ -e "$from/$head$last" ] || { [ "$head" = query ] && [ $status -eq 2 ]; } || return $status
     done
 }
 
 paper_table() { # the columns of Table 1, each call awaited as there
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --table paper --policy mlp --router "$out/1/mlp" \
+    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --table paper --policy mlp --router "$out/1/mlp$first" \
         --jsonl "$out/table.jsonl" --csv "$out/thresholds.new" >"$out/table.txt" || return
     { echo threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s &&
         awk -v OFS=, '$1 == "mlp" { print $2, $3, $4, $5, $6, $7, $8 }' "$out/table.txt"; } >"$out/table.csv"
@@ -189,20 +195,20 @@ paper_table() { # the columns of Table 1, each call awaited as there
 figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,relative_gain,relative_gain_low,relative_gain_high,pgr,pgr_low,pgr_high
 ways() {
     query='' verify=verify,
-    [ ! -e "$out/1/query" ] || query=query=$out/1/query,
+    [ ! -e "$out/1/query$last" ] || query=query=$out/1/query,
     [ $by != --cloud-url ] || why=$("$mizzle" run -p x -n 1 --policy verify --cloud required -m "$edge" $by "$large" 2>&1 >/dev/null) ||
         case $why in *'cannot check a draft'*) verify='' ;; *) echo "$why" >&2 && return 4 ;; esac
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp" --against mlp \
-        --policy "never,always,${verify}mlp,mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \
+    run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp$first" --against "mlp${several:+=mlp}" $several \
+        --policy "never,always,${verify}mlp${several:+=$out/1/mlp},mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \
         --jsonl "$out/ways.jsonl" --csv "$out/ways.new" >/dev/null &&
         keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
 }
 
 size() { # EDGE NUMBER
     # shellcheck disable=SC2086
-    run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --router "$out/$2/mlp" \
-        --policy never,always,mlp --jsonl "$out/$2/size.jsonl" --csv "$out/$2/size.new" >/dev/null &&
+    run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --router "$out/$2/mlp$first" $several \
+        --policy "never,always,mlp${several:+=$out/$2/mlp}" --jsonl "$out/$2/size.jsonl" --csv "$out/$2/size.new" >/dev/null &&
         keep "$2/size" $figures
 }
 
@@ -272,12 +278,12 @@ for small in $edges; do
     step "collect-$number" "$number/collected" "$texts * 2.5 * $pair" collect "$small" "$out/$number"
     [ $number -gt 1 ] || heads='query context combined mix mlp'
     # shellcheck disable=SC2086
-    step "train-$number" "$number/mlp" "$(echo "$heads" | wc -w) * $texts / 40" train "$out/$number" $heads
+    step "train-$number" "$number/mlp$last" "$(echo "$heads" | wc -w) * $repeats * $texts / 40" train "$out/$number" $heads
     [ $number -eq 1 ] ||
-        step "size-$number" "$number/size.csv" "($questions * 1.5 + $calibrated) * $pair" size "$small" $number
+        step "size-$number" "$number/size.csv" "($questions * (1 + 0.5 * $repeats) + $calibrated * $repeats) * $pair" size "$small" $number
 done
 step table thresholds.csv "$questions * 7 * $pair" paper_table
-step ways ways.csv "($questions * 18 + $calibrated * 27) * $pair" ways
+step ways ways.csv "($questions * (10.5 + 7.5 * $repeats) + $calibrated * (12 + 15 * $repeats)) * $pair" ways
 step speed speed.csv 5 speed
 step report report.new 2 report # which is always made again
 if [ -n "$dry" ]; then

@@ -77,9 +77,11 @@ sed -n 3p "$claims" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
 # shellcheck disable=SC2086
 "$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
-awk -F, -v want="$(cut -d , -f 4 "$dir/claim")" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-    $at["policy"] == "mlp" { found = sprintf("%.4f", $at["routed"]) } END { exit found != want }' "$dir/csv" ||
-    fail "another figure: $(cat "$dir/claim" "$dir/csv")"
+routed() { # CLAIM TABLE: its figure is the share of mlp
+    awk -F, -v want="$(cut -d , -f 4 "$1")" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["policy"] == "mlp" { found = sprintf("%.4f", $at["routed"]) } END { exit found != want }' "$2"
+}
+routed "$dir/claim" "$dir/csv" || fail "another figure: $(cat "$dir/claim" "$dir/csv")"
 
 # Interrupted among the ways, it ends what it has started, and goes on with the same command. Speed
 # is measured again, and in one line.
@@ -118,6 +120,23 @@ for api in auto llamacpp; do
     stop_cloud
 done
 
+# Several trainings of each router: their means, and the commands of the claims name all.
+# shellcheck disable=SC2086
+paper 0 --questions 2 --repeats 2 $demo "$dir/twice"
+[ -e "$dir/twice/1/mlp.2" ] && [ ! -e "$dir/twice/1/mlp" ] || fail "$(ls "$dir/twice/1")"
+for router in mlp mix combined context; do
+    [ "$(grep -c "\"policy\":\"[a-z]*=$router\",\"share\":0.06,.*\"item\":0," "$dir/twice/ways.jsonl")" -eq 2 ] || fail "$router: not two trainings"
+done
+grep -q 'Each router is 2 trainings' "$dir/twice/report.html" || fail "no word of two trainings"
+for words in '--policy mlp=.*/1/mix --repeats 2 --json' '--table paper --policy mlp --router .*/1/mlp.1,'; do
+    grep -q -e "$words" "$dir/twice/claims.csv" || fail "$(cat "$dir/twice/claims.csv")"
+done
+sed -n 3p "$dir/twice/claims.csv" >"$dir/claim"
+command=$(cut -d , -f 3 "$dir/claim")
+# shellcheck disable=SC2086
+"$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
+routed "$dir/claim" "$dir/csv" || fail "another figure: $(cat "$dir/claim" "$dir/csv")"
+
 # A file of questions is split by concept; a step that fails ends the whole with its status.
 for i in $(seq 1 40); do
     echo '{"answerKey": "B", "id": "id'"$i"'", "question": {"question_concept": "thing '$((i / 2))'", "choices": [{"label": "A", "text": "pond"}, {"label": "B", "text": "school"}], "stem": "Where is thing '"$i"'?"}}'
@@ -144,6 +163,7 @@ refuses_paper() { # PATTERN ARGS...
 edge=weights/milli/edge-1.gguf cloud=weights/milli/cloud.gguf data=weights/milli/questions.jsonl
 refuses_paper 'expected EDGE CLOUD DATA OUT, found 3' $edge $cloud $data
 refuses_paper 'found --fast' --fast $edge $cloud $data "$dir/new"
+refuses_paper "repeats: expected 1 to 64, found '65'" --repeats 65 $edge $cloud $data "$dir/new"
 refuses_paper "expected 1 to 99999, found '0'" --questions 0 $edge $cloud $data "$dir/new"
 refuses_paper 'EDGE: .*none.gguf' none.gguf $cloud $data "$dir/new"
 paper 4 $edge http://127.0.0.1:1 $data "$dir/new"

@@ -2,14 +2,17 @@
 # report.sh - claims.csv and report.html of tools/lab/paper.sh, from the tables in $out.
 
 # Print the share of the cloud's tokens in the answers of a journal whose lines begin like this, and
-# its 95 % interval over answers.
+# its 95 % interval over questions.
 share_of() { # JOURNAL BEGIN
     awk -v begin="$2" '
         function field(name) { match($0, "\"" name "\":[0-9]+"); return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 }
-        index($0, begin) == 1 { t[++n] = field("tokens"); c[n] = field("cloud"); tokens += t[n]; cloud += c[n] }
+        index($0, begin) == 1 && /"item":/ {
+            n += !((i = field("item")) in t) # trainings answer the same questions
+            t[i] += field("tokens"); c[i] += field("cloud"); tokens += field("tokens"); cloud += field("cloud")
+        }
         END {
             share = tokens ? cloud / tokens : 0
-            for (i = 1; i <= n; i++) square += (c[i] - share * t[i]) ^ 2
+            for (i in t) square += (c[i] - share * t[i]) ^ 2
             half = n < 30 || !tokens ? 1 : cloud ? 1.959964 * sqrt(square * n / (n - 1)) / tokens : 3 / tokens
             low = share - half
             high = share + half
@@ -49,14 +52,14 @@ claims() {
     command="mizzle eval -m $edge $by $large $task $ask"
     for head in mlp mix; do
         here="policy=mlp router=$head target=0.060000"
-        way="$command${aside:+ $aside} --target-routed 0.06 --policy mlp --router $out/1/$head --json"
+        way="$command${aside:+ $aside} --target-routed 0.06 --policy mlp${several:+=$out/1/$head $several}${single:+ --router $out/1/$head} --json"
         # shellcheck disable=SC2086
         claim "60 % more right answers at thresholds for 6 % of the tokens ($head)" least 0.6 "$way" "$(
             rounded "$(value ways relative_gain $here)")" "$(rounded "$(value ways relative_gain_low $here)")" "$(
             rounded "$(value ways relative_gain_high $here)")"
         policy=mlp
-        [ $head = mlp ] || policy=mlp=$head
-        share_of ways.jsonl "{\"policy\":\"$policy\",\"share\":0.06,\"point\":1," >"$out/share"
+        [ "$single$head" = 1mlp ] || policy=mlp=$head
+        share_of ways.jsonl "{\"policy\":\"$policy\",\"share\":0.06," >"$out/share"
         read -r share low high <"$out/share"
         claim "less than 7 % of the tokens from the cloud there ($head)" below 0.07 "$way" "$share" "$low" "$high"
     done
@@ -68,7 +71,7 @@ claims() {
         share_of table.jsonl "{\"policy\":\"mlp\",\"share\":null,\"point\":$point," >"$out/share"
         read -r share low high <"$out/share"
         claim "Table 1: share of the tokens from the cloud at threshold $threshold" 0.01 "$(rounded "$(figure %.6f "$routed / 100")")" \
-            "$command $clock --ahead 0 --table paper --policy mlp --router $out/1/mlp" "$share" "$low" "$high"
+            "$command $clock --ahead 0 --table paper --policy mlp --router $out/1/mlp$first" "$share" "$low" "$high"
         point=$((point + 1))
     done
     rm -f "$out/share"
@@ -149,7 +152,7 @@ are. $questions questions of $(basename "$data") are measured; routers learned f
 thresholds are from $calibrated others again${train:+, which share no question_concept with them}. Intervals are 95 %.
 Times are computed, by the rule of the paper's table: $edge_ms ms for each token of an answer, and $((latency + cloud_ms)) ms more
 for each call. Made by $("$mizzle" --version), and again by</p>
-<p><code>${TRAIN:+TRAIN=$TRAIN }sh tools/lab/paper.sh --questions $questions $(echo "$edges" | tr ' ' ,) $large $data $out</code></p>
+<p><code>${TRAIN:+TRAIN=$TRAIN }sh tools/lab/paper.sh --questions $questions${several:+ $several} $(echo "$edges" | tr ' ' ,) $large $data $out</code></p>
 <h2>Claims of the paper</h2>
 $([ "$questions" -ge 30 ] || echo "<p><strong>$questions questions say next to nothing: the intervals tell how little.</strong></p>")
 <p>holds: yes or no where the whole interval says so, else open. More right answers with less than 7 % of the tokens are two rows:
@@ -157,7 +160,7 @@ the paper's claim holds where both do. About 50 % are 40 to 60; a share of Table
 another, may be a point from the paper's. Tokens per second are below Table 1. claims.csv has the command of each.</p>
 $(cut -d , -f 1,2,4- "$out/claims.csv.new" | html_table)
 $([ -z "$aside" ] || echo "<p>Right is what a reader takes for the answer. By the rule of CITER's published scores, which finds fewer of them, it
-is $(by_citer never) % of never, $(by_citer always) % of always, and at 6 % of the tokens $(by_citer mlp 0.06) % of mlp and $(by_citer mlp=mix 0.06) % of mix.</p>")
+is $(by_citer never) % of never, $(by_citer always) % of always, and at 6 % of the tokens $(by_citer mlp${several:+=mlp} 0.06) % of mlp and $(by_citer mlp=mix 0.06) % of mix.</p>")
 <h2>Table 1</h2>
 <p>Seconds for 100 tokens. Printed in the paper, where another router gives another share at the same threshold:</p>
 $({ echo "threshold,routed of 100,SLM s,TTFT s,TBT s,communication and LLM s,overall s" && printed; } | html_table)
@@ -182,11 +185,11 @@ ids.</p>
 $(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
     { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
         interval("equal_share"), sprintf("%.1f", of("calls_answer")), one("work"), sprintf("%.1f", seconds()) }' | html_table)
-$([ -e "$out/1/query" ] || echo "<p>query is left out: too few answers to learn from.</p>"
+$([ -e "$out/1/query$last" ] || echo "<p>query is left out: too few answers to learn from.</p>"
 grep -q '^verify,' "$out/ways.csv" || echo "<p>verify is left out: the server cannot check drafts.</p>")
 $(picture ways) $(picture times)
 <h2>What this does not show</h2>
-<p>Each router is one training. Other models and questions than the paper's; its small model was fine-tuned, its large one has
+<p>Each router is ${several:+$repeats trainings, which resample the texts}${single:+one training}. Other models and questions than the paper's; its small model was fine-tuned, its large one has
 32B. An accuracy has Wilson's interval, gains and differences a paired bootstrap over questions, a share
 the normal one over 30 answers or more; tokens per second have the lowest and highest of six samples. A share was aimed at on other questions, and is missed by some.</p>
 </html>
