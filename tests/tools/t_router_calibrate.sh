@@ -44,7 +44,7 @@ is "$(value routed) >= 5.7 && $(value routed) <= 6.05 && $(value threshold) > 0"
 is "$(value accuracy) > $(value 'edge alone')"
 shows 'keys and values in f16' # the type that run uses
 # The interval of the share holds it, and narrows with the root of the questions.
-wide=$(value expect | cut -d ' ' -f 1) high=$(sed -n 's/^expect .* - \([0-9.]*\) %.*wrote together$/\1/p' "$dir/out")
+wide=$(value expect | cut -d ' ' -f 1) high=$(sed -n 's/^expect .* - \([0-9.]*\) %.*closed loop: .*/\1/p' "$dir/out")
 is "$wide < $(value routed) && $(value routed) < $high"
 wide=$(awk "BEGIN { print $high - $wide }")
 ends 0 --router "$shipped" -o "$dir/r5" --target-routed 0.06 # 400 questions

@@ -265,7 +265,7 @@ static void print_share(const struct calibrate_result *r)
     double half = 1.959964 * r->share_error, low = r->share - half, high = r->share + half;
     if (r->share_error > 0)
         printf("%-15s %.2f - %.2f %% of the tokens of other questions like these (95 %% interval); "
-               "measured on answers that edge, router and cloud wrote together\n",
+               "closed loop: edge, router and cloud wrote the answers together\n",
                "expect", 100 * (low > 0 ? low : 0), 100 * (high < 1 ? high : 1));
 }
 
