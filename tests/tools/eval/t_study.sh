@@ -124,8 +124,8 @@ refused 2 'against: expected one of the policies, found mix' --against mix "$dir
 refused 1 'none: No such file' "$dir/none"
 refused 2 'expected files' --csv "$dir/figures"
 echo '{"settings":{}}{' >"$dir/bad"
-refused 3 'bad: line 1: expected an answer of eval --jsonl, found Extra data' "$dir/bad"
+refused 3 'bad: line 1: expected an answer of --jsonl, found Extra data' "$dir/bad"
 echo '{"settings":{"cloud_says":""}}
 {"policy":"mlp","left_out":false,"share":null}' >"$dir/bad"
-refused 3 "bad: line 2: expected an answer of eval --jsonl, found 'edge_fingerprint'" "$dir/bad"
+refused 3 "bad: line 2: expected an answer of --jsonl, found 'edge_fingerprint'" "$dir/bad"
 exit 0

@@ -175,8 +175,8 @@ static void journal_add_scores(json_t **line, const struct asked *one)
     FILE *f = open_memstream(&text, &n);
     unsigned char *both = calloc(one->stats.tokens + 1, 2);
     for (size_t i = 0; both && i < one->stats.tokens; i++) {
-        float s = one->scores[i] < 0 ? 0 : one->scores[i] > 1 ? 1 : one->scores[i];
-        unsigned v = isnan(s) ? 65535 : (unsigned)((double)s * 65534 + 0.5);
+        double s = (double)one->scores[i];
+        unsigned v = isnan(s) ? 65535 : (unsigned)(fmin(fmax(s, 0), 1) * 65534 + 0.5);
         any = any || !isnan(s);
         both[2 * i] = (unsigned char)(v >> 8);
         both[2 * i + 1] = (unsigned char)v;

@@ -103,7 +103,7 @@ def from_journal(path, text):
                 int(one["right"]), one["tokens"], one["cloud"], one["calls"], one["prefilled"],
                 one.get("hash", ""), str(depends) + listed.get(one["policy"], ""))
         except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise Refused(3, f"{path}: line {number}: expected an answer of eval --jsonl, found {e}")
+            raise Refused(3, f"{path}: line {number}: expected an answer of --jsonl, found {e}")
 
 
 def from_items(path, text):
@@ -118,34 +118,32 @@ def from_items(path, text):
         yield number, None, found.groups()
 
 
-def open_answers(path):
-    """Return a file, and the function that reads it."""
+def lines_of(path):
+    """Yield the lines of one file, as its form has them."""
     try:
-        text = open(path, encoding="utf-8", errors="surrogateescape", newline="\n")
-        journal = text.read(len(JOURNAL)) == JOURNAL
-        text.seek(0)
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as text:
+            journal = text.read(len(JOURNAL)) == JOURNAL
+            text.seek(0)
+            yield from (from_journal if journal else from_items)(path, text)
     except OSError as e:
         raise Refused(1, f"{path}: {e.strerror}")
-    return text, from_journal if journal else from_items
 
 
 def read_lines(path, answers, places):
     """Add the lines of one file to answers[row][run][id]. What several lines have counts once."""
-    text, lines = open_answers(path)
-    with text:
-        for number, _, found in lines(path, text):
-            of, name, group, policy, share, run, *rest = found
-            one = Answer(group, *map(int, rest[:6]), *rest[6:])
-            if not 1 <= int(run) <= MOST_TRAININGS or max(one.cloud, one.calls) > one.tokens:
-                raise Refused(3, f'{path}: line {number}: expected {HEADER}, found '
-                                 f'"{",".join(map(str, found))}"')
-            key = f"{of},{policy},{share}", int(run), name
-            run = answers.setdefault(key[0], {}).setdefault(key[1], {})
-            before = run.setdefault(name, one)
-            at = places.setdefault(key, Place(path, number))
-            if before != one:
-                raise Refused(2, f"{path}: line {number}: expected the answer of {at.path}: line "
-                                 f"{at.line}, hash {before.hash}, found another, hash {one.hash}")
+    for number, _, found in lines_of(path):
+        of, name, group, policy, share, run, *rest = found
+        one = Answer(group, *map(int, rest[:6]), *rest[6:])
+        if not 1 <= int(run) <= MOST_TRAININGS or max(one.cloud, one.calls) > one.tokens:
+            raise Refused(3, f'{path}: line {number}: expected {HEADER}, found '
+                             f'"{",".join(map(str, found))}"')
+        key = f"{of},{policy},{share}", int(run), name
+        run = answers.setdefault(key[0], {}).setdefault(key[1], {})
+        before = run.setdefault(name, one)
+        at = places.setdefault(key, Place(path, number))
+        if before != one:
+            raise Refused(2, f"{path}: line {number}: expected the answer of {at.path}: line "
+                             f"{at.line}, hash {before.hash}, found another, hash {one.hash}")
 
 
 def read(paths):

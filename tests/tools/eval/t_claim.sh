@@ -1,0 +1,58 @@
+#!/bin/sh
+# tools/lab/study/claim.py: its figures and intervals, the table and the picture from journals of
+# eval, and what it refuses.
+. tests/tools/eval/eval.sh
+python=${PYTHON:-/usr/bin/python3}
+"$python" -c 'import numpy' 2>/dev/null || skip "no numpy for $python"
+export OPENBLAS_NUM_THREADS=1
+
+"$python" -B tests/tools/eval/claim_check.py "$dir" >"$dir/out" 2>"$dir/err" || fail "claim_check.py"
+shows '^mlp=gain,,1,10,0.29999'
+
+# study STATUS ARGS...: run it, which must end with this status. refused STATUS WORDS ARGS...
+study() {
+    want=$1 status=0
+    shift
+    "$python" -B tools/lab/study/claim.py "$@" >"$dir/out" 2>"$dir/err" || status=$?
+    [ "$status" -eq "$want" ] || fail "claim.py $*: status $status, expected $want"
+}
+refused() {
+    code=$1 words=$2
+    shift 2
+    study "$code" "$@"
+    says "$words"
+    one_line
+}
+
+# Journals and items give the same table; never of two groups of one part is one row.
+expect 0 -q --questions 12 --policy never,mlp,always --sweep 0.05:0.1:2 --jsonl "$dir/j" --items "$dir/items"
+study 0 --of measure,demo "$dir/j" --csv "$dir/j.csv" --calibration "$dir/j"
+study 0 --of measure,demo "$dir/items" --calibration "$dir/items" --of measure,demo "$dir/items" --calibration "$dir/j"
+same "$dir/j.csv" "$dir/out"
+[ "$(cut -d, -f3 "$dir/out" | tr '\n' ' ')" = 'policy always mlp mlp never ' ] || fail "$(cat "$dir/out")"
+awk -F, 'NR > 1 { right = $7 - $6 - ($15 - $16) / 100; if (right > 1e-5 || right < -1e-5 || NF != 19) { print; bad = 1 } }
+    END { exit bad || NR != 5 }' "$dir/out" || fail "right less never is not what was rescued less spoiled"
+study 0 --of measure,demo "$dir/j" --csv "$dir/csv" --picture "$dir/picture.svg"
+if "$python" -c 'import matplotlib' 2>/dev/null; then
+    grep -q '</svg>' "$dir/picture.svg" || fail 'no picture'
+else
+    says '^SKIP: the picture takes matplotlib'
+fi
+# A threshold from the scores, for the texts of one.
+study 0 --threshold 0.05 "$dir/j"
+threshold=$(sed -n 's/.*"calibrated":"mlp","share":0.05,.*"threshold":\([0-9.]*\).*/\1/p' "$dir/j")
+awk -F, -v t="$threshold" '$1 == "mlp" && $2 == "0.05" { n++; off = $5 - t } END { exit !(n == 1 && off < 0.2 && off > -0.2) }' "$dir/out" ||
+    fail "$threshold: $(cat "$dir/out")"
+
+refused 2 'expected --of PART,FORM and files of answers, found none'
+refused 2 'expected --of PART,FORM .*, found measure' --of measure "$dir/j"
+refused 2 'expected --of PART,FORM .*, found a,b' --of a,b
+refused 2 'expected --of PART,FORM .*, found .*/j' "$dir/j" --of a,b "$dir/j"
+refused 2 'or --of PART,FORM, found --fast' --fast
+refused 2 'expected answers of never, found none' --of a,b "$dir/scored"
+refused 2 'expected one form and pair, csqa.*, found milli' --of a,b "$dir/never" "$dir/j"
+refused 3 'expected a journal with scores, found none' --threshold 0.05 "$dir/items"
+refused 2 'threshold: expected 0 to 1, found x' --threshold x "$dir/j"
+refused 1 'nothing: No such file' --of a,b "$dir/nothing"
+refused 1 'absent/csv: No such file' --csv "$dir/absent/csv" --of a,b "$dir/j"
+exit 0

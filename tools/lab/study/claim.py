@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""claim.py - what policies gain over the small model alone, and which answers they change.
+
+Usage: claim.py [--csv FILE] [--picture FILE] {--of PART,FORM [--calibration] ANSWERS...}...
+       claim.py --threshold SHARE JOURNAL...
+
+ANSWERS are journals of `eval --jsonl` or files of `eval --items` with never, always and policies,
+all of one pair in one form of a task. PART and FORM are words for the rows. Behind --calibration
+stand answers to the questions that set the thresholds (figures.py). A row is a policy at a target,
+named by its router's file, on the questions that it, never and always have answered. An ensemble is
+one file, so one training. Intervals (95 %) draw concepts, the same for all policies, and trainings.
+
+  never, right, always  part of the answers that a reader takes for right: of the small model, the
+                        policy, the large model
+  routed                share of the tokens from the large model; its interval draws the calibration
+                        questions, too, where they are given
+  gain                  right / never - 1
+  rescued, spoiled      of a hundred answers, those that are wrong under never and right here, and
+                        the reverse
+  wasted                of a hundred answers, those with a token of the large model whose verdict is
+                        that of never. All three are the answers in which the large model wrote.
+  above_none            of gain and gain-*: right less that of gain-none and gain-none-*, of as many
+                        trainings, at an equal share of the tokens (figures.py, equal)
+
+--picture draws right (Wilson's interval) over routed, and rescued, spoiled and wasted; it takes
+matplotlib. --threshold prints, of each policy with scores, the threshold below which this share of
+the tokens lies. These texts were written at another one, so eval must write them at the new one.
+"""
+import base64
+import itertools
+import re
+import sys
+
+import numpy as np
+
+import figures as f
+
+COLUMNS = ("part,form,policy,trainings,questions,never,right,always,routed,routed_low,routed_high,"
+           "gain,gain_low,gain_high,rescued,spoiled,wasted,above_none,above_none_low")
+ENDINGS = "", "_low", "_high"
+GOAL, LIMIT, AIM = 0.6, 0.07, 0.06  # of the claim: gain, share of the tokens, target
+
+
+class Part:
+    """The answers of one form to the questions of one part; rows are dictionaries."""
+
+    def __init__(self, name, form, paths, calibration):
+        self.name, self.form = name, form
+        self.all = f.read(paths)
+        self.figures = f.Figures(self.all, None, f.read(calibration) if calibration else None)
+        others = [r for r in self.all if r.of != self.all[0].of]
+        if others:
+            raise f.Refused(2, f"--of {name},{form}: expected one form and pair, "
+                               f"{self.all[0].of}, found {others[0].of}")
+        self.never, self.always = (f.find(self.all, self.all[0], x) for x in ("never", "always"))
+        if not self.never:
+            raise f.Refused(2, f"--of {name},{form}: expected answers of never, found none")
+        self.rows = [self.row(r) for r in self.all]
+        for one in self.rows:
+            one["above_none"], one["above_none_low"] = self.above_none(one)
+
+    def questions(self, *rows):
+        """Return the questions that all of these and the models alone have answered."""
+        every = [r for r in (*rows, self.never, self.always) if r]
+        ids = [i for i in rows[0].ids if all(i in r.at for r in every)]
+        if not ids:
+            raise f.Refused(2, f"policy {rows[0].policy}: expected questions of never, found none")
+        return self.figures.questions(rows[0], ids)
+
+    def row(self, row):
+        q = self.questions(row)
+        right, edge = q.of(row, "answer"), q.of(self.never, "answer")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(edge[0] > 0, right[0] / edge[0] - 1, np.nan)
+        now, before = q.numbers(row, "answer"), q.numbers(self.never, "answer")
+        asked = q.numbers(row, "cloud") > 0
+        large = q.numbers(self.always, "answer").mean() if self.always else np.nan
+        one = {"row": row, "part": self.name, "form": self.form, "questions": q.n,
+               "policy": row.policy.split("=")[-1], "trainings": row.trainings,
+               "never": before.mean(), "always": large}
+        for name, values in (("gain", q.interval(gain)), ("routed", self.figures.routed(q, row)[0]),
+                             ("right", q.accuracy(row, "answer", False))):
+            one.update((name + ending, value) for ending, value in zip(ENDINGS, values))
+        for name, which in (("rescued", now > before), ("spoiled", now < before),
+                            ("wasted", asked & (now == before))):
+            one[name] = 100 * which.mean()
+        return one
+
+    def above_none(self, one):
+        """Return how far a gain router is above the one without hidden states, and the low end."""
+        head, dash, rest = one["policy"].partition("-")
+        other = "gain-none" + dash + rest
+        others = [r for r in self.rows if r["policy"] == other and r["row"].beside(one["row"]) and
+                  r["trainings"] == one["trainings"]]
+        if head != "gain" or rest.startswith("none") or not others:
+            return np.nan, np.nan
+        none = min(others, key=lambda r: abs(r["routed"] - one["routed"]))["row"]
+        q = self.questions(one["row"], none)
+        models = [q.of(m, "answer") if m else None for m in (self.never, self.always)]
+        level = f.equal(q.of(one["row"], "answer"), q.of(none, "answer"), *models)
+        return q.interval(level / q.items)[:2]
+
+
+def line(one):
+    names = COLUMNS.split(",")
+    return ",".join([*(str(one[x]) for x in names[:5]), *f.fields(one[x] for x in names[5:])])
+
+
+def titled(one):
+    return one["policy"] + (f", {one['trainings']} trainings" if one["trainings"] > 1 else "")
+
+
+def draw_shares(ax, rows):
+    """Draw right over routed, in percent: a point, or a line with its band."""
+    for label in dict.fromkeys(map(titled, rows)):
+        of = sorted((r for r in rows if titled(r) == label), key=lambda r: r["routed"])
+        x, left, end, y, low, high = (100 * np.array([r[name + ending] for r in of])
+                                      for name in ("routed", "right") for ending in ENDINGS)
+        bars = ax.errorbar(x, y, xerr=np.clip([x - left, end - x], 0, None),
+                           yerr=np.clip([y - low, high - y], 0, None), marker="o", elinewidth=0.7,
+                           label=label)
+        ax.fill_between(x, low, high, alpha=0.15, color=bars[0].get_color())
+    for name, style in (("never", ":"), ("always", "--")):
+        ax.axhline(100 * rows[0][name], color="gray", linestyle=style, label=name)
+    ax.axhline(100 * (1 + GOAL) * rows[0]["never"], color="black", label=f"+ {100 * GOAL:.0f} %")
+    ax.axvspan(2, 100 * LIMIT, color="gray", alpha=0.15)
+    ax.set(xlim=(2, 10), xlabel="tokens from the large model (%)",
+           ylabel="answers that are right (%)", title=f"{rows[0]['part']}, {rows[0]['form']}")
+    ax.legend(fontsize="small")
+
+
+def draw_changes(ax, rows):
+    """Draw what has become of the answers, of each policy at the share nearest to the target."""
+    nearest = {}
+    for one in sorted(rows, key=lambda r: -abs(r["routed"] - AIM)):
+        nearest[titled(one)] = one
+    names = sorted(nearest)
+    for i, change in enumerate(("rescued", "spoiled", "wasted")):
+        ax.bar(np.arange(len(names)) + 0.27 * (i - 1), [nearest[n][change] for n in names], 0.27,
+               label=change)
+    ax.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    ax.set(ylabel="of a hundred answers")
+    ax.legend(fontsize="small")
+
+
+def draw(path, parts):
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError:
+        print("SKIP: the picture takes matplotlib (python3-matplotlib)", file=sys.stderr)
+        return
+    plt.switch_backend("Agg")
+    plt.rcParams["svg.hashsalt"] = "claim"  # the same bytes again
+    rows = [r for part in parts for r in part.rows if 0 < r["routed"] < 1]
+    names = list(dict.fromkeys((r["part"], r["form"]) for r in rows)) or [("", "")]
+    figure, axes = plt.subplots(2, len(names), figsize=(8 * len(names), 10), squeeze=False,
+                                layout="constrained", gridspec_kw={"height_ratios": (3, 2)})
+    for i, name in enumerate(names if rows else ()):
+        for axis, drawing in zip(axes[:, i], (draw_shares, draw_changes)):
+            drawing(axis, [r for r in rows if (r["part"], r["form"]) == name])
+    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+
+
+def thresholds(share, paths):
+    """Print the threshold for a share of each policy and training with scores."""
+    scores, tokens = {}, {}
+    for _, one, found in itertools.chain(*map(f.lines_of, paths)):
+        if one and "scores" in one:
+            raw = np.frombuffer(base64.b64decode(one["scores"]), ">u2")
+            scores.setdefault(found[3:6], []).append(raw[raw < 65535] / 65534)
+            tokens[found[3:6]] = tokens.get(found[3:6], 0) + len(raw)
+    if not scores:
+        raise f.Refused(3, f"{paths[0]}: expected a journal with scores, found none")
+    print("policy,share,run,tokens,threshold")
+    for (policy, target, run), every in sorted(scores.items()):
+        every, at = np.sort(np.concatenate(every)), round(share * tokens[policy, target, run])
+        threshold = every[at] if at < len(every) else 1
+        print(f"{policy},{target},{run},{tokens[policy, target, run]},{threshold:.6f}")
+
+
+def main(args):
+    options, groups, words = dict.fromkeys(("--csv", "--picture", "--threshold")), [], iter(args)
+    loose = into = []
+    for word in words:
+        if word == "--of":
+            groups.append((next(words, ""), [], []))
+            into = groups[-1][1]
+        elif word == "--calibration" and groups:
+            into = groups[-1][2]
+        elif word in options:
+            options[word] = next(words, "")
+        elif word.startswith("-"):
+            raise f.Refused(2, f"expected {', '.join(options)} or --of PART,FORM, found {word}")
+        else:
+            into.append(word)
+    if options["--threshold"] and loose and not groups:
+        if not re.fullmatch(r"0?[.]\d+|[01]", options["--threshold"]):
+            raise f.Refused(2, f"--threshold: expected 0 to 1, found {options['--threshold']}")
+        return thresholds(float(options["--threshold"]), loose)
+    for name, files, _ in groups or [("", [], [])]:
+        if loose or not re.fullmatch("[^,]+,[^,]+", name) or not files:
+            raise f.Refused(2, "expected --of PART,FORM and files of answers, found "
+                               f"{' '.join(loose) or name or 'none'}")
+    parts = [Part(*name.split(","), *files) for name, *files in groups]
+    text = dict.fromkeys((COLUMNS, *(line(r) for part in parts for r in part.rows)))
+    try:
+        with open(options["--csv"] or 1, "w", encoding="utf-8") as out:
+            out.writelines(x + "\n" for x in text)  # never of two groups of a part is one row
+        if options["--picture"]:
+            draw(options["--picture"], parts)
+    except OSError as e:
+        raise f.Refused(1, f"{e.filename}: {e.strerror}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except f.Refused as e:
+        print(f"claim.py: {e}", file=sys.stderr)
+        sys.exit(e.code)
