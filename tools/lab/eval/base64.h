@@ -2,7 +2,6 @@
 #ifndef TOOLS_LAB_EVAL_BASE64_H
 #define TOOLS_LAB_EVAL_BASE64_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 /* Write p[n]; errors are those of the file. */

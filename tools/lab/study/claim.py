@@ -15,8 +15,7 @@ one file, so one training. Intervals (95 %) draw concepts, the same for all poli
   routed                share of the tokens from the large model; its interval draws the calibration
                         questions, too, where they are given
   gain                  right / never - 1
-  rescued, spoiled      of a hundred answers, those that are wrong under never and right here, and
-                        the reverse
+  rescued, spoiled      of a hundred answers, those wrong under never and right here; the reverse
   wasted                of a hundred answers, those with a token of the large model whose verdict is
                         that of never. All three are the answers in which the large model wrote.
   above_none            of gain and gain-*: right less that of gain-none and gain-none-*, of as many
@@ -48,10 +47,9 @@ class Part:
         self.name, self.form = name, form
         self.all = f.read(paths)
         self.figures = f.Figures(self.all, None, f.read(calibration) if calibration else None)
-        others = [r for r in self.all if r.of != self.all[0].of]
-        if others:
+        if self.all[0].of != self.all[-1].of:  # they are sorted
             raise f.Refused(2, f"--of {name},{form}: expected one form and pair, "
-                               f"{self.all[0].of}, found {others[0].of}")
+                               f"{self.all[0].of}, found {self.all[-1].of}")
         self.never, self.always = (f.find(self.all, self.all[0], x) for x in ("never", "always"))
         if not self.never:
             raise f.Refused(2, f"--of {name},{form}: expected answers of never, found none")
@@ -81,9 +79,8 @@ class Part:
         for name, values in (("gain", q.interval(gain)), ("routed", self.figures.routed(q, row)[0]),
                              ("right", q.accuracy(row, "answer", False))):
             one.update((name + ending, value) for ending, value in zip(ENDINGS, values))
-        for name, which in (("rescued", now > before), ("spoiled", now < before),
-                            ("wasted", asked & (now == before))):
-            one[name] = 100 * which.mean()
+        one["rescued"], one["spoiled"] = 100 * (now > before).mean(), 100 * (now < before).mean()
+        one["wasted"] = 100 * (asked & (now == before)).mean()
         return one
 
     def above_none(self, one):
@@ -116,9 +113,8 @@ def draw_shares(ax, rows):
         of = sorted((r for r in rows if titled(r) == label), key=lambda r: r["routed"])
         x, left, end, y, low, high = (100 * np.array([r[name + ending] for r in of])
                                       for name in ("routed", "right") for ending in ENDINGS)
-        bars = ax.errorbar(x, y, xerr=np.clip([x - left, end - x], 0, None),
-                           yerr=np.clip([y - low, high - y], 0, None), marker="o", elinewidth=0.7,
-                           label=label)
+        ends = np.clip([[x - left, end - x], [y - low, high - y]], 0, None)
+        bars = ax.errorbar(x, y, ends[1], ends[0], marker="o", elinewidth=0.7, label=label)
         ax.fill_between(x, low, high, alpha=0.15, color=bars[0].get_color())
     for name, style in (("never", ":"), ("always", "--")):
         ax.axhline(100 * rows[0][name], color="gray", linestyle=style, label=name)
@@ -154,10 +150,11 @@ def draw(path, parts):
     rows = [r for part in parts for r in part.rows if 0 < r["routed"] < 1]
     names = list(dict.fromkeys((r["part"], r["form"]) for r in rows)) or [("", "")]
     figure, axes = plt.subplots(2, len(names), figsize=(8 * len(names), 10), squeeze=False,
-                                layout="constrained", gridspec_kw={"height_ratios": (3, 2)})
+                                layout="constrained", height_ratios=(3, 2))
     for i, name in enumerate(names if rows else ()):
-        for axis, drawing in zip(axes[:, i], (draw_shares, draw_changes)):
-            drawing(axis, [r for r in rows if (r["part"], r["form"]) == name])
+        of = [r for r in rows if (r["part"], r["form"]) == name]
+        draw_shares(axes[0][i], of)
+        draw_changes(axes[1][i], of)
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 
 
@@ -172,10 +169,10 @@ def thresholds(share, paths):
     if not scores:
         raise f.Refused(3, f"{paths[0]}: expected a journal with scores, found none")
     print("policy,share,run,tokens,threshold")
-    for (policy, target, run), every in sorted(scores.items()):
-        every, at = np.sort(np.concatenate(every)), round(share * tokens[policy, target, run])
-        threshold = every[at] if at < len(every) else 1
-        print(f"{policy},{target},{run},{tokens[policy, target, run]},{threshold:.6f}")
+    for key, every in sorted(scores.items()):
+        every = np.append(np.sort(np.concatenate(every)), 1)
+        at = min(round(share * tokens[key]), len(every) - 1)
+        print(*key, tokens[key], f"{every[at]:.6f}", sep=",")
 
 
 def main(args):
