@@ -73,7 +73,7 @@ static enum cloud_sight collect_foresee(const struct collect_run *r, const struc
     }
     for (const struct collect_chain *o = w->chains + w->first; o < chain; o++) {
         size_t same = o->n < n ? o->n : n;
-        if (n < o->begun || (same == o->n && o->ended) ||
+        if (n < o->begun || n >= o->most || (same == o->n && o->ended) ||
             memcmp(chain->ids, o->ids, same * sizeof(*o->ids)) != 0)
             continue;
         if (same == o->n)

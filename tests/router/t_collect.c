@@ -253,6 +253,21 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
     close_shards(s);
 }
 
+/* Tokens of one text are asked for at once: none of them waits for what follows another one. */
+static void check_at_once(void)
+{
+    struct err err;
+    struct collect_options o = options(COLLECT_CITER, false);
+    struct sample_shard s = shard_of(LONG, 1);
+    struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
+    o.calls = 200;
+    o.rollouts = 0;
+    fake = (struct fake){ .tokens = 1, .fails_after = SIZE_MAX, .slow = 95, .may = o.calls };
+    CHECK(collect_shard(&s, &c, texts + LONG, 0, &err) == OK && c.stats.calls > 60);
+    CHECK(fake.most > 50);
+    samples_close(&s.samples);
+}
+
 /* A stop string in the reference answer ends no call: the cloud is asked behind it. */
 static void check_stops(void)
 {
@@ -421,6 +436,7 @@ int main(void)
     check_labels(COLLECT_CITER, true, 1, 0);
     check_labels(COLLECT_DIVERGENT, false, 1, 0);
     check_labels(COLLECT_DIVERGENT, false, 4, 20);
+    check_at_once();
     check_stops();
     check_draw(COLLECT_CITER);
     check_draw(COLLECT_DIVERGENT);
