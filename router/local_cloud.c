@@ -184,12 +184,7 @@ struct turn *local_cloud_turn(struct local_cloud *l)
     return &l->turn;
 }
 
-void local_cloud_forget(struct local_cloud *l)
+struct texts *local_cloud_texts(const struct local_cloud *l)
 {
-    texts_forget(l->texts);
-}
-
-struct texts_counts local_cloud_count(const struct local_cloud *l)
-{
-    return texts_count(l->texts);
+    return l->texts;
 }

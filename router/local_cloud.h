@@ -27,9 +27,8 @@ void local_cloud_close(struct local_cloud *l);
 const struct cloud_local *local_cloud_calls(const struct local_cloud *l);
 /* Return the turn that the texts of the edge take, too. */
 struct turn *local_cloud_turn(struct local_cloud *l);
-/* Forget the texts so far, so that none is found again by what it computed for them. */
-void local_cloud_forget(struct local_cloud *l);
-struct texts_counts local_cloud_count(const struct local_cloud *l);
+/* Return the model's texts, for who wants more of it than a cloud gives. */
+struct texts *local_cloud_texts(const struct local_cloud *l);
 
 enum { LOCAL_CLOUD_NAME = 128 };
 /* Write the name under which a model is served: "dir/cloud.gguf" gives "cloud". */

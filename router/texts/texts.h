@@ -108,14 +108,18 @@ struct text_wish {
      * head and before temperature and penalties, for the cloud's tokens too. */
     bool logprobs;
     size_t top; /* with logprobs or score: as many of the likeliest ids, at most TEXTS_TOP */
-    /* Give the prompt's tokens logprobs as well. The small model writes alone; nothing is copied,
-     * as every row is needed. */
-    bool score;
+    /* Give the prompt's tokens from this number on logprobs as well; 1: all that can have one, 0:
+     * none. The small model writes alone, and only what stands before may be copied. */
+    size_t score;
     long slot; /* take this slot if there is one; -1: any */
     /* Answers in place of the model: return the token after ids[n]. Called from threads of their
      * own, several at a time; it may take its time. NULL: the model writes. */
     uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
     void *next_arg;
+    /* Called for each head that is read: row of b's latest pass follows ids[n]. The last call with
+     * this n has the ids of the text. By the engine thread. May be NULL. */
+    void (*row)(void *arg, const uint32_t *ids, size_t n, const struct batch *b, size_t row);
+    void *row_arg;
     /* Called when text_look has more to tell, by a thread of the texts; must not block. Once
      * text_drop has returned, it is not called again. May be NULL. */
     void (*news)(void *arg);
@@ -151,8 +155,8 @@ struct text_view {
     const struct text_token *tokens; /* [n] */
     const struct text_top *tops;     /* with `logprobs`: [n][top] */
     size_t n;
-    const double *scores;              /* with `score`: [nscores] of the prompt; the first is NaN */
-    const struct text_top *score_tops; /* [nscores][top]; the first `top` are void */
+    const double *scores; /* with `score`: [nscores] of the prompt, void before it; [0] is NaN */
+    const struct text_top *score_tops; /* [nscores][top], likewise */
     size_t nscores, top;
     bool waiting;    /* for a slot */
     bool finished;   /* nothing more will come */

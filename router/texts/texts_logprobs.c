@@ -128,6 +128,8 @@ void texts_score(struct texts *e, struct text *const *list, size_t n)
             size_t index = t->before + k + 1;
             if (index >= t->n)
                 break;
+            if (index < t->wish.score)
+                continue;
             s.list[s.n++] = (struct texts_scored){ t, t->row + k, index };
             if (s.n == TEXTS_HEADS)
                 texts_score_rows(&s);

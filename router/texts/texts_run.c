@@ -145,6 +145,9 @@ static void texts_give_some(struct texts *e, const struct texts_head *h, size_t 
         if (code == OK) {
             const float *logits = batch_logits_at(e->batch, rows[i]);
             sampler_set(e->sampler, &t->wish.sample);
+            if (t->wish.row)
+                t->wish.row(t->wish.row_arg, session_ids(t->slot->session),
+                            t->before + h[i].row + 1, e->batch, rows[i]);
             step_give_head(t->step, h[i].row, logits);
             if (t->wish.logprobs)
                 code = texts_note_head(t, t->before + h[i].row + 1, logits,

@@ -13,11 +13,17 @@ static size_t texts_common(const uint32_t *a, size_t na, const uint32_t *b, size
     return i;
 }
 
-/* Return how many ids of the text, which is to be read, the slot's session holds. */
-static size_t texts_kept(const struct texts_slot *slot, const struct text *t)
+/* Return how many ids of the text, which is to be read, need no row of their own. */
+static size_t texts_spared(const struct text *t)
+{
+    return t->wish.score ? t->wish.score - 1 : t->n + t->view.n;
+}
+
+/* Return how many of the first n ids of the text the slot's session holds. */
+static size_t texts_kept(const struct texts_slot *slot, const struct text *t, size_t n)
 {
     const struct session *s = slot->session;
-    return s ? texts_common(session_ids(s), session_length(s), t->ids, t->n + t->view.n) : 0;
+    return s ? texts_common(session_ids(s), session_length(s), t->ids, n) : 0;
 }
 
 /* Give the slot a session with room for the text: one that it has may be too short. */
@@ -69,7 +75,7 @@ static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
             continue;
         if (oldest && i >= e->keep && !slot->used) /* so are all after it */
             break;
-        size_t same = t->wish.score ? 0 : texts_kept(slot, t);
+        size_t same = texts_kept(slot, t, texts_spared(t));
         if (same > most && session_length(slot->session) - same < TEXTS_WORTH) {
             best = slot;
             most = same;
@@ -112,10 +118,10 @@ void texts_admit(struct texts *e)
 static size_t texts_best(const struct texts *e, const struct text *t,
                          const struct texts_slot **slot)
 {
-    size_t most = texts_kept(t->slot, t);
+    size_t most = texts_kept(t->slot, t, texts_spared(t));
     *slot = t->slot;
     for (size_t i = 0; i < TEXTS_SLOTS; i++) {
-        size_t same = texts_kept(&e->slot[i], t);
+        size_t same = texts_kept(&e->slot[i], t, texts_spared(t));
         if (same > most) {
             most = same;
             *slot = &e->slot[i];
@@ -127,15 +133,13 @@ static size_t texts_best(const struct texts *e, const struct text *t,
 bool texts_waits(const struct texts *e, const struct text *t)
 {
     const struct texts_slot *slot;
-    if (t->wish.score)
-        return false;
     size_t have = texts_best(e, t, &slot);
     for (size_t i = 0; i < TEXTS_SLOTS; i++) {
         const struct text *other = e->slot[i].text;
         if (!other || other->age >= t->age || (other->step && step_is_lazy(other->step)))
             continue;
-        size_t same = texts_common(other->ids, other->n, t->ids, t->n);
-        if (same >= have + TEXTS_WORTH && texts_kept(other->slot, other) < same)
+        size_t same = texts_common(other->ids, other->n, t->ids, texts_spared(t));
+        if (same >= have + TEXTS_WORTH && texts_kept(other->slot, other, same) < same)
             return true;
     }
     return false;
@@ -145,7 +149,7 @@ size_t texts_enter(const struct texts *e, const struct text *t)
 {
     const struct texts_slot *from = t->slot;
     struct session *s = t->slot->session;
-    size_t all = t->n + t->view.n, same = t->wish.score ? 0 : texts_best(e, t, &from);
+    size_t all = t->n + t->view.n, same = texts_best(e, t, &from);
     if (same >= all)
         same = all - 1;
     if (same && from != t->slot && session_copy(s, from->session, same, NULL) != OK)

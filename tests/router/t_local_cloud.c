@@ -181,7 +181,7 @@ static void test_together(void)
     for (size_t i = 0; i < TEXTS; i++)
         write_text(&alone[i], &r, i);
     answers_forget(r.answers);
-    const struct texts_counts before = local_cloud_count(r.local);
+    const struct texts_counts before = texts_count(local_cloud_texts(r.local));
     struct texts *e;
     const struct texts_options to = { .engine = &engine,
                                       .routing = &r,
@@ -205,7 +205,7 @@ static void test_together(void)
         text_drop(t[i]);
     }
     texts_close(e);
-    struct texts_counts c = local_cloud_count(r.local);
+    struct texts_counts c = texts_count(local_cloud_texts(r.local));
     uint64_t passes = c.passes - before.passes;
     printf("%zu tokens of %d texts in %llu passes, %.1f rows each\n", tokens, TEXTS,
            (unsigned long long)passes, (double)(c.rows - before.rows) / (double)passes);
@@ -250,9 +250,10 @@ static void test_ends(void)
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == ERR_STOP);
     atomic_store(&stop, 0);
-    while (local_cloud_count(r.local).stopped < 2)
+    while (texts_count(local_cloud_texts(r.local)).stopped < 2)
         rest_us(1000);
-    CHECK(local_cloud_count(r.local).tokens == 0 && local_cloud_count(r.local).stopped == 2);
+    CHECK(texts_count(local_cloud_texts(r.local)).tokens == 0 &&
+          texts_count(local_cloud_texts(r.local)).stopped == 2);
     /* Looked at as it comes, and enough before its end. */
     bool ended = false;
     CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);

@@ -18,13 +18,16 @@ static void test_score(void)
     struct text *writes = ask_text(e, &w);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         w = wish_of(prompt, lengths[i], i % 2);
-        w.score = w.logprobs = true;
+        w.score = i % 2 && i > 2 ? lengths[i] / 2 : 1;
+        size_t held = i ? lengths[i - 1] : 0; /* of the text before */
+        w.logprobs = true;
         w.top = i % 4;
         struct text *t = ask_text(e, &w);
         struct text_view v = text_wait(t, SIZE_MAX);
         CHECK(v.rc == OK && v.n == i % 2 && v.nscores == w.n && v.read == w.n);
-        CHECK(v.cached == 0 && v.stats.finish == FINISH_LENGTH && isnan(v.scores[0]));
-        for (size_t k = 1; k < v.nscores; k++)
+        CHECK(v.cached == (w.score <= held ? w.score - 1 : held) &&
+              v.stats.finish == FINISH_LENGTH && isnan(v.scores[0]));
+        for (size_t k = w.score; k < v.nscores; k++)
             check_logprob(v.ids, k, v.scores[k], v.score_tops + k * w.top, w.top);
         for (size_t k = 0; k < v.n; k++)
             check_logprob(v.ids, w.n + k, v.tokens[k].logprob, v.tops + k * w.top, w.top);
@@ -254,7 +257,7 @@ static void test_memory(void)
         w.patterns = "zzz\n";
         w.logprobs = w.events = true;
         w.top = 2;
-        w.score = i % 2;
+        w.score = (size_t)i % 2;
         torture_begin(i);
         int rc = texts_ask(e, &t, &w, NULL);
         CHECK(rc == OK || rc == ERR_NOMEM);

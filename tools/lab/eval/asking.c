@@ -160,7 +160,7 @@ void asking_begin(struct asking *a, bool timed)
     if (a->texts && timed)
         texts_forget(a->texts);
     if (a->routing.local && timed)
-        local_cloud_forget(a->routing.local);
+        texts_forget(local_cloud_texts(a->routing.local));
     if (a->server)
         stand_in_forget(a->server);
 }
