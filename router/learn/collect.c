@@ -10,12 +10,11 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
-#include "router/decode/decode.h"
 #include "router/texts/turn.h"
 
 enum { STOP_SLICE_NS = 20000000 }; /* how often to look for an interruption */
 
-static const char *const label_names[] = { "match", "citer", "divergent" };
+static const char *const label_names[] = { "match", "citer", "divergent", "gain" };
 
 const char *collect_labels_name(enum collect_labels l)
 {
@@ -32,8 +31,7 @@ bool collect_labels_parse(enum collect_labels *out, const char *name)
     return false;
 }
 
-/* True when two ids are equal or both end the text. */
-static bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
+bool collect_same(const struct collect *c, uint32_t a, uint32_t b)
 {
     return a == b || (tokenizer_is_eog(c->tok, a) && tokenizer_is_eog(c->tok, b));
 }
@@ -54,40 +52,43 @@ static int collect_fit(struct collect_run *r, struct collect_text *texts, struct
             return err_set(err, ERR_ARG,
                            "collect: text %zu: there is neither a reference answer nor a cloud",
                            s->first + i);
-        r->works[i] = (struct collect_work){ .text = t,
-                                             .number = s->first + i,
-                                             .read = { .dim = s->samples.dim } };
+        r->works[i] = (struct collect_work){
+            .run = r, .text = t, .number = s->first + i, .read = { .dim = s->samples.dim }
+        };
         r->works[i].too_long = t->left_out;
         r->works[i].stage = t->left_out ? COLLECT_DONE : COLLECT_NEW;
     }
     return OK;
 }
 
+void collect_row(struct sample_row *row, const struct collect_work *w, const struct collect *c,
+                 const uint32_t *ids, size_t at, const float *logits)
+{
+    const struct kernels *k = model_kernels(session_model(c->session));
+    const struct features_text t = { c->tok, ids, at, w->text->prompt };
+    float features[FEATURES];
+    size_t size = tokenizer_size(c->tok);
+    *row = (struct sample_row){ .edge = (int32_t)k->argmax_f32(logits, size),
+                                .cloud = SAMPLE_NOT_ASKED,
+                                .before = { at > 1 ? ids[at - 2] : SAMPLES_NONE, ids[at - 1] },
+                                .text = (uint32_t)w->number,
+                                .subject = w->text->subject };
+    features_of(features, &t, logits, size, NULL, k);
+    memcpy(row->features, features, sizeof(row->features));
+}
+
 /* Add the row of the token at ids[at], whose hidden state is `back` tokens ago. */
 static int collect_add(struct collect_work *w, const struct collect *c, size_t at, size_t back,
                        struct err *err)
 {
-    const struct collect_text *text = w->text;
-    const struct kernels *k = model_kernels(session_model(c->session));
-    size_t edge = k->argmax_f32(session_logits(c->session, back), tokenizer_size(c->tok));
-    uint32_t gold = text->ids[at];
-    bool right = collect_same(c, (uint32_t)edge, gold);
-    bool decided = right || c->o->labels == COLLECT_MATCH;
-    struct sample_row row = { .edge = (int32_t)edge,
-                              .cloud = SAMPLE_NOT_ASKED,
-                              .gold = (int32_t)gold,
-                              .before = { at > 1 ? text->ids[at - 2] : SAMPLES_NONE,
-                                          text->ids[at - 1] },
-                              .text = (uint32_t)w->number,
-                              .subject = text->subject,
-                              .label = right,
-                              .way = (uint8_t)(right     ? SAMPLE_EDGE_RIGHT
-                                               : decided ? SAMPLE_EDGE_WRONG
-                                                         : SAMPLE_UNDECIDED) };
-    float features[FEATURES];
-    const struct features_text t = { c->tok, text->ids, at, text->prompt };
-    features_of(features, &t, session_logits(c->session, back), tokenizer_size(c->tok), NULL, k);
-    memcpy(row.features, features, sizeof(row.features));
+    const uint32_t *ids = w->text->ids;
+    struct sample_row row;
+    collect_row(&row, w, c, ids, at, session_logits(c->session, back));
+    row.gold = (int32_t)ids[at];
+    row.label = collect_same(c, (uint32_t)row.edge, ids[at]);
+    row.way = (uint8_t)(row.label                       ? SAMPLE_EDGE_RIGHT
+                        : c->o->labels == COLLECT_MATCH ? SAMPLE_EDGE_WRONG
+                                                        : SAMPLE_UNDECIDED);
     return samples_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
 }
 
@@ -117,8 +118,7 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
     return rc;
 }
 
-/* Take the answer that the cloud has written for a text without one. */
-static int collect_take_answer(struct collect_work *w, struct err *err)
+int collect_take_answer(struct collect_work *w, struct err *err)
 {
     struct collect_text *t = w->text;
     const struct collect_chain *chain = &w->chains[w->first];
@@ -148,129 +148,6 @@ static void collect_take_tokens(struct collect_work *w, const struct collect *c)
             r->label = 1;
         }
     }
-}
-
-/* Return how many rollouts all texts up to this one may have had. */
-static uint64_t collect_budget(const struct collect_options *o, size_t number)
-{
-    uint64_t n = number + 1;
-    return n >= o->texts ? o->rollouts
-                         : o->rollouts / o->texts * n + o->rollouts % o->texts * n / o->texts;
-}
-
-/* Mark the undecided rows of a text that are not drawn; those that are drawn are spread evenly. */
-static void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn)
-{
-    struct samples *s = &w->read;
-    size_t all = 0, seen = 0;
-    for (size_t i = 0; i < s->n; i++)
-        all += s->rows[i].way == SAMPLE_UNDECIDED;
-    uint64_t budget = collect_budget(c->o, w->number);
-    budget = budget > *drawn ? budget - *drawn : 0;
-    size_t take = budget < all ? (size_t)budget : all;
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->rows[i].way != SAMPLE_UNDECIDED)
-            continue;
-        bool in = (seen + 1) * take / all > seen * take / all;
-        seen++;
-        if (!in)
-            s->rows[i].way = SAMPLE_UNDRAWN;
-    }
-    *drawn += take;
-}
-
-/* An answer while the edge writes it. */
-struct rollout {
-    const struct collect_options *o;
-    size_t number, prompt; /* of its text */
-    uint32_t *ids;         /* [room]; the text, then what is written */
-    size_t n, room;
-    enum collect_verdict verdict;
-    int rc; /* of judge, with err */
-    struct err err;
-};
-
-static void rollout_judge(struct rollout *r, bool ended)
-{
-    if (r->verdict == COLLECT_OPEN && r->rc == OK)
-        r->rc = r->o->judge(r->o->arg, &r->verdict, r->number, r->ids + r->prompt, r->n - r->prompt,
-                            ended, &r->err);
-}
-
-/* Callback of the decoding loop. */
-static bool collect_keep(void *arg, const struct decode_token *t)
-{
-    struct rollout *r = arg;
-    r->ids[r->n++] = t->id;
-    rollout_judge(r, false);
-    return r->n < r->room && r->verdict == COLLECT_OPEN && r->rc == OK;
-}
-
-/* Let the edge write to the end after row's token, and set the row's label. at: where the row's
- * token is in the text. */
-static int collect_roll(struct sample_row *row, struct rollout *r, struct collect *c,
-                        struct collect_text *text, size_t at, struct err *err)
-{
-    const struct collect_options *o = c->o;
-    struct decode_stats stats = { 0 };
-    const struct decode_options how = { .policy = o->router ? POLICY_MLP : POLICY_NEVER,
-                                        .threshold = o->threshold,
-                                        .ahead = o->router ? 1 : 0,
-                                        .cloud_required = true,
-                                        .max_tokens = o->max_tokens,
-                                        .stops = o->stops,
-                                        .stop = o->stop,
-                                        .emit = collect_keep,
-                                        .arg = r };
-    struct turn *turn = o->router ? NULL : o->turn; /* a router waits for the cloud in between */
-    int rc = OK;
-    memcpy(r->ids, text->ids, at * sizeof(*r->ids));
-    r->ids[at] = (uint32_t)row->edge;
-    r->n = at + 1;
-    r->verdict = COLLECT_OPEN;
-    rollout_judge(r, tokenizer_is_eog(c->tok, r->ids[at]));
-    turn_take(turn);
-    if (r->verdict == COLLECT_OPEN && r->rc == OK)
-        rc = decode_run(&stats, c->session, c->tok, c->sampler, o->router,
-                        o->router ? c->cloud : NULL, r->ids, at + 1, &how, err);
-    turn_give(turn);
-    c->stats.calls += stats.calls;
-    c->stats.known += stats.memo + stats.store;
-    if (rc == ERR_TEXT) {
-        text->left_out = true;
-        c->refusal = *err;
-        return OK;
-    }
-    rollout_judge(r, true);
-    if (rc == OK && r->rc != OK)
-        rc = err_set(err, r->rc, "%s", r->err.msg);
-    row->label = r->verdict == COLLECT_RIGHT;
-    row->way = SAMPLE_ROLLOUT;
-    c->stats.rollouts++;
-    if (rc == OK && o->progress)
-        o->progress(o->arg, &c->stats);
-    return rc;
-}
-
-/* Decide the drawn rows of a text, for labels citer: let the edge write to the end from each. The
- * session holds the text. */
-static int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err)
-{
-    struct collect_text *text = w->text;
-    int rc = OK;
-    struct rollout r = { .o = c->o,
-                         .number = w->number,
-                         .prompt = text->prompt,
-                         .room = session_context(c->session) + 2 };
-    r.ids = malloc(r.room * sizeof(*r.ids));
-    if (!r.ids)
-        return err_set(err, ERR_NOMEM, "collect: out of memory");
-    /* From the last to the first, so that the session rewinds and never reads the text again. */
-    for (size_t i = w->read.n; rc == OK && !text->left_out && i-- > 0;)
-        if (w->read.rows[i].way == SAMPLE_UNDECIDED)
-            rc = collect_roll(&w->read.rows[i], &r, c, text, text->prompt + i, err);
-    free(r.ids);
-    return rc;
 }
 
 /* Begin chains at the drawn rows of a text, each with the edge's token, or with the cloud's. */
@@ -344,12 +221,14 @@ static int collect_next_stage(struct collect_run *r, struct collect_work *w, str
         break;
     case COLLECT_DRAW:
         w->first = first;
+        if (c->o->labels == COLLECT_GAIN)
+            collect_gain_compare(w, c);
         collect_draw(w, c, &r->drawn);
         if (c->o->labels == COLLECT_DIVERGENT)
             return collect_roll_open(w, c, true, err);
         w->stage = COLLECT_DONE;
         rc = collect_chains_settle(r, w, err);
-        return rc == OK ? collect_roll_edge(w, c, err) : rc;
+        return rc == OK && c->o->labels == COLLECT_CITER ? collect_roll_edge(w, c, err) : rc;
     case COLLECT_ROLL:
         collect_roll_judge(w, true);
         w->first = first;
@@ -396,14 +275,13 @@ static int collect_advance(struct collect_run *r, size_t i, struct err *err)
     return rc;
 }
 
-/* Complete a text: commit its calls, and add its samples to the shard. */
-static int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
+int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err)
 {
     struct sample_counts *n = &r->s->counts;
     const struct samples *read = &w->read;
-    int rc = collect_chains_settle(r, w, err);
     struct samples *s = &r->s->samples;
     size_t before = s->n;
+    int rc = OK;
     n->written += w->written;
     n->refused += w->text->left_out && !w->too_long;
     for (size_t i = 0; rc == OK && !w->text->left_out && i < read->n; i++) {
@@ -422,8 +300,7 @@ static int collect_complete(struct collect_run *r, struct collect_work *w, struc
     return rc;
 }
 
-/* Called by the cloud, from any thread. */
-static void collect_news(void *arg)
+void collect_news(void *arg)
 {
     struct collect_run *r = arg;
     pthread_mutex_lock(&r->lock);
@@ -432,8 +309,7 @@ static void collect_news(void *arg)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Wait for news, and see an interruption before the cloud does, which may take long. */
-static int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
+int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
 {
     const _Atomic int *stop = r->c->o->stop;
     pthread_mutex_lock(&r->lock);
@@ -443,8 +319,7 @@ static int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
     return stop && *stop ? err_set(err, ERR_STOP, "interrupted") : OK;
 }
 
-/* Collect all texts, the earlier ones first where there is not room for all calls. */
-static int collect_texts(struct collect_run *r, struct err *err)
+int collect_texts(struct collect_run *r, struct err *err)
 {
     struct collect *c = r->c;
     int rc = OK;
@@ -453,8 +328,12 @@ static int collect_texts(struct collect_run *r, struct err *err)
         r->moved = false;
         for (size_t i = r->head; rc == OK && i < r->s->ntexts; i++)
             rc = collect_advance(r, i, err);
-        while (rc == OK && r->head < r->s->ntexts && r->works[r->head].stage == COLLECT_DONE)
-            rc = collect_complete(r, &r->works[r->head++], err);
+        while (rc == OK && r->head < r->s->ntexts && r->works[r->head].stage == COLLECT_DONE) {
+            struct collect_work *w = &r->works[r->head++];
+            rc = collect_chains_settle(r, w, err);
+            if (rc == OK && c->o->labels != COLLECT_GAIN)
+                rc = collect_complete(r, w, err);
+        }
         if (rc == OK && r->moved && c->o->progress)
             c->o->progress(c->o->arg, &c->stats);
         else if (rc == OK && !r->moved)
@@ -479,12 +358,16 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
         return err_set(err, ERR_NOMEM, "collect: out of memory");
     }
     pthread_mutex_init(&r.lock, NULL);
-    if (p && p->notify)
+    bool gain = c->o->labels == COLLECT_GAIN;
+    bool notifies = p && p->notify && !(gain && c->o->router); /* else c->texts are told */
+    for (size_t i = 0; gain && i < s->ntexts; i++)
+        texts[i].n = texts[i].prompt; /* the edge writes its own answer */
+    if (notifies)
         p->notify(p->arg, collect_news, &r);
     int rc = collect_fit(&r, texts, err);
     if (rc == OK)
-        rc = collect_texts(&r, err);
-    if (p && p->notify)
+        rc = gain ? collect_gain(&r, err) : collect_texts(&r, err);
+    if (notifies)
         p->notify(p->arg, NULL, NULL);
     for (size_t i = 0; i < s->ntexts; i++) {
         collect_chains_drop(&r.works[i], c);

@@ -9,11 +9,18 @@
  *              continues from the edge's token to the end: 0 only if the final answer is wrong
  *              although it is right when the cloud continues from its own token.
  *
- * Answers are teacher-forced: each token is judged after the reference's tokens before it. The
- * cloud is asked only where the edge is wrong. An end-of-text token is equal to any other. All
- * results depend on the texts, the models and the options alone, neither on how many calls are in
- * flight nor on the order in which replies come. Nothing is asked twice: a text that begins like an
- * earlier one waits for it, and answers of the same text share what they begin with. */
+ *   gain       The edge writes the answer itself, in round 2 with a router and the cloud. Where the
+ *              two models differ, the gain is 1 if the answer is right with the cloud's token and
+ *              wrong with the edge's, -1 if it is the other way round, else 0. One of the two is
+ *              the answer as it was written, and the other is written on from that token in the
+ *              same way. The label is 0 for gain 1. Of the other tokens, one in ten is kept.
+ *
+ * Reference answers are teacher-forced: each token is judged after those before it. Labels gain
+ * ignore them. For the others the cloud is asked only where the edge is wrong. An end-of-text token
+ * is equal to any other. All results depend on the texts, the models and the options alone, neither
+ * on how many calls are in flight nor on the order in which replies come. Nothing is asked twice: a
+ * text that begins like an earlier one waits for it, and answers of the same text share what they
+ * begin with. */
 #ifndef ROUTER_LEARN_COLLECT_H
 #define ROUTER_LEARN_COLLECT_H
 
@@ -28,16 +35,20 @@
 struct cloud_port;
 struct router;
 struct sampler;
+struct texts;
 struct tokenizer;
 struct turn;
 
-enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT };
+enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT, COLLECT_GAIN };
 enum { COLLECT_CALLS = 32 }; /* most calls in flight, unless the options say another */
+/* Answers that the edge writes at once, for labels gain: all texts of a shard. With as many rows a
+ * pass costs a row little more than its arithmetic, and keys and values take some 200 MB. */
+enum { COLLECT_SLOTS = SAMPLE_FILES_TEXTS };
 
 /* What is known of a generated answer: whether it is right may still depend on what follows. */
 enum collect_verdict { COLLECT_OPEN, COLLECT_WRONG, COLLECT_RIGHT };
 
-/* Return "match", "citer" or "divergent". */
+/* Return "match", "citer", "divergent" or "gain". */
 const char *collect_labels_name(enum collect_labels l);
 /* Parse such a name. False: it is none of them. */
 bool collect_labels_parse(enum collect_labels *out, const char *name);
@@ -65,7 +76,7 @@ struct collect_options {
     size_t max_tokens;           /* of what is written to the end of an answer */
     uint64_t rollouts;           /* draw this many of the tokens whose answers have to be written */
     uint64_t texts;              /* evenly over this many texts */
-    const struct router *router; /* round 2 of citer; else NULL */
+    const struct router *router; /* round 2 of citer or gain; else NULL */
     float threshold;             /* of that router */
     const char *const *stops;    /* NULL-terminated strings at which an answer ends, or NULL */
     struct turn *turn;           /* of a cloud in this process, to read in turns with it; or NULL */
@@ -81,7 +92,8 @@ struct collect_options {
 };
 
 /* The parts are borrowed. The session's model is the edge; sampler is greedy; cloud may be NULL for
- * match if all texts have references. Its port has look, and notify if calls take their time. */
+ * match if all texts have references. Its port has look, and notify if calls take their time.
+ * Labels gain need texts: of the edge, with COLLECT_SLOTS slots, and in round 2 with the cloud. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;
@@ -89,7 +101,9 @@ struct collect {
     const struct cloud_port *cloud;
     const struct collect_options *o;
     struct collect_stats stats;
-    struct err refusal; /* why the cloud refused a text last; "" before that */
+    struct err refusal;  /* why the cloud refused a text last; "" before that */
+    struct texts *texts; /* or NULL */
+    struct texts *large; /* of the cloud's model, if it may be asked past the port; or NULL */
 };
 
 /* Fill an empty shard with the samples of texts[s->ntexts], and count them. A text without a

@@ -8,9 +8,8 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 
-/* See whether a chain has ended with its last id, number `at`; its text's prompt ends before. */
-static int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number,
-                             size_t prompt, size_t at, struct err *err)
+int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number, size_t prompt,
+                      size_t at, struct err *err)
 {
     const struct tokenizer *tok = c->tok;
     size_t bytes, end, length;

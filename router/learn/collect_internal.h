@@ -13,7 +13,8 @@
 #include "router/decode/stops.h"
 #include "router/learn/collect.h"
 
-enum { SAMPLE_UNDECIDED = SAMPLE_WAYS, SAMPLE_UNDRAWN };
+/* Unkept: one that is left out without being counted. */
+enum { SAMPLE_UNDECIDED = SAMPLE_WAYS, SAMPLE_UNDRAWN, SAMPLE_UNKEPT };
 
 /* One token, or all up to an end, that the cloud writes after the same ids. */
 struct collect_chain {
@@ -30,7 +31,8 @@ struct collect_chain {
         size_t at; /* ids that it continues */
     } * calls;
     size_t ncalls;
-    bool live; /* the last of the calls may bring more */
+    bool live;         /* the last of the calls may bring more */
+    struct text *text; /* of the edge, in place of calls; or NULL */
 };
 
 enum collect_stage {
@@ -46,6 +48,7 @@ enum collect_stage {
 
 /* A text in progress. */
 struct collect_work {
+    struct collect_run *run;
     struct collect_text *text;
     size_t number; /* in the task */
     enum collect_stage stage;
@@ -54,6 +57,7 @@ struct collect_work {
     struct samples read; /* the rows of this text */
     struct collect_chain *chains;
     size_t nchains, room, first; /* chains; [first, nchains) are of this stage */
+    bool right;                  /* labels gain: the edge's answer */
 };
 
 /* A shard in progress. */
@@ -70,11 +74,50 @@ struct collect_run {
     pthread_cond_t changed;
 };
 
+/* collect.c */
+
+/* True when two ids are equal or both end the text. */
+bool collect_same(const struct collect *c, uint32_t a, uint32_t b);
+/* Set what is known of a token from the ids[at] before it and from the edge's logits. */
+void collect_row(struct sample_row *row, const struct collect_work *w, const struct collect *c,
+                 const uint32_t *ids, size_t at, const float *logits);
+/* Take the answer that the first chain of this stage has written for a text without one. */
+int collect_take_answer(struct collect_work *w, struct err *err);
+/* Bring all texts to their last stage, the earlier ones first where there is not room for all
+ * calls. */
+int collect_texts(struct collect_run *r, struct err *err);
+/* Add the samples of a text to the shard, and count it. */
+int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err);
+/* Tell that a call or a text may have brought something; may be called from any thread. */
+void collect_news(void *run);
+/* Wait for other news than `seen`, and see an interruption before the cloud does. ERR_STOP. */
+int collect_wait(struct collect_run *r, uint32_t seen, struct err *err);
+
+/* collect_roll.c */
+
+/* Mark the undecided rows of a text that are not drawn; those that are drawn are spread evenly. */
+void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn);
+/* Decide the drawn rows of a text, for labels citer: let the edge write to the end from each. The
+ * session holds the text. */
+int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err);
+
+/* collect_gain.c */
+
+/* Collect all texts for labels gain. */
+int collect_gain(struct collect_run *r, struct err *err);
+/* Mark the rows of a text in which both models agree, and those that are to be decided. */
+void collect_gain_compare(struct collect_work *w, const struct collect *c);
+
+/* collect_cloud.c */
+
 /* Begin a chain after text[given] and, if last is not NULL, one more id. It ends with end-of-text,
  * at a stop string, after more further tokens, or at the end of the context; one that rolls, when
  * its verdict is there. */
 int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
                        const uint32_t *last, size_t more, bool rolls, size_t row, struct err *err);
+/* See whether a chain has ended with its last id, number `at`; its text's prompt ends before. */
+int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number, size_t prompt,
+                      size_t at, struct err *err);
 /* Take what has come for the chains of this stage, and make calls for them while there is room.
  * *ended: all have ended, or the text is refused. */
 int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *ended, bool *refused,

@@ -22,6 +22,13 @@ same_folders() {
     [ "$(sums "$1")" = "$(sums "$2")" ] || fail "$1 and $2 differ: $(ls "$1" "$2")"
 }
 
+# same_data FILE FILE: two shards hold the same, whoever the cloud was.
+same_data() {
+    for shard in "$1" "$2"; do
+        tail -c "+$((9 + $(od -An -tu8 -N8 "$shard")))" "$shard" | sha256sum
+    done | uniq -u | grep -q . && fail "$1 and $2 hold other samples"
+}
+
 # counts DIR: print the counts of all shards, in lines NAME:N.
 counts() {
     cat "$1"/*.safetensors | LC_ALL=C grep -aoE '"(texts|too_long|written|samples|right|rollouts|left_out)":"[0-9]*"' |
@@ -99,6 +106,21 @@ at=$dir/divergent
 collect 0 -o "$at" --questions 40 --labels divergent --tap post_attn
 shows '^rollouts '
 is "$(field rollouts) > 0 && $(field right) > 0"
+at=$dir/gain
+collect 0 -o "$at" --questions 20 --labels gain --kv f32
+says '^collect: 16 of 20 texts, .* rollouts'
+is "$(field rollouts) > 30 && $(field samples) > $(field rollouts) && $(field right) < $(field samples)"
+all=$(field rollouts)
+at=$dir/gain_drawn
+collect 0 -o "$at" -q --questions 20 --labels gain --kv f32 --rollouts 9
+[ ! -s "$dir/err" ] || fail "-q says $(cat "$dir/err")"
+is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $all"
+at=$dir/gain2
+second="--questions 20 --labels gain --kv f32 --round 2 --router $demo/edge-0.5.router.safetensors --threshold 0.9"
+# shellcheck disable=SC2086
+collect 0 -o "$at" $second
+grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
+    fail "the folder does not name round and threshold"
 collect 0 -o "$dir/best" --questions 4 --labels match
 collect 0 -o "$dir/scalar" --questions 4 --labels match --isa scalar -t 1
 same_folders "$dir/best" "$dir/scalar"
@@ -160,6 +182,19 @@ head -c 1000 "$dir/whole/00001.safetensors" >"$dir/killed/00001.safetensors"
 collect 3 -o "$dir/killed" $divergent
 says 00001.safetensors
 
+# So it does with labels gain, whose large model is asked through its port here, and over HTTP below.
+gain="--questions 20 --labels gain --kv f32"
+for pause in 0.1 0.3 0.2; do
+    # shellcheck disable=SC2086
+    "$MIZZLE" router collect -o "$dir/gain_killed" $gain >"$dir/out" 2>"$dir/err" 3>&- &
+    sleep $pause
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+done
+# shellcheck disable=SC2086
+collect 0 -o "$dir/gain_killed" $gain --calls 3 --record "$dir/record_gain"
+same_folders "$dir/gain" "$dir/gain_killed"
+
 # A cloud that dies: status 4, and another one continues.
 start_cloud -m $demo/cloud.gguf --latency 60
 died=$url
@@ -191,6 +226,16 @@ says 'cloud-url: expected'
 collect 0 -o "$dir/died" $divergent --cloud-url "$died"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
+for calls in 1 40; do
+    # shellcheck disable=SC2086
+    collect 0 -o "$dir/gain_http$calls" $gain --calls $calls --cloud-url "$died"
+    # shellcheck disable=SC2086
+    collect 0 -o "$dir/gain2_http$calls" $second --calls $calls --cloud-url "$died"
+    for shard in 00000 00001; do
+        same_data "$dir/gain/$shard.safetensors" "$dir/gain_http$calls/$shard.safetensors"
+        same_data "$dir/gain2/$shard.safetensors" "$dir/gain2_http$calls/$shard.safetensors"
+    done
+done
 stop_cloud
 same_folders "$dir/at_once" "$dir/died"
 
@@ -222,13 +267,15 @@ is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
 sed -i 2d "$dir/data"
 # A cloud that refuses every text: there is no collection, now or when it is tried again.
 start_cloud -m $demo/cloud.gguf --context 70
-for try in first second; do
-    collect 4 -o "$dir/refused" --task csqa --data "$dir/data" --labels divergent --cloud-url "$url" --prompt citer
+for try in first second gain; do
+    labels=divergent
+    [ $try != gain ] || labels=gain
+    collect 4 -o "$dir/refused_$labels" --task csqa --data "$dir/data" --labels $labels --cloud-url "$url" --prompt citer
     says "found none in 2 texts: 2 refused by the cloud"
     [ $try = second ] || says 'maximum context length is 70'
 done
-subcommand='router train' expect 3 --samples "$dir/refused" -o "$dir/none"
-says "refused: expected samples, found none in 2 texts"
+subcommand='router train' expect 3 --samples "$dir/refused_divergent" -o "$dir/none"
+says "refused_divergent: expected samples, found none in 2 texts"
 stop_cloud
 collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf \
     --prompt citer

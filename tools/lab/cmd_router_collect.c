@@ -23,7 +23,7 @@ static const struct option_group collect_opts = {
         { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
           "Use the first N questions (default: all; milli: 3000)" },
         { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
-          "Set what makes a token of the small model acceptable: match, citer or divergent "
+          "Set what makes a token of the small model acceptable: match, citer, divergent or gain "
           "(default: citer)" },
         { "--rollouts", NULL, OPTION_U64, &options.collect.rollouts, "N",
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
@@ -34,7 +34,7 @@ static const struct option_group collect_opts = {
           "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
         { "--round", NULL, OPTION_SIZE, &round_number, "N",
           "Let answers be written by the small model alone (1) or with --router and the cloud "
-          "(2); for labels citer (default: 1)" },
+          "(2); for labels citer and gain (default: 1)" },
         { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
           "Write answers of round 2 with this router (default: none)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
@@ -59,7 +59,7 @@ static const char *cmd_router_collect_check(void)
     if (!options.out)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.collect.labels, labels_name))
-        return "--labels: expected match, citer or divergent";
+        return "--labels: expected match, citer, divergent or gain";
     if (!router_tap_parse(&options.collect.tap, tap_name))
         return "--tap: expected final or post_attn";
     if (!options.questions || !options.collect.max_tokens || !options.collect.calls)
@@ -68,13 +68,14 @@ static const char *cmd_router_collect_check(void)
         return "--round: expected 1 or 2";
     if ((round_number == 2) != (shared_options.router != NULL))
         return "expected --router with --round 2, and only then";
-    if (round_number == 2 && options.collect.labels != COLLECT_CITER)
-        return "--round 2: expected --labels citer";
+    if (round_number == 2 && options.collect.labels != COLLECT_CITER &&
+        options.collect.labels != COLLECT_GAIN)
+        return "--round 2: expected --labels citer or gain";
     if (round_number == 1 && !isnan(shared_options.threshold))
         return "--threshold: expected only with --round 2";
     if (options.collect.labels == COLLECT_MATCH &&
         options.collect.rollouts != SAMPLE_FILES_NO_LIMIT)
-        return "--rollouts: expected --labels citer or divergent, as match writes no answers";
+        return "--rollouts: expected --labels citer, divergent or gain, as match writes no answers";
     if (strcmp(shared_options.cloud, "required") != 0 &&
         (strcmp(shared_options.cloud, "off") != 0 || options.collect.labels != COLLECT_MATCH))
         return "--cloud: expected required, or off with --labels match";

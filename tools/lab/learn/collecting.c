@@ -18,8 +18,10 @@
 #include "model/text/tokenizer.h"
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
+#include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "router/texts/texts.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/demo/world.h"
@@ -28,6 +30,7 @@
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
+enum { PIECE_MS = 60000 }; /* nobody reads along, so prompts are read in the largest pieces */
 /* A busy machine must not end minutes of work on the demo, whose cloud is in this process and does
  * not hang. */
 enum { DEMO_QUESTIONS = 1000, DEMO_TIMEOUT_MS = 600000 };
@@ -49,16 +52,17 @@ struct collecting {
     size_t texts, done, made;
     uint64_t since;            /* os_now_ns */
     struct progress *progress; /* or NULL */
+    bool logs;                 /* a line is due without a terminal */
     bool thinks;               /* prompts may begin with thoughts, where a run-on is none */
 };
 
-/* Say how far the collection is. */
+/* Say how far the collection is, on the terminal or in a log. */
 static void collecting_progress(void *arg, const struct collect_stats *stats)
 {
     struct collecting *c = arg;
     struct err line;
     char left[48];
-    if (!c->progress)
+    if (!c->progress && !c->logs)
         return;
     size_t done = c->done - c->made + stats->texts;
     progress_left(left, c->since, stats->texts, stats->texts + c->texts - done);
@@ -66,6 +70,8 @@ static void collecting_progress(void *arg, const struct collect_stats *stats)
             c->texts, (unsigned long long)stats->rollouts, (unsigned long long)stats->calls,
             (unsigned long long)(stats->tokens + stats->written), left);
     progress_say(c->progress, line.msg);
+    if (c->logs)
+        fprintf(stderr, "%s\n", line.msg);
 }
 
 /* Put the text of a generated answer together, and judge it. */
@@ -204,6 +210,11 @@ static int collecting_all(struct collecting *c, struct err *err)
         if (rc == OK && c->into)
             rc = samples_append(c->into, &s.samples, 0, err);
         c->done += rc == OK ? s.ntexts : 0;
+        c->logs =
+            rc == OK && !exists && !c->into && !c->how->quiet && !c->progress && c->done < c->texts;
+        if (c->logs)
+            collecting_progress(c, &c->collect.stats);
+        c->logs = false;
         sample_counts_add(&c->counts, &s.counts);
         samples_close(&s.samples);
     }
@@ -265,7 +276,25 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
+    /* A store or a recording is of calls. */
+    if (rc == OK && c->routing.local && !shared_options.cloud_store && !shared_options.record)
+        c->collect.large = local_cloud_texts(c->routing.local);
     return rc;
+}
+
+/* Open what writes answers for labels gain. */
+static int collecting_open_texts(struct collecting *c, enum kvcache kv, struct err *err)
+{
+    const struct texts_options o = { .engine = &c->engine,
+                                     .routing = shared_options.router ? &c->routing : NULL,
+                                     .slots = COLLECT_SLOTS,
+                                     .queue = COLLECT_SLOTS,
+                                     .context = session_context(c->collect.session),
+                                     .kv = kv,
+                                     .piece_ms = PIECE_MS,
+                                     .turn = c->routing.turn,
+                                     .stop = &interrupted };
+    return c->o.labels == COLLECT_GAIN ? texts_open(&c->collect.texts, &o, err) : OK;
 }
 
 /* Copy a string into a setting. */
@@ -353,6 +382,8 @@ static int collecting_open(struct collecting *c, struct err *err)
         rc = sampler_open(&c->collect.sampler, &greedy, tokenizer_size(c->engine.tokenizer),
                           &c->engine.kernels, err);
     if (rc == OK)
+        rc = collecting_open_texts(c, kv, err);
+    if (rc == OK)
         rc = collecting_describe(&c->meta, c, kv, err);
     if (rc == OK && c->into)
         c->into->dim = (size_t)c->meta.dim;
@@ -365,6 +396,7 @@ static int collecting_open(struct collecting *c, struct err *err)
 static int collecting_close(struct collecting *c, int rc, struct err *err)
 {
     sample_files_close(&c->files);
+    texts_close(c->collect.texts);
     sampler_close(c->collect.sampler);
     session_close(c->collect.session);
     if (c->engine.model) {

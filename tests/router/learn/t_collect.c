@@ -12,7 +12,7 @@
 #include "router/learn/sample_files.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "tests/router/collect_help.h"
+#include "tests/router/learn/collect_help.h"
 #include "tests/support/torture.h"
 
 /* Make texts whose reference answers are often the edge's tokens and sometimes the cloud's. Some
@@ -114,7 +114,7 @@ static int run(struct sample_shard s[2], const struct collect_options *o, size_t
                unsigned stored, struct collect_stats *stats)
 {
     struct err err = { "" };
-    struct collect c = { session, engine.tokenizer, sampler, &port, o, { 0 }, { "" } };
+    struct collect c = { session, engine.tokenizer, sampler, &port, o, { 0 }, { "" }, NULL, NULL };
     uint64_t drawn = 0;
     size_t fails_after = fake.fails_after;
     int rc = OK;
@@ -259,7 +259,7 @@ static void check_at_once(void)
     struct err err;
     struct collect_options o = options(COLLECT_CITER, false);
     struct sample_shard s = shard_of(LONG, 1);
-    struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
+    struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" }, NULL, NULL };
     o.calls = 200;
     o.rollouts = 0;
     fake = (struct fake){ .tokens = 1, .fails_after = SIZE_MAX, .slow = 95, .may = o.calls };
@@ -352,7 +352,7 @@ static void check_without(void)
 {
     struct err err;
     struct collect_options o = options(COLLECT_MATCH, false);
-    struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 }, { "" } };
+    struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 }, { "" }, NULL, NULL };
     struct sample_shard s = shard_of(0, 4);
     CHECK(collect_shard(&s, &c, texts, 0, &err) == OK && s.counts.texts == 3);
     samples_close(&s.samples);
@@ -384,7 +384,8 @@ static void check_memory(enum collect_labels labels)
     int reached = 1;
     for (long n = 1; reached; n++) {
         struct sample_shard s = shard_of(BARE, 4);
-        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
+        struct collect c = { session, engine.tokenizer, sampler, &port, &o,
+                             { 0 },   { "" },           NULL,    NULL };
         uint32_t *ids = texts[BARE].ids;
         fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
         torture_begin(n);

@@ -1,7 +1,7 @@
 /* collect_help.h - for t_collect.c: what edge and cloud say after a prefix, which answers are
  * right, and a cloud behind the port of cloud_port.h that says so. */
-#ifndef TESTS_ROUTER_COLLECT_HELP_H
-#define TESTS_ROUTER_COLLECT_HELP_H
+#ifndef TESTS_ROUTER_LEARN_COLLECT_HELP_H
+#define TESTS_ROUTER_LEARN_COLLECT_HELP_H
 
 #include "router/learn/collect.h"
 

@@ -1,0 +1,322 @@
+/* collect_gain.c - labels gain: the edge writes an answer, and where the models differ it also
+ * writes on after the token that the answer does not have.
+ *
+ * All texts of a shard are written together, then the cloud's tokens are found for all, then all
+ * answers are written on: so the cloud has one user at a time. A slot writes on from the last place
+ * of a text to the first. Each beginning is that of the one before, which the slot still holds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/learn/collect_internal.h"
+#include "router/texts/texts.h"
+
+enum { KEEP_ONE_OF = 10, KEEP_SEED = 54 }; /* rows in which both models agree */
+
+struct gain {
+    struct collect_run *r;
+    struct gain_slot {
+        struct collect_work *work;   /* whose beginning it holds, or NULL */
+        struct collect_chain *chain; /* that it writes, or NULL */
+    } slots[COLLECT_SLOTS];
+};
+
+/* Callback of the edge's texts: keep the hidden state and what else is known before a token. */
+static void gain_keep_row(void *arg, const uint32_t *ids, size_t n, const struct batch *b,
+                          size_t row)
+{
+    struct collect_work *w = arg;
+    const struct collect *c = w->run->c;
+    size_t i = n - w->text->prompt, dim = w->read.dim;
+    if (i >= w->read.room) /* of a draft that is longer than the text may be */
+        return;
+    collect_row(&w->read.rows[i], w, c, ids, n, batch_logits_at(b, row));
+    memcpy(w->read.x + i * dim, batch_hidden(b, c->o->tap, row), dim * sizeof(float));
+}
+
+/* Let the edge write a chain to its end, as the options say. */
+static int gain_ask(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
+                    size_t slot, struct err *err)
+{
+    const struct collect_options *o = r->c->o;
+    bool first = chain->begun == w->text->prompt; /* the answer itself */
+    const struct text_routing how = { .policy = o->router ? POLICY_MLP : POLICY_NEVER,
+                                      .router = o->router,
+                                      .threshold = o->threshold,
+                                      .ahead = o->router ? 1 : 0,
+                                      .max_cloud_tokens = UINT64_MAX };
+    const struct text_wish wish = { .prompt = chain->ids,
+                                    .n = chain->n,
+                                    .max = chain->most - chain->n,
+                                    .sample = { .top_p = 1, .repeat_penalty = 1 },
+                                    .apart = true,
+                                    .required = true,
+                                    .routing = &how,
+                                    .edges = first,
+                                    .slot = (long)slot,
+                                    .row = first ? gain_keep_row : NULL,
+                                    .row_arg = w,
+                                    .news = collect_news,
+                                    .news_arg = r };
+    return texts_ask(r->c->texts, &chain->text, &wish, err);
+}
+
+/* Keep which tokens the answer itself has, and which of them are the cloud's. */
+static void gain_keep_answer(struct collect_work *w, const struct collect_chain *chain,
+                             const struct text_view *v)
+{
+    w->run->c->stats.rollouts--; /* it is not one */
+    w->right = chain->verdict == COLLECT_RIGHT;
+    w->read.n = chain->n - chain->begun;
+    for (size_t i = 0; i < w->read.n; i++) {
+        struct sample_row *row = &w->read.rows[i];
+        row->gold = (int32_t)v->tokens[i].t.id;
+        row->right = w->right;
+        if (v->tokens[i].t.source == SOURCE_CLOUD)
+            row->cloud = row->gold;
+    }
+}
+
+/* Take what the edge has written of a chain, and end its text when the chain has ended. */
+static int gain_take(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
+                     struct err *err)
+{
+    struct collect *c = r->c;
+    const struct text_view v = text_look(chain->text);
+    int rc = OK;
+    for (size_t i; rc == OK && !chain->ended && (i = chain->n - chain->begun) < v.n;) {
+        chain->ids[chain->n++] = v.tokens[i].t.id;
+        rc = collect_chain_see(chain, c, w->number, w->text->prompt, chain->n - 1, err);
+    }
+    if (rc == OK && !chain->ended && v.finished) {
+        chain->ended = true;
+        w->text->left_out = w->text->left_out || v.rc == ERR_TEXT;
+        if (v.rc != OK)
+            rc = err_set(v.rc == ERR_TEXT ? &c->refusal : err, v.rc, "%s", v.why);
+        rc = rc == ERR_TEXT ? OK : rc;
+    }
+    if (rc != OK)
+        return rc;
+    if (!v.finished) {
+        if (chain->ended)
+            text_cancel(chain->text);
+        return OK;
+    }
+    if (chain->begun == w->text->prompt && !w->text->left_out)
+        gain_keep_answer(w, chain, &v);
+    c->stats.calls += v.stats.calls;
+    c->stats.known += v.stats.memo + v.stats.store;
+    text_drop(chain->text);
+    chain->text = NULL;
+    r->moved = true;
+    return OK;
+}
+
+/* Return the next chain for a slot that holds a beginning of *work: one of the same text, else of
+ * the one with the most chains left. NULL: none is left. */
+static struct collect_chain *gain_next(struct collect_run *r, struct collect_work **work)
+{
+    struct collect_work *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        while (w->first < w->nchains && (w->chains[w->first].ended || w->text->left_out))
+            w->first++;
+        size_t left = w->nchains - w->first;
+        if (left > most || (left && w == *work)) {
+            best = w;
+            most = w == *work ? SIZE_MAX : left;
+        }
+    }
+    if (!best)
+        return NULL;
+    *work = best;
+    return &best->chains[best->first++];
+}
+
+/* Write all chains that have been opened. */
+static int gain_write(struct gain *g, struct err *err)
+{
+    struct collect_run *r = g->r;
+    const struct collect *c = r->c;
+    int rc = OK;
+    for (bool busy = true; rc == OK && busy;) {
+        uint32_t seen = atomic_load(&r->news);
+        r->moved = busy = false;
+        for (size_t i = 0; rc == OK && i < COLLECT_SLOTS; i++) {
+            struct gain_slot *s = &g->slots[i];
+            if (s->chain)
+                rc = gain_take(r, s->work, s->chain, err);
+            if (rc == OK && (!s->chain || !s->chain->text) && (s->chain = gain_next(r, &s->work)))
+                rc = gain_ask(r, s->work, s->chain, i, err);
+            busy = busy || s->chain;
+        }
+        if (rc == OK && r->moved && c->o->progress)
+            c->o->progress(c->o->arg, &c->stats);
+        else if (rc == OK && busy && !r->moved)
+            rc = collect_wait(r, seen, err);
+    }
+    for (size_t i = 0; rc != OK && i < COLLECT_SLOTS; i++) {
+        struct text *t = g->slots[i].chain ? g->slots[i].chain->text : NULL;
+        if (!t)
+            continue;
+        text_cancel(t);
+        text_wait(t, SIZE_MAX); /* for its rows, too */
+        text_drop(t);
+    }
+    return rc;
+}
+
+/* Let the edge write the answers. */
+static int gain_write_answers(struct gain *g, struct err *err)
+{
+    struct collect_run *r = g->r;
+    struct collect *c = r->c;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        if (w->stage == COLLECT_DONE)
+            continue;
+        rc = collect_chain_open(w, c, w->text->prompt, NULL, c->o->max_tokens, true, 0, err);
+        if (rc == OK)
+            rc = samples_reserve(&w->read, w->chains->most - w->text->prompt, err);
+    }
+    if (rc == OK)
+        rc = gain_write(g, err);
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        w->first = 0;
+        if (w->stage != COLLECT_DONE && !w->text->left_out)
+            rc = collect_take_answer(w, err);
+        w->stage = w->written ? COLLECT_ASK : COLLECT_DONE;
+        w->written = false; /* by the cloud */
+        c->stats.tokens += w->text->n - w->text->prompt;
+        collect_chains_drop(w, c);
+    }
+    return rc;
+}
+
+/* Find the large model's tokens in one pass over each text: it is in this process. */
+static int gain_score(struct collect_run *r, struct text **texts, struct err *err)
+{
+    struct collect *c = r->c;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        const struct text_wish wish = { .prompt = w->text->ids,
+                                        .n = w->text->n - 1,
+                                        .max = 1, /* the last one is written */
+                                        .sample = { .top_p = 1, .repeat_penalty = 1 },
+                                        .model = TEXT_EDGE,
+                                        .top = 1,
+                                        .score = w->text->prompt,
+                                        .slot = -1,
+                                        .news = collect_news,
+                                        .news_arg = r };
+        if (w->stage == COLLECT_DONE)
+            continue;
+        w->stage = COLLECT_DRAW;
+        rc = texts_ask(c->large, &texts[i], &wish, err);
+        if (rc == ERR_ARG) { /* as a server refuses what does not fit */
+            w->text->left_out = true;
+            w->stage = COLLECT_DONE;
+            c->refusal = *err;
+            rc = OK;
+        }
+    }
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        struct text_view v = { .finished = false };
+        while (rc == OK && texts[i] && !v.finished) {
+            uint32_t seen = atomic_load(&r->news);
+            v = text_look(texts[i]);
+            rc = v.finished ? v.rc : collect_wait(r, seen, err);
+        }
+        if (rc != OK && v.rc != OK)
+            err_set(err, rc, "%s", v.why);
+        for (size_t k = 0; rc == OK && v.finished && k < w->read.n; k++) {
+            bool last = k + 1 == w->read.n;
+            w->read.rows[k].cloud =
+                (int32_t)(last ? v.tokens[0].t.id : v.score_tops[w->text->prompt + k].id);
+        }
+    }
+    return rc;
+}
+
+/* Ask the cloud for its tokens, where the router has not. */
+static int gain_open_calls(struct collect_run *r, struct err *err)
+{
+    int rc = OK;
+    for (size_t i = 0; i < r->s->ntexts; i++)
+        for (size_t k = 0; rc == OK && k < r->works[i].read.n; k++)
+            if (r->works[i].read.rows[k].cloud == SAMPLE_NOT_ASKED)
+                rc = collect_chain_open(&r->works[i], r->c, r->works[i].text->prompt + k, NULL, 1,
+                                        false, k, err);
+    return rc;
+}
+
+void collect_gain_compare(struct collect_work *w, const struct collect *c)
+{
+    for (size_t i = 0; i < w->read.n; i++) {
+        struct sample_row *row = &w->read.rows[i];
+        uint64_t place = (uint64_t)w->number << 32 | i;
+        row->label = 1;
+        row->way = SAMPLE_UNDECIDED;
+        if (collect_same(c, (uint32_t)row->edge, (uint32_t)row->cloud))
+            row->way = rand_below(KEEP_SEED, place, KEEP_ONE_OF) ? SAMPLE_UNKEPT : SAMPLE_AGREED;
+    }
+}
+
+/* Let answers be written on where the models differ. */
+static int gain_roll(struct gain *g, struct err *err)
+{
+    struct collect_run *r = g->r;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        w->first = 0;
+        for (size_t k = w->text->left_out ? 0 : w->read.n; rc == OK && k-- > 0;) {
+            const struct sample_row *row = &w->read.rows[k];
+            uint32_t other = (uint32_t)(row->gold == row->edge ? row->cloud : row->edge);
+            if (row->way == SAMPLE_UNDECIDED)
+                rc = collect_chain_open(w, r->c, w->text->prompt + k, &other,
+                                        r->c->o->max_tokens - k - 1, true, k, err);
+        }
+    }
+    return rc == OK ? gain_write(g, err) : rc;
+}
+
+/* Take what a text's tokens gain. */
+static void gain_judge(struct collect_work *w)
+{
+    for (size_t i = 0; i < w->nchains; i++) {
+        struct sample_row *row = &w->read.rows[w->chains[i].row];
+        int other = w->chains[i].verdict == COLLECT_RIGHT, written = w->right;
+        row->gain = (int8_t)(row->gold == row->edge ? other - written : written - other);
+        row->label = row->gain != 1;
+        row->way = SAMPLE_ROLLOUT;
+    }
+}
+
+int collect_gain(struct collect_run *r, struct err *err)
+{
+    struct gain g = { .r = r };
+    struct text *scored[SAMPLE_FILES_TEXTS] = { NULL };
+    int rc = gain_write_answers(&g, err);
+    if (rc == OK)
+        rc = r->c->large ? gain_score(r, scored, err) : gain_open_calls(r, err);
+    for (size_t i = 0; i < SAMPLE_FILES_TEXTS; i++)
+        text_drop(scored[i]);
+    if (rc == OK)
+        rc = collect_texts(r, err);
+    if (rc == OK)
+        rc = gain_roll(&g, err);
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        gain_judge(&r->works[i]);
+        rc = collect_complete(r, &r->works[i], err);
+    }
+    return rc;
+}
