@@ -37,12 +37,13 @@ static void gain_keep_row(void *arg, const uint32_t *ids, size_t n, const struct
     memcpy(w->read.x + i * dim, batch_hidden(b, c->o->tap, row), dim * sizeof(float));
 }
 
-/* Let the edge write a chain to its end, as the options say. */
+/* Let the edge write a chain to its end, as the options say; or let the large model read one that
+ * is not judged, and say what it would have written. */
 static int gain_ask(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
                     size_t slot, struct err *err)
 {
     const struct collect_options *o = r->c->o;
-    bool first = chain->begun == w->text->prompt; /* the answer itself */
+    bool reads = !chain->rolls, first = !reads && chain->begun == w->text->prompt;
     const struct text_routing how = { .policy = o->router ? POLICY_MLP : POLICY_NEVER,
                                       .router = o->router,
                                       .threshold = o->threshold,
@@ -53,15 +54,23 @@ static int gain_ask(struct collect_run *r, struct collect_work *w, struct collec
                                     .max = chain->most - chain->n,
                                     .sample = { .top_p = 1, .repeat_penalty = 1 },
                                     .apart = true,
+                                    .model = reads ? TEXT_EDGE : TEXT_ROUTED,
                                     .required = true,
                                     .routing = &how,
                                     .edges = first,
-                                    .slot = (long)slot,
+                                    .top = reads,
+                                    .score = reads ? w->text->prompt : 0,
+                                    .slot = reads ? -1 : (long)slot,
                                     .row = first ? gain_keep_row : NULL,
                                     .row_arg = w,
                                     .news = collect_news,
                                     .news_arg = r };
-    return texts_ask(r->c->texts, &chain->text, &wish, err);
+    int rc = texts_ask(reads ? r->c->large : r->c->texts, &chain->text, &wish, err);
+    if (!reads || rc != ERR_ARG)
+        return rc;
+    r->c->refusal = *err; /* as a server refuses what does not fit */
+    w->text->left_out = chain->ended = true;
+    return OK;
 }
 
 /* Keep which tokens the answer itself has, and which of them are the cloud's. */
@@ -78,6 +87,15 @@ static void gain_keep_answer(struct collect_work *w, const struct collect_chain 
         if (v->tokens[i].t.source == SOURCE_CLOUD)
             row->cloud = row->gold;
     }
+}
+
+/* Keep the large model's tokens. */
+static void gain_keep_cloud(struct collect_work *w, const struct collect_chain *chain,
+                            const struct text_view *v)
+{
+    for (size_t i = 0; i < chain->row; i++)
+        w->read.rows[i].cloud = (int32_t)v->score_tops[w->text->prompt + i].id;
+    w->read.rows[chain->row].cloud = (int32_t)v->tokens[0].t.id;
 }
 
 /* Take what the edge has written of a chain, and end its text when the chain has ended. */
@@ -105,7 +123,9 @@ static int gain_take(struct collect_run *r, struct collect_work *w, struct colle
             text_cancel(chain->text);
         return OK;
     }
-    if (chain->begun == w->text->prompt && !w->text->left_out)
+    if (!chain->rolls)
+        gain_keep_cloud(w, chain, &v);
+    else if (chain->begun == w->text->prompt && !w->text->left_out)
         gain_keep_answer(w, chain, &v);
     c->stats.calls += v.stats.calls;
     c->stats.known += v.stats.memo + v.stats.store;
@@ -199,62 +219,27 @@ static int gain_write_answers(struct gain *g, struct err *err)
     return rc;
 }
 
-/* Find the large model's tokens in one pass over each text: it is in this process. */
-static int gain_score(struct collect_run *r, struct text **texts, struct err *err)
+/* Find the cloud's tokens where the router has not asked for them. A model of this process reads
+ * each text once, and writes the last one. */
+static int gain_ask_cloud(struct gain *g, struct err *err)
 {
-    struct collect *c = r->c;
+    struct collect_run *r = g->r;
+    bool reads = r->c->large;
     int rc = OK;
-    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+    for (size_t i = 0; i < r->s->ntexts; i++) {
         struct collect_work *w = &r->works[i];
-        const struct text_wish wish = { .prompt = w->text->ids,
-                                        .n = w->text->n - 1,
-                                        .max = 1, /* the last one is written */
-                                        .sample = { .top_p = 1, .repeat_penalty = 1 },
-                                        .model = TEXT_EDGE,
-                                        .top = 1,
-                                        .score = w->text->prompt,
-                                        .slot = -1,
-                                        .news = collect_news,
-                                        .news_arg = r };
-        if (w->stage == COLLECT_DONE)
-            continue;
-        w->stage = COLLECT_DRAW;
-        rc = texts_ask(c->large, &texts[i], &wish, err);
-        if (rc == ERR_ARG) { /* as a server refuses what does not fit */
-            w->text->left_out = true;
-            w->stage = COLLECT_DONE;
-            c->refusal = *err;
-            rc = OK;
-        }
+        for (size_t k = reads && w->read.n ? w->read.n - 1 : 0; rc == OK && k < w->read.n; k++)
+            if (reads || w->read.rows[k].cloud == SAMPLE_NOT_ASKED)
+                rc = collect_chain_open(w, r->c, w->text->prompt + k, NULL, 1, false, k, err);
     }
-    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+    if (rc != OK || !reads)
+        return rc;
+    rc = gain_write(g, err);
+    for (size_t i = 0; i < r->s->ntexts; i++) {
         struct collect_work *w = &r->works[i];
-        struct text_view v = { .finished = false };
-        while (rc == OK && texts[i] && !v.finished) {
-            uint32_t seen = atomic_load(&r->news);
-            v = text_look(texts[i]);
-            rc = v.finished ? v.rc : collect_wait(r, seen, err);
-        }
-        if (rc != OK && v.rc != OK)
-            err_set(err, rc, "%s", v.why);
-        for (size_t k = 0; rc == OK && v.finished && k < w->read.n; k++) {
-            bool last = k + 1 == w->read.n;
-            w->read.rows[k].cloud =
-                (int32_t)(last ? v.tokens[0].t.id : v.score_tops[w->text->prompt + k].id);
-        }
+        w->stage = w->stage == COLLECT_DONE || w->text->left_out ? COLLECT_DONE : COLLECT_DRAW;
+        collect_chains_drop(w, r->c);
     }
-    return rc;
-}
-
-/* Ask the cloud for its tokens, where the router has not. */
-static int gain_open_calls(struct collect_run *r, struct err *err)
-{
-    int rc = OK;
-    for (size_t i = 0; i < r->s->ntexts; i++)
-        for (size_t k = 0; rc == OK && k < r->works[i].read.n; k++)
-            if (r->works[i].read.rows[k].cloud == SAMPLE_NOT_ASKED)
-                rc = collect_chain_open(&r->works[i], r->c, r->works[i].text->prompt + k, NULL, 1,
-                                        false, k, err);
     return rc;
 }
 
@@ -304,12 +289,9 @@ static void gain_judge(struct collect_work *w)
 int collect_gain(struct collect_run *r, struct err *err)
 {
     struct gain g = { .r = r };
-    struct text *scored[SAMPLE_FILES_TEXTS] = { NULL };
     int rc = gain_write_answers(&g, err);
     if (rc == OK)
-        rc = r->c->large ? gain_score(r, scored, err) : gain_open_calls(r, err);
-    for (size_t i = 0; i < SAMPLE_FILES_TEXTS; i++)
-        text_drop(scored[i]);
+        rc = gain_ask_cloud(&g, err);
     if (rc == OK)
         rc = collect_texts(r, err);
     if (rc == OK)
