@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
+#include "router/texts/texts.h"
 #include "router/texts/turn.h"
 
 enum { STOP_SLICE_NS = 20000000 }; /* how often to look for an interruption */
@@ -150,6 +151,35 @@ static void collect_take_tokens(struct collect_work *w, const struct collect *c)
     }
 }
 
+/* Return how many rollouts all texts up to this one may have had. */
+static uint64_t collect_budget(const struct collect_options *o, size_t number)
+{
+    uint64_t n = number + 1;
+    return n >= o->texts ? o->rollouts
+                         : o->rollouts / o->texts * n + o->rollouts % o->texts * n / o->texts;
+}
+
+/* Mark the undecided rows of a text that are not drawn; those that are drawn are spread evenly. */
+static void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn)
+{
+    struct samples *s = &w->read;
+    size_t all = 0, seen = 0;
+    for (size_t i = 0; i < s->n; i++)
+        all += s->rows[i].way == SAMPLE_UNDECIDED;
+    uint64_t budget = collect_budget(c->o, w->number);
+    budget = budget > *drawn ? budget - *drawn : 0;
+    size_t take = budget < all ? (size_t)budget : all;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->rows[i].way != SAMPLE_UNDECIDED)
+            continue;
+        bool in = (seen + 1) * take / all > seen * take / all;
+        seen++;
+        if (!in)
+            s->rows[i].way = SAMPLE_UNDRAWN;
+    }
+    *drawn += take;
+}
+
 /* Begin chains at the drawn rows of a text, each with the edge's token, or with the cloud's. */
 static int collect_roll_open(struct collect_work *w, struct collect *c, bool from_edge,
                              struct err *err)
@@ -203,7 +233,6 @@ static int collect_next_stage(struct collect_run *r, struct collect_work *w, str
 {
     struct collect *c = r->c;
     size_t first = w->nchains;
-    int rc;
     switch (w->stage++) {
     case COLLECT_NEW:
         if (w->text->n > w->text->prompt)
@@ -222,13 +251,12 @@ static int collect_next_stage(struct collect_run *r, struct collect_work *w, str
     case COLLECT_DRAW:
         w->first = first;
         if (c->o->labels == COLLECT_GAIN)
-            collect_gain_compare(w, c);
+            collect_compare(w, c);
         collect_draw(w, c, &r->drawn);
         if (c->o->labels == COLLECT_DIVERGENT)
             return collect_roll_open(w, c, true, err);
         w->stage = COLLECT_DONE;
-        rc = collect_chains_settle(r, w, err);
-        return rc == OK && c->o->labels == COLLECT_CITER ? collect_roll_edge(w, c, err) : rc;
+        break;
     case COLLECT_ROLL:
         collect_roll_judge(w, true);
         w->first = first;
@@ -242,14 +270,11 @@ static int collect_next_stage(struct collect_run *r, struct collect_work *w, str
     return OK;
 }
 
-/* True while a text must wait for those before it. What the edge writes for citer needs the session
- * at its text, and the cloud of round 2 for itself. */
+/* True while a text must wait for those before it. */
 static bool collect_waits(const struct collect_run *r, size_t i)
 {
-    const struct collect_options *o = r->c->o;
     enum collect_stage stage = r->works[i].stage;
-    bool waits = (stage == COLLECT_NEW && !collect_may_begin(r, i)) ||
-                 (o->labels == COLLECT_CITER && stage >= COLLECT_READ && i > r->head);
+    bool waits = stage == COLLECT_NEW && !collect_may_begin(r, i);
     for (size_t k = r->head; stage == COLLECT_DRAW && k < i; k++)
         waits = waits || r->works[k].stage <= COLLECT_DRAW;
     return waits;
@@ -319,10 +344,15 @@ int collect_wait(struct collect_run *r, uint32_t seen, struct err *err)
     return stop && *stop ? err_set(err, ERR_STOP, "interrupted") : OK;
 }
 
-int collect_texts(struct collect_run *r, struct err *err)
+/* Bring all texts to their last stage, the earlier ones first where there is not room for all
+ * calls. */
+static int collect_texts(struct collect_run *r, struct err *err)
 {
     struct collect *c = r->c;
+    const struct cloud_port *p = c->cloud;
     int rc = OK;
+    if (p && p->notify)
+        p->notify(p->arg, collect_news, r);
     while (rc == OK && r->head < r->s->ntexts) {
         uint32_t seen = atomic_load(&r->news);
         r->moved = false;
@@ -331,7 +361,7 @@ int collect_texts(struct collect_run *r, struct err *err)
         while (rc == OK && r->head < r->s->ntexts && r->works[r->head].stage == COLLECT_DONE) {
             struct collect_work *w = &r->works[r->head++];
             rc = collect_chains_settle(r, w, err);
-            if (rc == OK && c->o->labels != COLLECT_GAIN)
+            if (rc == OK && !collect_edge_writes(c->o->labels))
                 rc = collect_complete(r, w, err);
         }
         if (rc == OK && r->moved && c->o->progress)
@@ -339,14 +369,18 @@ int collect_texts(struct collect_run *r, struct err *err)
         else if (rc == OK && !r->moved)
             rc = collect_wait(r, seen, err);
     }
+    if (p && p->notify)
+        p->notify(p->arg, NULL, NULL);
+    if (c->texts)
+        texts_listen(c->texts);
     return rc;
 }
 
 int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text *texts,
                   uint64_t drawn, struct err *err)
 {
-    const struct cloud_port *p = c->cloud;
-    if (!p && c->o->labels != COLLECT_MATCH)
+    bool gain = c->o->labels == COLLECT_GAIN;
+    if (!c->cloud && c->o->labels != COLLECT_MATCH)
         return err_set(err, ERR_ARG, "collect: labels %s need a cloud",
                        collect_labels_name(c->o->labels));
     struct collect_run r = {
@@ -358,17 +392,15 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
         return err_set(err, ERR_NOMEM, "collect: out of memory");
     }
     pthread_mutex_init(&r.lock, NULL);
-    bool gain = c->o->labels == COLLECT_GAIN;
-    bool notifies = p && p->notify && !(gain && c->o->router); /* else c->texts are told */
     for (size_t i = 0; gain && i < s->ntexts; i++)
         texts[i].n = texts[i].prompt; /* the edge writes its own answer */
-    if (notifies)
-        p->notify(p->arg, collect_news, &r);
     int rc = collect_fit(&r, texts, err);
+    if (rc == OK && gain)
+        rc = collect_answers(&r, err);
     if (rc == OK)
-        rc = gain ? collect_gain(&r, err) : collect_texts(&r, err);
-    if (notifies)
-        p->notify(p->arg, NULL, NULL);
+        rc = collect_texts(&r, err);
+    if (rc == OK && collect_edge_writes(c->o->labels))
+        rc = collect_roll_edge(&r, err);
     for (size_t i = 0; i < s->ntexts; i++) {
         collect_chains_drop(&r.works[i], c);
         free(r.works[i].chains);

@@ -34,15 +34,14 @@
 
 struct cloud_port;
 struct router;
-struct sampler;
 struct texts;
 struct tokenizer;
 struct turn;
 
 enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT, COLLECT_GAIN };
 enum { COLLECT_CALLS = 32 }; /* most calls in flight, unless the options say another */
-/* Answers that the edge writes at once, for labels gain: all texts of a shard. With as many rows a
- * pass costs a row little more than its arithmetic, and keys and values take some 200 MB. */
+/* Answers that the edge writes at once: one for each text of a shard. With as many rows a pass
+ * costs a row little more than its arithmetic, and keys and values take some 200 MB. */
 enum { COLLECT_SLOTS = SAMPLE_FILES_TEXTS };
 
 /* What is known of a generated answer: whether it is right may still depend on what follows. */
@@ -50,6 +49,8 @@ enum collect_verdict { COLLECT_OPEN, COLLECT_WRONG, COLLECT_RIGHT };
 
 /* Return "match", "citer", "divergent" or "gain". */
 const char *collect_labels_name(enum collect_labels l);
+/* True when the edge writes answers: struct collect needs `texts`. */
+bool collect_edge_writes(enum collect_labels l);
 /* Parse such a name. False: it is none of them. */
 bool collect_labels_parse(enum collect_labels *out, const char *name);
 
@@ -91,13 +92,13 @@ struct collect_options {
     void *arg;
 };
 
-/* The parts are borrowed. The session's model is the edge; sampler is greedy; cloud may be NULL for
+/* The parts are borrowed. The session's model is the edge; cloud may be NULL for
  * match if all texts have references. Its port has look, and notify if calls take their time.
- * Labels gain need texts: of the edge, with COLLECT_SLOTS slots, and in round 2 with the cloud. */
+ * Where the edge writes, texts are its, with a queue of COLLECT_SLOTS, and in round 2 with the
+ * cloud. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;
-    struct sampler *sampler;
     const struct cloud_port *cloud;
     const struct collect_options *o;
     struct collect_stats stats;

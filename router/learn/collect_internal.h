@@ -1,10 +1,11 @@
 /* collect_internal.h - texts in progress (collect.c), and what the cloud writes for them
- * (collect_cloud.c).
+ * (collect_cloud.c) and what the edge writes (collect_edge.c).
  *
  * Two orders are kept apart. Calls are made when there is room for them, and their tokens are used
  * as they come. They are committed text by text and in the order of each text's chains, with the
  * looks at what is known that a collection with one call at a time would have made there. So what
- * is recorded depends neither on the number of calls in flight nor on when replies come. */
+ * is recorded depends neither on the number of calls in flight nor on when replies come. Only the
+ * calls of a router in answers that the edge writes are recorded as they come. */
 #ifndef ROUTER_LEARN_COLLECT_INTERNAL_H
 #define ROUTER_LEARN_COLLECT_INTERNAL_H
 
@@ -72,6 +73,10 @@ struct collect_run {
     _Atomic uint32_t news;      /* changes when a call may have brought something */
     pthread_mutex_t lock;       /* for who waits for news */
     pthread_cond_t changed;
+    struct collect_slot {            /* of c->texts */
+        struct collect_work *work;   /* whose beginning it holds, or NULL */
+        struct collect_chain *chain; /* that it writes, or NULL */
+    } slots[COLLECT_SLOTS];
 };
 
 /* collect.c */
@@ -83,9 +88,6 @@ void collect_row(struct sample_row *row, const struct collect_work *w, const str
                  const uint32_t *ids, size_t at, const float *logits);
 /* Take the answer that the first chain of this stage has written for a text without one. */
 int collect_take_answer(struct collect_work *w, struct err *err);
-/* Bring all texts to their last stage, the earlier ones first where there is not room for all
- * calls. */
-int collect_texts(struct collect_run *r, struct err *err);
 /* Add the samples of a text to the shard, and count it. */
 int collect_complete(struct collect_run *r, struct collect_work *w, struct err *err);
 /* Tell that a call or a text may have brought something; may be called from any thread. */
@@ -93,20 +95,14 @@ void collect_news(void *run);
 /* Wait for other news than `seen`, and see an interruption before the cloud does. ERR_STOP. */
 int collect_wait(struct collect_run *r, uint32_t seen, struct err *err);
 
-/* collect_roll.c */
+/* collect_edge.c */
 
-/* Mark the undecided rows of a text that are not drawn; those that are drawn are spread evenly. */
-void collect_draw(struct collect_work *w, const struct collect *c, uint64_t *drawn);
-/* Decide the drawn rows of a text, for labels citer: let the edge write to the end from each. The
- * session holds the text. */
-int collect_roll_edge(struct collect_work *w, struct collect *c, struct err *err);
-
-/* collect_gain.c */
-
-/* Collect all texts for labels gain. */
-int collect_gain(struct collect_run *r, struct err *err);
-/* Mark the rows of a text in which both models agree, and those that are to be decided. */
-void collect_gain_compare(struct collect_work *w, const struct collect *c);
+/* Labels gain: let the edge write all answers, and begin to find the cloud's tokens in them. */
+int collect_answers(struct collect_run *r, struct err *err);
+/* Labels gain: mark the rows in which both models agree, and those that are to be decided. */
+void collect_compare(struct collect_work *w, const struct collect *c);
+/* Let the edge write on from the drawn rows of all texts, decide them, and complete the texts. */
+int collect_roll_edge(struct collect_run *r, struct err *err);
 
 /* collect_cloud.c */
 

@@ -13,6 +13,7 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/engine.h"
+#include "router/texts/texts.h"
 #include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -25,7 +26,7 @@ enum { REFUSED_ID = 254 }; /* the cloud refuses texts that begin with it */
 static struct engine engine;
 static struct batch *plains; /* of `plain`, which computes between the passes of the loop */
 static struct session *session, *plain; /* of the code under test; of the definitions */
-static struct sampler *sampler;
+static struct texts *alone, *routed;    /* of the edge, and with the cloud */
 static struct router *router;
 static float scratch[4096];
 static struct collect_text texts[TEXTS];

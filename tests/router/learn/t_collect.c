@@ -8,10 +8,10 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "model/sample.h"
 #include "router/learn/sample_files.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "router/routing.h"
 #include "tests/router/learn/collect_help.h"
 #include "tests/support/torture.h"
 
@@ -102,6 +102,15 @@ static struct sample_row define(const struct collect_text *t, size_t at, enum co
 
 static unsigned slow = 40; /* as in fake */
 
+static struct collect collect_with(const struct collect_options *o)
+{
+    return (struct collect){ .session = session,
+                             .tok = engine.tokenizer,
+                             .cloud = &port,
+                             .o = o,
+                             .texts = o->router ? routed : alone };
+}
+
 static struct sample_shard shard_of(size_t first, size_t ntexts)
 {
     return (struct sample_shard){ .first = first,
@@ -114,7 +123,7 @@ static int run(struct sample_shard s[2], const struct collect_options *o, size_t
                unsigned stored, struct collect_stats *stats)
 {
     struct err err = { "" };
-    struct collect c = { session, engine.tokenizer, sampler, &port, o, { 0 }, { "" }, NULL, NULL };
+    struct collect c = collect_with(o);
     uint64_t drawn = 0;
     size_t fails_after = fake.fails_after;
     int rc = OK;
@@ -185,7 +194,8 @@ static void check_again(const struct sample_shard s[2], const struct collect_opt
         slow = how[h].slow;
         bare_again();
         CHECK(run(again, &other, per_call, stored, NULL) == OK);
-        CHECK(fake.order == order && fake.dropped == 0);
+        /* A router's calls are made as answers come to them, and some when these are decided. */
+        CHECK(o->router || (fake.order == order && fake.dropped == 0));
         for (size_t i = 0; i < 2; i++) {
             CHECK(again[i].samples.n == s[i].samples.n);
             CHECK(!memcmp(&again[i].counts, &s[i].counts, sizeof(s[i].counts)));
@@ -236,7 +246,7 @@ static void check_labels(enum collect_labels labels, bool second, size_t per_cal
     const struct sample_counts *n = &s[0].counts;
     CHECK(n->too_long == 1 && n->written == 1 && n->refused == (labels != COLLECT_MATCH));
     CHECK(n->samples == s[0].samples.n && n->texts == (labels == COLLECT_MATCH ? 15 : 14));
-    CHECK(n->left_out == 0 && fake.dropped == 0);
+    CHECK(n->left_out == 0 && (second || fake.dropped == 0));
     /* The refused text and the answer that the cloud writes take some more. */
     if (labels == COLLECT_CITER && !second)
         CHECK(stats.calls + stats.known <= wrong + texts[REFUSED].n + WRITTEN);
@@ -259,7 +269,7 @@ static void check_at_once(void)
     struct err err;
     struct collect_options o = options(COLLECT_CITER, false);
     struct sample_shard s = shard_of(LONG, 1);
-    struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" }, NULL, NULL };
+    struct collect c = collect_with(&o);
     o.calls = 200;
     o.rollouts = 0;
     fake = (struct fake){ .tokens = 1, .fails_after = SIZE_MAX, .slow = 95, .may = o.calls };
@@ -340,7 +350,8 @@ static void check_death(enum collect_labels labels)
     for (size_t i = 0; i < all; i += 1 + i / 3) {
         bare_again();
         fake.fails_after = i;
-        CHECK(run(s, &o, 3, 0, NULL) == ERR_NET);
+        int rc = run(s, &o, 3, 0, NULL);
+        CHECK(rc == ERR_NET || (o.router && rc == OK)); /* it may have made calls beyond the end */
         close_shards(s);
     }
     bare_again();
@@ -352,7 +363,8 @@ static void check_without(void)
 {
     struct err err;
     struct collect_options o = options(COLLECT_MATCH, false);
-    struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 }, { "" }, NULL, NULL };
+    struct collect c = collect_with(&o);
+    c.cloud = NULL;
     struct sample_shard s = shard_of(0, 4);
     CHECK(collect_shard(&s, &c, texts, 0, &err) == OK && s.counts.texts == 3);
     samples_close(&s.samples);
@@ -384,15 +396,15 @@ static void check_memory(enum collect_labels labels)
     int reached = 1;
     for (long n = 1; reached; n++) {
         struct sample_shard s = shard_of(BARE, 4);
-        struct collect c = { session, engine.tokenizer, sampler, &port, &o,
-                             { 0 },   { "" },           NULL,    NULL };
+        struct collect c = collect_with(&o);
         uint32_t *ids = texts[BARE].ids;
         fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
         torture_begin(n);
         int rc = collect_shard(&s, &c, texts + BARE, 0, &err);
         samples_close(&s.samples);
         reached = torture_end();
-        CHECK(rc == (reached ? ERR_NOMEM : OK) && fake.live == 0);
+        CHECK(rc == OK || (reached && rc == ERR_NOMEM)); /* fewer slots will do */
+        CHECK(fake.live == 0);
         CHECK(torture_live() == 0 || texts[BARE].ids != ids); /* the answer that was written */
         bare_again();
     }
@@ -418,7 +430,6 @@ int main(void)
 {
     struct err err = { "" };
     struct mizzle_options o;
-    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     mizzle_options_init(&o, sizeof(o));
     o.model = tiny_make();
     o.threads = 1;
@@ -426,9 +437,16 @@ int main(void)
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&plains, engine.model, NULL, &err) == OK);
     CHECK(session_open(&plain, plains, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
-                       &err) == OK);
     make_router();
+    struct routing routing = { .port = port, .how.policy = POLICY_MLP };
+    struct texts_options t = { .engine = &engine,
+                               .slots = 4,
+                               .queue = COLLECT_SLOTS,
+                               .context = TINY_CONTEXT,
+                               .kv = KVCACHE_F32 };
+    CHECK(texts_open(&alone, &t, &err) == OK);
+    t.routing = &routing;
+    CHECK(texts_open(&routed, &t, &err) == OK);
     make_texts();
     fake.fails_after = SIZE_MAX;
     check_labels(COLLECT_MATCH, false, 1, 0);
@@ -448,8 +466,9 @@ int main(void)
     check_memory(COLLECT_DIVERGENT);
     for (size_t i = 0; i < TEXTS; i++)
         free(texts[i].ids);
+    texts_close(alone);
+    texts_close(routed);
     router_close(router);
-    sampler_close(sampler);
     session_close(plain);
     batch_close(plains);
     session_close(session);

@@ -83,7 +83,7 @@ static bool is_over(const uint32_t *ids, size_t n, size_t prompt)
         at += bytes;
     }
     return tokenizer_is_eog(edge.tokenizer, ids[n - 1]) || strstr(text, stops[0]) || n == WRITTEN ||
-           n + prompt == CONTEXT;
+           n + prompt == CONTEXT + 1;
 }
 
 /* Write on after ids[n], of which the prompt is the beginning, and judge the answer. */
@@ -117,7 +117,7 @@ struct seen {
 static void check_text(const struct samples *s, size_t i, size_t *at, bool second,
                        struct seen *seen)
 {
-    uint32_t ids[CONTEXT + 1], other[CONTEXT + 1];
+    uint32_t ids[CONTEXT + 2], other[CONTEXT + 2];
     size_t prompt = texts[i].prompt, n = prompt, m;
     memcpy(ids, texts[i].ids, n * sizeof(*ids));
     bool right = ends_right(ids, &n, prompt, second);

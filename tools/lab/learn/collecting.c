@@ -13,7 +13,6 @@
 #include "kernels/sys/sha256.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
-#include "model/sample.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/learn/sample_files.h"
@@ -282,7 +281,7 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     return rc;
 }
 
-/* Open what writes answers for labels gain. */
+/* Open what writes answers, if anything does. */
 static int collecting_open_texts(struct collecting *c, enum kvcache kv, struct err *err)
 {
     const struct texts_options o = { .engine = &c->engine,
@@ -294,7 +293,7 @@ static int collecting_open_texts(struct collecting *c, enum kvcache kv, struct e
                                      .piece_ms = PIECE_MS,
                                      .turn = c->routing.turn,
                                      .stop = &interrupted };
-    return c->o.labels == COLLECT_GAIN ? texts_open(&c->collect.texts, &o, err) : OK;
+    return collect_edge_writes(c->o.labels) ? texts_open(&c->collect.texts, &o, err) : OK;
 }
 
 /* Copy a string into a setting. */
@@ -350,7 +349,6 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
 /* Open everything but the folder. */
 static int collecting_open(struct collecting *c, struct err *err)
 {
-    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     enum kvcache kv;
     int rc = task_open(&c->task, &c->how->task, err);
     if (rc != OK)
@@ -379,9 +377,6 @@ static int collecting_open(struct collecting *c, struct err *err)
     rc = session_open(&c->collect.session, c->engine.batch, context < CONTEXT ? context : CONTEXT,
                       kv, err);
     if (rc == OK)
-        rc = sampler_open(&c->collect.sampler, &greedy, tokenizer_size(c->engine.tokenizer),
-                          &c->engine.kernels, err);
-    if (rc == OK)
         rc = collecting_open_texts(c, kv, err);
     if (rc == OK)
         rc = collecting_describe(&c->meta, c, kv, err);
@@ -397,7 +392,6 @@ static int collecting_close(struct collecting *c, int rc, struct err *err)
 {
     sample_files_close(&c->files);
     texts_close(c->collect.texts);
-    sampler_close(c->collect.sampler);
     session_close(c->collect.session);
     if (c->engine.model) {
         int end = routed_close(&c->routing, c->server, rc == OK ? err : NULL);

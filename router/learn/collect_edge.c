@@ -1,9 +1,9 @@
-/* collect_gain.c - labels gain: the edge writes an answer, and where the models differ it also
- * writes on after the token that the answer does not have.
+/* collect_edge.c - what the edge writes: the answers of labels gain, and answers to their end after
+ * a token, for them and for citer.
  *
- * All texts of a shard are written together, then the cloud's tokens are found for all, then all
- * answers are written on: so the cloud has one user at a time. A slot writes on from the last place
- * of a text to the first. Each beginning is that of the one before, which the slot still holds. */
+ * All texts of a shard are written together, between the looks for the cloud's tokens: so the cloud
+ * has one user at a time. A slot writes on from the last place of a text to the first. Each
+ * beginning is that of the one before, which the slot still holds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +14,15 @@
 #include "router/learn/collect_internal.h"
 #include "router/texts/texts.h"
 
-enum { KEEP_ONE_OF = 10, KEEP_SEED = 54 }; /* rows in which both models agree */
+enum { KEEP_ONE_OF = 10, KEEP_SEED = 1 }; /* rows in which both models agree */
 
-struct gain {
-    struct collect_run *r;
-    struct gain_slot {
-        struct collect_work *work;   /* whose beginning it holds, or NULL */
-        struct collect_chain *chain; /* that it writes, or NULL */
-    } slots[COLLECT_SLOTS];
-};
+bool collect_edge_writes(enum collect_labels l)
+{
+    return l == COLLECT_CITER || l == COLLECT_GAIN;
+}
 
 /* Callback of the edge's texts: keep the hidden state and what else is known before a token. */
-static void gain_keep_row(void *arg, const uint32_t *ids, size_t n, const struct batch *b,
+static void edge_keep_row(void *arg, const uint32_t *ids, size_t n, const struct batch *b,
                           size_t row)
 {
     struct collect_work *w = arg;
@@ -39,7 +36,7 @@ static void gain_keep_row(void *arg, const uint32_t *ids, size_t n, const struct
 
 /* Let the edge write a chain to its end, as the options say; or let the large model read one that
  * is not judged, and say what it would have written. */
-static int gain_ask(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
+static int edge_ask(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
                     size_t slot, struct err *err)
 {
     const struct collect_options *o = r->c->o;
@@ -61,7 +58,7 @@ static int gain_ask(struct collect_run *r, struct collect_work *w, struct collec
                                     .top = reads,
                                     .score = reads ? w->text->prompt : 0,
                                     .slot = reads ? -1 : (long)slot,
-                                    .row = first ? gain_keep_row : NULL,
+                                    .row = first ? edge_keep_row : NULL,
                                     .row_arg = w,
                                     .news = collect_news,
                                     .news_arg = r };
@@ -74,7 +71,7 @@ static int gain_ask(struct collect_run *r, struct collect_work *w, struct collec
 }
 
 /* Keep which tokens the answer itself has, and which of them are the cloud's. */
-static void gain_keep_answer(struct collect_work *w, const struct collect_chain *chain,
+static void edge_keep_answer(struct collect_work *w, const struct collect_chain *chain,
                              const struct text_view *v)
 {
     w->run->c->stats.rollouts--; /* it is not one */
@@ -90,7 +87,7 @@ static void gain_keep_answer(struct collect_work *w, const struct collect_chain 
 }
 
 /* Keep the large model's tokens. */
-static void gain_keep_cloud(struct collect_work *w, const struct collect_chain *chain,
+static void edge_keep_cloud(struct collect_work *w, const struct collect_chain *chain,
                             const struct text_view *v)
 {
     for (size_t i = 0; i < chain->row; i++)
@@ -99,7 +96,7 @@ static void gain_keep_cloud(struct collect_work *w, const struct collect_chain *
 }
 
 /* Take what the edge has written of a chain, and end its text when the chain has ended. */
-static int gain_take(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
+static int edge_take(struct collect_run *r, struct collect_work *w, struct collect_chain *chain,
                      struct err *err)
 {
     struct collect *c = r->c;
@@ -124,9 +121,9 @@ static int gain_take(struct collect_run *r, struct collect_work *w, struct colle
         return OK;
     }
     if (!chain->rolls)
-        gain_keep_cloud(w, chain, &v);
+        edge_keep_cloud(w, chain, &v);
     else if (chain->begun == w->text->prompt && !w->text->left_out)
-        gain_keep_answer(w, chain, &v);
+        edge_keep_answer(w, chain, &v);
     c->stats.calls += v.stats.calls;
     c->stats.known += v.stats.memo + v.stats.store;
     text_drop(chain->text);
@@ -137,7 +134,7 @@ static int gain_take(struct collect_run *r, struct collect_work *w, struct colle
 
 /* Return the next chain for a slot that holds a beginning of *work: one of the same text, else of
  * the one with the most chains left. NULL: none is left. */
-static struct collect_chain *gain_next(struct collect_run *r, struct collect_work **work)
+static struct collect_chain *edge_next(struct collect_run *r, struct collect_work **work)
 {
     struct collect_work *best = NULL;
     size_t most = 0;
@@ -158,20 +155,21 @@ static struct collect_chain *gain_next(struct collect_run *r, struct collect_wor
 }
 
 /* Write all chains that have been opened. */
-static int gain_write(struct gain *g, struct err *err)
+static int edge_write(struct collect_run *r, struct err *err)
 {
-    struct collect_run *r = g->r;
     const struct collect *c = r->c;
+    /* A text of a router has one call in flight. */
+    size_t slots = c->o->router && r->calls < COLLECT_SLOTS ? r->calls : COLLECT_SLOTS;
     int rc = OK;
     for (bool busy = true; rc == OK && busy;) {
         uint32_t seen = atomic_load(&r->news);
         r->moved = busy = false;
-        for (size_t i = 0; rc == OK && i < COLLECT_SLOTS; i++) {
-            struct gain_slot *s = &g->slots[i];
+        for (size_t i = 0; rc == OK && i < slots; i++) {
+            struct collect_slot *s = &r->slots[i];
             if (s->chain)
-                rc = gain_take(r, s->work, s->chain, err);
-            if (rc == OK && (!s->chain || !s->chain->text) && (s->chain = gain_next(r, &s->work)))
-                rc = gain_ask(r, s->work, s->chain, i, err);
+                rc = edge_take(r, s->work, s->chain, err);
+            if (rc == OK && (!s->chain || !s->chain->text) && (s->chain = edge_next(r, &s->work)))
+                rc = edge_ask(r, s->work, s->chain, i, err);
             busy = busy || s->chain;
         }
         if (rc == OK && r->moved && c->o->progress)
@@ -179,8 +177,8 @@ static int gain_write(struct gain *g, struct err *err)
         else if (rc == OK && busy && !r->moved)
             rc = collect_wait(r, seen, err);
     }
-    for (size_t i = 0; rc != OK && i < COLLECT_SLOTS; i++) {
-        struct text *t = g->slots[i].chain ? g->slots[i].chain->text : NULL;
+    for (size_t i = 0; rc != OK && i < slots; i++) {
+        struct text *t = r->slots[i].chain ? r->slots[i].chain->text : NULL;
         if (!t)
             continue;
         text_cancel(t);
@@ -190,10 +188,31 @@ static int gain_write(struct gain *g, struct err *err)
     return rc;
 }
 
-/* Let the edge write the answers. */
-static int gain_write_answers(struct gain *g, struct err *err)
+/* Find the cloud's tokens where the router has not asked for them. A model of this process reads
+ * each text once, and writes the last one. */
+static int edge_ask_cloud(struct collect_run *r, struct err *err)
 {
-    struct collect_run *r = g->r;
+    bool reads = r->c->large;
+    int rc = OK;
+    for (size_t i = 0; i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        for (size_t k = reads && w->read.n ? w->read.n - 1 : 0; rc == OK && k < w->read.n; k++)
+            if (reads || w->read.rows[k].cloud == SAMPLE_NOT_ASKED)
+                rc = collect_chain_open(w, r->c, w->text->prompt + k, NULL, 1, false, k, err);
+    }
+    if (rc != OK || !reads)
+        return rc;
+    rc = edge_write(r, err);
+    for (size_t i = 0; i < r->s->ntexts; i++) {
+        struct collect_work *w = &r->works[i];
+        w->stage = w->stage == COLLECT_DONE || w->text->left_out ? COLLECT_DONE : COLLECT_DRAW;
+        collect_chains_drop(w, r->c);
+    }
+    return rc;
+}
+
+int collect_answers(struct collect_run *r, struct err *err)
+{
     struct collect *c = r->c;
     int rc = OK;
     for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
@@ -205,7 +224,7 @@ static int gain_write_answers(struct gain *g, struct err *err)
             rc = samples_reserve(&w->read, w->chains->most - w->text->prompt, err);
     }
     if (rc == OK)
-        rc = gain_write(g, err);
+        rc = edge_write(r, err);
     for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
         struct collect_work *w = &r->works[i];
         w->first = 0;
@@ -216,34 +235,10 @@ static int gain_write_answers(struct gain *g, struct err *err)
         c->stats.tokens += w->text->n - w->text->prompt;
         collect_chains_drop(w, c);
     }
-    return rc;
+    return rc == OK ? edge_ask_cloud(r, err) : rc;
 }
 
-/* Find the cloud's tokens where the router has not asked for them. A model of this process reads
- * each text once, and writes the last one. */
-static int gain_ask_cloud(struct gain *g, struct err *err)
-{
-    struct collect_run *r = g->r;
-    bool reads = r->c->large;
-    int rc = OK;
-    for (size_t i = 0; i < r->s->ntexts; i++) {
-        struct collect_work *w = &r->works[i];
-        for (size_t k = reads && w->read.n ? w->read.n - 1 : 0; rc == OK && k < w->read.n; k++)
-            if (reads || w->read.rows[k].cloud == SAMPLE_NOT_ASKED)
-                rc = collect_chain_open(w, r->c, w->text->prompt + k, NULL, 1, false, k, err);
-    }
-    if (rc != OK || !reads)
-        return rc;
-    rc = gain_write(g, err);
-    for (size_t i = 0; i < r->s->ntexts; i++) {
-        struct collect_work *w = &r->works[i];
-        w->stage = w->stage == COLLECT_DONE || w->text->left_out ? COLLECT_DONE : COLLECT_DRAW;
-        collect_chains_drop(w, r->c);
-    }
-    return rc;
-}
-
-void collect_gain_compare(struct collect_work *w, const struct collect *c)
+void collect_compare(struct collect_work *w, const struct collect *c)
 {
     for (size_t i = 0; i < w->read.n; i++) {
         struct sample_row *row = &w->read.rows[i];
@@ -255,49 +250,38 @@ void collect_gain_compare(struct collect_work *w, const struct collect *c)
     }
 }
 
-/* Let answers be written on where the models differ. */
-static int gain_roll(struct gain *g, struct err *err)
-{
-    struct collect_run *r = g->r;
-    int rc = OK;
-    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
-        struct collect_work *w = &r->works[i];
-        w->first = 0;
-        for (size_t k = w->text->left_out ? 0 : w->read.n; rc == OK && k-- > 0;) {
-            const struct sample_row *row = &w->read.rows[k];
-            uint32_t other = (uint32_t)(row->gold == row->edge ? row->cloud : row->edge);
-            if (row->way == SAMPLE_UNDECIDED)
-                rc = collect_chain_open(w, r->c, w->text->prompt + k, &other,
-                                        r->c->o->max_tokens - k - 1, true, k, err);
-        }
-    }
-    return rc == OK ? gain_write(g, err) : rc;
-}
-
-/* Take what a text's tokens gain. */
-static void gain_judge(struct collect_work *w)
+/* Take the verdicts on answers that were written on. */
+static void edge_judge(struct collect_work *w, const struct collect *c)
 {
     for (size_t i = 0; i < w->nchains; i++) {
         struct sample_row *row = &w->read.rows[w->chains[i].row];
         int other = w->chains[i].verdict == COLLECT_RIGHT, written = w->right;
-        row->gain = (int8_t)(row->gold == row->edge ? other - written : written - other);
-        row->label = row->gain != 1;
+        bool mends = row->gold == row->edge; /* the other is the answer with the cloud's token */
+        if (c->o->labels == COLLECT_GAIN)
+            row->gain = (int8_t)(mends ? other - written : written - other);
+        row->label = c->o->labels == COLLECT_GAIN ? row->gain != 1 : other != 0;
         row->way = SAMPLE_ROLLOUT;
     }
 }
 
-int collect_gain(struct collect_run *r, struct err *err)
+int collect_roll_edge(struct collect_run *r, struct err *err)
 {
-    struct gain g = { .r = r };
-    int rc = gain_write_answers(&g, err);
-    if (rc == OK)
-        rc = gain_ask_cloud(&g, err);
-    if (rc == OK)
-        rc = collect_texts(r, err);
-    if (rc == OK)
-        rc = gain_roll(&g, err);
+    const struct collect_options *o = r->c->o;
+    int rc = OK;
     for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
-        gain_judge(&r->works[i]);
+        struct collect_work *w = &r->works[i];
+        for (size_t k = w->text->left_out ? 0 : w->read.n; rc == OK && k-- > 0;) {
+            const struct sample_row *row = &w->read.rows[k];
+            uint32_t other = (uint32_t)(row->gold == row->edge ? row->cloud : row->edge);
+            size_t more = o->max_tokens - (o->labels == COLLECT_GAIN ? k + 1 : 0);
+            if (row->way == SAMPLE_UNDECIDED)
+                rc = collect_chain_open(w, r->c, w->text->prompt + k, &other, more, true, k, err);
+        }
+    }
+    if (rc == OK)
+        rc = edge_write(r, err);
+    for (size_t i = 0; rc == OK && i < r->s->ntexts; i++) {
+        edge_judge(&r->works[i], r->c);
         rc = collect_complete(r, &r->works[i], err);
     }
     return rc;
