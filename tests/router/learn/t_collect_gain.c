@@ -264,7 +264,12 @@ static void check_rows(bool second)
         struct parts p;
         open_parts(&p, &ways[i]);
         CHECK_MSG(collect(&s[i], &p, 0, TEXTS, &err) == OK, "%s", err.msg);
-        CHECK(texts_count(p.c.texts).busy == 0 && p.c.stats.texts == TEXTS);
+        const struct texts_counts did = texts_count(p.c.texts);
+        CHECK(did.busy == 0 && p.c.stats.texts == TEXTS);
+        size_t least = s[i].counts.rollouts; /* of each, the token that is tried */
+        for (size_t k = 0; k < TEXTS; k++)
+            least += k == TOO_LONG ? 0 : texts[k].prompt;
+        CHECK(i > 0 || did.prompt_tokens <= least); /* beginnings are read once */
         close_parts(&p);
         same_shards(&s[0], &s[i]);
     }
