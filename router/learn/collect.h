@@ -92,10 +92,9 @@ struct collect_options {
     void *arg;
 };
 
-/* The parts are borrowed. The session's model is the edge; cloud may be NULL for
- * match if all texts have references. Its port has look, and notify if calls take their time.
- * Where the edge writes, texts are its, with a queue of COLLECT_SLOTS, and in round 2 with the
- * cloud. */
+/* The parts are borrowed. The session's model is the edge; cloud may be NULL for match if all texts
+ * have references. Its port has look, and notify if calls take their time. Where the edge writes,
+ * texts are its, with a queue of COLLECT_SLOTS, and in round 2 with the cloud. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;

@@ -17,7 +17,7 @@
 /* Unkept: one that is left out without being counted. */
 enum { SAMPLE_UNDECIDED = SAMPLE_WAYS, SAMPLE_UNDRAWN, SAMPLE_UNKEPT };
 
-/* One token, or all up to an end, that the cloud writes after the same ids. */
+/* One token, or all up to an end, that the cloud or the edge writes after the same ids. */
 struct collect_chain {
     uint32_t *ids;       /* [most] */
     size_t given, begun; /* ids of the text; those and the token that is tried after them */
