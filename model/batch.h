@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
+#include "model/taps.h"
 
 struct batch;
 struct model;
@@ -22,10 +23,6 @@ struct session;
 struct tuning;
 
 enum { BATCH_ROWS = 192 }; /* most rows of a pass */
-
-/* Which hidden state is meant: after the last RMSNorm, or the output of the last layer's
- * post-attention RMSNorm. */
-enum tap { TAP_FINAL, TAP_POST_ATTN };
 
 /* Open a batch. It borrows model and pool (NULL: one thread). ERR_NOMEM; on error *out is NULL. */
 int batch_open(struct batch **out, const struct model *m, struct pool *pool, struct err *err);
@@ -114,8 +111,16 @@ const struct tuning *batch_tuning(const struct batch *b);
 /* Return the number of rows of the latest pass. */
 size_t batch_rows(const struct batch *b);
 
-/* Return the hidden state [hidden] of a row of the latest pass. Valid until the next pass. */
-const float *batch_hidden(const struct batch *b, enum tap tap, size_t row);
+/* Keep the states behind the layers of a list from the next pass on, until the batch is closed:
+ * each layer takes BATCH_ROWS hidden states of memory, which batch_size does not count. ERR_ARG:
+ * the model has fewer layers; ERR_NOMEM. */
+int batch_keep(struct batch *b, const struct taps *t, struct err *err);
+/* Return the hidden state [hidden] of a row of the latest pass; NULL: of a layer that is not kept.
+ * Valid until the next pass. */
+const float *batch_hidden(const struct batch *b, int tap, size_t row);
+/* Return those of a list, one after another: batch_hidden's own if it is one, else a copy in room
+ * [taps * hidden]. */
+const float *batch_states(const struct batch *b, const struct taps *t, size_t row, float *room);
 
 /* Compute the logits of these n >= 1 rows of the latest pass, reading the output head once. Logits
  * of earlier calls become invalid, unless all of these rows are among them. ERR_NOMEM, only for

@@ -78,7 +78,8 @@ struct batch {
     float *att;          /* [BATCH_ROWS][ld_q] */
     float *gate, *up;    /* [BATCH_ROWS][ld_f] */
     float *out;          /* [BATCH_ROWS][ld_h] product that is added to x */
-    float *final, *post; /* [BATCH_ROWS][ld_h] the two taps */
+    float *final, *post; /* [BATCH_ROWS][ld_h] the two taps behind the last layer */
+    float **kept;        /* [layers + 1] the same behind a layer; NULL: not kept */
     struct qact act;     /* quantised input, wide enough for every product */
     float *row;          /* [threads][hd16], the end of each row zero */
     float *logits;       /* [logits_room][vocab rounded up to 16] */

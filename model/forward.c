@@ -82,6 +82,14 @@ static void forward_show(const struct batch *b, size_t layer, enum batch_value v
         b->watch->see(b->watch->arg, layer, value, x, ld, cols, b->n);
 }
 
+/* Show the residual stream behind so many layers, and keep it if that was asked for. */
+static void forward_stream(const struct batch *b, size_t layers)
+{
+    forward_show(b, layers, STREAM, b->x, b->ld_h, model_config(b->m)->hidden);
+    if (b->kept[layers])
+        memcpy(b->kept[layers], b->x, b->n * b->ld_h * sizeof(*b->x));
+}
+
 struct rows {
     struct batch *b;
     float *x;             /* `add` is added to it first, if not NULL */
@@ -203,7 +211,7 @@ static void forward_layer(struct batch *b, size_t i)
     const struct product qkv[] = { { b->q, b->ld_q, &l->q, l->bq },
                                    { b->k, b->ld_kv, &l->k, l->bk },
                                    { b->v, b->ld_kv, &l->v, l->bv } };
-    forward_show(b, i, STREAM, b->x, ld, c->hidden);
+    forward_stream(b, i);
     forward_show(b, i, INPUT_QKV, b->xn, ld, c->hidden);
     run_products(b, OP_QKV, i, qkv, 3, b->xn, ld, n);
     forward_tell(b, OP_ATTENTION, i, n, false);
@@ -253,7 +261,7 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
     }
     tuning_pass(&b->tuning, 0, TUNING_HEAD, b->n);
     forward_norm(b, c->layers, b->final, b->out, model_final_norm(b->m), false);
-    forward_show(b, c->layers, STREAM, b->x, b->ld_h, c->hidden);
+    forward_stream(b, c->layers);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
     return OK;
 }

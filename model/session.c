@@ -186,7 +186,7 @@ static bool session_row(size_t *row, const struct session *s, size_t back)
     return true;
 }
 
-const float *session_hidden(const struct session *s, enum tap tap, size_t back)
+const float *session_hidden(const struct session *s, int tap, size_t back)
 {
     size_t row;
     return session_row(&row, s, back) ? batch_hidden(s->batch, tap, row) : NULL;

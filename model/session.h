@@ -51,7 +51,7 @@ size_t session_bytes(const struct session *s);        /* memory of the arena */
 
 /* Return the hidden state [hidden] of the token `back` places before the last one (0: the last), or
  * NULL if the latest pass of the batch has not computed it, or it has been rewound. */
-const float *session_hidden(const struct session *s, enum tap tap, size_t back);
+const float *session_hidden(const struct session *s, int tap, size_t back);
 
 /* Return the logits [vocab] of that token, or NULL as above. The output head is read when they are
  * not there yet: for this row, and, if back is not 0, also for a few rows after it, as who asks for

@@ -93,7 +93,6 @@ int router_make(struct router **out, const struct router_form *f, const char *na
     if (!r)
         return err_set(err, ERR_NOMEM, "%s: out of memory", name);
     r->k = k;
-    r->tap = f->tap;
     r->high = f->high;
     r->members = f->dim ? f->members : 1;
     r->gain = f->gain;
@@ -104,6 +103,8 @@ int router_make(struct router **out, const struct router_form *f, const char *na
         rc = router_deepen(r, f, err);
     else if (!router_copy(r, f))
         rc = err_set(err, ERR_NOMEM, "%s: out of memory", name);
+    if (r->dim > router_extra(r)) /* it reads a hidden state */
+        r->taps = f->taps;
     if (rc == OK)
         *out = r;
     else
@@ -131,7 +132,8 @@ static size_t router_room(const struct router *r)
 
 size_t router_scratch(const struct router *r)
 {
-    return router_room(r) + (r->deep ? deep_scratch(r->deep) : 0) + (router_extra(r) ? r->dim : 0);
+    return router_room(r) + (r->deep ? deep_scratch(r->deep) : 0) +
+           (router_extra(r) || r->taps.more ? r->dim : 0);
 }
 
 void router_threads(struct router *r, struct pool *pool)

@@ -61,7 +61,7 @@ struct router_form {
     float *b1;      /* [width] */
     float *w2;      /* [members][outputs][width / members] */
     float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
-    enum tap tap;
+    struct taps taps;
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
     struct router_about about;
@@ -84,7 +84,7 @@ void router_form_close(struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
 /* Read a file of any form, or a PyTorch file of CITER or R2R, or llama-route's, which is imported
- * on the fly. The metadata may hold "tap" (final | post_attn), "threshold", "share", "model",
+ * on the fly. The metadata may hold "tap" (model/taps.h), "threshold", "share", "model",
  * "model_name", "weights" and "task"; a deep one has R2R's names and values, says so with "high":
  * "critical", which others may say, too, and may have "softmax": "1". Values that are not finite,
  * and a table out of order, are refused. ERR_FORMAT names file, tensor, expected and found; after
@@ -133,16 +133,13 @@ const char *router_kind(const struct router *r);
  * "gain-none". router_name: also "deep", "on_score". */
 const char *router_head(size_t hidden, size_t besides, bool gain);
 const char *router_name(const struct router *r);
-enum tap router_tap(const struct router *r);
-const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
-/* Parse such a name. False: it is none of them. */
-bool router_tap_parse(enum tap *out, const char *name);
+const struct taps *router_taps(const struct router *r);
 const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
 /* What is known of a token: where it stands, its logits[size], the local model's own id, that
- * model's embedding, and the hidden state [embedding->cols], at the router's tap. */
+ * model's embedding, and the final hidden state [embedding->cols]. */
 struct router_token {
     struct features_text text;
     const float *logits, *hidden;
@@ -152,6 +149,10 @@ struct router_token {
 };
 /* Set extra[router_extra]: what the router reads besides the hidden state. */
 void router_look(const struct router *r, float *extra, const struct router_token *t);
+/* Return the hidden state that the router reads of a row of the latest pass: those of its taps, one
+ * after another, several of them in scratch. */
+const float *router_hidden(const struct router *r, const struct batch *b, size_t row,
+                           float *scratch);
 /* Return the inputs of router_score [router_dim], of which the hidden state, f32, is the first
  * part: itself, or, of a network that reads more, a copy with extra[router_extra] behind it, in
  * scratch. */

@@ -23,7 +23,7 @@ struct router {
     struct panels w2;
     float *b1;                    /* [width] */
     float b2[2 * ROUTER_MEMBERS]; /* [members][outputs] */
-    enum tap tap;
+    struct taps taps;
     bool has_threshold;
     float threshold;
     bool high;

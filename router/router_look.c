@@ -19,9 +19,9 @@ size_t router_dim(const struct router *r)
     return r->dim;
 }
 
-enum tap router_tap(const struct router *r)
+const struct taps *router_taps(const struct router *r)
 {
-    return r->tap;
+    return &r->taps;
 }
 
 const struct router_about *router_about(const struct router *r)
@@ -151,6 +151,13 @@ void router_look(const struct router *r, float *extra, const struct router_token
         panels_row(extra + router_logits(r), t->embedding, t->id);
 }
 
+const float *router_hidden(const struct router *r, const struct batch *b, size_t row,
+                           float *scratch)
+{
+    size_t copied = r->taps.more ? r->dim : 0; /* to where router_inputs puts all together */
+    return batch_states(b, &r->taps, row, scratch + router_scratch(r) - copied);
+}
+
 const float *router_inputs(const struct router *r, const float *hidden, const float *extra,
                            float *scratch)
 {
@@ -158,7 +165,7 @@ const float *router_inputs(const struct router *r, const float *hidden, const fl
     if (!more)
         return hidden;
     float *x = scratch + router_scratch(r) - r->dim;
-    memcpy(x, hidden, dim * sizeof(*x));
+    memmove(x, hidden, dim * sizeof(*x)); /* it may be there */
     memcpy(x + dim, extra, more * sizeof(*x));
     return x;
 }

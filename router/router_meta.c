@@ -1,4 +1,4 @@
-/* router_meta.c - what a router's file says besides its numbers: tap, threshold, share, model. */
+/* router_meta.c - what a router's file says besides its numbers: taps, threshold, share, model. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -8,19 +8,6 @@
 #include "kernels/sys/base.h"
 #include "router/router_internal.h"
 #include "weights/weights.h"
-
-static const char *const tap_names[] = { [TAP_FINAL] = "final", [TAP_POST_ATTN] = "post_attn" };
-
-const char *router_tap_name(enum tap tap)
-{
-    return tap_names[tap];
-}
-
-bool router_tap_parse(enum tap *out, const char *name)
-{
-    *out = strcmp(name, tap_names[TAP_POST_ATTN]) ? TAP_FINAL : TAP_POST_ATTN;
-    return !strcmp(name, tap_names[*out]);
-}
 
 /* Add an entry to a list of metadata unless its value is empty. */
 static void meta_entry(const char **meta, size_t *n, const char *key, const char *value)
@@ -53,7 +40,7 @@ bool router_meta_write(struct router_meta *m, const struct router_form *f)
         return false;
     if (f->about.has_model)
         snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
-    meta_entry(m->pairs, &n, "tap", !f->dim ? "" : tap_names[f->tap]);
+    meta_entry(m->pairs, &n, "tap", !f->dim ? "" : taps_text(&f->taps));
     meta_entry(m->pairs, &n, "high", f->high ? "critical" : "");
     meta_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
     meta_entry(m->pairs, &n, "threshold", m->threshold);
@@ -63,22 +50,6 @@ bool router_meta_write(struct router_meta *m, const struct router_form *f)
     meta_entry(m->pairs, &n, "weights", f->about.weights);
     meta_entry(m->pairs, &n, "task", f->about.task);
     return true;
-}
-
-/* Read the tap from the metadata; final is the default. */
-static int read_tap(struct router_form *f, const struct weights *w, const char *path,
-                    struct err *err)
-{
-    struct str s;
-    if (!weights_str(w, "tap", &s))
-        return OK;
-    for (size_t i = 0; i < sizeof(tap_names) / sizeof(tap_names[0]); i++)
-        if (s.n == strlen(tap_names[i]) && !memcmp(s.p, tap_names[i], s.n)) {
-            f->tap = (enum tap)i;
-            return OK;
-        }
-    return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final or post_attn, found %.*s",
-                   path, s.n < 64 ? (int)s.n : 64, s.p);
 }
 
 /* Read a number of 0 to 1 from the metadata, if there is one. */
@@ -113,6 +84,19 @@ static int read_text(char *out, size_t room, const char *key, const struct weigh
     memcpy(out, s.p, s.n);
     out[s.n] = 0;
     return OK;
+}
+
+/* Read the taps from the metadata; final is the default. */
+static int read_taps(struct router_form *f, const struct weights *w, const char *path,
+                     struct err *err)
+{
+    char text[TAPS_TEXT] = "final";
+    int rc = read_text(text, sizeof(text), "tap", w, path, err);
+    if (rc == OK && !taps_parse(&f->taps, text))
+        rc = err_set(err, ERR_FORMAT, "%s: metadata tap: " TAPS_EXPECTED ", found %s", path, text);
+    if (rc == OK && f->deep && (f->taps.more || f->taps.at[0] > 0))
+        rc = err_set(err, ERR_FORMAT, "%s: metadata tap: expected final, found %s", path, text);
+    return rc;
 }
 
 /* Read 16 hexadecimal digits from the metadata, if they are there. */
@@ -157,7 +141,7 @@ int router_meta_read(struct router_form *f, const struct weights *w, const char 
     struct router_about *a = &f->about;
     int rc = read_high(f, w, path, err);
     if (rc == OK)
-        rc = read_tap(f, w, path, err);
+        rc = read_taps(f, w, path, err);
     if (rc == OK)
         rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
     if (rc == OK)

@@ -19,6 +19,7 @@ enum { MOST_TOP = 100 };
 
 static const char *prompt, *ids_text, *out_path, *hidden_path, *tap_name = "final";
 static size_t top;
+static struct taps taps;
 
 static const struct option_group own = {
     "Logits",
@@ -32,9 +33,10 @@ static const struct option_group own = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write logits as raw little-endian f32 [ids][vocab]; - writes to stdout" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
-          "Write hidden states as raw little-endian f32 [ids][hidden]; - writes to stdout" },
-        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
-          "Take hidden states at final or post_attn (default: final)" },
+          "Write hidden states as raw little-endian f32 [ids][taps][hidden]; - writes to stdout" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
+          "Take hidden states at up to 4 of final, post_attn and layers from 1 on, as 12,16,final "
+          "(default: final)" },
         OPTION_END,
     },
 };
@@ -77,7 +79,6 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
 struct outputs {
     const struct engine *engine;
     struct output_file logits, hidden;
-    enum tap tap;
 };
 
 /* Print a token's text, if the model has a tokenizer. */
@@ -118,9 +119,10 @@ static int write_row(const struct outputs *to, struct session *s, uint32_t id, s
         return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
     if (top)
         print_top(to->engine, id, logits);
-    if (to->hidden.f && fwrite(session_hidden(s, to->tap, back), sizeof(float), c->hidden,
-                               to->hidden.f) != c->hidden)
-        return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+    for (size_t i = 0; to->hidden.f && i <= taps.more; i++)
+        if (fwrite(session_hidden(s, taps.at[i], back), sizeof(float), c->hidden, to->hidden.f) !=
+            c->hidden)
+            return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
     return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
 }
 
@@ -144,13 +146,14 @@ static int cmd_logits_write_all(const struct outputs *to, struct session *s, con
 }
 
 /* Run the ids on an open engine. The outputs appear only if all went well. */
-static int cmd_logits_run(struct engine *e, enum tap tap, const uint32_t *ids, size_t n,
-                          struct err *err)
+static int cmd_logits_run(struct engine *e, const uint32_t *ids, size_t n, struct err *err)
 {
     enum kvcache kv;
     struct session *s = NULL;
-    struct outputs to = { .engine = e, .tap = tap };
+    struct outputs to = { .engine = e };
     int rc = setup_kv(&kv, KVCACHE_F32, err);
+    if (!rc)
+        rc = batch_keep(e->batch, &taps, err);
     if (!rc)
         rc = session_open(&s, e->batch, n, kv, err);
     if (!rc)
@@ -168,14 +171,13 @@ static int cmd_logits_run(struct engine *e, enum tap tap, const uint32_t *ids, s
 }
 
 /* Reject what cannot be written, or not together. */
-static int cmd_logits_check(enum tap *tap, struct err *err)
+static int cmd_logits_check(struct err *err)
 {
     bool shares =
         (out_path && !strcmp(out_path, "-")) || (hidden_path && !strcmp(hidden_path, "-"));
     enum kvcache kv;
-    *tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
-    if (*tap == TAP_FINAL && strcmp(tap_name, "final"))
-        return err_set(err, ERR_ARG, "--tap: expected final or post_attn, found %s", tap_name);
+    if (!taps_parse(&taps, tap_name))
+        return err_set(err, ERR_ARG, "--tap: " TAPS_EXPECTED ", found %s", tap_name);
     if (!out_path && !hidden_path && !top)
         return err_set(err, ERR_ARG, "nothing to write: expected -o FILE, --hidden FILE or --top");
     if (top > MOST_TOP)
@@ -188,10 +190,9 @@ static int cmd_logits_check(enum tap *tap, struct err *err)
 /* Open the engine and evaluate ids[n], or the prompt. */
 static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
 {
-    enum tap tap;
     struct engine e;
     uint32_t *encoded = NULL;
-    int rc = cmd_logits_check(&tap, err);
+    int rc = cmd_logits_check(err);
     if (!rc)
         rc = setup_engine(&e, NULL, prompt != NULL, err);
     if (rc)
@@ -201,7 +202,7 @@ static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
     if (!rc && !n)
         rc = err_set(err, ERR_ARG, "the prompt is empty");
     if (!rc)
-        rc = cmd_logits_run(&e, tap, prompt ? encoded : ids, n, err);
+        rc = cmd_logits_run(&e, prompt ? encoded : ids, n, err);
     free(encoded);
     engine_close(&e);
     return rc;

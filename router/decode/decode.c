@@ -89,7 +89,7 @@ static void decode_score(struct decode *d)
     if (!decode_first_row(d, b, &first))
         return;
     for (size_t i = 0; i < n; i++) {
-        const float *hidden = batch_hidden(b, router_tap(r), first + rows[i]);
+        const float *hidden = router_hidden(r, b, first + rows[i], d->scratch);
         const float *x = router_inputs(r, hidden, step_extra(d->step, rows[i]), d->scratch);
         float score = router_score(r, x, d->scratch);
         step_give_score(d->step, rows[i], score);

@@ -15,7 +15,7 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
     size_t back = session_length(session) - n;
     const struct router_token t = { .text = { s->text.tok, session_ids(session), n, s->text.n },
                                     .logits = logits,
-                                    .hidden = session_hidden(session, router_tap(r), back),
+                                    .hidden = session_hidden(session, TAP_FINAL, back),
                                     .size = s->size,
                                     .id = row->id,
                                     .embedding = model_embedding(session_model(session)) };

@@ -90,7 +90,10 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     row.way = (uint8_t)(row.label                       ? SAMPLE_EDGE_RIGHT
                         : c->o->labels == COLLECT_MATCH ? SAMPLE_EDGE_WRONG
                                                         : SAMPLE_UNDECIDED);
-    return samples_add(&w->read, session_hidden(c->session, c->o->tap, back), &row, err);
+    const struct batch *b = session_batch(c->session);
+    float *room = w->read.x + w->read.n * w->read.dim;
+    const float *x = batch_states(b, &c->o->taps, batch_rows(b) - 1 - back, room);
+    return samples_add(&w->read, x, &row, err);
 }
 
 /* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
@@ -100,7 +103,7 @@ static int collect_read(struct collect_run *r, struct collect_work *w, struct er
     const struct collect_text *t = w->text;
     const uint32_t *held = session_ids(c->session);
     size_t at = 0, n; /* ids that the session holds; the last of the text is not needed */
-    int rc = OK;
+    int rc = samples_reserve(&w->read, t->n - t->prompt, err);
     while (at < session_length(c->session) && at + 1 < t->prompt && held[at] == t->ids[at])
         at++;
     session_rewind(c->session, at);

@@ -31,7 +31,10 @@ static void edge_keep_row(void *arg, const uint32_t *ids, size_t n, const struct
     if (i >= w->read.room) /* of a draft that is longer than the text may be */
         return;
     collect_row(&w->read.rows[i], w, c, ids, n, batch_logits_at(b, row));
-    memcpy(w->read.x + i * dim, batch_hidden(b, c->o->tap, row), dim * sizeof(float));
+    float *x = w->read.x + i * dim;
+    const float *states = batch_states(b, &c->o->taps, row, x);
+    if (states != x)
+        memcpy(x, states, dim * sizeof(*x));
 }
 
 /* Let the edge write a chain to its end, as the options say; or let the large model read one that

@@ -20,13 +20,13 @@ static int rmlp_write(const char *path, const struct router_form *form, const ch
     struct atomic_file part;
     const int32_t head[] = { 1, (int32_t)form->dim, (int32_t)form->width };
     size_t n = form->width, floats = sizeof(float);
+    const char *taps = taps_text(&form->taps);
     float b2 = form->high ? form->b2[0] : -form->b2[0];
-    if (!form->dim || form->ncontexts || form->tap != TAP_FINAL || form->members > 1 || form->gain)
+    if (!form->dim || form->ncontexts || strcmp(taps, "final") || form->members > 1 || form->gain)
         return err_set(err, ERR_ARG,
                        "%s: expected one network of head mlp that reads the final hidden state "
-                       "alone, found %zu of head %s%s",
-                       path, form->dim ? form->members : 1, name,
-                       form->tap == TAP_FINAL ? "" : " at tap post_attn");
+                       "alone, found %zu of head %s at tap %s",
+                       path, form->dim ? form->members : 1, name, taps);
     int rc = atomic_file_open(&part, path, err);
     if (rc != OK)
         return rc;

@@ -154,11 +154,11 @@ static int sample_files_read_header(struct sample_shard *out, const struct weigh
         if (sizes[i].found < 1 || sizes[i].found > sizes[i].high)
             return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %" PRIu64 ", found %" PRIu64,
                            weights_path(w), sizes[i].name, sizes[i].high, sizes[i].found);
-    enum tap tap;
-    if (router_tap_parse(&tap, out->meta.tap))
+    struct taps taps;
+    if (taps_parse(&taps, out->meta.tap))
         return OK;
-    return err_set(err, ERR_FORMAT, "%s: tap: expected final or post_attn, found %s",
-                   weights_path(w), out->meta.tap);
+    return err_set(err, ERR_FORMAT, "%s: tap: " TAPS_EXPECTED ", found %s", weights_path(w),
+                   out->meta.tap);
 }
 
 /* Read the metadata of a shard. */

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "model/fingerprint.h"
+#include "model/taps.h"
 #include "router/learn/samples.h"
 
 enum { SAMPLE_FILES_TEXTS = 16 };
@@ -33,7 +34,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(kind, 16, FOLDER)              /* of the milli task's questions: "all"; else "" */      \
     TEXT(wording, 16, FOLDER)           /* likewise */                                           \
     TEXT(labels, 16, MODEL)             /* "match", "citer", "divergent", "gain" */              \
-    TEXT(tap, 16, MODEL)                /* which hidden state: "final", "post_attn" */           \
+    TEXT(tap, TAPS_TEXT, MODEL)         /* which hidden states: "final", "12,final" */           \
     TEXT(kv, 8, MODEL)                  /* type of the KV cache: "f32" */                        \
     NUMBER(round, FOLDER)               /* 1 or 2 */                                             \
     TEXT(router, 65, FOLDER)            /* round 2: SHA-256 of the router's file; else "" */     \
@@ -56,7 +57,7 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(kernels, 16, MODEL)            /* "exact", or the set whose bits are its own */         \
     TEXT(mizzle, 16, FOLDER)            /* version that began it */                              \
     NUMBER(context, FOLDER)             /* positions; longer texts are left out */               \
-    NUMBER(dim, MODEL)                  /* hidden size of the local model */                     \
+    NUMBER(dim, MODEL)                  /* hidden size of the local model, for each tap */       \
     NUMBER(vocab, MODEL)                /* its ids in use */
 
 #define SAMPLE_COUNTS(COUNT)                                                              \

@@ -49,7 +49,7 @@ int samples_add(struct samples *s, const float *x, const struct sample_row *row,
         rc = samples_reserve(s, s->room ? s->room : 256, err);
     if (rc != OK)
         return rc;
-    memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
+    memmove(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
     s->rows[s->n++] = *row;
     return OK;
 }

@@ -114,7 +114,8 @@ static bool texts_give_scores(struct texts_round *r)
         const struct router *router = texts_router(t);
         const size_t *rows = t->want == STEP_SCORE ? step_rows(t->step, &n) : NULL;
         for (size_t k = 0; k < n; k++) {
-            const float *hidden = batch_hidden(e->batch, router_tap(router), t->row + rows[k]);
+            size_t row = t->row + rows[k];
+            const float *hidden = router_hidden(router, e->batch, row, e->scratch);
             const float *extra = step_extra(t->step, rows[k]);
             const float *x = router_inputs(router, hidden, extra, e->scratch);
             float score = router_score(router, x, e->scratch);

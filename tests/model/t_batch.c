@@ -31,8 +31,9 @@ static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 
 /* What a text gives at each position, alone. */
 struct truth {
-    float logits[MOST][VOCAB], final[MOST][HIDDEN], post[MOST][HIDDEN];
+    float logits[MOST][VOCAB], at[4][MOST][HIDDEN];
 };
+static struct taps known; /* of the truth, in its order */
 static struct truth truths[TYPES][KVS][TEXTS];
 
 static struct kernels tables[SETS];
@@ -74,6 +75,16 @@ static void fill_bias(const float *bias, size_t n, size_t seed)
         to[i] = (float)rand_unit(200 + seed, i) - 0.5f;
 }
 
+static void fill_biases(const struct model *m)
+{
+    for (size_t i = 0; i < model_config(m)->layers; i++) {
+        const struct model_layer *l = model_layer(m, i);
+        fill_bias(l->bq, l->q.rows, 3 * i);
+        fill_bias(l->bk, l->k.rows, 3 * i + 1);
+        fill_bias(l->bv, l->v.rows, 3 * i + 2);
+    }
+}
+
 static struct model *new_model(size_t type, size_t set)
 {
     static const enum ptype types[TYPES] = { P_F32, P_BF16, P_Q8, P_Q4 };
@@ -81,12 +92,7 @@ static struct model *new_model(size_t type, size_t set)
     struct model *m;
     set_now = set;
     CHECK(model_random(&m, &config, types[type], &tables[set], NULL, 7, &err) == OK);
-    for (size_t i = 0; i < config.layers; i++) {
-        const struct model_layer *l = model_layer(m, i);
-        fill_bias(l->bq, l->q.rows, 3 * i);
-        fill_bias(l->bk, l->k.rows, 3 * i + 1);
-        fill_bias(l->bv, l->v.rows, 3 * i + 2);
-    }
+    fill_biases(m);
     return m;
 }
 
@@ -100,8 +106,8 @@ static void find_truth(struct truth *t, struct batch *b, enum kvcache kv, size_t
         uint32_t id = id_at(text, i);
         CHECK(session_eval(s, &id, 1, NULL, &err) == OK);
         memcpy(t->logits[i], session_logits(s, 0), sizeof(t->logits[i]));
-        memcpy(t->final[i], session_hidden(s, TAP_FINAL, 0), sizeof(t->final[i]));
-        memcpy(t->post[i], session_hidden(s, TAP_POST_ATTN, 0), sizeof(t->post[i]));
+        for (size_t k = 0; k <= known.more; k++)
+            memcpy(t->at[k][i], session_hidden(s, known.at[k], 0), sizeof(t->at[k][i]));
     }
     session_close(s);
 }
@@ -112,7 +118,7 @@ static void find_truths(void)
     for (size_t type = 0; type < TYPES; type++) {
         struct batch *b;
         struct model *m = new_model(type, nsets - 1);
-        CHECK(batch_open(&b, m, NULL, &err) == OK);
+        CHECK(batch_open(&b, m, NULL, &err) == OK && batch_keep(b, &known, &err) == OK);
         for (size_t kv = 0; kv < KVS; kv++)
             for (size_t text = 0; text < ntexts; text++)
                 find_truth(&truths[type][kv][text], b, kvs[kv], text);
@@ -132,6 +138,7 @@ struct episode {
     struct batch *batch;
     struct member member[SESSIONS];
     size_t n;
+    struct taps taps; /* what its batch keeps */
 };
 
 /* One part of a pass: `right` tokens of the text, then a draft that is not. */
@@ -152,10 +159,14 @@ static void check_row(const struct episode *e, const struct member *m, size_t ro
 {
     const struct truth *t = truth_of(e, m);
     const float *logits = batch_logits_at(e->batch, row);
-    if (memcmp(t->final[pos], batch_hidden(e->batch, TAP_FINAL, row), sizeof(t->final[pos])) != 0 ||
-        memcmp(t->post[pos], batch_hidden(e->batch, TAP_POST_ATTN, row), sizeof(t->post[pos])) !=
-            0 ||
-        (logits && memcmp(t->logits[pos], logits, sizeof(t->logits[pos])) != 0)) {
+    float room[TAPS * HIDDEN];
+    const float *x = batch_states(e->batch, &e->taps, row, room);
+    bool other = logits && memcmp(t->logits[pos], logits, sizeof(t->logits[pos])) != 0;
+    for (size_t i = 0; i <= e->taps.more; i++)
+        for (size_t k = 0; k <= known.more; k++)
+            other |= e->taps.at[i] == known.at[k] &&
+                     memcmp(t->at[k][pos], x + i * HIDDEN, HIDDEN * sizeof(*x)) != 0;
+    if (other) {
         printf("other bits: type %zu, set %s, %zu threads, kv %s, position %zu, row %zu of %zu\n",
                e->type, tables[e->set].isa, e->threads, kvcache_name(kvs[m->kv]), pos, row,
                batch_rows(e->batch));
@@ -220,7 +231,7 @@ static void check_logit(const struct episode *e)
     const struct member *m = &e->member[draw(e->n)];
     const struct truth *t = truth_of(e, m);
     size_t pos = draw(most), id = draw(VOCAB);
-    float logit = batch_logit(e->batch, t->final[pos], (uint32_t)id);
+    float logit = batch_logit(e->batch, t->at[3][pos], (uint32_t)id);
     CHECK(!memcmp(&logit, &t->logits[pos][id], sizeof(logit)));
 }
 
@@ -286,6 +297,7 @@ static void shuffle_members(struct episode *e)
 static void run_episode(size_t number)
 {
     static const size_t runs[] = { 1, 1 << 17, 1 << 20 };
+    static const char *const lists[] = { "final", "2,post_attn,1,final", "1", "post_attn,2" };
     struct err err;
     struct episode e = { .type = draw(TYPES),
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
@@ -296,6 +308,7 @@ static void run_episode(size_t number)
         tables[e.set].tune[i] = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
     CHECK(batch_open(&e.batch, m, pools[e.threads], &err) == OK);
+    CHECK(taps_parse(&e.taps, lists[draw(4)]) && batch_keep(e.batch, &e.taps, &err) == OK);
     for (size_t i = 0; i < e.n; i++) {
         e.member[i] = (struct member){ .text = draw(ntexts), .kv = draw(KVS) };
         size_t context = once_in(4) ? 1 + draw(60) : most - draw(100);
@@ -311,6 +324,53 @@ static void run_episode(size_t number)
     model_close(m);
 }
 
+/* Lists of taps that are none, layers that the model does not have, and memory that runs out. */
+static void check_taps(struct batch *b)
+{
+    static const char *const none[] = { "",       "0",          "-1", "01",        "+1",
+                                        "1x",     "1,",         ",1", "1, 2",      "1.5",
+                                        "finals", "1,1",        " 1", "1,2,3,4,5", "9999999999",
+                                        "Final",  "final,final" };
+    struct err err;
+    struct taps t = { .more = 0 };
+    CHECK(!strcmp(taps_text(&t), "final"));
+    for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+        CHECK_MSG(!taps_parse(&t, none[i]) && !t.more && !t.text[0], "%s", none[i]);
+    CHECK(taps_parse(&t, "post_attn,final,99999,88888") && t.more == 3 && t.at[3] == 88888);
+    CHECK(!strcmp(taps_text(&t), "post_attn,final,99999,88888") && t.at[1] == TAP_FINAL);
+    CHECK(batch_keep(b, &t, &err) == ERR_ARG &&
+          strstr(err.msg, "1 to 2, as the model has, found 9"));
+    CHECK(taps_parse(&t, "2") && !batch_hidden(b, 2, 0));
+    torture_begin(1);
+    CHECK(batch_keep(b, &t, &err) == ERR_NOMEM && torture_end() && !batch_hidden(b, 2, 0));
+}
+
+/* The state behind a layer is that of a model which ends there, and its norm is that model's final
+ * state. */
+static void check_cut(void)
+{
+    struct err err;
+    struct model_config first = config;
+    struct model *m;
+    struct batch *b;
+    struct session *s;
+    float normed[HIDDEN];
+    first.layers = 1;
+    CHECK(model_random(&m, &first, P_F32, &tables[0], NULL, 7, &err) == OK);
+    fill_biases(m);
+    CHECK(batch_open(&b, m, NULL, &err) == OK && session_open(&s, b, 9, KVCACHE_F32, &err) == OK);
+    for (size_t i = 0; i < 9; i++) {
+        uint32_t id = id_at(0, i);
+        const float *x = truths[0][0][0].at[0][i];
+        CHECK(session_eval(s, &id, 1, NULL, &err) == OK);
+        tables[0].rmsnorm_f32(normed, x, model_final_norm(m), HIDDEN, config.eps);
+        CHECK(!memcmp(normed, session_hidden(s, TAP_FINAL, 0), sizeof(normed)));
+    }
+    session_close(s);
+    batch_close(b);
+    model_close(m);
+}
+
 /* Limits of a pass, sessions of another batch, and memory that runs out. */
 static void check_errors(void)
 {
@@ -321,6 +381,7 @@ static void check_errors(void)
     uint32_t ids[BATCH_ROWS + 1] = { 1 };
     size_t rows[12] = { 0 };
     CHECK(batch_open(&b, m, NULL, &err) == OK && batch_open(&other, m, NULL, &err) == OK);
+    check_taps(b);
     CHECK(session_open(&s, b, 300, KVCACHE_F16, &err) == OK);
     CHECK(session_open(&t, other, 300, KVCACHE_F16, &err) == OK);
     struct batch_part parts[2] = { { .session = s, .ids = ids, .n = BATCH_ROWS },
@@ -375,7 +436,9 @@ int main(void)
         }
     for (size_t i = 1; i <= THREADS; i++)
         CHECK(pool_open(&pools[i], i, &err) == OK);
+    CHECK(taps_parse(&known, "1,2,post_attn,final"));
     find_truths();
+    check_cut();
     for (size_t i = 0; i * PASSES < cases; i++)
         run_episode(i);
     check_errors();

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Random models of odd shapes match a float64 reference in numpy: logits and both taps.
+# Random models of odd shapes match a float64 reference in numpy: logits and all taps.
 . tests/support/shell.sh
 . tests/support/oracle.sh
 set -eu
 ids=$(awk 'BEGIN { for (i = 0; i < 90; i++) printf "%s%d", i ? "," : "", (i * 37 + 5) % 199 }')
 
-check_folder() { # name, tap: compare the folder with the reference
+check_folder() { # name, taps: compare the folder with the reference
     "$MIZZLE" logits -m "$dir/$1" --ids "$ids" -o "$dir/first" --hidden "$dir/h" --tap "$2" -t 2
     printf '%s: ' "$1"
     "$PYTHON" tests/support/oracle_check.py "$ORACLE" "$dir/$1" "$ids" "$dir/first" "$dir/h" "$2"
 }
 
-check() { # name, tap, options of the generator
+check() { # name, taps, options of the generator
     name=$1 tap=$2
     shift 2
     "$PYTHON" "$ORACLE/make_random_qwen2.py" "$dir/$name" "$@"
@@ -43,10 +43,10 @@ check plain final --dtype F32 --seed 3
 scale plain linear '{"type": "linear", "factor": 2.5}'
 scale plain yarn2 '{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}'
 check odd post_attn --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100 --vocab 333
-check untied final --dtype BF16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --vocab 201 --untied
-check half post_attn --dtype F16 --hidden 96 --layers 2 --heads 2 --kv 2 --ffn 33 --vocab 200
+check untied 3,final,1,4 --dtype BF16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --vocab 201 --untied
+check half 1,post_attn --dtype F16 --hidden 96 --layers 2 --heads 2 --kv 2 --ffn 33 --vocab 200
 
-check narrow final --qwen3 --hidden 72 --heads 3 --kv 3 --head-dim 2 --layers 4 --ffn 50 --untied
+check narrow 2 --qwen3 --hidden 72 --heads 3 --kv 3 --head-dim 2 --layers 4 --ffn 50 --untied
 check uneven post_attn --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
 check wide final --qwen3 --dtype F32 --hidden 64 --heads 4 --kv 2 --head-dim 128 --layers 2
 scale wide yarn '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}'

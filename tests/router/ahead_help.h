@@ -32,15 +32,16 @@ static struct router *router, *table;   /* for mlp and for context */
 static struct router *combined, *mixed; /* with features */
 static struct router *gain, *none;      /* and of several members, with and without hidden states */
 static struct router *deep;             /* of several layers */
+static struct router *layered;          /* reads two hidden states, as `mixed` does */
 
-/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain and deep.
- */
+/* Return the router of a policy; every fourth text of mlp has the mixed one, others gain, the deep
+ * and the layered one. */
 static inline const struct router *router_for(enum policy p, uint64_t seed)
 {
     return p == POLICY_CONTEXT                ? table
            : p == POLICY_COMBINED             ? seed % 2 ? none : combined
            : p == POLICY_MLP && seed % 4 == 1 ? mixed
-           : p == POLICY_MLP && seed % 4 == 2 ? gain
+           : p == POLICY_MLP && seed % 4 == 2 ? seed % 8 < 4 ? gain : layered
            : p == POLICY_MLP && seed % 4 == 3 ? deep
                                               : router;
 }
@@ -384,10 +385,11 @@ static inline void open_all(void)
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1);
-    mixed = featured_open(&engine, model_config(engine.model)->hidden, 1);
-    gain = featured_open(&engine, model_config(engine.model)->hidden, 4);
-    none = featured_open(&engine, 0, 4);
+    combined = featured_open(&engine, 0, 1, "final");
+    mixed = featured_open(&engine, 2 * model_config(engine.model)->hidden, 1, "final,1");
+    gain = featured_open(&engine, model_config(engine.model)->hidden, 4, "final");
+    none = featured_open(&engine, 0, 4, "final");
+    layered = layered_open(&engine);
     deep = deep_random(&engine);
 }
 
@@ -400,6 +402,7 @@ static inline void close_all(void)
     router_close(gain);
     router_close(none);
     router_close(deep);
+    router_close(layered);
     session_close(session);
     session_close(other);
     batch_close(others);

@@ -401,7 +401,7 @@ int main(void)
     rude = rude_open(NULL);
     struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 1);
+    combined = featured_open(&engine, 0, 1, "final");
     test_stops();
     test_edge();
     test_policies(router);

@@ -364,6 +364,16 @@ static void test_refused(void)
     deep_write(path, HIDDEN, LOGITS, "critical", NULL);
     open_without_memory(path, &kernels);
     test_narrow_refused();
+    const char *layers[] = { "softmax", "1", "high", "critical", "tap", "2", NULL };
+    struct tensor list[64];
+    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
+    CHECK(weights_open(&w, path, NULL) == OK);
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        list[i] = *weights_tensor(w, i);
+    CHECK(safetensors_write(in_scratch("layers"), list, weights_ntensors(w), layers, NULL) == OK);
+    weights_close(w);
+    CHECK(rename(in_scratch("layers"), path) == 0);
+    refused("metadata tap: expected final, found 2");
 }
 
 /* R2R's own checkpoints and scores. */

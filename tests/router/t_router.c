@@ -62,14 +62,14 @@ static void check_by_hand(void)
 {
     CHECK(router_size(3, 4) == (16 * 3 + 16 * 4 + 4) * sizeof(float)); /* panels of 16 rows */
     struct router_form f = by_hand;
-    f.tap = TAP_POST_ATTN;
+    CHECK(taps_parse(&f.taps, "post_attn"));
     f.has_threshold = true;
     f.threshold = 0.3f;
     struct err err;
     struct router *r, *again;
     float scratch[64], threshold = 0;
     CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
-    CHECK(router_dim(r) == 3 && router_tap(r) == TAP_POST_ATTN && router_scratch(r) <= 64);
+    CHECK(router_dim(r) == 3 && router_scratch(r) <= 64);
     CHECK(router_threshold(r, &threshold) && threshold == 0.3f);
     float x[] = { 3, 2, 9 }, y = router_score(r, x, scratch);
     CHECK(fabsf(y - 0.99330715f) < 1e-6f && y == sigmoid_f32(5));
@@ -78,7 +78,8 @@ static void check_by_hand(void)
     CHECK(parts[0] == 6 && parts[1] == 0);
     CHECK(router_form_save(path, &f, &err) == OK);
     CHECK(router_open(&again, path, &kernels, &err) == OK);
-    CHECK(router_score(again, x, scratch) == y && router_tap(again) == TAP_POST_ATTN);
+    CHECK(router_score(again, x, scratch) == y);
+    CHECK(router_taps(again)->at[0] == TAP_POST_ATTN && !router_taps(again)->more);
     CHECK(router_threshold(again, &threshold) && threshold == 0.3f);
     x[0] = NAN;
     CHECK(router_score(r, x, scratch) == 0);
@@ -186,6 +187,10 @@ static void check_refused(void)
     static const char *const wrong[][3] = {
         { "tap", "middle", NULL },
         { "tap", "", NULL },
+        { "tap", "0", NULL },
+        { "tap", "final,final", NULL },
+        { "tap", "1,2,3,4,5", NULL },
+        { "tap", "99999,99999,99999,99999,99999,99999", NULL },
         { "threshold", "", NULL },
         { "threshold", "x", NULL },
         { "threshold", "0.5x", NULL },
@@ -290,7 +295,7 @@ static void check_rmlp(void)
     CHECK(slurp(back, &again, sizeof(again)) == rmlp_size);
     CHECK(router_open(&ours, saved, &kernels, NULL) == OK && !router_is_high(ours));
     CHECK(fabs((double)router_score(ours, x, scratch) + rmlp_value(&again, x) - 1) < 1e-6);
-    f.tap = TAP_POST_ATTN; /* which the file could not say */
+    CHECK(taps_parse(&f.taps, "1")); /* which the file could not say */
     CHECK(router_form_save(saved, &f, NULL) == OK);
     CHECK(router_import(saved, back, W_F32, NULL) == ERR_ARG);
     router_close(r);

@@ -258,7 +258,7 @@ static void check_metadata(void)
         size_t dim, fewer_right, more_samples;
     } bad[] = {
         { "tony", "post_attn", "00001.safetensors: edge: expected tiny", "found tony", DIM, 0, 0 },
-        { "tiny", "middle", "tap: expected final or post_attn", "found middle", DIM, 0, 0 },
+        { "tiny", "middle", "tap: expected up to 4 of final", "found middle", DIM, 0, 0 },
         { "tiny", "post_attn", "dim: expected 1 to", "found 0", 0, 0, 0 },
         { "tiny", "post_attn", "right: expected 4, as the rows have", "found 3", DIM, 1, 0 },
         { "tiny", "post_attn", "hidden: expected [9,3]", "found [8,3]", DIM, 0, 1 },

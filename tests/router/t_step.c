@@ -96,10 +96,9 @@ static void give_rows_results(struct text *x, size_t n)
         for (size_t k = 0; x[i].want == STEP_HEAD && k < some; k++)
             all[nall++] = x[i].row + rows[k];
         for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
-            const float *hidden =
-                batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
-            const float *features = step_extra(x[i].step, rows[k]);
             const struct router *r = x[i].of.router;
+            const float *hidden = router_hidden(r, engine.batch, x[i].row + rows[k], scratch);
+            const float *features = step_extra(x[i].step, rows[k]);
             float score = router_score(r, router_inputs(r, hidden, features, scratch), scratch);
             CHECK(!features == (r == router));
             step_give_score(x[i].step, rows[k], score);
@@ -442,7 +441,7 @@ int main(void)
                        &err) == OK);
     router = network_open(&engine);
     table = table_open(&engine.kernels);
-    combined = featured_open(&engine, 0, 4);
+    combined = featured_open(&engine, 0, 4, "final");
     scratch = malloc((router_scratch(router) + router_scratch(combined)) * sizeof(float));
     CHECK(scratch);
 

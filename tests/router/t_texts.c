@@ -67,6 +67,7 @@ static void draw_routing(struct plan *p)
     size_t nwhole = script.tokens > 1 ? 5 : 4;
     p->routing =
         (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(9)],
+                               .router = once_in(3) ? layered : NULL,
                                .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                .max_routed = once_in(5) ? 0.2f : 0,
                                .ahead = draw(4),
@@ -163,8 +164,9 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                 .arg = p };
     p->n = 0;
     session_rewind(s, 0);
-    CHECK(decode_run(&p->stats, s, engine.tokenizer, sampler, r->router, &script.port, p->prompt,
-                     w->n, &o, NULL) == OK);
+    const struct router *router = p->routing.router ? p->routing.router : r->router;
+    CHECK(decode_run(&p->stats, s, engine.tokenizer, sampler, router, &script.port, p->prompt, w->n,
+                     &o, NULL) == OK);
     sampler_close(sampler);
     private_close(patterns);
 }

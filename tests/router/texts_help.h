@@ -26,7 +26,8 @@
 
 static struct engine engine;
 static struct router *network, *gain, *table;
-static struct batch *others; /* of the scripted cloud's own model, and of what texts are alone */
+static struct router *layered; /* reads two hidden states */
+static struct batch *others;   /* of the scripted cloud's own model, and of what texts are alone */
 static struct session *cloud_session, *session;
 static struct sampler *greedy;
 static const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
@@ -38,9 +39,11 @@ static inline void open_all(void)
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     size = tokenizer_size(engine.tokenizer);
     network = network_open(&engine);
-    gain = featured_open(&engine, model_config(engine.model)->hidden, 4);
+    gain = featured_open(&engine, model_config(engine.model)->hidden, 4, "final");
     table = table_open(&engine.kernels);
+    layered = layered_open(&engine);
     CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
+    CHECK(batch_keep(others, router_taps(layered), NULL) == OK);
     CHECK(session_open(&cloud_session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     CHECK(session_open(&session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     CHECK(sampler_open(&greedy, &plain, size, &engine.kernels, NULL) == OK);
@@ -55,6 +58,7 @@ static inline void close_all(void)
     router_close(network);
     router_close(gain);
     router_close(table);
+    router_close(layered);
     engine_close(&engine);
 }
 

@@ -49,7 +49,12 @@ collect 2
 collect 2 -o "$dir/x" --labels other
 collect 2 -o "$dir/x" --prompt other
 says "chat, @FILE or plain@FILE, found other"
-collect 2 -o "$dir/x" --tap other
+for taps in other '' 0 -1 final,final 1,2,3,final,post_attn; do
+    collect 2 -o "$dir/x" --tap "$taps"
+    says '--tap: expected up to 4 of final, post_attn and layers from 1 on, each once, as 12,16,final'
+done
+collect 2 -o "$dir/x" --tap 2,99
+says '--tap: expected layers of 1 to 3, as the model has, found 99'
 collect 2 -o "$dir/x" --questions 0
 collect 2 -o "$dir/x" --calls 0
 collect 2 -o "$dir/x" --round 2

@@ -175,6 +175,43 @@ ends 0 router collect -q -o "$dir/tap" --questions 2 --labels match --tap post_a
 refuses 2 "$dir/tap" router train --samples "$dir/s" --samples "$dir/tap" -o "$dir/never"
 says "$dir/s"
 
+# Several hidden states: the rows of each are those that it has alone, and a router of them gives one
+# text, with any threads, kernels and requests in flight, whose scores explain finds again.
+rows() { # DIR BYTES: the hidden states of the first shard, a row of so many bytes a line
+    size=$(od -An -tu8 -N8 "$1/00000.safetensors")
+    head -c $((8 + size)) "$1/00000.safetensors" >"$dir/header"
+    span=$(LC_ALL=C sed -n 's/.*"hidden":{[^}]*"data_offsets":\[\([0-9]*\),\([0-9]*\).*/\1 \2/p' "$dir/header")
+    tail -c +$((9 + size + ${span% *})) "$1/00000.safetensors" | head -c $((${span#* } - ${span% *})) |
+        od -An -v -tx1 -w"$2"
+}
+ends 0 router collect -q -o "$dir/layers" --questions 110 --labels match --tap 1,2,final
+rows "$dir/layers" 1536 | cut -c3073- >"$dir/last"
+rows "$dir/s" 512 >"$dir/alone"
+[ -s "$dir/last" ] && cmp "$dir/last" "$dir/alone" || fail "--tap 1,2,final: other final states"
+refuses 2 '--tap: expected 1,2,final, as the samples' router train --samples "$dir/layers" -o "$dir/never" --tap 2,1,final
+l=$dir/layers.safetensors
+ends 0 router train -q --samples "$dir/layers" -o "$l" --tap 1,2,final --head mix --width 32 --epochs 6
+has "$l" 'reads 384 values of tap 1,2,final and 9 features'
+line="--question 4 -n 30 --json --router $l --threshold 0.9"
+anew
+for how in '--ahead 0' '--ahead 8 -t 2' '--isa scalar -t 1' '--audit 0.5'; do
+    # shellcheck disable=SC2086
+    alike tokens run $line $how
+done
+grep -q cloud "$dir/first" && grep -q edge "$dir/first" || fail "layers: $(cat "$dir/first")"
+sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/first" >"$dir/scores"
+# shellcheck disable=SC2086
+ends 0 explain $line
+sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" | tail -n "$(wc -l <"$dir/scores")" |
+    paste "$dir/scores" - | awk '!NF || ($1 - $2) ^ 2 > 1e-14 { exit 1 }' || fail "layers: explain"
+shows '"tap":"1,2,final"'
+
+# Layers that the model does not have, and other inputs than the taps give.
+LC_ALL=C sed 's/"1,2,final"/"1,9,final"/' "$l" >"$dir/x"
+refuses 3 "$dir/x: tap: expected layers of 1 to 3, as the model has, found 9" run -p x -n 3 --router "$dir/x" --cloud off
+LC_ALL=C sed 's/"tap":"final"/"tap":"1,2,3"/' "$r" >"$dir/x"
+refuses 3 'hidden size: expected 384, as the model has, found 128' run -p x -n 3 --router "$dir/x" --cloud off
+
 # Bad samples: nothing held out, one label, no collection, one that is cut or not finished.
 ends 0 router collect -q -o "$dir/one" --questions 1 --labels match
 refuses 2 'expected right and wrong tokens in both parts' router train --samples "$dir/one" -o "$dir/never"

@@ -39,8 +39,11 @@ static const struct option_group collect_opts = {
           "Write answers of round 2 with this router (default: none)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
-        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
-          "Keep this hidden state: final or post_attn (default: final)" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
+          "Keep these hidden states, one after another: up to 4 of final, post_attn and layers "
+          "from "
+          "1 on, as 12,16,final; 12 is the state after layer 12, before any norm (default: "
+          "final)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
     },
@@ -60,8 +63,8 @@ static const char *cmd_router_collect_check(void)
         return "expected -o DIR";
     if (!collect_labels_parse(&options.collect.labels, labels_name))
         return "--labels: expected match, citer, divergent or gain";
-    if (!router_tap_parse(&options.collect.tap, tap_name))
-        return "--tap: expected final or post_attn";
+    if (!taps_parse(&options.collect.taps, tap_name))
+        return "--tap: " TAPS_EXPECTED;
     if (!options.questions || !options.collect.max_tokens || !options.collect.calls)
         return "--questions, --n-predict, --calls: expected at least 1";
     if (round_number < 1 || round_number > 2)

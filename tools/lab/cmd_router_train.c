@@ -43,8 +43,9 @@ static const struct option_group train_opts = {
         { "--width", NULL, OPTION_COUNT, &options.fit.width, "N",
           "Give the hidden layer N units, but of linear and context (default: twice the number of "
           "its inputs)" },
-        { "--tap", NULL, OPTION_STR, &options.tap, "NAME",
-          "Read this hidden state: final or post_attn (default: final, or that of the samples)" },
+        { "--tap", NULL, OPTION_STR, &options.tap, "LIST",
+          "Read these hidden states, as router collect names them (default: final, or those of the "
+          "samples)" },
         { "--seed", "-s", OPTION_U64, &options.fit.seed, "N",
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
         { "--repeats", NULL, OPTION_COUNT, &options.repeats, "N",
@@ -74,8 +75,8 @@ static const char *cmd_router_train_check(void)
     struct fit_options *fit = &options.fit;
     if (!options.out)
         return "expected -o FILE";
-    if (options.tap && !router_tap_parse(&options.demo.collect.tap, options.tap))
-        return "--tap: expected final or post_attn";
+    if (options.tap && !taps_parse(&options.demo.collect.taps, options.tap))
+        return "--tap: " TAPS_EXPECTED;
     if (!(fit->most >= 0 && fit->most <= 1))
         return "--share: expected 0 to 1";
     if (head_name && !fit_head_parse(&fit->head, head_name))

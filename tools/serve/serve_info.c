@@ -108,7 +108,7 @@ static json_t *serve_info_router(const struct serve *s)
         policy_scores(r->how.policy) ? json_real((double)r->how.threshold) : json_null(), "span",
         (double)r->how.span.threshold, "cloud_tokens", (int)r->how.span.tokens, "max_routed",
         (double)r->how.max_routed, "tap",
-        r->router && !router_is_table(r->router) ? router_tap_name(router_tap(r->router)) : NULL);
+        r->router && !router_is_table(r->router) ? taps_text(router_taps(r->router)) : NULL);
 }
 
 /* Return the policies that a request may choose. */

@@ -92,7 +92,7 @@ static bool ends_right(uint32_t *ids, size_t *n, size_t prompt, bool second)
     while (*n == prompt || (!is_settled(ids + prompt, *n - prompt) &&
                             !is_over(ids + prompt, *n - prompt, prompt))) {
         read_alone(small_one, ids, *n);
-        const float *x = session_hidden(small_one, router_tap(router), 0);
+        const float *x = session_hidden(small_one, router_taps(router)->at[0], 0);
         bool asks = second && router_score(router, x, scratch) < threshold;
         if (asks)
             read_alone(large_one, ids, *n);
@@ -200,7 +200,6 @@ static void open_parts(struct parts *p, const struct way *w)
     o.threshold = (double)threshold;
     CHECK_MSG(routing_open(&p->routing, &p->engine, &o, NULL, &err) == OK, "%s", err.msg);
     p->o = (struct collect_options){ .labels = COLLECT_GAIN,
-                                     .tap = TAP_FINAL,
                                      .calls = w->calls,
                                      .max_tokens = WRITTEN,
                                      .rollouts = SAMPLE_FILES_NO_LIMIT,

@@ -300,7 +300,7 @@ static int bench_model_step(struct bench_run *b, bool head, double *ns, double *
         return rc;
     uint64_t scoring = os_now_ns();
     static const float features[FEATURES]; /* which cost the same, whatever they are */
-    const float *hidden = session_hidden(s, router_tap(b->router), 0);
+    const float *hidden = session_hidden(s, TAP_FINAL, 0);
     float p =
         router_score(b->router, router_inputs(b->router, hidden, features, b->scratch), b->scratch);
     *score = (double)(os_now_ns() - scoring);

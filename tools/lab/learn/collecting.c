@@ -315,7 +315,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
                                .exact = model_exact_fingerprint(e->model, e->pool),
                                .tokenizer = tokenizer_fingerprint(e->tokenizer),
                                .context = session_context(c->collect.session),
-                               .dim = model_config(e->model)->hidden,
+                               .dim = model_config(e->model)->hidden * (c->o.taps.more + 1),
                                .vocab = tokenizer_size(e->tokenizer) };
     KEEP(m->task, task_name(c->task));
     KEEP(m->data, task_digest(c->task));
@@ -323,7 +323,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
     KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
     KEEP(m->labels, collect_labels_name(c->o.labels));
-    KEEP(m->tap, router_tap_name(c->o.tap));
+    KEEP(m->tap, taps_text(&c->o.taps));
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
     KEEP(m->weights, e->weights);
@@ -362,6 +362,8 @@ static int collecting_open(struct collecting *c, struct err *err)
         c->o.max_tokens = milli ? TOKENS_MILLI : TOKENS;
     c->o.texts = c->texts;
     rc = setup_engine(&c->engine, NULL, true, err);
+    if (rc == OK)
+        rc = batch_keep(c->engine.batch, &c->o.taps, err);
     if (rc == OK)
         asking_form(c->task, &c->engine);
     if (rc == OK && task_form(c->task) == TASK_CHAT)

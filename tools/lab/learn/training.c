@@ -45,7 +45,7 @@ static int training_read(struct samples *s, struct sample_meta *meta,
 static void training_sign(struct router_form *f, const struct fit_report *r,
                           const struct sample_meta *m)
 {
-    router_tap_parse(&f->tap, m->tap);
+    taps_parse(&f->taps, m->tap);
     f->has_threshold = true;
     f->threshold = r->cut.threshold;
     f->about.has_model = true;
