@@ -40,6 +40,7 @@ struct step_text { /* what a text is made with; all borrowed until step_close */
     const struct cloud_port *cloud; /* or NULL */
     const uint32_t *prompt;         /* [n + ndraft] */
     size_t n;
+    size_t answer; /* the answer's first id, for the features' position; 0: n */
     size_t ndraft; /* ids behind the prompt that may come next: a draft, evaluated with its end */
 };
 

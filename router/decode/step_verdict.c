@@ -12,8 +12,8 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
 {
     const struct router *r = s->text.router;
     const struct session *session = s->text.session;
-    size_t back = session_length(session) - n;
-    const struct router_token t = { .text = { s->text.tok, session_ids(session), n, s->text.n },
+    size_t back = session_length(session) - n, answer = s->text.answer ? s->text.answer : s->text.n;
+    const struct router_token t = { .text = { s->text.tok, session_ids(session), n, answer },
                                     .logits = logits,
                                     .hidden = session_hidden(session, TAP_FINAL, back),
                                     .size = s->size,

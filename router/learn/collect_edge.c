@@ -14,7 +14,7 @@
 #include "router/learn/collect_internal.h"
 #include "router/texts/texts.h"
 
-enum { KEEP_ONE_OF = 10, KEEP_SEED = 1 }; /* rows in which both models agree */
+enum { KEEP_SEED = 1 }; /* rows in which both models agree */
 
 bool collect_edge_writes(enum collect_labels l)
 {
@@ -51,6 +51,7 @@ static int edge_ask(struct collect_run *r, struct collect_work *w, struct collec
                                       .max_cloud_tokens = UINT64_MAX };
     const struct text_wish wish = { .prompt = chain->ids,
                                     .n = chain->n,
+                                    .answer = w->text->prompt,
                                     .max = chain->most - chain->n,
                                     .sample = { .top_p = 1, .repeat_penalty = 1 },
                                     .apart = true,
@@ -249,7 +250,7 @@ void collect_compare(struct collect_work *w, const struct collect *c)
         row->label = 1;
         row->way = SAMPLE_UNDECIDED;
         if (collect_same(c, (uint32_t)row->edge, (uint32_t)row->cloud))
-            row->way = rand_below(KEEP_SEED, place, KEEP_ONE_OF) ? SAMPLE_UNKEPT : SAMPLE_AGREED;
+            row->way = rand_below(KEEP_SEED, place, SAMPLE_AGREED_FOR) ? SAMPLE_UNKEPT : SAMPLE_AGREED;
     }
 }
 

@@ -87,6 +87,7 @@ struct text_routing { /* as the fields of struct routing and of decode_options *
 struct text_wish {
     const uint32_t *prompt; /* [n + ndraft], n >= 1 */
     size_t n;
+    size_t answer; /* the prompt's first id that belongs to the answer already; 0: n */
     /* Ids behind the prompt that are a draft of the text, so that few passes write it: it ends with
      * the first token that is another one, or follows the draft. 0: none */
     size_t ndraft;

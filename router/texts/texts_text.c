@@ -407,6 +407,7 @@ int texts_begin(struct text *t, struct err *err)
         .cloud = t->options.policy == POLICY_NEVER ? NULL : e->port,
         .prompt = t->ids,
         .n = t->reads,
+        .answer = t->wish.answer ? t->wish.answer : t->n,
         .ndraft = t->view.n < t->wish.ndraft ? t->wish.ndraft - t->view.n : 0,
     };
     int rc = texts_make_scratch(t, err);

@@ -55,6 +55,41 @@ static void test_dead_cloud(void)
     CHECK(passes[0] == passes[1]);
 }
 
+/* A text whose prompt ends with a part of the answer has the scores that it had in one go, with a
+ * router that reads the place in the answer. */
+static void test_answer(void)
+{
+    enum { N = 20 };
+    struct routing r = { .router = gain,
+                         .how = { .policy = POLICY_MLP, .threshold = 0.5f },
+                         .port = script.port };
+    struct texts *e = texts_with(&r, 2, 4, TINY_CONTEXT);
+    struct text_wish w = wish_of(prompt, 8, N);
+    uint32_t ids[8 + N];
+    float scores[N];
+    size_t other = 0; /* scores that differ where the answer is taken for a prompt */
+    struct text *t = ask_text(e, &w);
+    struct text_view v = text_wait(t, SIZE_MAX);
+    CHECK(v.rc == OK && v.n == N);
+    memcpy(ids, v.ids, sizeof(ids));
+    for (size_t i = 0; i < N; i++)
+        scores[i] = v.tokens[i].t.score;
+    text_drop(t);
+    for (size_t at = 1; at < 2 * N; at++) {
+        w = wish_of(ids, 8 + at % N, N - at % N);
+        w.answer = at < N ? 8 : 0;
+        t = ask_text(e, &w);
+        v = text_wait(t, SIZE_MAX);
+        CHECK(v.rc == OK && v.n == w.max);
+        for (size_t i = 0; i < v.n && at < N; i++)
+            CHECK(v.tokens[i].t.score == scores[at + i] && v.ids[w.n + i] == ids[w.n + i]);
+        other += at > N && v.tokens[0].t.score != scores[at % N];
+        text_drop(t);
+    }
+    CHECK(other > N / 2);
+    texts_close(e);
+}
+
 static _Atomic bool alive, told; /* the text has not been dropped; its news is being told */
 
 static void on_news(void *arg)
@@ -354,6 +389,7 @@ int main(void)
         prompt[i] = (uint32_t)rand_below(3, i, TINY_IM_END);
     script = (struct script){ .size = TINY_IM_END };
     script_open(&script);
+    test_answer();
     test_dead_cloud();
     test_cancel();
     test_cancel_at_once();

@@ -34,6 +34,7 @@ static const char *const stops[] = { "in the g", NULL };
 static struct collect_text texts[TEXTS];
 static struct engine edge, large; /* of the definitions */
 static struct session *small_one, *large_one;
+static const char *router_file = ROUTER;
 static struct router *router;
 static float scratch[1 << 14];
 
@@ -86,6 +87,20 @@ static bool is_over(const uint32_t *ids, size_t n, size_t prompt)
            n + prompt == CONTEXT + 1;
 }
 
+/* Return what the router reads before the token after ids[n]. */
+static const float *inputs(const float *x, const uint32_t *ids, size_t n, size_t prompt)
+{
+    float extra[FEATURES];
+    const struct router_token t = { .text = { edge.tokenizer, ids, n, prompt },
+                                    .logits = session_logits(small_one, 0),
+                                    .hidden = x,
+                                    .size = tokenizer_size(edge.tokenizer),
+                                    .id = says(small_one, &edge) };
+    if (router_extra(router))
+        router_look(router, extra, &t);
+    return router_inputs(router, x, extra, scratch);
+}
+
 /* Write on after ids[n], of which the prompt is the beginning, and judge the answer. */
 static bool ends_right(uint32_t *ids, size_t *n, size_t prompt, bool second)
 {
@@ -93,7 +108,7 @@ static bool ends_right(uint32_t *ids, size_t *n, size_t prompt, bool second)
                             !is_over(ids + prompt, *n - prompt, prompt))) {
         read_alone(small_one, ids, *n);
         const float *x = session_hidden(small_one, router_taps(router)->at[0], 0);
-        bool asks = second && router_score(router, x, scratch) < threshold;
+        bool asks = second && router_score(router, inputs(x, ids, *n, prompt), scratch) < threshold;
         if (asks)
             read_alone(large_one, ids, *n);
         ids[*n] = asks ? says(large_one, &large) : says(small_one, &edge);
@@ -196,7 +211,7 @@ static void open_parts(struct parts *p, const struct way *w)
     o.cloud_model = LARGE;
     o.cloud = "required";
     o.policy = w->second ? "mlp" : "always";
-    o.router = w->second ? ROUTER : NULL;
+    o.router = w->second ? router_file : NULL;
     o.threshold = (double)threshold;
     CHECK_MSG(routing_open(&p->routing, &p->engine, &o, NULL, &err) == OK, "%s", err.msg);
     p->o = (struct collect_options){ .labels = COLLECT_GAIN,
@@ -326,6 +341,37 @@ static void check_faults(void)
     close_parts(&p);
 }
 
+/* Go on with a router that reads features, the place in the answer among them, too. */
+static void read_features(void)
+{
+    static char path[] = "/tmp/t_collect_gain_XXXXXX";
+    struct router_form f, mix, table;
+    size_t dim;
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && close(fd) == 0 && router_form_read(&f, ROUTER, NULL) == OK);
+    dim = f.dim;
+    CHECK(router_form_open(&mix, dim + FEATURES, f.width + 1, NULL) == OK);
+    for (size_t i = 0; i < f.width; i++) {
+        memcpy(mix.w1 + i * mix.dim, f.w1 + i * dim, dim * sizeof(*f.w1));
+        mix.b1[i] = f.b1[i];
+        mix.w2[i] = f.w2[i];
+    }
+    mix.w1[f.width * mix.dim + dim + FEATURE_POSITION] = 1;
+    mix.w2[f.width] = -2; /* the later, the lower */
+    mix.b2[0] = f.b2[0];
+    CHECK(router_form_open_contexts(&table, 1, NULL) == OK);
+    *table.contexts = (struct router_context){ -1, -1, 0.5f };
+    mix.contexts = table.contexts;
+    mix.ncontexts = 1;
+    CHECK(router_form_save(path, &mix, NULL) == OK);
+    router_close(router);
+    CHECK(router_open(&router, path, &edge.kernels, NULL) == OK && router_extra(router));
+    CHECK(router_scratch(router) <= sizeof(scratch) / sizeof(*scratch));
+    router_form_close(&mix);
+    router_form_close(&f);
+    router_file = path;
+}
+
 int main(void)
 {
     const struct task_options milli = {
@@ -359,6 +405,9 @@ int main(void)
     }
     check_rows(false);
     check_rows(true);
+    read_features();
+    check_rows(true);
+    CHECK(unlink(router_file) == 0);
     check_faults();
     for (size_t i = 0; i < TEXTS; i++)
         free(texts[i].ids);

@@ -418,9 +418,6 @@ static int collecting_do(struct collecting *c, const struct collecting_options *
     int rc = collecting_open(c, err);
     if (rc != OK)
         return rc;
-    if (shared_options.router && router_extra(c->routing.router)) /* position begins anew there */
-        return err_set(err, ERR_ARG,
-                       "--router: expected one that reads hidden states alone with --round 2");
     c->collect.tok = c->engine.tokenizer;
     c->collect.o = &c->o;
     c->o.router = shared_options.router ? c->routing.router : NULL;
