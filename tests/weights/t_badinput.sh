@@ -49,7 +49,7 @@ if [ -r $router ]; then
     accepted $router
     grep -Eq '^router +mlp, 256 wide, reads 128 values of tap final, threshold 0\.524' "$dir/out" || fail info
     info $router --json
-    grep -Eq '"router":\{"name":"mlp","hidden":128,"features":0,"width":256,"tap":"final","threshold":0\.524' "$dir/out" || fail "info --json"
+    grep -Eq '"router":\{"name":"mlp","hidden":128,"features":0,"width":256,"members":1,"tap":"final","threshold":0\.524' "$dir/out" || fail "info --json"
 fi
 
 [ -r "$data/badinput/gguf/expect.tsv" ] || skip "$data/badinput is not there"

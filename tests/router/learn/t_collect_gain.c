@@ -36,6 +36,7 @@ static struct engine edge, large; /* of the definitions */
 static struct session *small_one, *large_one;
 static const char *router_file = ROUTER;
 static struct router *router;
+static bool light; /* no texts by brute force, which takes no thread */
 static float scratch[1 << 14];
 
 /* What a collection is made with. */
@@ -287,18 +288,21 @@ static void check_rows(bool second)
         close_parts(&p);
         same_shards(&s[0], &s[i]);
     }
-    for (size_t i = 0; i < TEXTS; i++)
+    const struct sample_counts *n = &s[0].counts;
+    CHECK(n->samples == s[0].samples.n && n->too_long == 1 && !n->written);
+    for (size_t i = 0; i < TEXTS && !light; i++)
         if (i != TOO_LONG)
             check_text(&s[0].samples, i, &at, second, &seen);
-    const struct sample_counts *n = &s[0].counts;
-    CHECK(at == s[0].samples.n && n->samples == at && n->too_long == 1 && !n->written);
+    for (size_t i = 0; i < 3; i++)
+        samples_close(&s[i].samples);
+    if (light)
+        return;
+    CHECK(n->samples == at);
     CHECK(n->rollouts == seen.gain[0] + seen.gain[1] + seen.gain[2]);
     CHECK(n->right == n->samples - seen.gain[2]);
     /* Gains both ways, and one in ten of the others is kept. */
     CHECK(seen.gain[0] && seen.gain[1] && seen.gain[2]);
     CHECK(seen.agreed && seen.left_out > 4 * seen.agreed);
-    for (size_t i = 0; i < 3; i++)
-        samples_close(&s[i].samples);
 }
 
 /* Rollouts that are not drawn are left out, and whatever fails, nothing is in flight behind it. */
@@ -380,6 +384,7 @@ int main(void)
     struct mizzle_options o;
     struct task *task;
     struct task_item item;
+    light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     if (access(EDGE, R_OK) || access(LARGE, R_OK))
         SKIP("no demo pair in weights/milli");
     mizzle_options_init(&o, sizeof(o));
