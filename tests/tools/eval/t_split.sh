@@ -38,6 +38,26 @@ check gsm8k gsm8k/train_mlp.json gsm8k/test.json problem '100 60 300'
 grep -hvE '^\{"problem": "([^"\\]|\\.)*", "answerKey": "[^"]*"\}$' "$dir"/gsm8k/*.jsonl &&
     fail "gsm8k: a line has more than a problem and its answer"
 
+# The parts of the fourth plan: no concept is in two, and none of the trials in one that measures.
+parts() { sh tools/results/real/parts.sh "$data/csqa/train_rand_split.jsonl" "$data/csqa/dev_rand_split.jsonl" "$@" 2>"$dir/err"; }
+concepts() { sed 's/.*"question_concept": *"\([^"]*\).*/\1/' "$@" | tr A-Z a-z | tr -cd 'a-z0-9\n' | sort -u; }
+echo aisle >"$dir/touched"
+parts "$dir/none" "$dir/parts" && fail "parts without a list of concepts"
+[ ! -e "$data/csqa/touched.txt" ] || cp "$data/csqa/touched.txt" "$dir/touched"
+parts "$dir/touched" "$dir/parts" || fail "parts"
+says 'parts: measure 1802, 626 concepts drawn'
+[ "$(cat "$dir/parts"/*.jsonl | wc -l | tr -d ' ')" = 4302 ] || fail "parts: $(wc -l "$dir/parts"/*.jsonl)"
+cat "$dir/csqa"/*.jsonl "$dir/parts"/*.jsonl | sort -u >"$dir/all" # train and form are in both
+[ "$(wc -l <"$dir/all" | tr -d ' ')" = 4502 ] && [ "$(sort "$dir/all" "$data/csqa/train_rand_split.jsonl" | uniq -d | wc -l)" -eq 4502 ] ||
+    fail "parts: other lines than the authors'"
+cp "$data/csqa/dev_rand_split.jsonl" "$dir/csqa/calibration.jsonl" "$dir"
+for part in "$dir/parts"/*.jsonl "$dir/dev_rand_split.jsonl" "$dir/calibration.jsonl"; do
+    concepts "$part"
+done | sort | uniq -d >"$dir/shared"
+[ ! -s "$dir/shared" ] || fail "parts share $(head -n 1 "$dir/shared")"
+concepts "$dir/parts/train.jsonl" >"$dir/trained"
+[ "$(sort -u "$dir/touched" | comm -23 - "$dir/trained")" = "" ] || fail "a concept of the trials does not train"
+
 sed -n 's/^Question: //p' tools/results/real/reason.txt | grep -v '^{question}$' >"$dir/solved"
 [ "$(wc -l <"$dir/solved")" -eq 5 ] || fail "reason.txt: expected 5 solved questions"
 cat "$data"/csqa/*.jsonl | grep -Ff "$dir/solved" && fail "reason.txt: this question is the authors'"
