@@ -1,7 +1,7 @@
 #!/bin/sh
 # tools/results/real/split.sh: the parts hold what they should, stay what they are, and share no
 # concept with each other or with the questions of the measurement; and the solved
-# questions of reason.txt are in neither of the authors' files.
+# questions of the forms are in neither of the authors' files.
 . tests/support/shell.sh
 split() { sh tools/results/real/split.sh "$@" 2>"$dir/err"; }
 
@@ -58,7 +58,9 @@ done | sort | uniq -d >"$dir/shared"
 concepts "$dir/parts/train.jsonl" >"$dir/trained"
 [ "$(sort -u "$dir/touched" | comm -23 - "$dir/trained")" = "" ] || fail "a concept of the trials does not train"
 
-sed -n 's/^Question: //p' tools/results/real/reason.txt | grep -v '^{question}$' >"$dir/solved"
-[ "$(wc -l <"$dir/solved")" -eq 5 ] || fail "reason.txt: expected 5 solved questions"
-cat "$data"/csqa/*.jsonl | grep -Ff "$dir/solved" && fail "reason.txt: this question is the authors'"
+sed -n 's/^Question: //p' tools/results/real/reason.txt tools/results/real/forms/*.txt | grep -v '^{question}$' >"$dir/solved"
+[ "$(wc -l <"$dir/solved")" -eq $((5 + 5 * $(ls tools/results/real/forms/*.txt | wc -l))) ] ||
+    fail "the forms: expected 5 solved questions each"
+[ "$(sort -u "$dir/solved" | wc -l)" -eq "$(wc -l <"$dir/solved")" ] || fail "two forms ask the same"
+cat "$data"/csqa/*.jsonl | grep -Ff "$dir/solved" && fail "a form: this question is the authors'"
 exit 0
