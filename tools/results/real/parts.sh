@@ -14,9 +14,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 [ $# -eq 4 ] || { sed -n '5s/^# //p' "$0" >&2 && exit 2; }
-for file in "$1" "$2" "$3"; do
-    [ -r "$file" ] || { echo "parts: cannot read $file" >&2 && exit 1; }
-done
+[ -r "$3" ] || { echo "parts: cannot read $3" >&2 && exit 1; }
 old=$4/old
 mkdir -p "$old" && sh "$(dirname "$0")/split.sh" csqa "$1" "$2" "$old" &&
     cp "$old/form.jsonl" "$old/train.jsonl" "$4" || exit 1
