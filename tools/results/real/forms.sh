@@ -87,11 +87,11 @@ table() {
 if [ "$1" != --table ]; then
     dir=$1
     shift
-    [ $# -gt 0 ] || set -- $(ls "$forms" | sed 's/[.]txt$//')
+    [ $# -gt 0 ] || set -- "$forms"/*.txt
     mkdir -p "$kept" || exit 1
     for policy in never always; do
         for form; do
-            ask "$form" $policy || exit 1
+            ask "$(basename "$form" .txt)" $policy || exit 1
         done
     done
 fi
