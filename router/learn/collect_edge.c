@@ -250,7 +250,8 @@ void collect_compare(struct collect_work *w, const struct collect *c)
         row->label = 1;
         row->way = SAMPLE_UNDECIDED;
         if (collect_same(c, (uint32_t)row->edge, (uint32_t)row->cloud))
-            row->way = rand_below(KEEP_SEED, place, SAMPLE_AGREED_FOR) ? SAMPLE_UNKEPT : SAMPLE_AGREED;
+            row->way =
+                rand_below(KEEP_SEED, place, SAMPLE_AGREED_FOR) ? SAMPLE_UNKEPT : SAMPLE_AGREED;
     }
 }
 
