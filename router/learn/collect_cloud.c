@@ -33,7 +33,8 @@ int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
 {
     const struct collect_text *t = w->text;
     size_t begun = given + (last != NULL), context = session_context(c->session);
-    context += rolls && collect_edge_writes(c->o->labels); /* decode.h writes one more */
+    /* decode.h writes one more, behind which the cloud is asked with labels gain. */
+    context += c->o->labels == COLLECT_GAIN || (rolls && c->o->labels == COLLECT_CITER);
     size_t most = more < context - begun ? begun + more : context;
     struct collect_chain *chains = array_grow(w->chains, &w->room, w->nchains, sizeof(*chains));
     if (!chains)

@@ -119,7 +119,8 @@ int fit_split(struct fit *t, struct fit_report *report, bool draws, struct err *
     report->trained_spoils = count[0][FIT_SPOILS];
     report->held_spoils = count[1][FIT_SPOILS];
     const char *low = t->outs > 1 ? "mending" : "wrong", *high = t->outs > 1 ? "spoiling" : "right";
-    if (!count[0][0] || !count[0][last] || !count[1][0] || !count[1][last])
+    bool one = t->o->members > 1 && draws; /* all members are judged together */
+    if (!count[0][0] || !count[0][last] || !t->nheld || (!one && (!count[1][0] || !count[1][last])))
         return err_set(err, ERR_ARG,
                        "router training: expected %s and %s tokens in both parts, found %zu %s and "
                        "%zu %s to train on, %zu and %zu held out",

@@ -27,7 +27,7 @@
 #define LARGE  "weights/milli/cloud.gguf"
 #define ROUTER "weights/milli/edge-0.5.router.safetensors"
 
-enum { TEXTS = 7, TOO_LONG = 4, WRITTEN = 36, CONTEXT = 96, ANSWER = 1 << 12 };
+enum { TEXTS = 8, TOO_LONG = 4, FULL = 7, WRITTEN = 36, CONTEXT = 96, ANSWER = 1 << 12 };
 static const float threshold = 0.9f; /* some tokens on either side */
 
 static const char *const stops[] = { "in the g", NULL };
@@ -402,9 +402,9 @@ int main(void)
         CHECK(task_item(&item, task, i, NULL) == OK);
         CHECK(task_encode(&t->ids, &t->prompt, task, &item, edge.tokenizer, NULL, NULL) == OK);
         CHECK((t->ids = realloc(t->ids, 2 * CONTEXT * sizeof(*t->ids))) && t->prompt < CONTEXT);
-        for (size_t k = t->prompt; i == TOO_LONG && k < CONTEXT; k++)
+        for (size_t k = t->prompt; (i == TOO_LONG || i == FULL) && k < CONTEXT; k++)
             t->ids[k] = 5;
-        t->prompt = i == TOO_LONG ? CONTEXT : t->prompt;
+        t->prompt = i == TOO_LONG ? CONTEXT : i == FULL ? CONTEXT - 2 : t->prompt;
         t->n = t->prompt + 2; /* a reference that does not count */
         t->subject = (uint32_t)i / 2;
     }

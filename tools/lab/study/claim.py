@@ -163,7 +163,13 @@ def thresholds(share, paths):
     scores, tokens = {}, {}
     for _, one, found in itertools.chain(*map(f.lines_of, paths)):
         if one and "scores" in one:
-            raw = np.frombuffer(base64.b64decode(one["scores"]), ">u2")
+            try:
+                raw = np.frombuffer(base64.b64decode(one["scores"], validate=True), ">u2")
+            except (TypeError, ValueError):
+                raw = []
+            if len(raw) != one["tokens"]:
+                raise f.Refused(3, f"{' '.join(paths)}: scores: expected {one['tokens']}, found "
+                                   f"{len(raw)} or no base64")
             scores.setdefault(found[3:6], []).append(raw[raw < 65535] / 65534)
             tokens[found[3:6]] = tokens.get(found[3:6], 0) + len(raw)
     if not scores:
