@@ -35,6 +35,7 @@ here=$work
 . tools/results/lib.sh
 . tools/results/real/choose.sh
 . tools/results/real/joint.sh
+. tools/results/real/claim.sh
 
 # The router that is measured at several shares, and another one; the width of each head; which
 # heads are kept beside the answers.
@@ -93,6 +94,7 @@ read_set() { # SET
 # Print a sum of all that a step depends on, by which it is done or not.
 sum_of_step() {
     case $step in
+    long-*) echo "$depends" ;; # claim.sh
     split-*) cat tools/results/real/split.sh ;;
     collect-*) echo "$gathers" ;;
     loop-*) echo "$learns" ;;
@@ -148,6 +150,7 @@ plan() {
         esac
     done
     plan_joint
+    plan_claim
 }
 
 # Plan the answers of others' ways to divide one, beside the primary router at three shares; verify

@@ -1,0 +1,366 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# claim.sh - steps of the real pair: the fourth plan (plan.md beside the answers). Their names begin
+# with long-: CommonsenseQA in the chosen form first, then in form reason, then GSM8K. They keep in
+# real/claim: answers of a set in SET/NAME.csv, their settings and thresholds in SET/NAME.jsonl, both
+# of the calibration questions in SET/loop-NAME; explore.csv; curve.csv.
+#
+# $FORM is a wording of forms/ until forms.csv names the chosen one. $SLICES are numbers of texts:
+# samples up to each have a folder. $TAP, $WIDTH and $WIDTH_NONE try what stands here as chosen.
+tap=${TAP:-final}
+width_gain=${WIDTH:-64}
+width_none=${WIDTH_NONE:-32}
+claim_form=${FORM:-$(awk -F, '$NF == 1 && NR > 1 { print $1 }' "$kept/forms.csv" 2>/dev/null)}
+
+# Seconds are those of an answer, or of a text of samples, on two cores of a Zen 3.
+read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
+    share=''
+    case $1 in
+    gsm8k)
+        read_set gsm8k
+        rollouts="--rollouts ${ROLLOUTS:-3000}" slices=${SLICES:-100 200 300} few=${REPEATS:-3} many=$few
+        calibration=${CALIBRATION:-100} claim_needs=split-gsm8k seconds_text=40
+        seconds_never=4 seconds_always=10 seconds=8
+        ;;
+    *)
+        read_set reason
+        slices=${SLICES:-200 400 800 1200 1600 1900} texts=${TEXTS:-1900} few=${REPEATS:-3}
+        many=${REPEATS:-5} calibration=${CALIBRATION:-400} claim_needs=long-split seconds_text=5
+        split=$work/split/claim test=$work/split/claim/measure.jsonl whole=1802
+        seconds_never=0.4 seconds_always=0.9 seconds=0.7
+        [ "$1" = reason ] || {
+            form="--prompt plain@tools/results/real/forms/${claim_form:-CHOSEN}.txt" max=160
+            seconds_never=0.7 seconds_always=1.6 seconds=1.2
+            [ -n "$claim_form" ] || claim_needs="$claim_needs a-chosen-form"
+        }
+        [ "$1" != dev ] || test=$data/csqa/dev_rand_split.jsonl whole=1221
+        ;;
+    esac
+    set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long learner=long
+    [ "$1" != long ] || prefix=long
+    [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k learner=long-gsm8k
+    aims=$work/$set aimer=$prefix # where the calibration questions have been asked
+    [ "$1" != dev ] || aims=$learnt aimer=long
+    file=${form##*@}
+    asks="$task $max $form $(cat ${file:+"$file"} /dev/null 2>/dev/null) $(cat tools/results/real/parts.sh)"
+}
+
+plan_claim() {
+    read_claim long
+    depends=$(cat tools/results/real/parts.sh)
+    step long-split 1 '' "$split/measure.jsonl" sh tools/results/real/parts.sh "$source" \
+        "$data/csqa/dev_rand_split.jsonl" "$data/csqa/touched.txt" "$split"
+    every=$texts
+    [ "$texts" -le 400 ] || texts=400
+    gathers explore "$claim_needs" gain 12,16,final
+    explored=$texts explore_needs=$gathered_steps texts=$every
+    gathers gain-1 "$claim_needs" gain $tap
+    depends="$asks $explored explore"
+    step long-explore 20 "$explore_needs $(echo "$explore_needs" | sed s/explore/gain-1/g)" '' explore
+    needed=''
+    for count in $slices; do
+        [ "$count" -le "$texts" ] || continue
+        needed="$needed long-gain-1-$count"
+        depends="$asks $count $slices $tap $width_gain $width_none $few"
+        minutes_of $((3 * 2 * 200)) $seconds
+        step "long-curve-$count" $((minutes + 5)) "$needed" '' curve "$count"
+    done
+    claim_arms gain gain-none divergent combined context
+    depends=joints
+    step long-train-joints 1 '' "$learnt/joints.safetensors" cp "$(joint_file)" "$learnt/joints.safetensors"
+    arm joints "mlp=$learnt/joints.safetensors" 1 500
+    arm max-prob max-prob 1 500
+    alone random 500 $target
+    alone slot 500 ''
+    for arm in gain-ens gain-none-ens max-prob; do
+        of=$arm
+        [ $arm = max-prob ] || of=mlp=$learnt/$arm.safetensors
+        for at in 0.02 0.035 0.05 0.08 0.1; do
+            asked_at at-$at-$arm "$of" 1 500 $at $arm
+        done
+    done
+    read_claim dev
+    for arm in never gain-ens gain-none-ens always; do
+        case $arm in
+        gain*) asked_at $arm "mlp=$learnt/$arm.safetensors" 1 $whole $target $arm ;;
+        *) alone $arm $whole '' ;;
+        esac
+    done
+    read_claim reason
+    for arm in never always position; do alone $arm $whole ''; done
+    for arm in joints gain-ens gain-none-ens; do arm $arm "mlp=$learnt/$arm.safetensors" 1 $whole; done
+    read_claim gsm8k
+    gathers gain-1 "$claim_needs" gain $tap
+    claim_arms gain combined
+    alone random $whole $target
+}
+
+# Plan what is learnt from the samples, and the answers of the trainings and of what learns nothing.
+# GSM8K has one round, and the combined that is kept (weights/).
+claim_arms() { # NAME...
+    round_1=$gathered_steps round_2='' labelled=gain-1 other=''
+    if [ $prefix = long ]; then
+        learns first gain gain-1 $width_gain '' $many "$round_1"
+        policy=mlp=$learnt/first.safetensors repeats=''
+        minutes_of $calibration $seconds
+        step long-scores-first "$minutes" "$claim_needs long-train-first" '' score first
+        gathers gain-2 "$round_1 long-scores-first" gain $tap
+        round_2=$gathered_steps labelled="gain-1 gain-2"
+        gathers divergent "$claim_needs" divergent $tap
+        other=$gathered_steps
+    fi
+    for arm in never always position; do alone $arm $whole ''; done
+    for arm; do
+        head=$arm from=divergent width=$width_gain runs=$few sources=$other
+        case $arm in
+        gain*) from=$labelled runs=$many sources="$round_1 $round_2" ;;
+        divergent) head=mix ;;
+        combined) width=$width_combined ;;
+        context) width='' ;;
+        esac
+        [ $arm != gain-none ] || width=$width_none
+        if [ "$prefix,$arm" = long-gsm8k,combined ]; then
+            depends=kept
+            step $prefix-train-combined 1 '' "$learnt/combined.safetensors.1" \
+                cp "$weights"/gsm8k/combined.safetensors* "$learnt"
+        else
+            learns $arm $head "$from" "$width" $runs '' "$sources"
+        fi
+        case $arm in
+        context | combined) arm $arm $arm=$learnt/$arm.safetensors $runs $whole && continue ;;
+        esac
+        learns $arm-ens $head "$from" "$width" '' $runs "$sources"
+        arm $arm-ens "mlp=$learnt/$arm-ens.safetensors" 1 $whole
+        arm $arm "mlp=$learnt/$arm.safetensors" $runs $whole
+    done
+}
+
+minutes_of() { minutes=$(figure '%d' "0.99 + $1 * $2 / 60"); } # ANSWERS SECONDS
+
+# Plan samples, a folder for each slice of the texts; gathered_steps are the steps.
+gathers() { # KIND NEEDS LABELS TAP
+    first=0 gathered_steps=''
+    for last in $slices; do
+        [ "$last" -le "$texts" ] || last=$texts
+        [ $first -lt "$last" ] || break
+        depends="$asks $1 $first $last $3 $4 $rollouts"
+        [ "$1" != gain-2 ] || depends="$depends $width_gain $many"
+        minutes_of $((last - first)) $seconds_text
+        step "$prefix-$1-$last" "$minutes" "$2" \
+            "$learnt/$1-$last/$(printf %05d $(((last - first - 1) / 16))).safetensors" \
+            gather "$1" $first "$last" "$3" "$4"
+        gathered_steps="$gathered_steps $prefix-$1-$last" first=$last
+    done
+}
+
+gather() { # KIND FIRST LAST LABELS TAP
+    kind=$1 into=$learnt/$1-$3 limits=''
+    mkdir -p "$learnt" && sed -n "$(($2 + 1)),${3}p" "$split/train.jsonl" >"$into.jsonl" || return
+    set -- --labels "$4" --tap "$5" --data "$into.jsonl" -o "$into"
+    if [ "$kind" = gain-2 ]; then # by the ensemble of round 1, at the target
+        study_claim --threshold $target "$learnt/scores-first.jsonl" >"$learnt/first.csv" || return
+        set -- --round 2 --router "$learnt/first.safetensors" \
+            --threshold "$(tail -n 1 "$learnt/first.csv" | cut -d , -f 5)" "$@"
+    fi
+    [ -z "$rollouts" ] || limits="--rollouts $((${rollouts#* } / $(echo "$slices" | wc -w)))"
+    # shellcheck disable=SC2086
+    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@"
+}
+
+study_claim() { "$python" -B tools/lab/study/claim.py "$@"; }
+
+samples_to() { # TEXTS KIND...: print the options for the samples of the first texts
+    samples_most=$1
+    shift
+    for kind; do
+        first=0
+        for last in $slices; do
+            [ "$last" -le "$samples_most" ] || last=$samples_most
+            [ $first -ge "$last" ] || echo "--samples $learnt/$kind-$last"
+            first=$last
+        done
+    done
+}
+
+teach() { # FILE OPTIONS...: train, and keep what is said of it in FILE.json
+    file=$1
+    shift
+    run router train -q --json --share $target "$@" -o "$file.safetensors" >"$file.json"
+}
+
+# Say of each training of a file what its held-out questions do: AUCs of what differs and what
+# spoils, and the recall.
+said() { # FILE COLUMNS
+    sed 's/}/}\n/g' "$1.json" | awk -v row="$2" '
+        function of(name) {
+            return match($0, "\"" name "\": *[0-9.]+") ? substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0 : ""
+        }
+        /"recall"/ { printf "%s,%d,%s,%s,%s\n", row, ++n, of("differ_auc"), of("spoils_auc"), of("recall") }'
+}
+
+# Compare taps and widths on the same texts. Who reads explore.csv sets tap, width_gain, width_none.
+explore() {
+    echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/claim/explore.csv.new" || return
+    for choice in ${CHOICES:-gain-32 gain-64 gain-128 gain-256 gain-none-16 gain-none-32 gain-none-64}; do
+        for kind in explore gain-1; do
+            case $kind,$choice in explore,gain-none-*) continue ;; esac
+            taps=$tap
+            [ $kind = gain-1 ] || taps=12/16/final
+            # shellcheck disable=SC2046
+            teach "$learnt/choice" $(samples_to "$explored" $kind) --head "${choice%-*}" \
+                --width "${choice##*-}" --repeats "$few" || return
+            said "$learnt/choice" "${choice%-*},$taps,${choice##*-}" >>"$kept/claim/explore.csv.new"
+        done
+    done
+    mv "$kept/claim/explore.csv.new" "$kept/claim/explore.csv"
+}
+
+# Train on the first texts, and let the first training route the part for choosing: at its own
+# threshold, and then at the one that these scores give.
+curve() { # TEXTS
+    rows=$learnt/curve-$1.rows
+    : >"$rows"
+    for head in combined gain gain-none; do
+        file=$learnt/curve-$1-$head width=$width_gain policy=mlp
+        [ $head != gain-none ] || width=$width_none
+        [ $head != combined ] || width=$width_combined policy=combined
+        # shellcheck disable=SC2046
+        [ -e "$file.done" ] || teach "$file" $(samples_to "$1" gain-1) --head $head --width "$width" \
+            --repeats "$few" || return
+        : >"$file.done"
+        router=$file.safetensors.1 at=''
+        [ -e "$router" ] || router=$file.safetensors
+        for pass in 1 2; do
+            # shellcheck disable=SC2086
+            run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/form.jsonl" \
+                --questions "${QUESTIONS:-200}" --policy "$policy=$router" $at \
+                --jsonl "$file-$pass.jsonl" --items "$file-$pass.csv" >/dev/null || return
+            [ $pass -eq 2 ] || at=$(study_claim --threshold $target "$file-1.jsonl") || return
+            at="--threshold ${at##*,}"
+        done
+        said "$file" "$1,$head" >"$file.said"
+        awk -F, '
+            FILENAME == ARGV[1] { n += FNR > 1; right += $10; tokens += $11; cloud += $12; next }
+            { print $0 "," (FNR > 1 ? "," : sprintf("%.4f,%.4f", cloud / tokens, right / n)) }' \
+            "$file-2.csv" "$file.said" >>"$rows"
+    done
+    { echo texts,head,seed,auc_differ,auc_spoils,recall65,routed,right &&
+        sort -t , -s -k 1,1n "$learnt"/curve-*.rows; } \
+        >"$kept/curve.csv"
+}
+
+# Plan a router, trained several times, or with several members.
+learns() { # NAME HEAD KINDS WIDTH REPEATS MEMBERS NEEDS
+    file=$learnt/$1.safetensors
+    [ -e "$file" ] || file=$file.1
+    depends="$asks $1 $2 $3 $4 $5 $6 $texts $slices $tap $many"
+    minutes_of $((${5:-1} * ${6:-1})) 60 # seconds
+    options="--head $2 ${4:+--width $4} ${5:+--repeats $5} ${6:+--members $6}"
+    # shellcheck disable=SC2086
+    step "$prefix-train-$1" "$minutes" "$7" "$file" learn "$1" "$3" $options
+}
+
+learn() { # NAME KINDS OPTIONS...
+    name=$1 kinds=$2
+    shift 2
+    # shellcheck disable=SC2046,SC2086
+    teach "$learnt/$name" $(samples_to "$texts" $kinds) "$@"
+}
+
+# Plan a policy with a threshold: scores; with these the calibration questions at the target; with
+# these, which correct it, the questions that measure. The scores of context have ties, so that its
+# threshold is found on the calibration questions by eval.
+arm() { # NAME POLICY RUNS QUESTIONS
+    arm_needs=$claim_needs
+    case $2 in *=*) arm_needs="$claim_needs $learner-train-$1" ;; esac
+    policy=$2 repeats=$3 looped="$arm_needs $prefix-scores-$1"
+    [ "$3" -gt 1 ] || repeats=''
+    depends="$asks $1 $3 $calibration $texts $slices $tap $width_gain $width_none $many"
+    minutes_of $((calibration * $3)) $seconds
+    if [ "$1" = context ]; then
+        looped=$arm_needs minutes=$((3 * minutes))
+    else
+        step "$prefix-scores-$1" "$minutes" "$arm_needs" '' score "$1"
+    fi
+    share=$target
+    step "$prefix-loop-$1" "$minutes" "$looped" '' in_loop "$1" "$2"
+    asked_at "$1" "$2" "$3" "$4" $target "$1"
+}
+
+score() { # NAME
+    mkdir -p "$work/$set" && head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
+    case $policy in *=*) set -- "$1" ;; *) set -- "$1" --threshold 0.4 ;; esac # no router has one
+    # shellcheck disable=SC2086
+    run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/calibrated.jsonl" \
+        --items "$work/$set/scores-$1.csv" --policy "$policy" ${2:+$2 $3} ${repeats:+--repeats $repeats} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null
+}
+
+in_loop() ( # NAME POLICY
+    name=loop-$1 asked=$calibration test=$split/calibrated.jsonl
+    head -n "$calibration" "$split/calibration.jsonl" >"$test" || exit
+    [ "$1" = context ] || aim "$work/$set/scores-$1.jsonl" || exit
+    answers 1 1 "$2"
+)
+
+# Plan the answers of a policy to the questions that measure, at the thresholds for a share that the
+# calibration questions of FROM give; without FROM it has none.
+asked_at() { # NAME POLICY RUNS QUESTIONS SHARE FROM
+    name=$1 repeats=$3 share=$5 asked=${QUESTIONS:-$4}
+    [ "$asked" -le "$4" ] || asked=$4
+    [ "$3" -gt 1 ] || repeats=''
+    depends="$asks $1 $3 $5 ${6:+$calibration $texts $slices $tap $width_gain $width_none $many}"
+    minutes_of $((asked * $3)) "${7:-$seconds}"
+    parts=${PARTS:-$(((minutes + 34) / 35))} part=0
+    while [ $part -lt "$parts" ]; do
+        part=$((part + 1))
+        step "$prefix-$1$([ "$parts" -eq 1 ] || echo .$part)" $(((minutes + parts - 1) / parts)) \
+            "$claim_needs ${6:+$aimer-loop-$6} ${8:-}" '' in_measure $part "$parts" "$2" "${6:-}"
+    done
+}
+
+in_measure() { # PART PARTS POLICY FROM
+    case $4 in
+    '') ;;
+    context) aim "$kept/${aims#"$work/"}/loop-context.jsonl" ;;
+    *) aim "$aims/loop-$4"/*.jsonl ;;
+    esac || return
+    if [ "$set,$3" = claim/gsm8k,position ]; then # the first tokens, at the target
+        position=0-$(awk -F, -v part=$target '
+            NR > 1 { n += $11 }
+            END { printf "%d", n / (NR - 1) * part - 0.5 }' "$kept/$set/never.csv") || return
+    fi
+    answers "$1" "$2" "$3"
+}
+
+alone() { # NAME QUESTIONS SHARE
+    case $1 in
+    never) asked_at never never 1 "$2" '' '' $seconds_never ;;
+    always) asked_at always always 1 "$2" '' '' $seconds_always ;;
+    position) asked_at position position 1 "$2" '' '' $seconds "$([ $learner = long ] || echo $prefix-never)" ;;
+    *) asked_at "$1" "$1" 1 "$2" "$3" '' ;;
+    esac
+}
+
+# Begin the answers of $name with the thresholds for $share that the scores in journals give, or
+# that a journal of context has.
+aim() { # JOURNAL...
+    known=$kept/$set/$name.jsonl
+    [ ! -s "$known" ] || return 0
+    mkdir -p "$kept/$set" || return
+    asks_of=$(sha256sum <"$test" | cut -d ' ' -f 1) calibrates=$(sha256sum <"$split/calibrated.jsonl" | cut -d ' ' -f 1)
+    sed -n "1s/\"data\":\"[^\"]*\"/\"data\":\"$asks_of\"/
+        1s/\"calibration\":\"[^\"]*\"/\"calibration\":\"$calibrates\"/
+        1s/\"questions\":[0-9]*/\"questions\":$asked/
+        1s/\"targets\":\[[^]]*\],\"threshold\":\"[^\"]*\"/\"targets\":[$share],\"threshold\":\"nan\"/
+        1p" "$1" >"$known.new" || return
+    case $1 in
+    */loop-context.jsonl) sed -n '/^{"calibrated"/p' "$1" ;;
+    *)
+        study_claim --threshold "$share" "$@" >"$work/thresholds" || return
+        awk -F, -v share="$share" -v policy="$(sed -n '1s/.*"policies":\[{"policy":"\([^"]*\)".*/\1/p' "$1")" '
+            NR > 1 {
+                printf "{\"calibrated\":\"%s\",\"share\":%s,\"point\":%d,\"threshold\":%s,\"tie\":0.0}\n",
+                    policy, share, $3 - 1, $5
+            }' "$work/thresholds"
+        ;;
+    esac >>"$known.new" && mv "$known.new" "$known"
+}
