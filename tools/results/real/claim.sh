@@ -4,9 +4,11 @@
 # real/claim: answers of a set in SET/NAME.csv, their settings and thresholds in SET/NAME.jsonl, both
 # of the calibration questions in SET/loop-NAME; explore.csv; curve.csv.
 #
-# $FORM is a wording of forms/ until forms.csv names the chosen one. $SLICES are numbers of texts:
-# samples up to each have a folder. $TAP, $WIDTH and $WIDTH_NONE try what stands here as chosen.
+# $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
+# trainings (1). $SLICES are numbers of texts:
+# samples up to each have a folder. $TAP, $WIDTH, $WIDTH_NONE and $TAPS replace what stands below.
 tap=${TAP:-final}
+taps=${TAPS:-12,16,final} # that are tried
 width_gain=${WIDTH:-64}
 width_none=${WIDTH_NONE:-32}
 claim_form=${FORM:-$(awk -F, '$NF == 1 && NR > 1 { print $1 }' "$kept/forms.csv" 2>/dev/null)}
@@ -51,7 +53,7 @@ plan_claim() {
         "$data/csqa/dev_rand_split.jsonl" "$data/csqa/touched.txt" "$split"
     every=$texts
     [ "$texts" -le 400 ] || texts=400
-    gathers explore "$claim_needs" gain 12,16,final
+    gathers explore "$claim_needs" gain $taps
     explored=$texts explore_needs=$gathered_steps texts=$every
     gathers gain-1 "$claim_needs" gain $tap
     depends="$asks $explored explore"
@@ -67,27 +69,23 @@ plan_claim() {
     claim_arms gain gain-none divergent combined context
     depends=joints
     step long-train-joints 1 '' "$learnt/joints.safetensors" cp "$(joint_file)" "$learnt/joints.safetensors"
-    arm joints "mlp=$learnt/joints.safetensors" 1 500
-    arm max-prob max-prob 1 500
+    arm joints 1 500
+    arm max-prob 1 500
     alone random 500 $target
     alone slot 500 ''
     for arm in gain-ens gain-none-ens max-prob; do
-        of=$arm
-        [ $arm = max-prob ] || of=mlp=$learnt/$arm.safetensors
-        for at in 0.02 0.035 0.05 0.08 0.1; do
-            asked_at at-$at-$arm "$of" 1 500 $at $arm
-        done
+        for at in 0.02 0.035 0.05 0.08 0.1; do asked_at at-$at-$arm 1 500 $at $arm; done
     done
     read_claim dev
     for arm in never gain-ens gain-none-ens always; do
         case $arm in
-        gain*) asked_at $arm "mlp=$learnt/$arm.safetensors" 1 $whole $target $arm ;;
+        gain*) asked_at $arm 1 $whole $target $arm ;;
         *) alone $arm $whole '' ;;
         esac
     done
     read_claim reason
     for arm in never always position; do alone $arm $whole ''; done
-    for arm in joints gain-ens gain-none-ens; do arm $arm "mlp=$learnt/$arm.safetensors" 1 $whole; done
+    for arm in joints gain-ens gain-none-ens; do arm $arm 1 $whole; done
     read_claim gsm8k
     gathers gain-1 "$claim_needs" gain $tap
     claim_arms gain combined
@@ -100,7 +98,7 @@ claim_arms() { # NAME...
     round_1=$gathered_steps round_2='' labelled=gain-1 other=''
     if [ $prefix = long ]; then
         learns first gain gain-1 $width_gain '' $many "$round_1"
-        policy=mlp=$learnt/first.safetensors repeats=''
+        policy=$(reads first "$learnt/first.safetensors") repeats=''
         minutes_of $calibration $seconds
         step long-scores-first "$minutes" "$claim_needs long-train-first" '' score first
         gathers gain-2 "$round_1 long-scores-first" gain $tap
@@ -126,12 +124,22 @@ claim_arms() { # NAME...
             learns $arm $head "$from" "$width" $runs '' "$sources"
         fi
         case $arm in
-        context | combined) arm $arm $arm=$learnt/$arm.safetensors $runs $whole && continue ;;
+        context | combined) ;;
+        *)
+            learns $arm-ens $head "$from" "$width" '' $runs "$sources"
+            arm $arm-ens 1 $whole
+            ;;
         esac
-        learns $arm-ens $head "$from" "$width" '' $runs "$sources"
-        arm $arm-ens "mlp=$learnt/$arm-ens.safetensors" 1 $whole
-        arm $arm "mlp=$learnt/$arm.safetensors" $runs $whole
+        arm $arm $runs $whole
     done
+}
+
+reads() { # NAME FILE: print the policy that reads the router of this name
+    case $1 in
+    gain-none* | combined) echo "combined=$2" ;;
+    context) echo "context=$2" ;;
+    *) echo "mlp=$2" ;;
+    esac
 }
 
 minutes_of() { minutes=$(figure '%d' "0.99 + $1 * $2 / 60"); } # ANSWERS SECONDS
@@ -184,7 +192,7 @@ samples_to() { # TEXTS KIND...: print the options for the samples of the first t
 teach() { # FILE OPTIONS...: train, and keep what is said of it in FILE.json
     file=$1
     shift
-    run router train -q --json --share $target "$@" -o "$file.safetensors" >"$file.json"
+    run router train -q --json --share $target --seed "${SEED:-1}" "$@" -o "$file.safetensors" >"$file.json"
 }
 
 # Say of each training of a file what its held-out questions do: AUCs of what differs and what
@@ -199,16 +207,16 @@ said() { # FILE COLUMNS
 
 # Compare taps and widths on the same texts. Who reads explore.csv sets tap, width_gain, width_none.
 explore() {
-    echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/claim/explore.csv.new" || return
+    mkdir -p "$kept/claim" && echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/claim/explore.csv.new" || return
     for choice in ${CHOICES:-gain-32 gain-64 gain-128 gain-256 gain-none-16 gain-none-32 gain-none-64}; do
         for kind in explore gain-1; do
             case $kind,$choice in explore,gain-none-*) continue ;; esac
-            taps=$tap
-            [ $kind = gain-1 ] || taps=12/16/final
+            of=$tap
+            [ $kind = gain-1 ] || of=$(echo "$taps" | tr , /)
             # shellcheck disable=SC2046
             teach "$learnt/choice" $(samples_to "$explored" $kind) --head "${choice%-*}" \
                 --width "${choice##*-}" --repeats "$few" || return
-            said "$learnt/choice" "${choice%-*},$taps,${choice##*-}" >>"$kept/claim/explore.csv.new"
+            said "$learnt/choice" "${choice%-*},$of,${choice##*-}" >>"$kept/claim/explore.csv.new"
         done
     done
     mv "$kept/claim/explore.csv.new" "$kept/claim/explore.csv"
@@ -220,9 +228,9 @@ curve() { # TEXTS
     rows=$learnt/curve-$1.rows
     : >"$rows"
     for head in combined gain gain-none; do
-        file=$learnt/curve-$1-$head width=$width_gain policy=mlp
+        file=$learnt/curve-$1-$head width=$width_gain
         [ $head != gain-none ] || width=$width_none
-        [ $head != combined ] || width=$width_combined policy=combined
+        [ $head != combined ] || width=$width_combined
         # shellcheck disable=SC2046
         [ -e "$file.done" ] || teach "$file" $(samples_to "$1" gain-1) --head $head --width "$width" \
             --repeats "$few" || return
@@ -232,7 +240,7 @@ curve() { # TEXTS
         for pass in 1 2; do
             # shellcheck disable=SC2086
             run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/form.jsonl" \
-                --questions "${QUESTIONS:-200}" --policy "$policy=$router" $at \
+                --questions "${QUESTIONS:-200}" --policy "$(reads $head "$router")" $at \
                 --jsonl "$file-$pass.jsonl" --items "$file-$pass.csv" >/dev/null || return
             [ $pass -eq 2 ] || at=$(study_claim --threshold $target "$file-1.jsonl") || return
             at="--threshold ${at##*,}"
@@ -269,21 +277,21 @@ learn() { # NAME KINDS OPTIONS...
 # Plan a policy with a threshold: scores; with these the calibration questions at the target; with
 # these, which correct it, the questions that measure. The scores of context have ties, so that its
 # threshold is found on the calibration questions by eval.
-arm() { # NAME POLICY RUNS QUESTIONS
-    arm_needs=$claim_needs
-    case $2 in *=*) arm_needs="$claim_needs $learner-train-$1" ;; esac
-    policy=$2 repeats=$3 looped="$arm_needs $prefix-scores-$1"
-    [ "$3" -gt 1 ] || repeats=''
-    depends="$asks $1 $3 $calibration $texts $slices $tap $width_gain $width_none $many"
-    minutes_of $((calibration * $3)) $seconds
+arm() { # NAME TRAININGS QUESTIONS
+    arm_needs=$claim_needs policy=$1 repeats=''
+    [ "$1" = max-prob ] || arm_needs="$claim_needs $learner-train-$1" policy=$(reads "$1" "$learnt/$1.safetensors")
+    [ "$2" -eq 1 ] || repeats=$2
+    looped="$arm_needs $prefix-scores-$1"
+    depends="$asks $1 $2 $calibration $texts $slices $tap $width_gain $width_none $many"
+    minutes_of $((calibration * $2)) $seconds
     if [ "$1" = context ]; then
         looped=$arm_needs minutes=$((3 * minutes))
     else
         step "$prefix-scores-$1" "$minutes" "$arm_needs" '' score "$1"
     fi
     share=$target
-    step "$prefix-loop-$1" "$minutes" "$looped" '' in_loop "$1" "$2"
-    asked_at "$1" "$2" "$3" "$4" $target "$1"
+    step "$prefix-loop-$1" "$minutes" "$looped" '' in_loop "$1"
+    asked_at "$1" "$2" "$3" $target "$1"
 }
 
 score() { # NAME
@@ -294,50 +302,52 @@ score() { # NAME
         --items "$work/$set/scores-$1.csv" --policy "$policy" ${2:+$2 $3} ${repeats:+--repeats $repeats} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null
 }
 
-in_loop() ( # NAME POLICY
+in_loop() ( # NAME
     name=loop-$1 asked=$calibration test=$split/calibrated.jsonl
     head -n "$calibration" "$split/calibration.jsonl" >"$test" || exit
     [ "$1" = context ] || aim "$work/$set/scores-$1.jsonl" || exit
-    answers 1 1 "$2"
+    answers 1 1 "$policy"
 )
 
 # Plan the answers of a policy to the questions that measure, at the thresholds for a share that the
 # calibration questions of FROM give; without FROM it has none.
-asked_at() { # NAME POLICY RUNS QUESTIONS SHARE FROM
-    name=$1 repeats=$3 share=$5 asked=${QUESTIONS:-$4}
-    [ "$asked" -le "$4" ] || asked=$4
-    [ "$3" -gt 1 ] || repeats=''
-    depends="$asks $1 $3 $5 ${6:+$calibration $texts $slices $tap $width_gain $width_none $many}"
-    minutes_of $((asked * $3)) "${7:-$seconds}"
+asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS NEEDS
+    name=$1 policy=$1 repeats='' share=$4 asked=${QUESTIONS:-$3}
+    case $5 in '' | max-prob) policy=${5:-$1} ;; *) policy=$(reads "$5" "$learnt/$5.safetensors") ;; esac
+    [ "$asked" -le "$3" ] || asked=$3
+    [ "$2" -eq 1 ] || repeats=$2
+    depends="$asks $1 $2 $4 ${5:+$calibration $texts $slices $tap $width_gain $width_none $many}"
+    minutes_of $((asked * $2)) "${6:-$seconds}"
     parts=${PARTS:-$(((minutes + 34) / 35))} part=0
     while [ $part -lt "$parts" ]; do
         part=$((part + 1))
         step "$prefix-$1$([ "$parts" -eq 1 ] || echo .$part)" $(((minutes + parts - 1) / parts)) \
-            "$claim_needs ${6:+$aimer-loop-$6} ${8:-}" '' in_measure $part "$parts" "$2" "${6:-}"
+            "$claim_needs ${5:+$aimer-loop-$5} ${7:-}" '' in_measure $part "$parts" "$5"
     done
 }
 
-in_measure() { # PART PARTS POLICY FROM
-    case $4 in
+in_measure() { # PART PARTS FROM
+    case $3 in
     '') ;;
     context) aim "$kept/${aims#"$work/"}/loop-context.jsonl" ;;
-    *) aim "$aims/loop-$4"/*.jsonl ;;
+    *) aim "$aims/loop-$3"/*.jsonl ;;
     esac || return
-    if [ "$set,$3" = claim/gsm8k,position ]; then # the first tokens, at the target
+    if [ "$set,$policy" = claim/gsm8k,position ]; then # the first tokens, at the target
         position=0-$(awk -F, -v part=$target '
             NR > 1 { n += $11 }
             END { printf "%d", n / (NR - 1) * part - 0.5 }' "$kept/$set/never.csv") || return
     fi
-    answers "$1" "$2" "$3"
+    answers "$1" "$2" "$policy"
 }
 
 alone() { # NAME QUESTIONS SHARE
+    alone_seconds=$seconds alone_needs=''
     case $1 in
-    never) asked_at never never 1 "$2" '' '' $seconds_never ;;
-    always) asked_at always always 1 "$2" '' '' $seconds_always ;;
-    position) asked_at position position 1 "$2" '' '' $seconds "$([ $learner = long ] || echo $prefix-never)" ;;
-    *) asked_at "$1" "$1" 1 "$2" "$3" '' ;;
+    never) alone_seconds=$seconds_never ;;
+    always) alone_seconds=$seconds_always ;;
+    position) [ $learner = long ] || alone_needs=$prefix-never ;;
     esac
+    asked_at "$1" 1 "$2" "$3" '' $alone_seconds $alone_needs
 }
 
 # Begin the answers of $name with the thresholds for $share that the scores in journals give, or
