@@ -10,7 +10,7 @@ claim_rows() {
     for asked in measure,long dev,long measure,reason measure,gsm8k; do
         folder=$results/real/claim/${asked#*,} loops=$results/real/claim/${asked#*,}
         [ $asked != dev,long ] || folder=$results/real/claim/dev
-        [ -e "$folder/never.csv" ] || continue
+        [ -e "$folder/ends.csv" ] || continue
         set -- "$@" --of $asked
         for items in "$folder"/*.csv; do
             case $items in */loop-*) ;; *) set -- "$@" "$items" ;; esac
@@ -28,20 +28,20 @@ jobs() { job claim_rows; }
 # Draw whatever rows there are.
 draws() {
     share="tokens from the large model (%)" more="more right answers than the small model alone (%)"
-    named='name = of("policy") (of("trainings") > 1 ? ", " of("trainings") " trainings" : "")'
+    named='name = of("policy") (of("trainings") > 1 ? " (" of("trainings") " trainings)" : "")'
     only='if (of("part") != "measure" || of("form") != "long" || of("routed") + 0 == 0 || of("routed") + 0 == 1) next'
-    shape real/claim "policy,$share,$more,low,high" "$only; $named"'
-        print name, percent("routed"), percent("gain"), percent("gain_low"), percent("gain_high")' >"$dir/dots"
+    shape real/claim "policy,$share,$more,low,high" "{ $only; $named"'
+        print name, percent("routed"), percent("gain"), percent("gain_low"), percent("gain_high") }' >"$dir/dots"
     [ "$(wc -l <"$dir/dots")" -gt 1 ] || return 0
     plot claim.svg --x "$share" --y "$more" --by policy --interval low,high --dots --guide "60=the claim, below 7 % of the tokens" \
         --title "A real pair in the chosen form: what is gained, over the tokens from the large model" \
         --note "Bars: 95 % intervals over concepts and trainings." <"$dir/dots"
-    shape real/claim "policy,change,answers of a hundred" "$only"'
+    shape real/claim "policy,change,answers of a hundred" "{ $only"'
         if (percent("routed") < 5 && of("policy") != "position" || percent("routed") > 7.5) next # near 6 %
         '"$named"'
         print "rescued", name, of("rescued")
         print "spoiled", name, of("spoiled")
-        print "wasted", name, of("wasted")' | sed '1s/.*/change,policy,answers of a hundred/' >"$dir/changes"
+        print "wasted", name, of("wasted") }' | sed '1s/.*/change,policy,answers of a hundred/' >"$dir/changes"
     plot claim-changes.svg --by policy --bars change --y "answers of a hundred" \
         --title "A real pair in the chosen form: what becomes of the answers in which the large model wrote" \
         --note "Rescued: wrong without it. Spoiled: right without it. Wasted: no other verdict." <"$dir/changes"

@@ -77,14 +77,10 @@ plan_claim() {
         for at in 0.02 0.035 0.05 0.08 0.1; do asked_at at-$at-$arm 1 500 $at $arm; done
     done
     read_claim dev
-    for arm in never gain-ens gain-none-ens always; do
-        case $arm in
-        gain*) asked_at $arm 1 $whole $target $arm ;;
-        *) alone $arm $whole '' ;;
-        esac
-    done
+    alone ends $whole ''
+    for arm in gain-ens gain-none-ens; do asked_at $arm 1 $whole $target $arm; done
     read_claim reason
-    for arm in never always position; do alone $arm $whole ''; done
+    for arm in ends position; do alone $arm $whole ''; done
     for arm in joints gain-ens gain-none-ens; do arm $arm 1 $whole; done
     read_claim gsm8k
     gathers gain-1 "$claim_needs" gain $tap
@@ -106,7 +102,7 @@ claim_arms() { # NAME...
         gathers divergent "$claim_needs" divergent $tap
         other=$gathered_steps
     fi
-    for arm in never always position; do alone $arm $whole ''; done
+    for arm in ends position; do alone $arm $whole ''; done
     for arm; do
         head=$arm from=divergent width=$width_gain runs=$few sources=$other
         case $arm in
@@ -311,9 +307,10 @@ in_loop() ( # NAME
 
 # Plan the answers of a policy to the questions that measure, at the thresholds for a share that the
 # calibration questions of FROM give; without FROM it has none.
-asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS NEEDS
+asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS
     name=$1 policy=$1 repeats='' share=$4 asked=${QUESTIONS:-$3}
-    case $5 in '' | max-prob) policy=${5:-$1} ;; *) policy=$(reads "$5" "$learnt/$5.safetensors") ;; esac
+    [ "$1" != ends ] || policy="never always" # in one run, so that the answers of never name the pair
+    case $5 in '') ;; max-prob) policy=$5 ;; *) policy=$(reads "$5" "$learnt/$5.safetensors") ;; esac
     [ "$asked" -le "$3" ] || asked=$3
     [ "$2" -eq 1 ] || repeats=$2
     depends="$asks $1 $2 $4 ${5:+$calibration $texts $slices $tap $width_gain $width_none $many}"
@@ -322,7 +319,7 @@ asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS NEEDS
     while [ $part -lt "$parts" ]; do
         part=$((part + 1))
         step "$prefix-$1$([ "$parts" -eq 1 ] || echo .$part)" $(((minutes + parts - 1) / parts)) \
-            "$claim_needs ${5:+$aimer-loop-$5} ${7:-}" '' in_measure $part "$parts" "$5"
+            "$claim_needs ${5:+$aimer-loop-$5}" '' in_measure $part "$parts" "$5"
     done
 }
 
@@ -334,20 +331,17 @@ in_measure() { # PART PARTS FROM
     esac || return
     if [ "$set,$policy" = claim/gsm8k,position ]; then # the first tokens, at the target
         position=0-$(awk -F, -v part=$target '
-            NR > 1 { n += $11 }
-            END { printf "%d", n / (NR - 1) * part - 0.5 }' "$kept/$set/never.csv") || return
+            $6 == "never" { answers++; n += $11 }
+            END { printf "%d", n / answers * part - 0.5 }' "$kept/$set/ends.csv") || return
     fi
-    answers "$1" "$2" "$policy"
+    # shellcheck disable=SC2086
+    answers "$1" "$2" $policy
 }
 
 alone() { # NAME QUESTIONS SHARE
-    alone_seconds=$seconds alone_needs=''
-    case $1 in
-    never) alone_seconds=$seconds_never ;;
-    always) alone_seconds=$seconds_always ;;
-    position) [ $learner = long ] || alone_needs=$prefix-never ;;
-    esac
-    asked_at "$1" 1 "$2" "$3" '' $alone_seconds $alone_needs
+    alone_seconds=$seconds
+    [ "$1" != ends ] || alone_seconds=$(figure %.2f "$seconds_never + $seconds_always")
+    asked_at "$1" 1 "$2" "$3" '' $alone_seconds
 }
 
 # Begin the answers of $name with the thresholds for $share that the scores in journals give, or
