@@ -5,8 +5,9 @@
 # of the calibration questions in SET/loop-NAME; explore.csv; curve.csv.
 #
 # $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
-# trainings (1). $SLICES are numbers of texts:
-# samples up to each have a folder. $TAP, $WIDTH, $WIDTH_NONE and $TAPS replace what stands below.
+# trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $TAP, $WIDTH,
+# $WIDTH_NONE and $TAPS replace what stands below. Where a router is made anew, what is kept of its
+# answers has to go first: eval refuses to go on with another one.
 tap=${TAP:-final}
 taps=${TAPS:-12,16,final} # that are tried
 width_gain=${WIDTH:-64}
@@ -19,7 +20,7 @@ read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
     case $1 in
     gsm8k)
         read_set gsm8k
-        rollouts="--rollouts ${ROLLOUTS:-3000}" slices=${SLICES:-100 200 300} few=${REPEATS:-3} many=$few
+        rollouts="--rollouts ${ROLLOUTS:-3000}" slices=${SLICES:-60 120 180 240 300} few=${REPEATS:-3} many=$few
         calibration=${CALIBRATION:-100} claim_needs=split-gsm8k seconds_text=40
         seconds_never=4 seconds_always=10 seconds=8
         ;;
@@ -62,6 +63,7 @@ plan_claim() {
     for count in $slices; do
         [ "$count" -le "$texts" ] || continue
         needed="$needed long-gain-1-$count"
+        [ "$count" -ne 1200 ] || continue # no point of the plan
         depends="$asks $count $slices $tap $width_gain $width_none $few"
         minutes_of $((3 * 2 * 200)) $seconds
         step "long-curve-$count" $((minutes + 5)) "$needed" '' curve "$count"
