@@ -42,6 +42,7 @@ draws() {
         print "rescued", name, of("rescued")
         print "spoiled", name, of("spoiled")
         print "wasted", name, of("wasted") }' | sed '1s/.*/change,policy,answers of a hundred/' >"$dir/changes"
+    [ "$(wc -l <"$dir/changes")" -gt 1 ] || return 0
     plot claim-changes.svg --by policy --bars change --y "answers of a hundred" \
         --title "A real pair in the chosen form: what becomes of the answers in which the large model wrote" \
         --note "Rescued: wrong without it. Spoiled: right without it. Wasted: no other verdict." <"$dir/changes"
