@@ -24,7 +24,8 @@ memory_measured() { # SHAPE: a prompt of 128 tokens, weights in q4_0
     awk "BEGIN { exit !($sum + 1e9 < ${free:-0}) }" ||
         skip "shape=$1" "$1 takes $sum bytes, and ${free:-0} are free"
     mizzle bench model --shape "$1" --type q4_0 -p 128 -n 0 -r 1 -o csv >"$here/quoted"
-    tr -d '"' <"$here/quoted" >"$here/model"
+    awk -F'"' -v OFS= '{ for (i = 2; i <= NF; i += 2) gsub(/,/, " ", $i) } { $1 = $1 } 1' \
+        "$here/quoted" >"$here/model"
     peak=$(columns peak_bytes <"$here/model")
     echo "$1,q4_0,f16,128,$sum,$peak,$(today),$(processor)"
 }
