@@ -404,25 +404,6 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     status=$?
     exec 3>&-
     [ $status -eq 0 ] && [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "Ctrl-C in a paste: status $status, $(cat "$dir/out")"
-    # Whatever ends it, the terminal is no longer asked to mark what is pasted: here two signals at
-    # once. script(1) may drop what comes as its program ends, so this one ends later.
-    : >"$dir/out"
-    cat >"$dir/twice" <<END
-trap : INT TERM
-exec 4<&0
-$MIZZLE run --policy never -n 2 <&4 &
-pid=\$!
-until grep -q '> ' "$dir/out"; do sleep 0.1; done
-kill -STOP \$pid; kill -INT \$pid; kill -TERM \$pid; kill -CONT \$pid
-while kill -0 \$pid 2>/dev/null; do wait \$pid; done
-sleep 0.5
-END
-    TERM=xterm script -qec "sh $dir/twice" /dev/null <"$dir/keys" >"$dir/out" 2>&1 3>&- &
-    pid=$!
-    exec 3>"$dir/keys"
-    wait $pid
-    exec 3>&-
-    grep -o '2004[hl]' "$dir/out" | tail -n 1 | grep -q l || fail "two signals: the terminal marks pastes: $(cat "$dir/out")"
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
         LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"
