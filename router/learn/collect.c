@@ -96,17 +96,24 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     return samples_add(&w->read, x, &row, err);
 }
 
+/* Let the session hold no more than how a prompt begins. Return how many ids these are. */
+static size_t collect_rewind(struct collect *c, const struct collect_text *t)
+{
+    const uint32_t *held = session_ids(c->session);
+    size_t at = 0;
+    while (at < session_length(c->session) && at + 1 < t->prompt && held[at] == t->ids[at])
+        at++;
+    session_rewind(c->session, at);
+    return at;
+}
+
 /* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
 static int collect_read(struct collect_run *r, struct collect_work *w, struct err *err)
 {
     struct collect *c = r->c;
     const struct collect_text *t = w->text;
-    const uint32_t *held = session_ids(c->session);
-    size_t at = 0, n; /* ids that the session holds; the last of the text is not needed */
+    size_t at = collect_rewind(c, t), n; /* the last id of the text is not needed */
     int rc = samples_reserve(&w->read, t->n - t->prompt, err);
-    while (at < session_length(c->session) && at + 1 < t->prompt && held[at] == t->ids[at])
-        at++;
-    session_rewind(c->session, at);
     turn_take(c->o->turn);
     for (; rc == OK && at + 1 < t->n; at += n) {
         n = t->n - 1 - at < BATCH_ROWS ? t->n - 1 - at : BATCH_ROWS;
@@ -412,5 +419,73 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
     pthread_mutex_destroy(&r.lock);
     pthread_cond_destroy(&r.changed);
     free(r.works);
+    return rc;
+}
+
+/* Compute the states of a text's samples, which are at *row and after it; ids [context] is scratch.
+ * A sample is known by what stands before it and by its features. The edge's own token stands where
+ * there is none. */
+static int collect_text_states(struct sample_shard *s, size_t *row, struct collect_work *w,
+                               struct collect *c, uint32_t *ids, struct err *err)
+{
+    const struct collect_text *t = w->text;
+    struct samples *all = &s->samples;
+    struct session *edge = c->session;
+    size_t at = collect_rewind(c, t), n = t->prompt, context = session_context(edge);
+    int rc = OK;
+    memcpy(ids, t->ids, n * sizeof(*ids));
+    while (rc == OK && *row < all->n && all->rows[*row].text == w->number) {
+        if (n > context)
+            return err_set(err, ERR_FORMAT,
+                           "%s: sample %zu: expected one of text %zu, found another", s->meta.dir,
+                           *row, w->number);
+        for (size_t k; rc == OK && at < n; at += k) {
+            k = n - at < BATCH_ROWS ? n - at : BATCH_ROWS;
+            rc = session_eval(edge, ids + at, k, c->o->stop, err);
+        }
+        if (rc != OK)
+            break;
+        const struct sample_row *want = &all->rows[*row];
+        struct sample_row here;
+        collect_row(&here, w, c, ids, n, session_logits(edge, 0));
+        uint32_t id = (uint32_t)here.edge;
+        if (!memcmp(here.before, want->before, sizeof(here.before)) && here.edge == want->edge &&
+            !memcmp(here.features, want->features, sizeof(here.features))) {
+            float *x = all->x + *row * all->dim;
+            const struct batch *b = session_batch(edge);
+            const float *states = batch_states(b, &c->o->taps, batch_rows(b) - 1, x);
+            if (states != x)
+                memcpy(x, states, all->dim * sizeof(*x));
+            id = (uint32_t)want->gold;
+            ++*row;
+        }
+        ids[n++] = id;
+    }
+    return rc;
+}
+
+int collect_states(struct sample_shard *s, struct collect *c, const struct collect_text *texts,
+                   struct err *err)
+{
+    uint32_t *ids = malloc((session_context(c->session) + 1) * sizeof(*ids));
+    size_t row = 0;
+    int rc = ids ? OK : err_set(err, ERR_NOMEM, "collect: out of memory");
+    turn_take(c->o->turn);
+    for (size_t i = 0; rc == OK && i < s->ntexts; i++) {
+        struct collect_text t = texts[i];
+        struct collect_work w = { .text = &t, .number = s->first + i };
+        if (t.prompt && t.prompt < session_context(c->session))
+            rc = collect_text_states(s, &row, &w, c, ids, err);
+        c->stats.texts++;
+    }
+    turn_give(c->o->turn);
+    free(ids);
+    if (rc == OK && row < s->samples.n)
+        rc = err_set(err, ERR_FORMAT,
+                     "%s: sample %zu: expected one of texts %llu to %llu, found "
+                     "another",
+                     s->meta.dir, row, (unsigned long long)s->first,
+                     (unsigned long long)(s->first + s->ntexts - 1));
+    s->no_states = rc != OK;
     return rc;
 }

@@ -128,7 +128,7 @@ static int sample_files_read_header(struct sample_shard *out, const struct weigh
 {
     struct header h;
     struct str text;
-    *out = (struct sample_shard){ .first = 0 };
+    *out = (struct sample_shard){ .no_states = !weights_find(w, columns->name) };
     for (size_t i = 0; i < FIELDS; i++)
         if (weights_str(w, fields[i].name, &text))
             sample_files_parse(out, &fields[i], text);
@@ -155,10 +155,10 @@ static int sample_files_read_header(struct sample_shard *out, const struct weigh
             return err_set(err, ERR_FORMAT, "%s: %s: expected 1 to %" PRIu64 ", found %" PRIu64,
                            weights_path(w), sizes[i].name, sizes[i].high, sizes[i].found);
     struct taps taps;
-    if (taps_parse(&taps, out->meta.tap))
-        return OK;
-    return err_set(err, ERR_FORMAT, "%s: tap: " TAPS_EXPECTED ", found %s", weights_path(w),
-                   out->meta.tap);
+    return taps_parse(&taps, out->meta.tap)
+               ? OK
+               : err_set(err, ERR_FORMAT, "%s: tap: " TAPS_EXPECTED ", found %s", weights_path(w),
+                         out->meta.tap);
 }
 
 /* Read the metadata of a shard. */
@@ -172,8 +172,8 @@ static int sample_files_peek(struct sample_shard *out, const char *path, struct 
     return rc;
 }
 
-/* Compare the fields up to a scope. Another value is refused with this code; `as` says where the
- * expected one is from. */
+/* Compare the fields up to a scope, but not which hidden states there are if there are none.
+ * Another value is refused with this code; `as` says where the expected one is from. */
 static int sample_files_agree(const struct sample_shard *want, const struct sample_shard *found,
                               enum scope to, int code, const char *path, const char *as,
                               struct err *err)
@@ -182,6 +182,8 @@ static int sample_files_agree(const struct sample_shard *want, const struct samp
     for (size_t i = 0; i < FIELDS; i++) {
         sample_files_value(a, want, &fields[i]);
         sample_files_value(b, found, &fields[i]);
+        if (found->no_states && (!strcmp(fields[i].name, "tap") || !strcmp(fields[i].name, "dim")))
+            continue;
         if (fields[i].scope <= to && strcmp(a, b) != 0)
             return err_set(err, code, "%s: %s: expected %.100s, as %s, found %.100s", path,
                            fields[i].name, *a ? a : "nothing", as, *b ? b : "nothing");
@@ -204,10 +206,10 @@ static int sample_files_load(struct sample_shard *out, const struct weights *w, 
     struct samples *s = &out->samples;
     size_t n = (size_t)out->counts.samples, all = sample_files_columns(&out->meta);
     s->dim = (size_t)out->meta.dim;
-    if (weights_ntensors(w) != all)
+    if (weights_ntensors(w) != all - out->no_states)
         return err_set(err, ERR_FORMAT, "%s: expected %zu tensors, found %zu", weights_path(w), all,
                        weights_ntensors(w));
-    for (size_t c = 0; c < all; c++) {
+    for (size_t c = out->no_states; c < all; c++) {
         const struct column *at = &columns[c];
         const struct tensor *t = weights_want(w, at->name, n, c ? at->cols : s->dim, err);
         if (!t)
@@ -215,12 +217,14 @@ static int sample_files_load(struct sample_shard *out, const struct weights *w, 
         if (t->type != at->type)
             return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found %s", weights_path(w),
                            at->name, wtype_name(at->type), wtype_name(t->type));
-        if (!c && samples_reserve(s, n, err) != OK) /* only now n is known to be true */
+        if (c == out->no_states && samples_reserve(s, n, err) != OK) /* only now n is known */
             return ERR_NOMEM;
-        if (!c && n) {
-            memcpy(s->x, t->data, t->bytes);
+        if (c == out->no_states && n) {
             memset(s->rows, 0, n * sizeof(*s->rows));
+            memset(s->x, 0, n * s->dim * sizeof(*s->x));
         }
+        if (!c && n)
+            memcpy(s->x, t->data, t->bytes);
         for (size_t i = 0; c && i < n; i++)
             memcpy((char *)&s->rows[i] + at->at, (const char *)t->data + i * at->bytes, at->bytes);
     }
@@ -305,21 +309,14 @@ static bool sample_files_path(char out[PATH], const char *dir, size_t i)
     return !access(out, F_OK) || errno != ENOENT;
 }
 
-/* Keep the folder's name, and refuse an older collection. */
+/* Keep the folder's name. */
 static int sample_files_keep_dir(struct sample_meta *m, const char *dir, struct err *err)
 {
-    char path[PATH];
     if (strlen(dir) >= sizeof(m->dir))
         return err_set(err, ERR_ARG, "%.40s...: expected a path of at most %zu bytes", dir,
                        sizeof(m->dir) - 1);
     memcpy(m->dir, dir, strlen(dir) + 1);
-    snprintf(path, PATH, "%s/meta.json", dir);
-    if (access(path, F_OK))
-        return OK;
-    return err_set(err, ERR_FORMAT,
-                   "%s: expected no such file, found a collection of an older version, which is "
-                   "not read; collect again, into a new folder",
-                   path);
+    return OK;
 }
 
 /* Write the tasks of several folders, each once: "csqa+gsm8k". */
@@ -354,6 +351,11 @@ int sample_files_read(struct samples *out, struct sample_meta *meta, const char 
             break;
         }
         rc = sample_files_read_shard(&s, path, err);
+        if (rc == OK && s.no_states)
+            rc = err_set(err, ERR_FORMAT,
+                         "%s: tensor hidden: expected hidden states, found none; run router "
+                         "collect again, with the same options",
+                         path);
         if (rc == OK && !i) {
             rc = alone ? OK : sample_files_agree(&before, &s, MODEL, ERR_ARG, dir, as, err);
             m = s.meta;
@@ -466,6 +468,11 @@ int sample_files_shard(struct sample_shard *out, bool *exists, const struct samp
     int rc = *exists ? sample_files_read_shard(out, path, err) : OK;
     if (rc == OK)
         rc = sample_files_agree(&want, out, PLACE, ERR_FORMAT, path, "the options say", err);
+    if (rc == OK && out->no_states) { /* room for those of this tap */
+        out->samples.dim = (size_t)f->meta.dim;
+        out->samples.room = out->samples.n;
+        rc = samples_reserve(&out->samples, 1, err);
+    }
     if (rc == OK)
         out->meta = f->meta;
     else
@@ -484,7 +491,8 @@ int sample_files_write(const struct sample_shard *s, struct err *err)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     sample_files_header(&h, s);
     sample_files_tensors(t, data, &s->samples);
-    int rc = safetensors_write(path, t, sample_files_columns(&s->meta), h.pairs, err);
+    size_t n = sample_files_columns(&s->meta) - s->no_states;
+    int rc = safetensors_write(path, t + s->no_states, n, h.pairs, err);
     free(data);
     return rc;
 }

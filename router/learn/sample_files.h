@@ -8,7 +8,9 @@
  * counts, and a checksum of these.
  *
  * A shard is there complete or not at all, and a later run into the folder must have the same
- * settings. So a collection that is killed and run again ends with the same bytes. */
+ * settings. So a collection that is killed and run again ends with the same bytes. A shard may lack
+ * the tensor hidden, to be kept in little space: collecting into its folder, with any tap, makes it
+ * whole. */
 #ifndef ROUTER_LEARN_SAMPLE_FILES_H
 #define ROUTER_LEARN_SAMPLE_FILES_H
 
@@ -89,6 +91,7 @@ struct sample_shard {
     struct sample_meta meta;
     uint64_t first, ntexts; /* texts [first, first + ntexts) of the task */
     struct sample_counts counts;
+    bool no_states;         /* the file has no hidden states */
     struct samples samples; /* the caller's to close */
 };
 
@@ -102,7 +105,7 @@ void sample_counts_add(struct sample_counts *a, const struct sample_counts *b);
 /* Append all samples of a collection to *out, whose dim is set when it is empty. meta is all zero
  * at first and then describes the folder; if it describes another folder already, both must agree
  * (ERR_ARG names field, expected and found), texts are numbered on, and meta names the tasks of
- * both. ERR_FORMAT names file, field, expected and found: no collection, an older one, or one that
+ * both. ERR_FORMAT names file, field, expected and found: no collection, or one that
  * is not finished; a shard that is cut or of another collection; values that are not finite, ids
  * that are not below vocab, labels other than 0 and 1, texts out of range or out of order, counts
  * that contradict the rows. ERR_IO, ERR_NOMEM. After an error the samples of earlier folders are as
@@ -119,12 +122,13 @@ struct sample_files {
 /* Open the folder for the collection that meta describes; it is made if it does not exist, and a
  * collection with the same settings is continued. Unfinished files of killed runs are deleted.
  * ERR_ARG names the field and both values when the folder holds a collection with other settings;
- * ERR_FORMAT: an older collection, or a bad shard; ERR_IO: the folder cannot be written, or another
- * process is collecting into it; ERR_NOMEM. */
+ * ERR_FORMAT: a bad shard; ERR_IO: the folder cannot be written, or another process is collecting into
+ * it; ERR_NOMEM. */
 int sample_files_open(struct sample_files *f, const struct sample_meta *meta, const char *dir,
                       struct err *err);
 void sample_files_close(struct sample_files *f);
-/* Begin shard number i, or read it if it exists: *exists. Errors as in sample_files_read. */
+/* Begin shard number i, or read it if it exists: *exists; it may have no_states. Errors as in
+ * sample_files_read. */
 int sample_files_shard(struct sample_shard *out, bool *exists, const struct sample_files *f,
                        size_t i, struct err *err);
 /* Write a shard. ERR_IO, ERR_NOMEM. */

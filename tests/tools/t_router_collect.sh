@@ -126,6 +126,32 @@ second="--questions 20 --labels gain --kv f32 --round 2 --router $demo/edge-0.5.
 collect 0 -o "$at" $second
 grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
     fail "the folder does not name round and threshold"
+# Labels that are kept without hidden states get them back in the same bytes, and those of other taps.
+python=${PYTHON:-/usr/bin/python3}
+if "$python" -c 'import lzma' 2>/dev/null; then
+    deep="--questions 20 --labels gain --kv f32 --tap 1,final"
+    # shellcheck disable=SC2086
+    collect 0 -o "$dir/deep" $deep
+    for way in gain gain2 deep divergent; do
+        case $way in
+        gain) from=gain how="--questions 20 --labels gain --kv f32" ;;
+        gain2) from=gain2 how=$second ;;
+        deep) from=gain how=$deep ;;
+        divergent) from=divergent how="--questions 40 --labels divergent --tap post_attn" ;;
+        esac
+        "$python" -B tools/lab/study/labels.py pack "$dir/$from" "$dir/labels.tar.xz" &&
+            "$python" -B tools/lab/study/labels.py unpack "$dir/labels.tar.xz" "$dir/light" || fail "labels.py: $way"
+        is "$(wc -c <"$dir/light/00000.safetensors") * 4 < $(wc -c <"$dir/$way/00000.safetensors")"
+        ! "$MIZZLE" router train --samples "$dir/light" -o "$dir/never" >"$dir/out" 2>"$dir/err" || fail "learnt from nothing"
+        says 'tensor hidden: expected hidden states, found none'
+        # shellcheck disable=SC2086
+        collect 0 -o "$dir/light" $how
+        same_folders "$dir/$way" "$dir/light"
+        rm -r "$dir/light"
+    done
+else
+    echo "SKIP: no $python, labels without hidden states were not tried"
+fi
 collect 0 -o "$dir/best" --questions 4 --labels match
 collect 0 -o "$dir/scalar" --questions 4 --labels match --isa scalar -t 1
 same_folders "$dir/best" "$dir/scalar"

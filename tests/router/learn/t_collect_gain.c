@@ -266,6 +266,33 @@ static void same_shards(const struct sample_shard *a, const struct sample_shard 
         CHECK(!memcmp(&x->rows[i], &y->rows[i], offsetof(struct sample_row, right) + 1));
 }
 
+/* Hidden states that are lost come back; those of other samples do not. */
+static void check_states(struct sample_shard *s, struct parts *p)
+{
+    const struct samples *all = &s->samples;
+    struct err err = { "" };
+    size_t bytes = all->n * all->dim * sizeof(float);
+    float *kept = malloc(bytes);
+    CHECK(kept != NULL);
+    memcpy(kept, all->x, bytes);
+    memset(all->x, 0, bytes);
+    s->no_states = true;
+    CHECK_MSG(collect_states(s, &p->c, texts, &err) == OK, "%s", err.msg);
+    CHECK(!s->no_states && !memcmp(kept, all->x, bytes));
+    float feature = all->rows[2].features[0];
+    all->rows[2].features[0] += 0.25f;
+    CHECK(collect_states(s, &p->c, texts, &err) == ERR_FORMAT);
+    CHECK_MSG(strstr(err.msg, ": sample 2: expected one of text "), "%s", err.msg);
+    all->rows[2].features[0] = feature;
+    s->ntexts--;
+    CHECK(collect_states(s, &p->c, texts, &err) == ERR_FORMAT);
+    CHECK_MSG(strstr(err.msg, ": expected one of text"), "%s", err.msg);
+    s->ntexts++;
+    memcpy(all->x, kept, bytes);
+    s->no_states = false;
+    free(kept);
+}
+
 static void check_rows(bool second)
 {
     const struct way ways[] = { { 1, 16, 0, true, second },
@@ -285,6 +312,7 @@ static void check_rows(bool second)
         for (size_t k = 0; k < TEXTS; k++)
             least += k == TOO_LONG ? 0 : texts[k].prompt;
         CHECK(i > 0 || did.prompt_tokens <= least); /* beginnings are read once */
+        check_states(&s[i], &p);
         close_parts(&p);
         same_shards(&s[0], &s[i]);
     }

@@ -136,14 +136,16 @@ static int collecting_encode(struct collect_text *out, struct collecting *c, siz
     return ids ? OK : err_set(err, ERR_NOMEM, "collect: out of memory");
 }
 
-/* Make a shard and write it. */
+/* Make a shard, or its hidden states if it exists, and write it. */
 static int collecting_make(struct sample_shard *s, struct collecting *c, struct err *err)
 {
     struct collect_text texts[SAMPLE_FILES_TEXTS] = { { 0 } };
     int rc = OK;
     for (size_t k = 0; rc == OK && k < s->ntexts; k++)
         rc = collecting_encode(&texts[k], c, s->first + k, err);
-    if (rc == OK)
+    if (rc == OK && s->no_states)
+        rc = collect_states(s, &c->collect, texts, err);
+    else if (rc == OK)
         rc = collect_shard(s, &c->collect, texts, c->counts.rollouts, err);
     for (size_t k = 0; k < s->ntexts; k++)
         free(texts[k].ids);
@@ -204,7 +206,7 @@ static int collecting_all(struct collecting *c, struct err *err)
         rc = collecting_shard(&s, &exists, c, i, err);
         if (rc != OK)
             break;
-        if (!exists)
+        if (!exists || s.no_states)
             rc = collecting_make(&s, c, err);
         if (rc == OK && c->into)
             rc = samples_append(c->into, &s.samples, 0, err);
