@@ -2,7 +2,9 @@
 # claim.sh - steps of the real pair: the fourth plan (plan.md beside the answers). Their names begin
 # with long-: CommonsenseQA in the chosen form first, then in form reason, then GSM8K. They keep in
 # real/claim: answers of a set in SET/NAME.csv, their settings and thresholds in SET/NAME.jsonl, both
-# of the calibration questions in SET/loop-NAME; explore.csv; curve.csv.
+# of the calibration questions in SET/loop-NAME, and the thresholds that these give in SET/aim-*; the
+# labels of samples without their hidden states in SET/*.tar.xz; explore.csv; curve.csv. Routers are
+# in $WEIGHTS/long. So another machine goes on where one has ended.
 #
 # $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
 # trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $TAP, $WIDTH,
@@ -38,11 +40,11 @@ read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
         [ "$1" != dev ] || test=$data/csqa/dev_rand_split.jsonl whole=1221
         ;;
     esac
-    set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long learner=long
+    set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long taught=$weights/long learner=long
     [ "$1" != long ] || prefix=long
-    [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k learner=long-gsm8k
-    aims=$work/$set aimer=$prefix # where the calibration questions have been asked
-    [ "$1" != dev ] || aims=$learnt aimer=long
+    [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k taught=$weights/gsm8k learner=long-gsm8k
+    aims=$kept/$set aimer=$prefix # where the thresholds are
+    [ "$1" != dev ] || aims=$kept/claim/long aimer=long
     file=${form##*@}
     asks="$task $max $form $(cat ${file:+"$file"} /dev/null 2>/dev/null) $(cat tools/results/real/parts.sh)"
 }
@@ -65,12 +67,12 @@ plan_claim() {
         needed="$needed long-gain-1-$count"
         [ "$count" -ne 1200 ] || continue # no point of the plan
         depends="$asks $count $slices $tap $width_gain $width_none $few"
-        minutes_of $((3 * 2 * 200)) $seconds
+        minutes_of $((2 * 2 * 200)) $seconds
         step "long-curve-$count" $((minutes + 5)) "$needed" '' curve "$count"
     done
     claim_arms gain gain-none divergent combined context
     depends=joints
-    step long-train-joints 1 '' "$learnt/joints.safetensors" cp "$(joint_file)" "$learnt/joints.safetensors"
+    step long-train-joints 1 '' "$taught/joints.safetensors" cp "$(joint_file)" "$taught/joints.safetensors"
     arm joints 1 500
     arm max-prob 1 500
     alone random 500 $target
@@ -96,7 +98,7 @@ claim_arms() { # NAME...
     round_1=$gathered_steps round_2='' labelled=gain-1 other=''
     if [ $prefix = long ]; then
         learns first gain gain-1 $width_gain '' $many "$round_1"
-        policy=$(reads first "$learnt/first.safetensors") repeats=''
+        policy=$(reads first "$taught/first.safetensors") repeats=''
         minutes_of $calibration $seconds
         step long-scores-first "$minutes" "$claim_needs long-train-first" '' score first
         gathers gain-2 "$round_1 long-scores-first" gain $tap
@@ -116,8 +118,7 @@ claim_arms() { # NAME...
         [ $arm != gain-none ] || width=$width_none
         if [ "$prefix,$arm" = long-gsm8k,combined ]; then
             depends=kept
-            step $prefix-train-combined 1 '' "$learnt/combined.safetensors.1" \
-                cp "$weights"/gsm8k/combined.safetensors* "$learnt"
+            step $prefix-train-combined 1 '' "$taught/combined.safetensors.1" true
         else
             learns $arm $head "$from" "$width" $runs '' "$sources"
         fi
@@ -159,17 +160,18 @@ gathers() { # KIND NEEDS LABELS TAP
 }
 
 gather() { # KIND FIRST LAST LABELS TAP
-    kind=$1 into=$learnt/$1-$3 limits=''
-    mkdir -p "$learnt" && sed -n "$(($2 + 1)),${3}p" "$split/train.jsonl" >"$into.jsonl" || return
+    kind=$1 into=$learnt/$1-$3 limits='' light=$kept/$set/$(echo "$1" | sed s/explore/gain-1/)-$3.tar.xz
+    mkdir -p "$learnt" "$kept/$set" && sed -n "$(($2 + 1)),${3}p" "$split/train.jsonl" >"$into.jsonl" || return
     set -- --labels "$4" --tap "$5" --data "$into.jsonl" -o "$into"
     if [ "$kind" = gain-2 ]; then # by the ensemble of round 1, at the target
-        study_claim --threshold $target "$learnt/scores-first.jsonl" >"$learnt/first.csv" || return
-        set -- --round 2 --router "$learnt/first.safetensors" \
-            --threshold "$(tail -n 1 "$learnt/first.csv" | cut -d , -f 5)" "$@"
+        set -- --round 2 --router "$taught/first.safetensors" \
+            --threshold "$(sed -n "s/^$target,.*,//p" "$kept/$set/aim-scores-first")" "$@"
     fi
     [ -z "$rollouts" ] || limits="--rollouts $((${rollouts#* } / $(echo "$slices" | wc -w)))"
+    [ ! -e "$light" ] || "$python" -B tools/lab/study/labels.py unpack "$light" "$into" || return
     # shellcheck disable=SC2086
-    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@"
+    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@" || return
+    [ -e "$light" ] || "$python" -B tools/lab/study/labels.py pack "$into" "$light"
 }
 
 study_claim() { "$python" -B tools/lab/study/claim.py "$@"; }
@@ -225,9 +227,8 @@ explore() {
 curve() { # TEXTS
     rows=$learnt/curve-$1.rows
     : >"$rows"
-    for head in combined gain gain-none; do
+    for head in combined gain; do
         file=$learnt/curve-$1-$head width=$width_gain
-        [ $head != gain-none ] || width=$width_none
         [ $head != combined ] || width=$width_combined
         # shellcheck disable=SC2046
         [ -e "$file.done" ] || teach "$file" $(samples_to "$1" gain-1) --head $head --width "$width" \
@@ -256,7 +257,7 @@ curve() { # TEXTS
 
 # Plan a router, trained several times, or with several members.
 learns() { # NAME HEAD KINDS WIDTH REPEATS MEMBERS NEEDS
-    file=$learnt/$1.safetensors
+    file=$taught/$1.safetensors
     [ -e "$file" ] || file=$file.1
     depends="$asks $1 $2 $3 $4 $5 $6 $texts $slices $tap $many"
     minutes_of $((${5:-1} * ${6:-1})) 60 # seconds
@@ -268,8 +269,9 @@ learns() { # NAME HEAD KINDS WIDTH REPEATS MEMBERS NEEDS
 learn() { # NAME KINDS OPTIONS...
     name=$1 kinds=$2
     shift 2
+    mkdir -p "$taught" "$kept/$set" || return
     # shellcheck disable=SC2046,SC2086
-    teach "$learnt/$name" $(samples_to "$texts" $kinds) "$@"
+    teach "$taught/$name" $(samples_to "$texts" $kinds) "$@" && mv "$taught/$name.json" "$kept/$set"
 }
 
 # Plan a policy with a threshold: scores; with these the calibration questions at the target; with
@@ -277,7 +279,7 @@ learn() { # NAME KINDS OPTIONS...
 # threshold is found on the calibration questions by eval.
 arm() { # NAME TRAININGS QUESTIONS
     arm_needs=$claim_needs policy=$1 repeats=''
-    [ "$1" = max-prob ] || arm_needs="$claim_needs $learner-train-$1" policy=$(reads "$1" "$learnt/$1.safetensors")
+    [ "$1" = max-prob ] || arm_needs="$claim_needs $learner-train-$1" policy=$(reads "$1" "$taught/$1.safetensors")
     [ "$2" -eq 1 ] || repeats=$2
     looped="$arm_needs $prefix-scores-$1"
     depends="$asks $1 $2 $calibration $texts $slices $tap $width_gain $width_none $many"
@@ -297,22 +299,36 @@ score() { # NAME
     case $policy in *=*) set -- "$1" ;; *) set -- "$1" --threshold 0.4 ;; esac # no router has one
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" --task $task $form -n $max --data "$split/calibrated.jsonl" \
-        --items "$work/$set/scores-$1.csv" --policy "$policy" ${2:+$2 $3} ${repeats:+--repeats $repeats} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null
+        --items "$work/$set/scores-$1.csv" --policy "$policy" ${2:+$2 $3} ${repeats:+--repeats $repeats} --jsonl "$work/$set/scores-$1.jsonl" >/dev/null &&
+        keep_aim scores-"$1" "$work/$set/scores-$1.jsonl"
 }
 
 in_loop() ( # NAME
     name=loop-$1 asked=$calibration test=$split/calibrated.jsonl
     head -n "$calibration" "$split/calibration.jsonl" >"$test" || exit
-    [ "$1" = context ] || aim "$work/$set/scores-$1.jsonl" || exit
-    answers 1 1 "$policy"
+    [ "$1" = context ] || aim "$kept/$set/aim-scores-$1" || exit
+    answers 1 1 "$policy" || exit
+    [ "$1" = context ] || keep_aim "$name" "$work/$set/$name"/*.jsonl
 )
+
+# Keep the settings of journals with scores, and the thresholds for all shares.
+keep_aim() { # NAME JOURNAL...
+    to=$kept/$set/aim-$1
+    shift
+    mkdir -p "$kept/$set" && sed -n 1p "$1" >"$to.new" || return
+    for at in $target 0.02 0.035 0.05 0.08 0.1; do
+        study_claim --threshold $at "$@" >"$work/thresholds" || return
+        sed "1d; s/^/$at,/" "$work/thresholds" >>"$to.new"
+    done
+    mv "$to.new" "$to"
+}
 
 # Plan the answers of a policy to the questions that measure, at the thresholds for a share that the
 # calibration questions of FROM give; without FROM it has none.
 asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS
     name=$1 policy=$1 repeats='' share=$4 asked=${QUESTIONS:-$3}
     [ "$1" != ends ] || policy="never always" # in one run, so that the answers of never name the pair
-    case $5 in '') ;; max-prob) policy=$5 ;; *) policy=$(reads "$5" "$learnt/$5.safetensors") ;; esac
+    case $5 in '') ;; max-prob) policy=$5 ;; *) policy=$(reads "$5" "$taught/$5.safetensors") ;; esac
     [ "$asked" -le "$3" ] || asked=$3
     [ "$2" -eq 1 ] || repeats=$2
     depends="$asks $1 $2 $4 ${5:+$calibration $texts $slices $tap $width_gain $width_none $many}"
@@ -328,8 +344,8 @@ asked_at() { # NAME TRAININGS QUESTIONS SHARE FROM SECONDS
 in_measure() { # PART PARTS FROM
     case $3 in
     '') ;;
-    context) aim "$kept/${aims#"$work/"}/loop-context.jsonl" ;;
-    *) aim "$aims/loop-$3"/*.jsonl ;;
+    context) aim "$aims/loop-context.jsonl" ;;
+    *) aim "$aims/aim-loop-$3" ;;
     esac || return
     if [ "$set,$policy" = claim/gsm8k,position ]; then # the first tokens, at the target
         position=0-$(awk -F, -v part=$target '
@@ -346,12 +362,12 @@ alone() { # NAME QUESTIONS SHARE
     asked_at "$1" 1 "$2" "$3" '' $alone_seconds
 }
 
-# Begin the answers of $name with the thresholds for $share that the scores in journals give, or
-# that a journal of context has.
-aim() { # JOURNAL...
+# Begin the answers of $name with the thresholds for $share that keep_aim has kept, or that a journal
+# of context has.
+aim() { # FILE
     known=$kept/$set/$name.jsonl
     [ ! -s "$known" ] || return 0
-    mkdir -p "$kept/$set" || return
+    mkdir -p "$kept/$set" && head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" || return
     asks_of=$(sha256sum <"$test" | cut -d ' ' -f 1) calibrates=$(sha256sum <"$split/calibrated.jsonl" | cut -d ' ' -f 1)
     sed -n "1s/\"data\":\"[^\"]*\"/\"data\":\"$asks_of\"/
         1s/\"calibration\":\"[^\"]*\"/\"calibration\":\"$calibrates\"/
@@ -361,12 +377,11 @@ aim() { # JOURNAL...
     case $1 in
     */loop-context.jsonl) sed -n '/^{"calibrated"/p' "$1" ;;
     *)
-        study_claim --threshold "$share" "$@" >"$work/thresholds" || return
         awk -F, -v share="$share" -v policy="$(sed -n '1s/.*"policies":\[{"policy":"\([^"]*\)".*/\1/p' "$1")" '
-            NR > 1 {
+            NR > 1 && $1 == share {
                 printf "{\"calibrated\":\"%s\",\"share\":%s,\"point\":%d,\"threshold\":%s,\"tie\":0.0}\n",
-                    policy, share, $3 - 1, $5
-            }' "$work/thresholds"
+                    policy, share, $4 - 1, $6
+            }' "$1"
         ;;
     esac >>"$known.new" && mv "$known.new" "$known"
 }
