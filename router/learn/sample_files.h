@@ -105,11 +105,11 @@ void sample_counts_add(struct sample_counts *a, const struct sample_counts *b);
 /* Append all samples of a collection to *out, whose dim is set when it is empty. meta is all zero
  * at first and then describes the folder; if it describes another folder already, both must agree
  * (ERR_ARG names field, expected and found), texts are numbered on, and meta names the tasks of
- * both. ERR_FORMAT names file, field, expected and found: no collection, or one that
- * is not finished; a shard that is cut or of another collection; values that are not finite, ids
- * that are not below vocab, labels other than 0 and 1, texts out of range or out of order, counts
- * that contradict the rows. ERR_IO, ERR_NOMEM. After an error the samples of earlier folders are as
- * they were. */
+ * both. ERR_FORMAT names file, field, expected and found: no collection, or one that is not
+ * finished; a shard that is cut, of another collection or without hidden states; values that are not
+ * finite, ids that are not below vocab, labels other than 0 and 1, texts out of range or out of
+ * order, counts that contradict the rows. ERR_IO, ERR_NOMEM. After an error the samples of earlier
+ * folders are as they were. */
 int sample_files_read(struct samples *out, struct sample_meta *meta, const char *dir,
                       struct err *err);
 
@@ -122,8 +122,8 @@ struct sample_files {
 /* Open the folder for the collection that meta describes; it is made if it does not exist, and a
  * collection with the same settings is continued. Unfinished files of killed runs are deleted.
  * ERR_ARG names the field and both values when the folder holds a collection with other settings;
- * ERR_FORMAT: a bad shard; ERR_IO: the folder cannot be written, or another process is collecting into
- * it; ERR_NOMEM. */
+ * ERR_FORMAT: a bad shard; ERR_IO: the folder cannot be written, or another process is collecting
+ * into it; ERR_NOMEM. */
 int sample_files_open(struct sample_files *f, const struct sample_meta *meta, const char *dir,
                       struct err *err);
 void sample_files_close(struct sample_files *f);
