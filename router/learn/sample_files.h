@@ -106,8 +106,8 @@ void sample_counts_add(struct sample_counts *a, const struct sample_counts *b);
  * at first and then describes the folder; if it describes another folder already, both must agree
  * (ERR_ARG names field, expected and found), texts are numbered on, and meta names the tasks of
  * both. ERR_FORMAT names file, field, expected and found: no collection, or one that is not
- * finished; a shard that is cut, of another collection or without hidden states; values that are not
- * finite, ids that are not below vocab, labels other than 0 and 1, texts out of range or out of
+ * finished; a shard that is cut, of another collection or without hidden states; values that are
+ * not finite, ids that are not below vocab, labels other than 0 and 1, texts out of range or out of
  * order, counts that contradict the rows. ERR_IO, ERR_NOMEM. After an error the samples of earlier
  * folders are as they were. */
 int sample_files_read(struct samples *out, struct sample_meta *meta, const char *dir,
