@@ -83,6 +83,8 @@ plan_claim() {
     read_claim dev
     alone ends $whole ''
     for arm in gain-ens gain-none-ens; do asked_at $arm 1 $whole $target $arm; done
+    read_claim long
+    single_arms gain combined context gain-none divergent
     read_claim reason
     for arm in ends position; do alone $arm $whole ''; done
     for arm in joints gain-ens gain-none-ens; do arm $arm 1 $whole; done
@@ -129,6 +131,15 @@ claim_arms() { # NAME...
             arm $arm-ens 1 $whole
             ;;
         esac
+    done
+    [ $prefix = long ] || single_arms "$@"
+}
+
+# The single trainings, which take most of the time, come when all ensembles have been asked.
+single_arms() { # NAME...
+    for arm; do
+        runs=$few
+        case $arm in gain*) runs=$many ;; esac
         arm $arm $runs $whole
     done
 }
