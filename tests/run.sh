@@ -6,14 +6,14 @@
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
 # (tests/router/), beginnings of paths, or patterns of names (t_de*); a word after "-" leaves out
-# what those before it select. $JOBS tests run at a time, by default three for two processors, since
-# many wait for sockets and clocks most of the time. With --list in front of the programs, only
+# what those before it select. $JOBS tests run at a time, by default two a processor, since many wait
+# for sockets and clocks most of the time. With --list in front of the programs, only
 # print those that $ONLY selects.
 set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
 MIZZLE_TESTDATA=${MIZZLE_TESTDATA:-../shared/data}
-JOBS=${JOBS:-$((($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) * 3 + 1) / 2))}
+JOBS=${JOBS:-$(($(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) * 2))}
 export MIZZLE MIZZLE_TESTDATA RUN BUILD
 unset http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
 
