@@ -423,8 +423,8 @@ int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text
 }
 
 /* Compute the states of a text's samples, which are at *row and after it; ids [context] is scratch.
- * A sample is known by what stands before it and by its features. The edge's own token stands where
- * there is none. */
+ * A sample is known by what stands before it and by its features. Where there is none, the text
+ * goes on with its reference, or else with the edge's own token. */
 static int collect_text_states(struct sample_shard *s, size_t *row, struct collect_work *w,
                                struct collect *c, uint32_t *ids, struct err *err)
 {
@@ -448,7 +448,7 @@ static int collect_text_states(struct sample_shard *s, size_t *row, struct colle
         const struct sample_row *want = &all->rows[*row];
         struct sample_row here;
         collect_row(&here, w, c, ids, n, session_logits(edge, 0));
-        uint32_t id = (uint32_t)here.edge;
+        uint32_t id = n < t->n ? t->ids[n] : (uint32_t)here.edge;
         if (!memcmp(here.before, want->before, sizeof(here.before)) && here.edge == want->edge &&
             !memcmp(here.features, want->features, sizeof(here.features))) {
             float *x = all->x + *row * all->dim;
@@ -474,6 +474,7 @@ int collect_states(struct sample_shard *s, struct collect *c, const struct colle
     for (size_t i = 0; rc == OK && i < s->ntexts; i++) {
         struct collect_text t = texts[i];
         struct collect_work w = { .text = &t, .number = s->first + i };
+        t.n = c->o->labels == COLLECT_GAIN ? t.prompt : t.n; /* as in collect_shard */
         if (t.prompt && t.prompt < session_context(c->session))
             rc = collect_text_states(s, &row, &w, c, ids, err);
         c->stats.texts++;

@@ -114,8 +114,8 @@ struct collect {
 int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text *texts,
                   uint64_t drawn, struct err *err);
 /* Compute the hidden states of a shard that lacks them, of the same texts. The edge alone reads
- * each text as far as its last sample. ERR_FORMAT: a sample is of another text; errors of
- * session_eval; ERR_NOMEM. */
+ * each text as far as its last sample. ERR_FORMAT: a sample is of another text, or of one
+ * that the cloud wrote and of which tokens were left out; errors of session_eval; ERR_NOMEM. */
 int collect_states(struct sample_shard *s, struct collect *c, const struct collect_text *texts,
                    struct err *err);
 

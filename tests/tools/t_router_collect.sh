@@ -132,11 +132,12 @@ if "$python" -c 'import lzma' 2>/dev/null; then
     deep="--questions 20 --labels gain --kv f32 --tap 1,final"
     # shellcheck disable=SC2086
     collect 0 -o "$dir/deep" $deep
-    for way in gain gain2 deep divergent; do
+    for way in gain gain2 deep divergent drawn; do
         case $way in
         gain) from=gain how="--questions 20 --labels gain --kv f32" ;;
         gain2) from=gain2 how=$second ;;
         deep) from=gain how=$deep ;;
+        drawn) from=drawn how="--questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --rollouts 9" ;;
         divergent) from=divergent how="--questions 40 --labels divergent --tap post_attn" ;;
         esac
         "$python" -B tools/lab/study/labels.py pack "$dir/$from" "$dir/labels.tar.xz" &&
