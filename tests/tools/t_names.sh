@@ -83,9 +83,9 @@ for command in "run -p x" "tokenize -p x" "info" "logits --ids 1 -o $dir/l" "ser
     *) set -- $command -m Org/None ;;
     esac
     expect 3 "$@"
-    says "Org/None: no such file or folder, and not in $HOME/.cache/huggingface/hub; to fetch it: hf download Org/None"
+    says "Org/None: no such file or folder, and the cache has no $HOME/.cache/huggingface/hub/models--Org--None/refs/main; to fetch it in Mizzle's sources: sh tools/download.sh Org/None"
 done
-fails 3 "hf download Org/None" run -p x -m $edge --policy always --cloud-model Org/None
-fails 3 "found F16, Q4_K_M, Q8_0" info Org/Demo-GGUF
-fails 3 "hf download Org/Demo-GGUF --include '*[qQ]6_[kK]*'" info Org/Demo-GGUF:Q6_K
-fails 3 "hf download Org/Demo-GGUF demo-f16.gguf" info Org/Demo-GGUF:F16
+fails 3 "sh tools/download.sh Org/None" run -p x -m $edge --policy always --cloud-model Org/None
+fails 3 "found demo-f16.gguf, demo-q4_k_m.gguf, demo-q8_0.gguf" info Org/Demo-GGUF
+fails 3 "sh tools/download.sh Org/Demo-GGUF:Q6_K" info Org/Demo-GGUF:Q6_K
+fails 3 "sh tools/download.sh Org/Demo-GGUF demo-f16.gguf" info Org/Demo-GGUF:F16

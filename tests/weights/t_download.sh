@@ -69,7 +69,7 @@ fetch() { # STATUS TEXT ARGS...: the script's status, and a part of what it says
     [ $found -eq "$status" ] && grep -q -e "$text" "$dir/out" || fail "$*: status $found, $(cat "$dir/out")"
 }
 
-fails 3 ', or sh tools/download.sh Org/Demo-GGUF:F16$' info Org/Demo-GGUF:F16
+fails 3 'sh tools/download.sh Org/Demo-GGUF:F16$' info Org/Demo-GGUF:F16
 fetch 1 'demo-f16.gguf: cut off; the same command goes on' Org/Demo-GGUF:F16
 fetch 0 'try: .*build/mizzle run --chat -m Org/Demo-GGUF:F16$' Org/Demo-GGUF:F16
 grep -q 'GET /cdn/demo-f16.gguf bytes=1000-' "$dir/asked" || fail "began again: $(cat "$dir/asked")"

@@ -230,7 +230,7 @@ static void test_links(void)
     for (size_t i = 4; i-- > 0;) {
         link = in_scratch("%s/%s", folders[2], files[i]);
         CHECK(unlink(link) == 0 && weights_open(&w, snapshot, &err) != OK);
-        CHECK(strstr(err.msg, "; to fetch it: hf download Org/Name"));
+        CHECK(strstr(err.msg, "; to fetch it in Mizzle's sources: sh tools/download.sh Org/Name"));
         CHECK(i == 1 || strstr(err.msg, files[i]));
     }
     for (size_t i = 3; i-- > 0;)
