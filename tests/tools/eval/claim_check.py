@@ -9,22 +9,9 @@ import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/lab/study"))
+from checks import check, end, near
 import claim
 import figures as f
-
-bad = 0
-
-
-def check(true, what):
-    global bad
-    if not true:
-        bad = 1
-        print(f"claim_check: {what}", file=sys.stderr)
-
-
-def near(got, want, off=1e-6):
-    return abs(got - want) < off
 
 
 def journal(name, policy, runs, scores=None, targets=()):
@@ -146,4 +133,4 @@ by_hand()
 scored = journal("scored", "mlp=gain.safetensors", [[(1, 5, 1)] * 2], (0.1, 0.2, 0.3, None, 0.9))
 claim.thresholds(0.4, [scored])  # of 10 tokens four lie below 0.3
 simulate(200)
-sys.exit(bad)
+end()

@@ -2,26 +2,12 @@
 simulation in which the difference at an equal share is known.
 
 Usage: figures_check.py [SIMULATIONS]"""
-import os
 import sys
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../tools/lab/study"))
+from checks import check, end, near
 import figures as f
-
-bad = 0
-
-
-def check(true, what):
-    global bad
-    if not true:
-        bad = 1
-        print(f"figures_check: {what}", file=sys.stderr)
-
-
-def near(got, want, off=1e-9):
-    return abs(got - want) < off
 
 
 def of(*numbers):
@@ -169,4 +155,4 @@ for measured, calibrated, k in ((300, 200, 1), (120, 240, 3)):
           f"the calibration questions in {100 * without:.1f} %")
     check(0.93 <= inside_too <= 0.97 and without < inside_too - 0.03 and abs(share - TARGET) < 0.001, "shares")
 check(old > 0.01 and abs(new) < 0.005 and 0.93 < inside < 0.98, "the simulation")
-sys.exit(bad)
+end()

@@ -1,28 +1,11 @@
 #!/bin/sh
 # tools/lab/study/claim.py: its figures and intervals, the table and the picture from journals of
 # eval, and what it refuses.
-. tests/tools/eval/eval.sh
-python=${PYTHON:-/usr/bin/python3}
-"$python" -c 'import numpy' 2>/dev/null || skip "no numpy for $python"
-export OPENBLAS_NUM_THREADS=1
+script=claim.py
+. tests/tools/eval/study.sh
 
 "$python" -B tests/tools/eval/claim_check.py "$dir" >"$dir/out" 2>"$dir/err" || fail "claim_check.py"
 shows '^mlp=gain,,1,10,0.29999'
-
-# study STATUS ARGS...: run it, which must end with this status. refused STATUS WORDS ARGS...
-study() {
-    want=$1 status=0
-    shift
-    "$python" -B tools/lab/study/claim.py "$@" >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq "$want" ] || fail "claim.py $*: status $status, expected $want"
-}
-refused() {
-    code=$1 words=$2
-    shift 2
-    study "$code" "$@"
-    says "$words"
-    one_line
-}
 
 # Journals and items give the same table; never of two groups of one part is one row.
 expect 0 -q --questions 12 --policy never,mlp,always --sweep 0.05:0.1:2 --jsonl "$dir/j" --items "$dir/items"

@@ -1,29 +1,10 @@
 #!/bin/sh
 # tools/lab/study/figures.py: its statistics, figures of answers that eval has kept, and what it
 # refuses.
-. tests/tools/eval/eval.sh
-python=${PYTHON:-/usr/bin/python3}
-"$python" -c 'import numpy' 2>/dev/null || skip "no numpy for $python"
-export OPENBLAS_NUM_THREADS=1
+script=figures.py
+. tests/tools/eval/study.sh
 
 "$python" -B tests/tools/eval/figures_check.py >"$dir/out" 2>"$dir/err" || fail "figures_check.py"
-
-# study STATUS ARGS...: run it, which must end with this status. refused STATUS WORDS ARGS...: and
-# say this in one line, and nothing else.
-study() {
-    want=$1 status=0
-    shift
-    "$python" -B tools/lab/study/figures.py "$@" >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq "$want" ] || fail "figures.py $*: status $status, expected $want"
-}
-refused() {
-    code=$1 words=$2
-    shift 2
-    study "$code" "$@"
-    says "$words"
-    one_line
-    [ ! -s "$dir/out" ] || fail "$*: wrote to stdout"
-}
 
 # row LINE COL...: these columns of the row that begins with this behind task, form and pair.
 row() {
