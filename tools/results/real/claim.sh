@@ -181,8 +181,9 @@ gather() { # KIND FIRST LAST LABELS TAP
     [ -z "$rollouts" ] || limits="--rollouts $((${rollouts#* } / $(echo "$slices" | wc -w)))"
     [ ! -e "$light" ] || "$python" -B tools/lab/study/labels.py unpack "$light" "$into" || return
     # shellcheck disable=SC2086
-    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@" || return
-    [ -e "$light" ] || "$python" -B tools/lab/study/labels.py pack "$into" "$light"
+    run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@"
+    gathered=$?
+    "$python" -B tools/lab/study/labels.py pack "$into" "$light" && return $gathered # those of a part, too
 }
 
 study_claim() { "$python" -B tools/lab/study/claim.py "$@"; }
