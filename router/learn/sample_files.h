@@ -9,8 +9,8 @@
  *
  * A shard is there complete or not at all, and a later run into the folder must have the same
  * settings. So a collection that is killed and run again ends with the same bytes. A shard may lack
- * the tensor hidden, to be kept in little space: collecting into its folder, with any tap, makes it
- * whole. */
+ * the tensor hidden, to be kept in little space: collecting into its folder, with any tap and
+ * version, makes it whole. */
 #ifndef ROUTER_LEARN_SAMPLE_FILES_H
 #define ROUTER_LEARN_SAMPLE_FILES_H
 

@@ -270,6 +270,7 @@ static void check_no_states(void)
     struct sample_meta deeper = meta; /* into which it may be collected, too */
     snprintf(deeper.tap, sizeof(deeper.tap), "1,final");
     deeper.dim *= 2;
+    snprintf(deeper.mizzle, sizeof(deeper.mizzle), "9.9.9");
     unlink(in_scratch("00000.safetensors"));
     CHECK(sample_files_open(&f, &deeper, dir, &err) == OK);
     CHECK(sample_files_shard(&found, &exists, &f, 1, &err) == OK && exists && found.no_states);
