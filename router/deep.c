@@ -10,12 +10,12 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
-#include "router/import.h"
-#include "router/router.h"
+#include "router/router_internal.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 
-enum { MOST_BLOCKS = 64, MOST_WEIGHTS = 1 << 26, NAME = 64 }; /* R2R has some 3 million */
+/* Of MOST_WEIGHTS R2R has some 3 million; the last of the BUFFERS is for a quantised input. */
+enum { MOST_BLOCKS = 64, MOST_WEIGHTS = 1 << 26, NAME = 64, BUFFERS = 4 };
 static const double NORM_EPS = 1e-5; /* PyTorch's default, which R2R keeps */
 
 struct linear { /* y = W x + b; without panels none */
@@ -34,18 +34,18 @@ struct deep_block {
 
 struct deep {
     const struct kernels *k;
-    struct deep_inputs in;
+    struct deep_sizes size;
     bool softmax, beside; /* beside: the logits have a projection of their own */
     struct norm norm_hidden, norm_token;
     struct linear logits, first, input;
     struct deep_block blocks[MOST_BLOCKS];
-    size_t nblocks, width;
-    struct norm norm;
-    float *w, b;                /* [width] */
+    size_t nblocks;
+    struct norm norm, last;     /* last: of the value, w [width] and b [1] */
     size_t wide;                /* most numbers of a vector, in whole panels */
     size_t weights;             /* of all matrices */
-    const struct weights *file; /* while it is read, and which of its tensors were */
-    bool *read;
+    const struct weights *file; /* while it is read */
+    char block[NAME];           /* what names of a block begin with, while it is read, or empty */
+    bool read[];                /* which of the file's tensors were */
 };
 
 bool deep_is(const struct weights *w)
@@ -68,9 +68,14 @@ static const struct tensor *deep_want(struct deep *d, const char *name, size_t r
 /* Return the name of a tensor of the network that begins so and is not read yet, or NULL. */
 static const char *deep_left(const struct deep *d, const char *begin)
 {
+    static const char *const parts[] = { "backbone.", "combined_projection.", "logits_projection.",
+                                         "hidden_states_projection.", "layer_norm" };
     for (size_t i = 0; i < weights_ntensors(d->file); i++) {
         const char *name = weights_tensor(d->file, i)->name;
-        if (!d->read[i] && deep_reads(name) && strncmp(name, begin, strlen(begin)) == 0)
+        bool part = false;
+        for (size_t k = 0; k < sizeof(parts) / sizeof(*parts); k++)
+            part = part || strncmp(name, parts[k], strlen(parts[k])) == 0;
+        if (!d->read[i] && part && strncmp(name, begin, strlen(begin)) == 0)
             return name;
     }
     return NULL;
@@ -80,13 +85,17 @@ static const char *deep_left(const struct deep *d, const char *begin)
 static int deep_vector(struct deep *d, float **out, const char *prefix, const char *last,
                        size_t rows, size_t cols, struct err *err)
 {
-    char name[NAME];
-    snprintf(name, sizeof(name), "%s.%s", prefix, last);
-    if (!deep_want(d, name, rows, cols, err))
+    char name[2 * NAME];
+    snprintf(name, sizeof(name), "%s%s.%s", d->block, prefix, last);
+    const struct tensor *t = deep_want(d, name, rows, cols, err);
+    if (!t)
         return ERR_FORMAT;
-    int rc = import_values(out, d->file, name, rows, cols, err);
-    return rc == OK ? router_finite(*out, cols ? cols : rows, weights_path(d->file), name, err)
-                    : rc;
+    size_t n = cols ? cols : rows;
+    const char *path = weights_path(d->file);
+    *out = calloc(n, sizeof(**out));
+    int rc = *out ? weights_floats(*out, t, 0, n, path, err)
+                  : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    return rc == OK ? router_finite(*out, n, path, name, err) : rc;
 }
 
 static int deep_norm(struct deep *d, struct norm *out, const char *name, size_t n, struct err *err)
@@ -96,18 +105,44 @@ static int deep_norm(struct deep *d, struct norm *out, const char *name, size_t 
 }
 
 /* Read the shape of NAME.weight, a matrix. */
-static int deep_shape(size_t *rows, size_t *cols, const struct weights *w, const char *prefix,
+static int deep_shape(size_t *rows, size_t *cols, const struct deep *d, const char *prefix,
                       struct err *err)
 {
-    char name[NAME + 8];
-    snprintf(name, sizeof(name), "%s.weight", prefix);
-    return import_shape(rows, cols, w, name, err);
+    char name[2 * NAME];
+    snprintf(name, sizeof(name), "%s%s.weight", d->block, prefix);
+    return router_shape(rows, cols, d->file, name, err);
+}
+
+/* Turn a matrix of I8 and its scales into blocks of Q8_0, which safetensors does not have. t->data
+ * becomes the caller's to free. */
+static int deep_blocks(struct tensor *t, const struct tensor *scale, const char *path,
+                       struct err *err)
+{
+    enum { SCALE = 2, BLOCK = SCALE + GROUP }; /* bytes of a block */
+    size_t blocks = t->shape[0] * (t->shape[1] / GROUP);
+    const unsigned char *q = t->data, *d = scale->data;
+    t->data = NULL;
+    if (scale->type != W_F16 || t->shape[1] % GROUP)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected F16 for each %d columns, found %s for %zu", path,
+                       scale->name, GROUP, wtype_name(scale->type), t->shape[1]);
+    unsigned char *to = malloc(blocks * BLOCK);
+    if (!to)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    t->type = W_Q8_0;
+    t->data = to;
+    t->bytes = blocks * BLOCK;
+    for (size_t i = 0; i < blocks; i++) {
+        memcpy(to + i * BLOCK, d + i * SCALE, SCALE);
+        memcpy(to + i * BLOCK + SCALE, q + i * GROUP, GROUP);
+    }
+    return OK;
 }
 
 /* Pack a matrix in the type that it has in the file if that is BF16 or Q8_0, or else as floats. */
 static int deep_pack(struct deep *d, struct panels *out, const struct tensor *from, struct err *err)
 {
-    char name[NAME];
+    char name[2 * NAME];
     const char *path = weights_path(d->file);
     const struct tensor *scale = NULL;
     struct tensor t = *from;
@@ -145,16 +180,15 @@ static int deep_pack(struct deep *d, struct panels *out, const struct tensor *fr
 static int deep_linear(struct deep *d, struct linear *out, const char *prefix, size_t rows,
                        size_t cols, struct err *err)
 {
-    char name[NAME];
-    snprintf(name, sizeof(name), "%s.weight", prefix);
+    char name[2 * NAME];
+    snprintf(name, sizeof(name), "%s%s.weight", d->block, prefix);
     const struct tensor *t = deep_want(d, name, rows, cols, err);
-    size_t most = rows > cols ? rows : cols;
+    size_t most = panels_count(rows > cols ? rows : cols) * PANEL;
     d->weights += rows * cols;
     if (t && d->weights > MOST_WEIGHTS) /* a small file may name the same values again and again */
         return err_set(err, ERR_FORMAT,
                        "%s: tensor %s: expected at most %d weights in all, found more",
                        weights_path(d->file), name, MOST_WEIGHTS);
-    most = panels_count(most) * PANEL;
     d->wide = most > d->wide ? most : d->wide;
     int rc = t ? deep_pack(d, &out->w, t, err) : ERR_FORMAT;
     return rc == OK ? deep_vector(d, &out->b, prefix, "bias", rows, 0, err) : rc;
@@ -172,16 +206,16 @@ static int deep_read_inputs(struct deep *d, size_t *dim, struct err *err)
                 !weights_find(w, "combined_projection.weight") &&
                 !weights_find(w, "layer_norm_hidden_states.weight");
     const char *first = alone ? hidden : only ? logits : all;
-    struct deep_inputs *in = &d->in;
+    struct deep_sizes *in = &d->size;
     size_t cols;
-    int rc = deep_shape(dim, &cols, w, first, err);
+    int rc = deep_shape(dim, &cols, d, first, err);
     if (rc != OK)
         return rc;
     d->beside = first == all && weights_find(w, "logits_projection.weight");
     if (first == logits)
         in->logits = cols;
     else if (d->beside)
-        rc = deep_shape(&in->hidden, &in->logits, w, logits, err);
+        rc = deep_shape(&in->hidden, &in->logits, d, logits, err);
     else
         in->hidden = alone ? cols : cols / 2;
     if (rc == OK && first == all)
@@ -201,26 +235,20 @@ static int deep_read_inputs(struct deep *d, size_t *dim, struct err *err)
 }
 
 /* Read a block with `dim` inputs; *dim becomes the number of its outputs. */
-static int deep_read_block(struct deep *d, size_t i, size_t *dim, struct err *err)
+static int deep_read_block(struct deep *d, struct deep_block *b, size_t *dim, struct err *err)
 {
-    struct deep_block *b = &d->blocks[i];
-    char norm[NAME], up[NAME], down[NAME], change[NAME];
     size_t rows = 0, cols, inner;
-    snprintf(norm, sizeof(norm), "backbone.blocks.%zu.layer_norm", i);
-    snprintf(up, sizeof(up), "backbone.blocks.%zu.mlp.0", i);
-    snprintf(down, sizeof(down), "backbone.blocks.%zu.mlp.3", i);
-    snprintf(change, sizeof(change), "backbone.blocks.%zu.dim_change", i);
-    int rc = deep_shape(&inner, &cols, d->file, up, err);
+    int rc = deep_shape(&inner, &cols, d, "mlp.0", err);
     if (rc == OK)
-        rc = deep_shape(&rows, &cols, d->file, down, err);
+        rc = deep_shape(&rows, &cols, d, "mlp.3", err);
     if (rc == OK)
-        rc = deep_norm(d, &b->norm, norm, *dim, err);
+        rc = deep_norm(d, &b->norm, "layer_norm", *dim, err);
     if (rc == OK)
-        rc = deep_linear(d, &b->up, up, inner, *dim, err);
+        rc = deep_linear(d, &b->up, "mlp.0", inner, *dim, err);
     if (rc == OK)
-        rc = deep_linear(d, &b->down, down, rows, inner, err);
+        rc = deep_linear(d, &b->down, "mlp.3", rows, inner, err);
     if (rc == OK && rows != *dim)
-        rc = deep_linear(d, &b->change, change, rows, *dim, err);
+        rc = deep_linear(d, &b->change, "dim_change", rows, *dim, err);
     *dim = rows;
     return rc;
 }
@@ -229,29 +257,27 @@ static int deep_read_block(struct deep *d, size_t i, size_t *dim, struct err *er
 static int deep_read(struct deep *d, struct err *err)
 {
     size_t dim = 0;
-    char name[NAME];
     int rc = deep_read_inputs(d, &dim, err);
     if (rc == OK)
         rc = deep_linear(d, &d->input, "backbone.input_projection", dim, dim, err);
     for (; rc == OK; d->nblocks++) {
-        snprintf(name, sizeof(name), "backbone.blocks.%zu.", d->nblocks);
-        if (!deep_left(d, name))
+        snprintf(d->block, sizeof(d->block), "backbone.blocks.%zu.", d->nblocks);
+        if (!deep_left(d, d->block))
             break;
         rc = d->nblocks < MOST_BLOCKS
-                 ? deep_read_block(d, d->nblocks, &dim, err)
+                 ? deep_read_block(d, &d->blocks[d->nblocks], &dim, err)
                  : err_set(err, ERR_FORMAT, "%s: expected at most %d blocks, found more",
                            weights_path(d->file), MOST_BLOCKS);
     }
-    d->width = dim;
+    d->block[0] = '\0';
+    d->size.width = dim;
+    d->size.scratch = BUFFERS * d->wide;
     if (rc == OK)
         rc = deep_norm(d, &d->norm, "backbone.output_layer.0", dim, err);
-    float *b = NULL;
     if (rc == OK)
-        rc = deep_vector(d, &d->w, "backbone.output_layer.1", "weight", 1, dim, err);
+        rc = deep_vector(d, &d->last.w, "backbone.output_layer.1", "weight", 1, dim, err);
     if (rc == OK)
-        rc = deep_vector(d, &b, "backbone.output_layer.1", "bias", 1, 0, err);
-    d->b = rc == OK ? *b : 0;
-    free(b);
+        rc = deep_vector(d, &d->last.b, "backbone.output_layer.1", "bias", 1, 0, err);
     const char *left = rc == OK ? deep_left(d, "") : NULL;
     return left
                ? err_set(err, ERR_FORMAT, "%s: tensor %s: expected only what layers read, found it",
@@ -262,16 +288,13 @@ static int deep_read(struct deep *d, struct err *err)
 int deep_open(struct deep **out, const struct weights *w, bool softmax, const struct kernels *k,
               struct err *err)
 {
-    struct deep *d = *out = calloc(1, sizeof(*d));
+    struct deep *d = *out = calloc(1, sizeof(*d) + weights_ntensors(w) * sizeof(*d->read));
     if (!d)
         return err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
     d->k = k;
     d->softmax = softmax;
     d->file = w;
-    d->read = calloc(weights_ntensors(w), sizeof(*d->read));
-    int rc =
-        d->read ? deep_read(d, err) : err_set(err, ERR_NOMEM, "%s: out of memory", weights_path(w));
-    free(d->read);
+    int rc = deep_read(d, err);
     if (rc != OK) {
         deep_close(d);
         *out = NULL;
@@ -302,39 +325,26 @@ void deep_close(struct deep *d)
         deep_close_linear(&d->blocks[i].change);
     }
     struct linear *linears[] = { &d->logits, &d->first, &d->input };
-    struct norm *norms[] = { &d->norm_hidden, &d->norm_token, &d->norm };
-    for (size_t i = 0; i < 3; i++) {
+    struct norm *norms[] = { &d->norm_hidden, &d->norm_token, &d->norm, &d->last };
+    for (size_t i = 0; i < 3; i++)
         deep_close_linear(linears[i]);
+    for (size_t i = 0; i < 4; i++)
         deep_close_norm(norms[i]);
-    }
-    free(d->w);
     free(d);
 }
 
-struct deep_inputs deep_inputs(const struct deep *d)
+struct deep_sizes deep_sizes(const struct deep *d)
 {
-    return d->in;
-}
-
-size_t deep_width(const struct deep *d)
-{
-    return d->width;
+    return d->size;
 }
 
 const float *deep_output(const struct deep *d, float *bias)
 {
-    *bias = d->b;
-    return d->w;
+    *bias = d->last.b[0];
+    return d->last.w;
 }
 
 /* ---- computing ---- */
-
-enum { BUFFERS = 4 }; /* the last one for a quantised input */
-
-size_t deep_scratch(const struct deep *d)
-{
-    return BUFFERS * d->wide;
-}
 
 struct deep_product {
     const struct deep *d;
@@ -430,7 +440,7 @@ static void deep_soften(float *y, const float *x, size_t n)
  * the others are free. */
 static void deep_gather(const struct deep *d, struct pool *pool, const float *in, float *scratch)
 {
-    const struct deep_inputs *n = &d->in;
+    const struct deep_sizes *n = &d->size;
     float *a = scratch, *b = a + d->wide;
     const float *logits = in + n->hidden, *token = logits + n->logits;
     deep_normalise(&d->norm_hidden, a, in, n->hidden);
@@ -468,7 +478,7 @@ void deep_run(const struct deep *d, struct pool *pool, float *out, const float *
         for (size_t k = 0; k < rows; k++)
             a[k] = residual[k] + b[k];
     }
-    deep_normalise(&d->norm, out, a, d->width);
+    deep_normalise(&d->norm, out, a, d->size.width);
 }
 
 void deep_largest(float *out, size_t n, const float *logits, size_t size)
@@ -476,9 +486,7 @@ void deep_largest(float *out, size_t n, const float *logits, size_t size)
     size_t have = 0;
     for (size_t i = 0; i < size; i++) {
         size_t at = have;
-        if (have == n && !(logits[i] > out[n - 1]))
-            continue;
-        if (logits[i] != logits[i])
+        if (logits[i] != logits[i] || (have == n && !(logits[i] > out[n - 1])))
             continue;
         for (; at > 0 && logits[i] > out[at - 1]; at--)
             if (at < n)

@@ -132,7 +132,7 @@ static size_t router_room(const struct router *r)
 
 size_t router_scratch(const struct router *r)
 {
-    return router_room(r) + (r->deep ? deep_scratch(r->deep) : 0) +
+    return router_room(r) + (r->deep ? deep_sizes(r->deep).scratch : 0) +
            (router_extra(r) || r->taps.more ? r->dim : 0);
 }
 

@@ -72,7 +72,6 @@ struct router_form {
     struct weights *deep; /* instead of all numbers above: the tensors of deep.h; owned */
     bool high;            /* w2 and b2, or deep's values, are high where a token is critical */
     bool softmax;         /* of deep.h */
-    int type;             /* as which its matrices of F32 are saved: W_F32, W_BF16 or W_Q8_0 */
 };
 
 /* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX) for one member; w2 has room for two
@@ -83,12 +82,11 @@ int router_form_open_contexts(struct router_form *out, size_t n, struct err *err
 void router_form_close(struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
-/* Read a file of any form, or a PyTorch file of CITER or R2R, or llama-route's, which is imported
- * on the fly. The metadata may hold "tap" (model/taps.h), "threshold", "share", "model",
- * "model_name", "weights" and "task"; a deep one has R2R's names and values, says so with "high":
- * "critical", which others may say, too, and may have "softmax": "1". Values that are not finite,
- * and a table out of order, are refused. ERR_FORMAT names file, tensor, expected and found; after
- * an error *out is all zero. */
+/* Read a file of any form. The metadata may hold "tap" (model/taps.h), "threshold", "share",
+ * "model", "model_name", "weights" and "task"; a deep one has R2R's names and values, says so with
+ * "high": "critical", which others may say, too, and may have "softmax": "1". Values that are not
+ * finite, and a table out of order, are refused. ERR_FORMAT names file, tensor, expected and found;
+ * after an error *out is all zero. */
 int router_form_read(struct router_form *out, const char *path, struct err *err);
 
 /* Open a file that router_form_read reads. k is borrowed. */

@@ -7,12 +7,10 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "router/deep.h"
-#include "router/import.h"
 #include "router/router_internal.h"
 #include "weights/find.h"
-#include "weights/pth.h"
-#include "weights/quant.h"
 #include "weights/safetensors.h"
+#include "weights/table.h"
 #include "weights/weights.h"
 
 _Static_assert(sizeof(struct router_context) == 3 * sizeof(float), "a row of the tensor");
@@ -82,10 +80,28 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     if (!router_meta_write(&m, f))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (f->deep)
-        return deep_save(path, f->deep, f->type, m.pairs, err);
+        return safetensors_write(path, weights_tensor(f->deep, 0), weights_ntensors(f->deep),
+                                 m.pairs, err);
     size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
     ntensors -= first + !f->ncontexts;
     return safetensors_write(path, tensors + first, ntensors, m.pairs, err);
+}
+
+int router_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
+                 struct err *err)
+{
+    const struct tensor *t = weights_find(w, name);
+    char found[80] = "none";
+    if (t)
+        tensor_shape(found, sizeof(found), t->ndim, t->shape);
+    if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
+        t->shape[1] > ROUTER_MAX)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor %s: expected a matrix of at most [%d,%d], found %s",
+                       weights_path(w), name, ROUTER_MAX, ROUTER_MAX, found);
+    *rows = t->shape[0];
+    *cols = t->shape[1];
+    return OK;
 }
 
 /* Read a tensor of this shape as f32. */
@@ -109,9 +125,9 @@ bool router_form_shape(struct router_form *f, size_t w1_rows, size_t w2_rows, si
 static int read_network(struct router_form *f, const struct weights *w, struct err *err)
 {
     size_t units, dim, rows, cols;
-    int rc = import_shape(&units, &dim, w, "router.w1", err);
+    int rc = router_shape(&units, &dim, w, "router.w1", err);
     if (rc == OK)
-        rc = import_shape(&rows, &cols, w, "router.w2", err);
+        rc = router_shape(&rows, &cols, w, "router.w2", err);
     if (rc == OK)
         rc = router_form_open(f, dim, units, err);
     if (rc == OK && !router_form_shape(f, units, rows, cols))
@@ -162,69 +178,22 @@ static int read_safetensors(struct router_form *f, const struct weights *w, cons
     return rc == OK ? router_meta_read(f, w, path, err) : rc;
 }
 
-/* Read whether the inputs of a deep one are normalised. If they are, all but the logits have layer
- * norms, and these a softmax. */
-static int read_softmax(struct router_form *f, const char *path, struct err *err)
-{
-    const struct weights *w = f->deep;
-    bool pth = strcmp(weights_format(w), "pth") == 0, says = router_meta_says(w, "softmax", "1");
-    const char *key = pth ? "init_args.normalize_input" : "softmax";
-    bool norms = weights_find(w, "layer_norm.weight") != NULL ||
-                 weights_find(w, "layer_norm_hidden_states.weight") != NULL;
-    bool logits = !weights_find(w, "hidden_states_projection.weight") &&
-                  !weights_find(w, "combined_projection.weight"); /* alone */
-    bool given = weights_key(w, key) != NULL;
-    double number;
-    if (!weights_bool(w, key, &says) && pth) /* Python takes any text as true */
-        says = weights_f64(w, key, &number) ? number != 0 : given;
-    f->softmax = logits ? says : norms;
-    if (given ? says == f->softmax : !pth || !logits || weights_key(w, "model_type"))
-        return OK;
-    static const char *const want[] = { "False without layer norms", "True with layer norms" };
-    return err_set(err, ERR_FORMAT, "%s: %s: expected %s, found %s", path, key,
-                   given ? want[norms] : "True or False",
-                   given ? (says ? "True" : "False") : "none");
-}
-
-/* Read what R2R says of a deep one: its class, its own threshold, at which values that are as high
- * or higher go to the cloud. */
-static int read_deep_pth(struct router_form *f, const char *path, struct err *err)
-{
-    static const char *const classes[] = { "HiddenStatesTokenLMHeadLogitsClassifier",
-                                           "HiddenStatesTokenLMHeadClassifier",
-                                           "HiddenStatesLogitsClassifier", "HiddenStatesClassifier",
-                                           "LogitsClassifier" };
-    struct str class = { "", 0 };
-    double threshold = (double)NAN;
-    bool known = !weights_str(f->deep, "model_type", &class);
-    for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
-        known = known || router_meta_says(f->deep, "model_type", classes[i]);
-    if (!known)
-        return err_set(err, ERR_FORMAT,
-                       "%s: model_type: expected a classifier of one hidden state, token and "
-                       "logits, or of some of these, found %.*s",
-                       path, class.n < 64 ? (int)class.n : 64, class.p);
-    weights_f64(f->deep, "common_args.threshold", &threshold);
-    f->has_threshold = weights_key(f->deep, "common_args.threshold") != NULL;
-    if (f->has_threshold && !(threshold >= 0 && threshold <= 1))
-        return err_set(err, ERR_FORMAT,
-                       "%s: common_args.threshold: expected a number of 0 to 1, found %g", path,
-                       threshold);
-    if (f->has_threshold)
-        f->threshold = fminf(nextafterf((float)(1 - threshold), 2), 1);
-    return OK;
-}
-
-/* Read a deep form, which keeps the tensors. */
+/* Read a deep form, which keeps the tensors. Layer norms prove that the logits pass through a
+ * softmax; logits alone have none, and what the file says holds. */
 static int read_deep(struct router_form *f, struct weights *w, const char *path, struct err *err)
 {
+    bool says = router_meta_says(w, "softmax", "1");
+    bool norms = weights_find(w, "layer_norm.weight") != NULL ||
+                 weights_find(w, "layer_norm_hidden_states.weight") != NULL;
+    bool alone = !weights_find(w, "hidden_states_projection.weight") &&
+                 !weights_find(w, "combined_projection.weight");
     f->deep = w;
     f->high = true;
-    int rc = read_softmax(f, path, err);
-    if (rc != OK)
-        return rc;
-    return strcmp(weights_format(w), "pth") == 0 ? read_deep_pth(f, path, err)
-                                                 : router_meta_read(f, w, path, err);
+    f->softmax = alone ? says : norms;
+    if (weights_key(w, "softmax") && says != f->softmax)
+        return err_set(err, ERR_FORMAT, "%s: metadata softmax: expected %s layer norms, found %s",
+                       path, norms ? "1 with" : "none without", says ? "1" : "another");
+    return router_meta_read(f, w, path, err);
 }
 
 /* True unless a regular file has a form that a router never has. */
@@ -244,23 +213,21 @@ static bool may_be_router(const char *path)
 int router_form_read(struct router_form *out, const char *path, struct err *err)
 {
     struct weights *w;
-    bool read, pth = pth_is(path);
-    int rc = import_rmlp(out, &read, path, err);
-    if (read)
-        goto done;
-    rc = pth ? pth_open(&w, path, err) : weights_open(&w, path, err);
-    if (rc != OK && !pth && (rc == ERR_FORMAT ? !may_be_router(path) : find_is_folder(path)))
+    *out = (struct router_form){ 0 };
+    int rc = weights_open(&w, path, err);
+    if (rc != OK && (rc == ERR_FORMAT ? !may_be_router(path) : find_is_folder(path)))
         return err_set(err, rc,
-                       "%s: expected a router: safetensors, .pt, .pth or .rmlp, found none", path);
+                       "%s: expected a router in safetensors, found none; "
+                       "tools/lab/import_router.py makes one of .pth, .pt and .rmlp",
+                       path);
     if (rc != OK)
         return rc;
     if (deep_is(w)) {
         rc = read_deep(out, w, path, err);
     } else {
-        rc = pth ? import_pth(out, w, err) : read_safetensors(out, w, path, err);
+        rc = read_safetensors(out, w, path, err);
         weights_close(w);
     }
-done:
     if (rc == OK)
         rc = router_form_check(out, path, err);
     if (rc != OK)

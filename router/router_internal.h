@@ -38,6 +38,10 @@ bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
 /* Pack the last layer w2[members][outputs][width / members], turned around if its values are high
  * where a token is critical. False: out of memory. */
 bool router_pack_last(struct router *r, const float *w2, bool high);
+/* router_form.c: read rows and columns of a matrix whose shape determines those of others.
+ * ERR_FORMAT. */
+int router_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
+                 struct err *err);
 /* router_look.c: read the layers of a deep form. */
 int router_deepen(struct router *r, const struct router_form *f, struct err *err);
 

@@ -68,9 +68,9 @@ int router_deepen(struct router *r, const struct router_form *f, struct err *err
     int rc = deep_open(&r->deep, f->deep, f->softmax, r->k, err);
     if (rc != OK)
         return rc;
-    struct deep_inputs in = deep_inputs(r->deep);
+    struct deep_sizes in = deep_sizes(r->deep);
     r->dim = in.hidden + in.logits + in.token;
-    r->width = deep_width(r->deep);
+    r->width = in.width;
     const float *last = deep_output(r->deep, r->b2);
     r->b2[0] = -r->b2[0];
     return router_pack_last(r, last, true) ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
@@ -91,7 +91,7 @@ size_t router_extra(const struct router *r)
 {
     if (!r->deep)
         return r->on_score ? 1 : r->contexts && r->dim ? FEATURES : 0;
-    struct deep_inputs in = deep_inputs(r->deep);
+    struct deep_sizes in = deep_sizes(r->deep);
     return in.logits + in.token;
 }
 
@@ -107,7 +107,7 @@ bool router_is_high(const struct router *r)
 
 size_t router_logits(const struct router *r)
 {
-    return r->deep ? deep_inputs(r->deep).logits : 0;
+    return r->deep ? deep_sizes(r->deep).logits : 0;
 }
 
 void router_largest(const struct router *r, float *extra, const float *logits, size_t size)
@@ -147,7 +147,7 @@ void router_look(const struct router *r, float *extra, const struct router_token
     if (!r->deep)
         features_of(extra, &t->text, t->logits, t->size, r, r->k);
     router_largest(r, extra, t->logits, t->size);
-    if (r->deep && deep_inputs(r->deep).token)
+    if (r->deep && deep_sizes(r->deep).token)
         panels_row(extra + router_logits(r), t->embedding, t->id);
 }
 

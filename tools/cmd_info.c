@@ -12,7 +12,6 @@
 #include "tools/command.h"
 #include "tools/info/info.h"
 #include "weights/find.h"
-#include "weights/pth.h"
 #include "weights/weights.h"
 
 static bool json, tensors;
@@ -95,13 +94,6 @@ static int machine(struct err *err)
 
 /* ---- a file ---- */
 
-/* True for a PyTorch file. A damaged one is recognised by its name, so that pth_open reports the
- * error. */
-static bool is_pth(const char *path)
-{
-    return pth_is(path) || find_ends(path, ".pth") || find_ends(path, ".pt");
-}
-
 /* Open the file, reading as little as possible, and report on it. */
 static int cmd_info_file(const char *name, struct err *err)
 {
@@ -110,7 +102,7 @@ static int cmd_info_file(const char *name, struct err *err)
     struct info_model m;
     int code = find_model(path, name, err);
     if (code == OK)
-        code = is_pth(path) ? pth_open(&s.w, path, err) : weights_open_header(&s.w, path, err);
+        code = weights_open_header(&s.w, path, err);
     if (code == OK)
         code = info_model_read(&m, &s, context, err);
     if (code == OK && context && !m.is)
@@ -136,7 +128,7 @@ const struct command cmd_info = {
     .summary = "show what a file holds, or what this processor can run",
     .args = "[FILE]",
     .description =
-        "Shows format, shape, types and size of FILE, which is a GGUF, safetensors or PyTorch file "
+        "Shows format, shape, types and size of FILE, which is a GGUF or safetensors file "
         "or a Hugging Face folder, of any architecture, or any name that -m takes elsewhere. Of a "
         "model it also shows tokenizer, chat template, the fingerprint that binds routers to it, "
         "and the memory that it takes; the lines that begin with \"no\" say what commands would "

@@ -35,10 +35,9 @@ struct command {
 };
 
 extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
-    cmd_router_collect, cmd_router_calibrate, cmd_router_import, cmd_router_score, cmd_pretrain,
-    cmd_convert, cmd_explain, cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_bench_model,
-    cmd_bench_memory, cmd_bench_kernels, cmd_bench_limits, cmd_bench_route, cmd_fleet, cmd_plot,
-    cmd_man;
+    cmd_router_collect, cmd_router_calibrate, cmd_router_score, cmd_pretrain, cmd_convert,
+    cmd_explain, cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_bench_model, cmd_bench_memory,
+    cmd_bench_kernels, cmd_bench_limits, cmd_bench_route, cmd_fleet, cmd_plot, cmd_man;
 
 /* All subcommands, NULL-ended, in the order of the help; defined in commands.c. */
 extern const struct command *const commands[];

@@ -23,7 +23,6 @@ const struct command *const commands[] = {
     &cmd_router_collect,
     &cmd_router_train,
     &cmd_router_calibrate,
-    &cmd_router_import,
     &cmd_router_score,
     &cmd_cloud,
     &cmd_pretrain,

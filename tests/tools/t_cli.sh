@@ -16,7 +16,7 @@ fails 2 'did you mean --temp' run --temperature=3
 expect 2 "$(printf 'a\033[31m')"
 LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
 expect 2 help evla
-fails 2 'expected one of collect, train, calibrate, import, score, found colect; see mizzle router --help$' router colect -o x
+fails 2 'expected one of collect, train, calibrate, score, found colect; see mizzle router --help$' router colect -o x
 fails 2 'expected one of collect, .*, found none; ' router
 fails 2 'expected one of model, .*, found foo; ' bench foo
 fails 2 'unknown option --foo; see mizzle --help$' --foo

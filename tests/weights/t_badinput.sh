@@ -86,15 +86,3 @@ while IFS=$tab read -r name verdict; do
     count=$((count + 1))
 done <"$data/badinput/safetensors/expect.tsv"
 [ $count -eq 20 ] || fail "expected 20 safetensors files, found $count"
-
-for name in evil_print router_fullmodule bad_central_offset bad_empty bad_pickle_byte bad_truncated_10 \
-    bad_truncated_half; do
-    bad "$data/pth/$name.pth"
-done
-bad "$data/pth/router_fullmodule.pth"
-says 'save its state_dict() instead'
-for name in zip legacy checkpoint dataparallel half bf16; do
-    accepted "$data/pth/router_$name.pth"
-    shows 'tap final, no threshold$'
-    shows 'mlp.0.weight$'
-done

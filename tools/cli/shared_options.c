@@ -39,7 +39,7 @@ const struct option_group route_option_rows = {
     "Routing",
     (const struct option[]){
         { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
-          "Load this router, safetensors, .pth, .pt or .rmlp (default: the one beside the model, "
+          "Load this router (default: the one beside the model, "
           "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
           "models--ORG--NAME/router.safetensors, or the one that comes with the program for a "
           "model of this fingerprint; for policies context and combined the same with their name "

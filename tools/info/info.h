@@ -17,8 +17,6 @@ struct info_source {
     const char *path;
 };
 
-/* True for a PyTorch checkpoint. */
-bool info_is_pth(const struct info_source *s);
 /* Return the string under the key, empty if there is none. */
 struct str info_text(const struct info_source *s, const char *key);
 /* Return the size of the vocabulary in a GGUF file, 0 if it holds none. */

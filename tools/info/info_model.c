@@ -78,8 +78,7 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
     struct tokenizer *t = NULL;
     struct info_router router;
     *m = (struct info_model){ .type = "" };
-    if (info_is_pth(s) || strcmp(weights_format(s->w), "safetensors") == 0 ||
-        info_is_router(&router, s))
+    if (strcmp(weights_format(s->w), "safetensors") == 0 || info_is_router(&router, s))
         return OK;
     m->is = true;
     m->type = model_file_type(s->w);

@@ -5,11 +5,6 @@
 #include "router/features.h"
 #include "router/router.h"
 
-bool info_is_pth(const struct info_source *s)
-{
-    return strcmp(weights_format(s->w), "pth") == 0;
-}
-
 /* Return the number of values in t, 0 for an unknown type. */
 static size_t info_values(const struct tensor *t)
 {
@@ -75,15 +70,14 @@ const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
 
 bool info_is_router(struct info_router *f, const struct info_source *s)
 {
-    bool pth = info_is_pth(s);
-    const struct tensor *t = weights_find(s->w, pth ? "mlp.0.weight" : "router.w1");
-    const struct tensor *table = pth ? NULL : weights_find(s->w, "context.table");
-    const struct tensor *last = pth ? NULL : weights_find(s->w, "router.w2");
+    const struct tensor *t = weights_find(s->w, "router.w1");
+    const struct tensor *table = weights_find(s->w, "context.table");
+    const struct tensor *last = weights_find(s->w, "router.w2");
     struct router_form form = { .members = 1 };
     *f = (struct info_router){ .tap = info_text(s, "tap") };
     if (!f->tap.n)
         f->tap = (struct str){ "final", 5 };
-    if (t && t->ndim == 2 && (!pth || weights_find(s->w, "mlp.4.weight"))) {
+    if (t && t->ndim == 2) {
         f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
         f->hidden = t->shape[1] - f->features;
         if (last && (last->ndim != 2 ||

@@ -126,9 +126,8 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
     struct str arch = info_text(s, "general.architecture");
     struct info_sum all = info_sum_type(s, -1);
     print_text("file", (struct str){ s->path, strlen(s->path) });
-    printf("%-14s%s, %zu tensors", "format", weights_format(s->w), all.tensors);
-    if (!info_is_pth(s))
-        printf(", %zu keys", weights_nkv(s->w));
+    printf("%-14s%s, %zu tensors, %zu keys", "format", weights_format(s->w), all.tensors,
+           weights_nkv(s->w));
     if (weights_shards(s->w) > 1)
         printf(", in %zu files", weights_shards(s->w));
     putchar('\n');

@@ -1,5 +1,4 @@
-/* cmd_router.c - `mizzle router`: the commands on routers; here those that apply one or convert it.
- */
+/* cmd_router.c - `mizzle router`: the commands on routers; here the one that applies one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +8,6 @@
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
-#include "router/learn/router_import.h"
 #include "router/router.h"
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
@@ -20,7 +18,7 @@
 
 static const char *router_path, *hidden_path, *logits_path, *tokens_path, *embedding_path;
 static const char *model_name;
-static const char *out_path, *import_type;
+static const char *out_path;
 static bool raw;
 
 static const struct option_group file_opts = {
@@ -55,17 +53,7 @@ static const struct option_group machine_opts = {
     (const struct option[]){ OPTION_ROW_ISA("the best"), OPTION_END },
 };
 
-static const struct option_group import_opts = {
-    "Importing",
-    (const struct option[]){
-        { "--type", NULL, OPTION_STR, &import_type, "TYPE",
-          "Store R2R's matrices of f32 as f32, bf16 or q8_0 (default: all as they are)" },
-        OPTION_END,
-    },
-};
-
 static const struct option_group *const no_groups[] = { NULL };
-static const struct option_group *const import_groups[] = { &import_opts, NULL };
 static const struct option_group *const score_groups[] = { &file_opts, &machine_opts, NULL };
 
 /* Refuse an output that is a file which is read, too. NULL is no file. */
@@ -76,51 +64,6 @@ static int differs(const char *path, const char *from, struct err *err)
         to.st_dev != st.st_dev || to.st_ino != st.st_ino)
         return OK;
     return err_set(err, ERR_ARG, "%s: input and output are the same file", path);
-}
-
-/* Print what the new router reads, as it is in its file. */
-static int import_tell(const char *path, struct err *err)
-{
-    struct router *r;
-    float threshold;
-    int rc = router_open(&r, path, &kernels_scalar, err);
-    if (rc != OK)
-        return rc;
-    size_t extra = router_extra(r), k = router_logits(r), hidden = router_dim(r) - extra;
-    printf("reads           ");
-    if (hidden)
-        printf("%zu values of the hidden state", hidden);
-    if (k)
-        printf("%s%zu logits", hidden ? ", " : "", k);
-    if (router_is_deep(r) && extra > k)
-        printf(", the embedding of the small model's token");
-    else if (!router_is_deep(r) && extra)
-        printf(", %zu features of the text", extra);
-    printf("\nthreshold       ");
-    if (router_threshold(r, &threshold))
-        printf("%.6f\n", (double)threshold);
-    else
-        printf("none; router calibrate sets it\n");
-    printf("written to      %s\n", path);
-    router_close(r);
-    return OK;
-}
-
-static int cmd_router_import_main(int n, char **args, struct err *err)
-{
-    int type = -1;
-    if (import_type &&
-        (!wtype_parse(&type, import_type) || (type != W_F32 && type != W_BF16 && type != W_Q8_0)))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16 or q8_0, found %s", import_type);
-    if (n != 2)
-        return err_set(err, ERR_ARG, "expected IN and OUT.safetensors, or OUT.rmlp");
-    if (find_ends(args[1], ".pt") || find_ends(args[1], ".pth"))
-        return err_set(err, ERR_ARG, "%s: expected OUT.safetensors or OUT.rmlp to be written",
-                       args[1]);
-    int rc = differs(args[1], args[0], err);
-    if (rc == OK)
-        rc = router_import(args[0], args[1], type, err);
-    return rc == OK ? import_tell(args[1], err) : rc;
 }
 
 enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
@@ -412,41 +355,23 @@ const struct command cmd_router = {
                    "  mizzle router collect    collects samples from a pair of models and a task\n"
                    "  mizzle router train      trains a router on samples\n"
                    "  mizzle router calibrate  sets a router's threshold\n"
-                   "  mizzle router import     converts a router of CITER, R2R or llama-route\n"
-                   "  mizzle router score      applies a router to hidden states",
+                   "  mizzle router score      applies a router to hidden states\n\n"
+                   "Routers of CITER, R2R and llama-route become safetensors with a program of the "
+                   "sources:\n\n"
+                   "  python3 tools/lab/import_router.py router.pth router.safetensors",
     .groups = no_groups,
     .run = cmd_router_main,
     .most = COMMAND_ANY,
-};
-
-const struct command cmd_router_import = {
-    .name = "router import",
-    .summary = "convert a router of CITER, R2R or llama-route to safetensors",
-    .args = "IN OUT.safetensors",
-    .description =
-        "Converts CITER's or R2R's PyTorch checkpoint, or llama-route's file (\"RMLP\"), to "
-        "safetensors. It runs no code from the checkpoint. CITER's layers are folded into two. "
-        "R2R's and llama-route's keep their values, of which high ones are critical, and R2R's its "
-        "threshold; scores here are 1 - value, so that low ones go to the cloud. llama-route's "
-        "file does not name its activations: ReLU and, at the end, a sigmoid are computed. Use it "
-        "with --router FILE. To OUT.rmlp, a router of two layers is written as "
-        "llama-route's, without its threshold.\n\n"
-        "  mizzle router import router.pth router.safetensors\n"
-        "  mizzle router import router.safetensors router.rmlp",
-    .groups = import_groups,
-    .run = cmd_router_import_main,
-    .most = 2,
 };
 
 const struct command cmd_router_score = {
     .name = "router score",
     .summary = "apply a router to hidden states",
     .description =
-        "Applies a router (safetensors, .pth, .pt or .rmlp) to rows of hidden states, as "
-        "written by mizzle logits --hidden. R2R's read logits, tokens and their "
-        "embeddings, too.\n\n"
+        "Applies a router to rows of hidden states, as written by mizzle logits --hidden. R2R's "
+        "read logits, tokens and their embeddings, too.\n\n"
         "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
-        "  mizzle router score --router r2r.pt -m edge.gguf --logits all.f32",
+        "  mizzle router score --router r2r.safetensors -m edge.gguf --logits all.f32",
     .groups = score_groups,
     .run = cmd_router_score_main,
 };

@@ -6,7 +6,6 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
-#include "router/import.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -15,7 +14,6 @@
 #include "tools/lab/eval/eval_run.h"
 #include "tools/lab/eval/statistics.h"
 #include "tools/lab/tasks/task_options.h"
-#include "weights/pth.h"
 
 enum { QUESTIONS = 400, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
@@ -88,10 +86,6 @@ static int cmd_router_calibrate_check(struct err *err)
                        (double)risk, (double)confidence);
     if (strcmp(shared_options.cloud, "required") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
-    const char *own = shared_options.router;
-    if (!out_path && own && (pth_is(own) || import_is_rmlp(own)))
-        return err_set(err, ERR_ARG, "%s: a %s file cannot be replaced: expected -o", own,
-                       pth_is(own) ? "PyTorch" : ".rmlp");
     shared_task.stream = TASK_CALIBRATE;
     return task_form_parse(&shared_task, shared_task.prompt, err);
 }

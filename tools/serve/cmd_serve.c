@@ -55,7 +55,7 @@ static const struct option_brief brief[] = {
     { "--parallel", "Write N texts at a time" },
     { "--context", "Context of each text, in tokens" },
     OPTION_BRIEF_MODELS,
-    { "--router", "Router, also .pth, .pt or .rmlp (the model's)" },
+    { "--router", "Router (the model's)" },
     { "--policy", "What scores tokens: mlp (a router), entropy, ..." },
     { "--threshold", "Route tokens that score below T (the router's)" },
     { "--max-cloud-tokens", "Request at most N tokens in all" },
