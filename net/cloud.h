@@ -194,11 +194,6 @@ int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
  * a draft: only dialect openai with token ids can, as of vLLM and mizzle, and a model in this
  * process. Never waits; any thread may call it. */
 int cloud_drafts(struct cloud *c, struct err *err);
-/* Ask for the token after ids[n] whatever is known of it, to compare it with what a text has: no
- * other call is answered by it. Once committed, memo and store do not keep it, and a recording has
- * it for the audits of a replay alone. Errors of cloud_ask. */
-int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
-                struct err *err);
 /* Count what the next call moves, dropped or not, in *t as well, unless t is NULL. */
 void cloud_tally(struct cloud *c, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */
@@ -229,8 +224,8 @@ bool cloud_sent(const struct cloud_call *call);
 /* Let the answer end with the tokens that have come, at least one, as the text needs no more. The
  * call is then committed or dropped like any other. */
 void cloud_enough(struct cloud_call *call);
-/* Use the answer: wait for it like cloud_take; a token then enters memo and store, unless it
- * is that of an audit. Frees the call. */
+/* Use the answer: wait for it like cloud_take; a token then enters memo and store. Frees
+ * the call. */
 void cloud_commit(struct cloud_call *call);
 /* Discard the call: it counts as wasted and never enters memo or store. Does not wait. Frees the
  * call. */

@@ -77,7 +77,7 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
     w->answer.traffic.asked_tokens = w->ask.want;
     w->paid = 0;
-    int rc = answers_replay(c->o.answers, call->audit, w->ask.ids, w->ask.n, &id, &why);
+    int rc = answers_replay(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
@@ -103,9 +103,9 @@ static int cloud_unasked(const struct cloud *c, size_t tokens, int rc)
     return rc;
 }
 
-/* cloud_ask, cloud_verify and cloud_audit. */
+/* cloud_ask and cloud_verify. */
 static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                         size_t tokens, bool audit, struct cloud_call **out, struct err *err)
+                         size_t tokens, struct cloud_call **out, struct err *err)
 {
     struct cloud_tally *tally = c->tally;
     *out = NULL;
@@ -120,7 +120,6 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
     wire_lock(c->wire);
     struct cloud_call *call = new_call(c, ids, n, draft, tokens);
     if (call) {
-        call->audit = audit;
         wire_ledger(c->wire)->calls++;
         if (c->replay)
             cloud_call_from_file(c, call);
@@ -148,13 +147,13 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err)
 {
-    return cloud_ask_how(c, ids, n, 0, tokens, false, out, err);
+    return cloud_ask_how(c, ids, n, 0, tokens, out, err);
 }
 
 int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
                  struct cloud_call **out, struct err *err)
 {
-    return cloud_ask_how(c, ids, n, draft, 1, false, out, err);
+    return cloud_ask_how(c, ids, n, draft, 1, out, err);
 }
 
 int cloud_drafts(struct cloud *c, struct err *err)
@@ -164,12 +163,6 @@ int cloud_drafts(struct cloud *c, struct err *err)
     int rc = cloud_call_drafts(c, err);
     wire_unlock(c->wire);
     return rc;
-}
-
-int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
-                struct err *err)
-{
-    return cloud_ask_how(c, ids, n, 0, 1, true, out, err);
 }
 
 /* True when the call waits for a probe that starts only after an older call has ended. If its
@@ -357,7 +350,7 @@ void cloud_commit(struct cloud_call *call)
     int rc = cloud_take(call, &id, &why);
     const struct ask *a = &call->wire->ask;
     if (c->o.answers)
-        answers_put(c->o.answers, call->audit, a->ids, a->n, rc, id, why.msg);
+        answers_put(c->o.answers, a->ids, a->n, rc, id, why.msg);
     wire_lock(c->wire);
     wire_ledger(c->wire)->committed += rc == OK;
     call->committed = true;

@@ -27,7 +27,6 @@ struct cloud_call {
     struct wire_call *wire;
     bool parked;    /* the call waits for the prober */
     bool sent;      /* the network thread has or had it */
-    bool audit;     /* its answer is only compared */
     bool committed; /* the caller has given the handle back; more tokens may come */
     size_t kept;    /* how many of the reply's tokens are in the memo */
     size_t tokens;  /* how many tokens to ask for, if the server can */

@@ -27,16 +27,6 @@ static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
     return rc;
 }
 
-static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
-                            void **call, struct err *err)
-{
-    struct cloud_call *c = NULL;
-    cloud_tally(arg, tally);
-    int rc = cloud_audit(arg, ids, n, &c, err);
-    *call = c;
-    return rc;
-}
-
 static int cloud_port_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
                              struct cloud_tally *tally, void **call, struct err *err)
 {
@@ -135,7 +125,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_end_tally,
                                 cloud_port_notify,
                                 cloud_port_moved,
-                                cloud_port_audit,
                                 cloud_port_look,
                                 cloud_port_enough,
                                 cloud_port_quiet,

@@ -49,11 +49,6 @@ struct cloud_port {
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
     /* Return what the call has moved so far. May be NULL. */
     struct traffic (*moved)(const void *call);
-    /* Ask for one token after ids[n] as ask does, but only to compare it with what the text has:
-     * whatever is known of it, and once committed nothing else is answered by it.
-     * Only the audit of decode.h needs it; else it may be NULL. */
-    int (*audit)(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally, void **call,
-                 struct err *err);
     /* Copy the tokens of the answer that have come after the first `from` ones, at most `room`, to
      * ids, committed or not, and return how many. Never waits. *ended: there will be no more; a
      * fault is given by take alone. Only collect.h needs it; else it may be NULL. */

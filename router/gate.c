@@ -148,19 +148,6 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct c
     return GATE_BREAKER;
 }
 
-bool gate_audits(const struct gate *g)
-{
-    return !g->breaker.pause && g->audit_faults < BREAKER_FAULTS;
-}
-
-enum gate_reason gate_decide_audit(struct gate *g, struct gate_text *t,
-                                   const struct caps_call *call, bool held, struct err *why)
-{
-    const struct caps_call ways[2] = { *call, *call };
-    size_t way;
-    return gate_audits(g) ? gate_decide(g, t, ways, held, &way, why) : GATE_BREAKER;
-}
-
 /* Charge the call to the limits and to its text. */
 static void gate_charge(struct caps *caps, struct gate_text *t, const uint32_t *ids,
                         const struct caps_call *call, bool answered)
@@ -178,24 +165,16 @@ void gate_held(struct gate *g, enum gate_reason r)
         breaker_held(&g->breaker);
 }
 
-/* Count a call that has ended. */
-static void gate_count_call(struct gate *g, struct gate_text *t, bool answered, const uint32_t *ids,
-                            const struct caps_call *call)
-{
-    gate_release(g, t);
-    t->tokens += call->sent;
-    if (g->caps)
-        gate_charge(g->caps, t, ids, call, answered);
-}
-
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why)
 {
     /* A server that refuses this text is alive. */
     bool alive = r == GATE_OPEN || r == GATE_UNFIT;
     breaker_result(&g->breaker, t->probing, alive);
-    gate_count_call(g, t, r == GATE_OPEN, ids, call);
-    g->audit_faults = r == GATE_OPEN ? 0 : g->audit_faults;
+    gate_release(g, t);
+    t->tokens += call->sent;
+    if (g->caps)
+        gate_charge(g->caps, t, ids, call, r == GATE_OPEN);
     if (r != GATE_OPEN)
         g->fault = *why;
     g->refused |= r == GATE_REFUSED; /* another text's call may have been answered since */
@@ -203,17 +182,6 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const ui
     t->unfit |= r == GATE_UNFIT;
     if (r == GATE_UNFIT)
         t->why = *why;
-}
-
-void gate_audited(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
-                  const struct caps_call *call)
-{
-    gate_count_call(g, t, r == GATE_OPEN, ids, call);
-    t->unfit |= r == GATE_UNFIT; /* for the rest of its audit */
-    if (r == GATE_FAULT)
-        g->audit_faults++;
-    else
-        g->audit_faults = r == GATE_REFUSED ? BREAKER_FAULTS : 0;
 }
 
 bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],

@@ -41,9 +41,8 @@ struct gate {
     bool probing;               /* one of these is the breaker's probe */
     size_t out;                 /* calls in flight */
     struct breaker breaker;
-    unsigned audit_faults; /* of audits, in a row, since a text's call was answered */
-    bool refused;          /* off for all texts */
-    bool lost; /* refused, never reached, or the breaker has opened; until a call is answered */
+    bool refused; /* off for all texts */
+    bool lost;    /* refused, never reached, or the breaker has opened; until a call is answered */
     struct err fault; /* the latest fault */
 };
 
@@ -83,18 +82,6 @@ void gate_held(struct gate *g, enum gate_reason r);
  * it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this reason. */
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
-
-/* True while audits may ask: not while the breaker is open, whose probe belongs to a text, nor
- * after BREAKER_FAULTS faults of audits in a row or a refusal, until a text's call is answered. */
-bool gate_audits(const struct gate *g);
-/* Decide on a call of an audit, which may be made in one way alone, as gate_decide does. */
-enum gate_reason gate_decide_audit(struct gate *g, struct gate_text *t,
-                                   const struct caps_call *call, bool held, struct err *why);
-/* Note what became of it, as gate_done does. It counts in the limits, but neither opens the breaker
- * nor switches the cloud off: where no limit is near, the texts that follow are the same without
- * it. */
-void gate_audited(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
-                  const struct caps_call *call);
 
 /* A prediction for a token that follows undecided ones: it assumes that their calls are answered,
  * but that a probe of the breaker fails. It only saves calls; the decision is gate_decide's. */

@@ -195,12 +195,6 @@ struct mizzle_options {
      * policy has no threshold, to be above it. 0: off */
     double span;
 
-    /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is
-     * there: what it would have written for tokens of the small model, and what it says now for its
-     * own that took a call. The answer stays as it is; mizzle_stats counts what was found. The
-     * calls count in all limits. Needs a cloud. 0, the default: none. */
-    double audit;
-
     /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
      * small model thinks of them: one token, by its number, 0 for the first; a range of them, as
      * in "0-3"; or each that follows this text, if it is no number. NULL: none */
@@ -313,19 +307,9 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;   /* evaluations after that of the prompt */
-    size_t drafted;  /* tokens of drafts that were evaluated */
-    size_t accepted; /* those of them that were used, if only for a while */
-    /* What was asked with `audit` once the answer was there. Its calls, tokens and time are in none
-     * of the counts above, its bytes and its cost are. */
-    struct mizzle_audit {
-        size_t drawn; /* tokens to ask about; more than kept + again + failed if limits, private
-                         text or faults before held calls back */
-        size_t kept, missed;   /* tokens of the small model; where the cloud writes another one */
-        size_t again, flipped; /* tokens of the cloud; where it now says another one */
-        size_t calls, failed, wasted; /* calls = kept + again + failed + wasted */
-        uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
-    } audit;
+    size_t passes;         /* evaluations after that of the prompt */
+    size_t drafted;        /* tokens of drafts that were evaluated */
+    size_t accepted;       /* those of them that were used, if only for a while */
     uint64_t asked_tokens; /* tokens asked for, each time a request went out */
 };
 
@@ -337,8 +321,8 @@ MIZZLE_API const char *mizzle_version(void);
 MIZZLE_API void mizzle_options_init(struct mizzle_options *o, size_t size);
 
 /* Open a model, its router and its cloud. On error *out is NULL. A cloud that cannot be reached is
- * an error only if it is required; otherwise mizzle_note reports it. Policy "always" and `audit`
- * without any cloud are MIZZLE_NET. err may be NULL, here and below; it is also set on success. */
+ * an error only if it is required; otherwise mizzle_note reports it. Policy "always"
+ * without any cloud is MIZZLE_NET. err may be NULL, here and below; it is also set on success. */
 MIZZLE_API int mizzle_open(struct mizzle **out, const struct mizzle_options *o,
                            struct mizzle_error *err);
 

@@ -114,7 +114,6 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
                   .capped = s->reasons[GATE_CAPPED],
                   .breaker = s->reasons[GATE_BREAKER],
                   .fault = s->reasons[GATE_FAULT] },
-        .audit = s->audit,
     };
 #define X(name) own.name = s->name;
     FIGURES_COUNTS(X)

@@ -161,8 +161,6 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
     if (!(o->max_routed >= 0 && o->max_routed <= 1))
         return err_set(err, ERR_ARG, "max_routed: expected 0 to 1, found %g", o->max_routed);
-    if (!(o->audit >= 0 && o->audit <= 1))
-        return err_set(err, ERR_ARG, "audit: expected 0 to 1, found %g", o->audit);
     int rc = routing_check_worth(o, err);
     if (rc == OK)
         rc = routing_set_span(r, o, err);
@@ -176,7 +174,6 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc != OK)
         return rc;
     r->how.ahead = o->ahead;
-    r->how.audit = o->audit;
     r->how.threshold = (float)o->threshold;
     bool own = r->router && policy_has_threshold(r->how.policy);
     bool calibrated =
@@ -361,7 +358,6 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     bool off = strcmp(mode, "off") == 0;
     const char *needs = r->how.policy == POLICY_ALWAYS   ? "policy always"
                         : r->how.policy == POLICY_VERIFY ? "policy verify"
-                        : r->how.audit > 0               ? "audit"
                                                          : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;

@@ -27,7 +27,7 @@ struct turn;
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
     /* What it decides of every text: policy, threshold, price, span, place, max_routed, ahead,
-     * audit, gate, and where drafts come from. The rest is the caller's. */
+     * gate, and where drafts come from. The rest is the caller's. */
     struct decode_options how;
     char *place;         /* that of how, or NULL */
     bool holds_router;   /* max_routed follows from the router's share, at its own threshold */

@@ -11,7 +11,6 @@
 #include "kernels/sys/os.h"
 #include "router/decode/decode.h"
 #include "router/mizzle.h"
-#include "tools/run/audit_line.h"
 #include "tools/command.h"
 #include "tools/cli/demo_questions.h"
 #include "tools/cli/input_file.h"
@@ -124,7 +123,6 @@ static const struct option_group *const groups[] = { &text_opts,
                                                      &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
                                                      &cloud_store_option_rows,
-                                                     &audit_option_rows,
                                                      NULL };
 
 struct run {
@@ -134,7 +132,6 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
-    struct mizzle_audit audit;      /* of all answers, like signs */
     struct signs signs;
     bool judges; /* of the policy: shares are signs */
 };
@@ -192,16 +189,12 @@ static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
     r->signs.waited_ms += s->cloud_ms;
 }
 
-/* Print what the audit has found, and what is amiss with routing. */
+/* Print what is amiss with routing. */
 static void cmd_run_end(struct run *r)
 {
     char line[SIGNS_LINE];
     if (options.quiet || options.json)
         return;
-    if (r->audit.drawn)
-        audit_line(stderr, "audit", &r->audit);
-    r->signs.kept = r->audit.kept;
-    r->signs.missed = r->audit.missed;
     r->signs.spans = shared_options.span > 0;
     if (signs_tell(line, &r->signs))
         fprintf(stderr, "%s\n", line);
@@ -225,10 +218,9 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     setup_stop_on_interrupt(r->m);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     setup_stop_on_interrupt(NULL);
-    decode_audit_add(&r->audit, &stats.audit);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&r->json, &stats, shared_options.replay != NULL, shared_options.audit > 0);
+        json_events_done(&r->json, &stats, shared_options.replay != NULL);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -458,7 +450,7 @@ const struct command cmd_run = {
         "drafted tokens it evaluated (drafted) and used (accepted). tok_s counts from where the "
         "prompt was read. How many come from the cloud in time "
         "to be drafted differs from run to run; the text does not. If the answer ends inside a "
-        "character, the last line has a text, U+FFFD. With --audit it has what the audit found.\n\n"
+        "character, the last line has a text, U+FFFD.\n\n"
         "The last line on stderr says where routing shows a sign of failure, as that of `mizzle "
         "eval` does.\n\n"
         "  mizzle run --question 2\n"

@@ -10,7 +10,7 @@
 
 enum { CRC_TAIL = 18 /* ,"crc":"01234567"} */, LAST = 8 };
 
-static const char *const origins[] = { NULL, "call", "memo", "store", "audit" };
+static const char *const origins[] = { NULL, "call", "memo", "store" };
 static const char *const faults[] = { "net", "remote", "text" };
 static const int fault_codes[] = { ERR_NET, ERR_REMOTE, ERR_TEXT };
 
@@ -82,8 +82,6 @@ size_t answer_line_recorded(char line[ANSWER_LINE], const struct answer *a,
         at += (size_t)snprintf(line + at, ANSWER_LINE - at, "%u%s", (unsigned)ids[i],
                                i + 1 < n ? "," : "");
     at += (size_t)snprintf(line + at, ANSWER_LINE - at, "],\"from\":\"%s\"", origins[a->from]);
-    if (a->nth)
-        at += (size_t)snprintf(line + at, ANSWER_LINE - at, ",\"nth\":%u", (unsigned)a->nth);
     if (!a->fault)
         return add_crc(line, at + (size_t)snprintf(line + at, ANSWER_LINE - at, ",\"id\":%u",
                                                    (unsigned)a->id));
@@ -173,15 +171,14 @@ static int read_fault(struct answer *a, const json_t *root, struct err *err)
 static int read_answer(struct answer *a, const json_t *root, bool recorded, struct err *err)
 {
     const json_t *hash = json_object_get(root, "hash"), *from = json_object_get(root, "from");
-    const json_t *id = json_object_get(root, "id"), *nth = json_object_get(root, "nth");
+    const json_t *id = json_object_get(root, "id");
     if (!json_is_string(hash) ||
         !prefix_key_parse(&a->key, json_string_value(hash), json_string_length(hash)))
         return bad_member("hash", "32 hexadecimal digits", hash, err);
-    a->from = recorded ? (enum origin)name_index(from, origins, ORIGIN_CALL, 5) : ORIGIN_STORE;
-    if (a->from > ORIGIN_AUDIT)
-        return bad_member("from", "call, memo, store or audit", from, err);
-    if (a->from == ORIGIN_AUDIT && (!json_input_id(&a->nth, nth, (size_t)UINT32_MAX) || !a->nth))
-        return bad_member("nth", "a number from 1 on", nth, err);
+    a->from = recorded ? (enum origin)name_index(from, origins, ORIGIN_CALL, ORIGIN_STORE + 1)
+                       : ORIGIN_STORE;
+    if (a->from > ORIGIN_STORE)
+        return bad_member("from", "call, memo or store", from, err);
     if (recorded && json_object_get(root, "fault"))
         return read_fault(a, root, err);
     return json_input_id(&a->id, id, (size_t)UINT32_MAX) ? OK

@@ -9,11 +9,9 @@
  *
  * hash is the key of the prefix (prefix_key.h). A store holds no text and no token of a prompt. A
  * recording says with n how long the prefix is and with last how it ends (at most 8 ids). from says
- * where the answer came from: "call", or "memo" and "store", which made no call. An answer from
- * "audit" was only compared with a text; "nth" after it is 1 for the first audit of this prefix, 2
- * for the next one. A fault has "fault":"net", "remote" or "text" and "message" instead of id.
- * "crc" is the last member: the CRC-32 (8 hex digits) of the line's bytes before ,"crc". The API
- * key is never written. */
+ * where the answer came from: "call", or "memo" and "store", which made no call. A fault has
+ * "fault":"net", "remote" or "text" and "message" instead of id. "crc" is the last member: the
+ * CRC-32 (8 hex digits) of the line's bytes before ,"crc". The API key is never written. */
 #ifndef NET_ANSWERS_ANSWER_LINE_H
 #define NET_ANSWERS_ANSWER_LINE_H
 

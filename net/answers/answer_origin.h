@@ -9,7 +9,6 @@ enum origin {
     ORIGIN_CALL,  /* a call to the cloud */
     ORIGIN_MEMO,  /* the answers kept in memory */
     ORIGIN_STORE, /* the file of answers on disk */
-    ORIGIN_AUDIT, /* a call whose answer is only compared: cloud_audit */
 };
 
 #endif

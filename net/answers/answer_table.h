@@ -12,13 +12,11 @@
 #include "net/answers/prefix_key.h"
 
 struct answer {
-    struct prefix_key key; /* of the prefix; record.c marks those of audits */
+    struct prefix_key key; /* of the prefix */
     enum origin from;
     int fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     uint32_t id;
-    uint32_t nth;    /* ORIGIN_AUDIT: 1 for the first one after this prefix, 2 for the next */
-    uint32_t audits; /* in the first one: how many this run has had */
-    char *message;   /* of a fault, one line; else NULL */
+    char *message; /* of a fault, one line; else NULL */
 };
 
 struct answer_table {

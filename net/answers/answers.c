@@ -148,7 +148,7 @@ static enum origin answers_look(struct answers *c, const struct prefix_key *k, u
     if (!a && c->store && store_get(c->store, k, id) && *id < c->vocab)
         return ORIGIN_STORE;
     if (!a && c->replays) {
-        a = record_get(c->record, k, false);
+        a = record_get(c->record, k);
         if (a && (a->from == ORIGIN_CALL || a->fault || a->id >= c->vocab))
             a = NULL;
     }
@@ -199,15 +199,14 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
     return answers_find(c, ids, n, id, true);
 }
 
-int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n, uint32_t *id,
-                   struct err *err)
+int answers_replay(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
 {
     int rc = OK;
     if (!c->replays)
         return err_set(err, ERR_ARG, "there is no replay");
     pthread_mutex_lock(&c->mutex);
     const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-    const struct answer *a = record_get(c->record, &k, audit);
+    const struct answer *a = record_get(c->record, &k);
     if (!a)
         rc = record_miss(c->record, &k, ids, n, err);
     else if (a->fault)
@@ -221,24 +220,20 @@ int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n,
     return rc;
 }
 
-void answers_put(struct answers *c, bool audit, const uint32_t *ids, size_t n, int code,
-                 uint32_t id, const char *why)
+void answers_put(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
+                 const char *why)
 {
-    const struct answer a = { .from = audit ? ORIGIN_AUDIT : ORIGIN_CALL,
-                              .fault = code,
-                              .id = code ? 0 : id };
+    const struct answer a = { .from = ORIGIN_CALL, .fault = code, .id = code ? 0 : id };
     bool repeated = code == OK || code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
     pthread_mutex_lock(&c->mutex);
     if (c->named && repeated) {
         const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        if (!audit && code == OK) {
+        if (code == OK) {
             memo_put(c, &k, id);
             if (c->store)
                 store_put(c->store, &k, id);
         }
         answers_record(c, &k, ids, n, &a, why);
-        if (audit && c->record)
-            record_count_audit(c->record, &k);
     }
     pthread_mutex_unlock(&c->mutex);
 }

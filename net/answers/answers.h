@@ -48,17 +48,16 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
 /* Find an answer without a trace: memo, store and recording stay as they are. For a token whose
  * turn has not come. */
 enum origin answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
-/* In a replay, return what a call, or the next audit, after this prefix brought then. A recorded
- * fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes back as it was; a prefix that is missing is ERR_NET
- * with its length, hash and last ids in err. */
-int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n, uint32_t *id,
-                   struct err *err);
+/* In a replay, return what a call after this prefix brought then. A recorded fault (ERR_NET,
+ * ERR_REMOTE, ERR_TEXT) comes back as it was; a prefix that is missing is ERR_NET with its length,
+ * hash and last ids in err. */
+int answers_replay(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
 
 /* Keep what a committed call brought: with OK its id in memo, store and recording; with ERR_NET,
- * ERR_REMOTE or ERR_TEXT the fault and why in the recording alone; other codes are ignored. What an
- * audit brought enters the recording alone. why must not hold the API key. */
-void answers_put(struct answers *c, bool audit, const uint32_t *ids, size_t n, int code,
-                 uint32_t id, const char *why);
+ * ERR_REMOTE or ERR_TEXT the fault and why in the recording alone; other codes are ignored. why
+ * must not hold the API key. */
+void answers_put(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
+                 const char *why);
 /* Keep a further token of a committed call's reply, in the memo alone. */
 void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
 /* Empty the memo, so that what follows costs what it costs without it. */

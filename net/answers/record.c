@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/answers/answer_file.h"
@@ -20,12 +19,6 @@ struct record {
     bool broken; /* a write failed; why has the reason */
     struct err why;
 };
-
-/* Return the key of the nth audit after the prefix with key k. */
-static struct prefix_key audit_key(const struct prefix_key *k, uint32_t nth)
-{
-    return (struct prefix_key){ k->lo ^ rand_u64(nth, 0), k->hi ^ rand_u64(nth, 1) };
-}
 
 /* Read one line of the file. */
 static int record_take(void *arg, size_t number, const char *p, size_t n, struct err *err)
@@ -42,8 +35,6 @@ static int record_take(void *arg, size_t number, const char *p, size_t n, struct
                              (unsigned long long)r->server.tokenizer);
     }
     int rc = answer_line_read(&a, p, n, true, err);
-    if (a.nth)
-        a.key = audit_key(&a.key, a.nth);
     if (rc == OK && !answer_table_put(&r->table, &a)) {
         free(a.message);
         rc = err_set(err, ERR_NOMEM, "out of memory");
@@ -145,25 +136,9 @@ bool record_note(struct record *r, struct err *note)
     return answer_file_note(&r->file, note);
 }
 
-/* Return the first audit after a prefix, which counts them, or NULL. */
-static struct answer *first_audit(const struct record *r, const struct prefix_key *k)
+const struct answer *record_get(const struct record *r, const struct prefix_key *k)
 {
-    const struct prefix_key first = audit_key(k, 1);
-    return answer_table_find(&r->table, &first);
-}
-
-const struct answer *record_get(const struct record *r, const struct prefix_key *k, bool audit)
-{
-    const struct answer *first = audit ? first_audit(r, k) : NULL;
-    const struct prefix_key next = audit ? audit_key(k, first ? first->audits + 1 : 1) : *k;
-    return answer_table_find(&r->table, &next);
-}
-
-void record_count_audit(struct record *r, const struct prefix_key *k)
-{
-    struct answer *first = first_audit(r, k);
-    if (first)
-        first->audits++;
+    return answer_table_find(&r->table, k);
 }
 
 void record_put(struct record *r, const struct prefix_key *k, const uint32_t *ids, size_t n,
@@ -171,11 +146,6 @@ void record_put(struct record *r, const struct prefix_key *k, const uint32_t *id
 {
     char line[ANSWER_LINE];
     struct answer e = { .key = *k, .from = a->from, .fault = a->fault, .id = a->id };
-    if (a->from == ORIGIN_AUDIT) {
-        const struct answer *first = first_audit(r, k);
-        e.nth = first ? first->audits + 1 : 1;
-        e.key = audit_key(k, e.nth);
-    }
     const struct answer *old = answer_table_find(&r->table, &e.key);
     if (r->broken || (old && (a->fault || (!old->fault && old->id == a->id))))
         return;

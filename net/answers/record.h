@@ -1,8 +1,8 @@
 /* record.h - keeps the answers of a run in a file (`--record`), from which a later run needs no
- * network (`--replay`): lines as in answer_line.h, with origins, faults and audits, bytes as in
+ * network (`--replay`): lines as in answer_line.h, with origins and faults, bytes as in
  * answer_file.h.
  *
- * A replay repeats the faults. A later line for the same prefix (and the same audit) replaces an
+ * A replay repeats the faults. A later line for the same prefix replaces an
  * earlier one, but a fault never replaces an answer. Unlike a store, a recording has no limit, is
  * of one server, is written by one process at a time, and with damage within it is refused.
  *
@@ -35,15 +35,12 @@ int record_whole(const struct record *r, struct err *err);
 /* Close it after all has reached the disk. Returns what record_whole does. */
 int record_close(struct record *r, struct err *err);
 
-size_t record_size(const struct record *r); /* number of different prefixes and audits */
+size_t record_size(const struct record *r); /* number of different prefixes */
 /* Give one line that a person should see (a torn line), once. False: there is none. */
 bool record_note(struct record *r, struct err *note);
 
-/* Return the answer after a prefix, or that of its next audit: the first, until record_count_audit.
- * NULL: there is none. Valid until the next change. */
-const struct answer *record_get(const struct record *r, const struct prefix_key *k, bool audit);
-/* Count an audit after a prefix, once its answer or fault has been recorded or replayed. */
-void record_count_audit(struct record *r, const struct prefix_key *k);
+/* Return the answer after a prefix. NULL: there is none. Valid until the next change. */
+const struct answer *record_get(const struct record *r, const struct prefix_key *k);
 /* Append an answer (from, and id, or fault and why), unless the file already has it, or has any
  * answer when *a is a fault. After an error the recording is incomplete (record_whole), and nothing
  * more is written. */

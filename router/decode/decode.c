@@ -19,14 +19,6 @@ const char *finish_name(enum finish f)
     return names[f];
 }
 
-void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one)
-{
-#define X(name) sum->name += one->name;
-    FIGURES_AUDIT(X)
-    X(cost)
-#undef X
-}
-
 void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one)
 {
 #define X(name) sum->name += one->name;
@@ -37,7 +29,6 @@ void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one)
     for (size_t i = 0; i < GATE_REASONS; i++)
         sum->reasons[i] += one->reasons[i];
     traffic_add(&sum->traffic, &one->traffic);
-    decode_audit_add(&sum->audit, &one->audit);
 }
 
 /* The one text of decode_run. */

@@ -81,11 +81,7 @@ struct decode_options {
      * fail unasked would be no better. */
     bool cloud_required;
     bool cloud_alone; /* with cloud_required: a limit or a private pattern ends the run, too */
-    /* Share, 0 to 1, of the tokens about which the cloud is asked when the text has ended: of those
-     * that are the local model's own, and of those that took a call. Which ones depends on seed and
-     * text alone. An error, an interrupt or emit ends a text without this. */
-    double audit;
-    bool edges; /* edge_id is set in all tokens: the head is also read for the cloud's */
+    bool edges;       /* edge_id is set in all tokens: the head is also read for the cloud's */
     /* With policy always, in step, and without edges: evaluate nothing until a token is to be the
      * local model's own. Then reading is not called. */
     bool lazy;
@@ -131,11 +127,8 @@ struct decode_stats {
     FIGURES_TIMES(X)
 #undef X
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
-    struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
-    uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
-    /* Neither memo nor store keeps the answers of an audit, and a fault ends nothing; but limits,
-     * breaker and refusals of the server count for all that follows. */
-    struct mizzle_audit audit;
+    struct traffic traffic;       /* of its calls until its end; includes wasted ones */
+    uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };
 
@@ -143,9 +136,8 @@ struct decode_stats {
  * text ends before: one less, or 7 where calls are for one. */
 size_t decode_draft_length(size_t tokens);
 
-/* Add what another text, or its audit, has counted. */
+/* Add what another text has counted. */
 void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
-void decode_audit_add(struct mizzle_audit *sum, const struct mizzle_audit *one);
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
  * NULL unless the policy reads one (policy_reads_router). cloud may be NULL: routed tokens then

@@ -1,7 +1,7 @@
 /* figures.h - what a text counts, as lists of names. The loop's statistics are declared and added
- * up from them, the library's are filled, and the JSON of `run` and `serve` and the audit of an
- * eval journal are written, so that a number has one name in all of these. Names in _ms are
- * milliseconds, all others whole numbers. */
+ * up from them, the library's are filled, and the JSON of `run` and `serve` is written, so
+ * that a number has one name in all of these. Names in _ms are milliseconds, all others whole
+ * numbers. */
 #ifndef ROUTER_DECODE_FIGURES_H
 #define ROUTER_DECODE_FIGURES_H
 
@@ -21,8 +21,5 @@
 /* Until the prompt was read, until the first token and the end; evaluating the model, scoring,
  * waiting for the cloud. */
 #define FIGURES_TIMES(X) X(prompt_ms) X(ttft_ms) X(total_ms) X(edge_ms) X(router_ms) X(cloud_ms)
-
-/* What an audit counts, as in struct mizzle_audit. */
-#define FIGURES_AUDIT(X) X(drawn) X(kept) X(missed) X(again) X(flipped) X(calls) X(failed) X(wasted)
 
 #endif

@@ -1,6 +1,6 @@
 /* step.c - the loop. step_next, at the end, decides what can be decided (step_decide_ready), then
  * writes on (step_advance), until something is wanted. Beside it stand verdicts (step_verdict.c),
- * drafts (step_draft.c), the audit (step_audit.c), and both ends of a text (step_open.c). */
+ * drafts (step_draft.c), and both ends of a text (step_open.c). */
 #include <math.h>
 
 #include "kernels/sys/os.h"
@@ -290,7 +290,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-int step_hear(struct step *s, struct ahead_token *e)
+/* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
+static int step_hear(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
     struct caps_call *way = &e->ways[e->way];
@@ -479,7 +480,6 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
         stats->ttft_ms = t->ms;
     stats->cloud += t->source == SOURCE_CLOUD;
     bool goes_on = !o->emit || o->emit(o->arg, t);
-    s->abandoned = !goes_on;
     s->end = at;
     s->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
@@ -518,9 +518,6 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
-    rc = step_audit_draw(s, &t, at, e->called);
-    if (rc != OK)
-        return rc;
     step_judged(s, e, &t);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
@@ -672,7 +669,7 @@ enum step_want step_next(struct step *s)
         step_end(s, rc);
     }
     if (s->ended)
-        step_end(s, step_after(s, false));
+        step_after(s, false);
     if (s->ended && s->want != STEP_CLOUD)
         s->want = STEP_DONE;
     else if (s->want == STEP_CLOUD)
@@ -786,7 +783,7 @@ void step_wait(struct step *s)
         return;
     s->want = 0;
     if (s->ended) {
-        step_end(s, step_after(s, true));
+        step_after(s, true);
         s->want = 0; /* it will be wanted again */
         return;
     }

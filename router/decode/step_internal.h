@@ -12,20 +12,6 @@
 
 struct kernels;
 
-struct step_audited { /* a token to ask about */
-    size_t at;        /* length of the prefix before it */
-    uint32_t id;
-    bool routed; /* it is the cloud's, from a call */
-};
-
-struct step_audit {
-    uint64_t key;            /* of the random numbers that draw them */
-    struct step_audited *at; /* [n], in the order of the text; malloc'ed */
-    size_t n, room, next;    /* those before `next` are or were in the queue */
-    bool begun;              /* the counts of the text itself are complete */
-    uint64_t cost;           /* of the text itself */
-};
-
 struct step;
 
 /* What a policy decides by, beside a threshold for the score of a token's own row: what it may read
@@ -121,9 +107,8 @@ struct step {
     uint64_t begun;     /* when the text was opened */
     uint64_t clock;     /* when the previous token was decided */
     bool ended;
-    bool abandoned; /* emit has ended it */
-    size_t end;     /* length of the prefix before the last token */
-    struct step_audit audit;
+    bool counted; /* its counts are complete */
+    size_t end;   /* length of the prefix before the last token */
 };
 
 /* Functions that return int return OK or an error that ends the text. Where they need something
@@ -144,8 +129,6 @@ void step_start(struct step *s);
 bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
-/* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
-int step_hear(struct step *s, struct ahead_token *e);
 
 /* step_verdict.c */
 
@@ -198,22 +181,10 @@ bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */
 void step_draft_end(struct step *s);
 
-/* step_audit.c */
+/* step_open.c */
 
-/* Begin and end the audit with its text. close needs the queue closed. */
-void step_audit_open(struct step *s);
-void step_audit_close(struct step *s);
-/* Draw whether the cloud will be asked about a token of the text, which follows `at` ids. called:
- * its own call has brought it. ERR_NOMEM. */
-int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called);
-/* Drop the calls in flight. Something is reserved for the one whose turn has come alone, which is
- * the oldest. */
-void step_give_up(struct step *s);
-/* Complete the counts of the text itself, once. */
-void step_audit_begin(struct step *s);
-/* Do what follows the end of a text: ask about the tokens drawn, take the answers that are there,
- * and let its dropped calls end, so that their bytes are counted. Wants the cloud if something is
- * still to come; wait: wait for that. Returns the result of the text. */
-int step_after(struct step *s, bool wait);
+/* Do what follows the end of a text: complete its counts, and let its dropped calls end, so that
+ * their bytes are counted. Wants the cloud while they have not; wait: wait for that. */
+void step_after(struct step *s, bool wait);
 
 #endif

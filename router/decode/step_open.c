@@ -115,7 +115,6 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
     s->way = step_way(o->policy);
-    step_audit_open(s);
     int rc = step_begin(s);
     if (rc == OK)
         return OK;
@@ -128,6 +127,30 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     return rc;
 }
 
+/* Drop the calls in flight, and complete the counts of the text, once. Something is reserved for
+ * the call whose turn has come alone, which is the oldest. */
+static void step_count(struct step *s)
+{
+    const struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : &s->next;
+    if (s->counted)
+        return;
+    s->counted = true;
+    gate_drop(s->gate, &s->its, e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
+    ahead_drop(&s->ahead, &s->next);
+    ahead_cut(&s->ahead, 0);
+    s->stats->wasted = (size_t)s->ahead.wasted;
+    s->stats->total_ms = step_lap(&s->begun);
+}
+
+void step_after(struct step *s, bool wait)
+{
+    const struct cloud_port *c = s->cloud;
+    bool stopped = s->o->stop && *s->o->stop;
+    step_count(s);
+    if (s->rc == OK && !stopped && c && c->quiet && !c->quiet(c->arg, &s->tally, wait))
+        s->want = STEP_CLOUD;
+}
+
 int step_close(struct step *s, struct err *err)
 {
     if (!s)
@@ -136,10 +159,8 @@ int step_close(struct step *s, struct err *err)
     int rc = s->rc;
     step_draft_end(s);
     draft_close(&s->draft);
-    step_audit_begin(s);
-    step_give_up(s);
+    step_count(s);
     ahead_close(&s->ahead);
-    step_audit_close(s);
     gate_end(&s->its);
     private_text_end(&s->matches);
     if (rc == OK && !s->ended)

@@ -342,7 +342,6 @@ static void texts_set_options(struct text *t)
     o->ahead = t->routing.ahead;
     o->cloud_required = o->cloud_required || w->required;
     o->cloud_alone = w->alone;
-    o->audit = 0;
     o->gate = r ? &e->routing->gate : NULL;
     o->draft_max = DRAFT_DEFAULT;
     o->cloud_limit = limit == UINT64_MAX ? 0 : limit + 1;

@@ -15,7 +15,7 @@ static uint64_t at; /* counter of the random numbers that make the cases */
 /* Draw a number below `below`. */
 static inline uint64_t pick(uint64_t below)
 {
-    return rand_below(80, at++, below);
+    return rand_below(81, at++, below);
 }
 
 /* Draw a case. */
@@ -73,8 +73,6 @@ static inline void make_case(struct setup *c)
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
-    c->audit = pick(2) ? (double)pick(5) / 4 : 0;
-    c->truth.flip = (unsigned)pick(3) * 20;
     c->max_routed = pick(4) == 0 ? (float)(1 + pick(9)) / 10 : 0;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
     c->edges = pick(6) == 0;

@@ -57,7 +57,6 @@ struct setup { /* one case */
     uint64_t cloud_limit;
     bool private, required;
     bool edges;
-    double audit;
     float max_routed;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
@@ -120,18 +119,13 @@ static inline void check_ledger(struct result *r, const struct text *x)
     for (size_t i = 0; i < x->n; i++)
         sources[x->at[i].source]++;
     CHECK(s->calls == s->committed + s->failed + s->wasted && s->fallback == reasons);
-    const struct mizzle_audit *d = &s->audit;
-    size_t called = d->kept + d->again + d->failed;
-    CHECK(d->calls == called + d->wasted && d->drawn >= called);
-    CHECK(d->missed <= d->kept && d->kept <= sources[SOURCE_EDGE]);
-    CHECK(d->flipped <= d->again && d->again <= s->committed && d->cost <= s->cost);
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
-    CHECK(s->traffic.retries <= r->sim.retries && (s->calls + d->calls || !s->traffic.retries));
+    CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
     CHECK(r->sim.live == 0);                             /* no call is left over */
     size_t lost = r->caps.count.tokens - r->sim.charged; /* by a call of a text that was given up */
-    CHECK(lost == r->lost || (x->rc != OK && lost > r->lost && s->wasted + d->wasted));
+    CHECK(lost == r->lost || (x->rc != OK && lost > r->lost && s->wasted));
     r->lost = lost;
     CHECK(r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
@@ -299,7 +293,6 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .gate = &r->gate,
                                           .cloud_limit = c->cloud_limit,
                                           .cloud_required = c->required,
-                                          .audit = c->audit,
                                           .edges = c->edges,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
@@ -356,10 +349,7 @@ static inline void compare_text(const struct text *a, const struct text *b)
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }
     CHECK(s->committed == t->committed && s->failed == t->failed);
-    const struct mizzle_audit *c = &s->audit, *d = &t->audit;
-    CHECK(c->drawn == d->drawn && c->kept == d->kept && c->missed == d->missed);
-    CHECK(c->again == d->again && c->flipped == d->flipped && c->failed == d->failed);
-    CHECK(c->cost == d->cost && s->cost == t->cost);
+    CHECK(s->cost == t->cost);
     CHECK(s->memo == t->memo);
     CHECK(s->store == t->store);
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);

@@ -10,8 +10,8 @@ enum { CASES = 600 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, spanned, missed, flipped, idle, early, placed,
-        queried[3], taken[3], stepped[3], checked[3], called[3], same, held;
+    size_t most, required, agreed, comes, unread, spanned, placed, queried[3], taken[3], stepped[3],
+        checked[3], called[3], same, held;
 } met;
 
 /* Compare window w with in step. */
@@ -25,7 +25,6 @@ static void compare(size_t w)
             compare_edges(&results[1].text[i], &b->text[i]);
     }
     CHECK(a->sim.ncommitted == b->sim.ncommitted);
-    CHECK(a->sim.naudited == b->sim.naudited && a->sim.audited == b->sim.audited);
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
@@ -48,12 +47,7 @@ static void count(const struct setup *c)
         met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
-            const struct mizzle_audit *d = &x->stats.audit;
             met.held += check_share(c, x);
-            met.missed += d->missed;
-            met.flipped += d->flipped;
-            met.idle += d->drawn - d->kept - d->again - d->failed;
-            met.early += d->wasted;
             met.wasted += x->stats.wasted;
             met.memo += x->stats.memo;
             met.store += x->stats.store;
@@ -79,22 +73,6 @@ static void count(const struct setup *c)
                               x->at[k].edge_id == x->at[k].id;
             }
         }
-    }
-}
-
-/* The text is the same without its audit; so are the texts after it without a limit. */
-static void compare_silent(const struct setup *c)
-{
-    static struct result silent;
-    struct setup without = *c;
-    without.audit = 0;
-    run_window(&silent, &without, 0, 0);
-    for (size_t i = 0; i < (unlimited(&c->limits) ? TEXTS : 1); i++) {
-        struct text *x = &silent.text[i];
-        CHECK(!x->stats.audit.drawn && !x->stats.audit.calls);
-        x->stats.audit = results[0].text[i].stats.audit;
-        x->stats.cost += x->stats.audit.cost;
-        compare_text(&results[0].text[i], x);
     }
 }
 
@@ -159,8 +137,6 @@ static void test_cases(void)
             run_window(&results[w], &c, windows[w], rand_u64(i, w));
             compare(w);
         }
-        if (c.audit > 0)
-            compare_silent(&c);
         if (c.policy == POLICY_VERIFY)
             compare_verified(&c);
         if (c.policy == POLICY_CALL)
@@ -172,7 +148,6 @@ static void test_cases(void)
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 100 && met.spanned > 500);
-    CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
     CHECK(met.placed > 10 && met.held > 500);
     CHECK(met.queried[SOURCE_EDGE] > 150 && met.queried[SOURCE_CLOUD] > 60);
     CHECK(met.taken[SOURCE_EDGE] > 100 && met.taken[SOURCE_CLOUD] > 100);

@@ -92,7 +92,6 @@ static void compare(const struct written *a, const struct written *b)
     CHECK(s->cloud == t->cloud && s->fallback == t->fallback && s->cost == t->cost);
     CHECK(s->committed == t->committed && s->failed == t->failed && !s->failed);
     CHECK(s->memo == t->memo && s->finish == t->finish);
-    CHECK(memcmp(&s->audit, &t->audit, sizeof(s->audit)) == 0);
 }
 
 /* Write the texts with this routing through the stand-in and without it. */
@@ -144,11 +143,8 @@ static void test_same(const char *url)
                 both_ways(o, url);
             }
     struct mizzle_options o = options_of("mlp");
-    o.audit = 0.3;
-    both_ways(o, url);
     o.max_cloud_tokens = 4;
     both_ways(o, url);
-    o.audit = 0;
     o.cloud_tokens = 3;
     o.max_cloud_tokens = UINT64_MAX;
     o.max_upload_bytes = 2000;

@@ -232,7 +232,6 @@ void script_open(struct script *s)
                                    NULL,
                                    NULL,
                                    NULL,
-                                   NULL,
                                    script_verify };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);

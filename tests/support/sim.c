@@ -129,13 +129,6 @@ static bool covered(const struct sim *s, const uint32_t *ids, size_t n)
     return false;
 }
 
-/* Return what the cloud says when it is asked again: usually the same. */
-static uint32_t truth_again(struct sim *s, const uint32_t *ids, size_t n, uint64_t key)
-{
-    uint32_t id = truth(s, ids, n, key);
-    return falls(s, key, 8, s->truth.flip) ? (id + 1) % TINY_IM_END : id;
-}
-
 /* Take a free slot for a request, and check that it is allowed. */
 static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size_t want)
 {
@@ -228,25 +221,6 @@ static int verify(void *arg, const uint32_t *ids, size_t n, size_t draft, struct
     return OK;
 }
 
-static int audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally, void **call,
-                 struct err *err)
-{
-    struct sim *s = arg;
-    (void)err;
-    struct sim_call *c = begin(s, ids, n, 1);
-    for (size_t i = 0; i < SIM_CALLS; i++) /* the text has ended */
-        CHECK(!s->calls[i].number || s->calls[i].audit || &s->calls[i] == c);
-    c->audit = true;
-    c->rc = falls(s, c->key, 9, s->truth.fault)     ? ERR_NET
-            : falls(s, c->key, 7, s->truth.unfit)   ? ERR_TEXT
-            : falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
-                                                    : OK;
-    c->id = truth_again(s, ids, n, c->key);
-    schedule(s, c, tally);
-    *call = c;
-    return OK;
-}
-
 /* Deliver the packets that are due. A packet of a call that no longer exists is stale. */
 static void deliver(struct sim *s)
 {
@@ -312,26 +286,11 @@ static void end(struct sim_call *c)
     c->sim->live--;
 }
 
-/* Charge an audit, which leaves nothing in the memo. */
-static void commit_audit(struct sim *s, struct sim_call *c)
-{
-    CHECK(c->number && c->heard && c->n > s->last_audit);
-    s->last_audit = c->n;
-    s->naudited++;
-    s->audited = rand_u64(s->audited, c->key);
-    s->charged++;
-    end(c);
-}
-
 /* Charge the call, and put each token of its reply into the memo. */
 static void commit(void *call)
 {
     struct sim_call *c = call;
     struct sim *s = c->sim;
-    if (c->audit) {
-        commit_audit(s, c);
-        return;
-    }
     CHECK(c->number && c->heard && c->n > s->last_commit && s->ncommitted < SIM_LOG);
     s->last_commit = c->n;
     s->reach = s->longest;
@@ -377,15 +336,14 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
-    *out = (struct cloud_port){
-        s,      known, peek,  tokens,       ask,          done,           take,
-        commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
-        NULL,   audit, NULL,  NULL,         NULL,         NULL,           verify
-    };
+    *out =
+        (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
+                             commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
+                             NULL,   NULL,  NULL,  NULL,         NULL,         verify };
 }
 
 void sim_text(struct sim *s)
 {
-    s->last_commit = s->last_audit = 0;
+    s->last_commit = 0;
     s->idle = 0;
 }

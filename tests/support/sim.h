@@ -23,7 +23,6 @@ struct sim_call {
     size_t n, tokens;
     size_t draft; /* ids after the first n that are one */
     uint32_t ids[2 * TINY_CONTEXT];
-    bool audit;
     bool arrived, told, heard; /* reply has come; done said so; take returned it */
     int rc;
     uint32_t id;
@@ -35,7 +34,6 @@ struct sim_truth { /* what the cloud answers; shares are in percent of all prefi
     unsigned agree; /* the answer is the edge's own */
     unsigned odd;   /* of the rest: end-of-text or an invalid id */
     unsigned fault, refused, unfit, store;
-    unsigned flip; /* asked again, it says something else */
     size_t tokens; /* most tokens of one reply */
     bool alone;    /* replies turn out to hold one token each */
     size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
@@ -74,13 +72,11 @@ struct sim {
         size_t n, tokens;
     } reaches[SIM_LOG]; /* [nasked]: what each request asked for */
     size_t nasked, ncommitted, ndropped, nstale, retries;
-    size_t last_audit, naudited; /* prefix of the latest audit of this text; of all texts */
-    uint64_t audited;            /* hash of these, in order */
-    size_t unread;               /* requests for which late_head was checked */
-    bool arrived;                /* some reply */
-    size_t verified;             /* calls with a draft */
-    size_t charged, comes;       /* tokens of committed calls; times peek found one on its way */
-    size_t idle, seen_length;    /* checks of a call without any work in between */
+    size_t unread;            /* requests for which late_head was checked */
+    bool arrived;             /* some reply */
+    size_t verified;          /* calls with a draft */
+    size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
+    size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
     size_t looked; /* 1 + length of the session at the last peek, without other questions since */
 };

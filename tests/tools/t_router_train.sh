@@ -193,7 +193,7 @@ ends 0 router train -q --samples "$dir/layers" -o "$l" --tap 1,2,final --head mi
 has "$l" 'reads 384 values of tap 1,2,final and 9 features'
 line="--question 4 -n 30 --json --router $l --threshold 0.9"
 anew
-for how in '--ahead 0' '--ahead 8 -t 2' '--isa scalar -t 1' '--audit 0.5'; do
+for how in '--ahead 0' '--ahead 8 -t 2' '--isa scalar -t 1'; do
     # shellcheck disable=SC2086
     alike tokens run $line $how
 done

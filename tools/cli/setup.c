@@ -144,8 +144,8 @@ int setup_large_model(struct mizzle_options *o, struct err *err)
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !shared_options.model;
-    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay ||
-        (never && !required && !(o->audit > 0)) || strcmp(o->cloud, "off") == 0)
+    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
+        strcmp(o->cloud, "off") == 0)
         return OK;
     char path[FIND_PATH];
     struct err why;

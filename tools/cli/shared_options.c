@@ -173,15 +173,3 @@ const struct option_group cloud_store_option_rows = {
         OPTION_END,
     },
 };
-
-const struct option_group audit_option_rows = {
-    "Audit",
-    (const struct option[]){
-        { "--audit", NULL, OPTION_REAL, &shared_options.audit, "SHARE",
-          "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
-          "would it have written those of the small model, and does it say the same again for "
-          "those that it was asked for? Print how many differ, with exact 95 % intervals. The "
-          "answer stays as it is; limits count the calls (default: 0)" },
-        OPTION_END,
-    },
-};

@@ -20,7 +20,6 @@ extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cl
 extern const struct option_group cloud_call_option_rows;  /* --cloud-model --cloud-timeout ... */
 extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens ... */
 extern const struct option_group cloud_store_option_rows; /* --cloud-store --record ... */
-extern const struct option_group audit_option_rows;       /* --audit */
 
 /* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
 extern struct mizzle_options shared_options;

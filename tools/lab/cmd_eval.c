@@ -120,12 +120,21 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = {
-    &task_option_rows,        &question_opts,           &share_opts,        &output_opts,
-    &eval_clock_rows,         &network_option_rows,     &chat_option_rows,  &engine_option_rows,
-    &route_option_rows,       &ahead_option_rows,       &cloud_option_rows, &cloud_call_option_rows,
-    &cloud_limit_option_rows, &cloud_store_option_rows, &audit_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &task_option_rows,
+                                                     &question_opts,
+                                                     &share_opts,
+                                                     &output_opts,
+                                                     &eval_clock_rows,
+                                                     &network_option_rows,
+                                                     &chat_option_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &ahead_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_call_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     &cloud_store_option_rows,
+                                                     NULL };
 
 /* What runs. */
 enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };
@@ -231,8 +240,8 @@ const struct command cmd_eval = {
         "It needs never and always; for a large model of this process, eval runs them itself.\n\n"
         "A last line, one for each policy with its own threshold, tells a sign of failure: the "
         "small model had guessed most tokens of a cloud that writes over 7 % of them (threshold "
-        "too high; with --ahead 0 this is not known), an audit found over twice as much to change "
-        "as was changed (too low), the cloud wrote over 30 % of the tokens (small model too weak), "
+        "too high; with --ahead 0 this is not known), the cloud wrote over 30 % of the tokens "
+        "(small model too weak), "
         "or most of the time went by waiting, at less than 10 tokens a second (cloud slow).\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
         "token is scored once. Without -f, the text is the answers to the test questions.\n\n"

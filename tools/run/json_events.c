@@ -10,7 +10,6 @@
 #include "net/http/traffic.h"
 #include "router/caps.h"
 #include "router/decode/figures.h"
-#include "tools/run/audit_line.h"
 #include "tools/run/token_view.h"
 
 /* Print one character of a JSON string, whose UTF-8 is bytes[n]. */
@@ -122,25 +121,7 @@ static void json_events_put_cost(uint64_t pico)
     printf("\"cost\":%s", cost);
 }
 
-/* Print "audit":{...} after a comma. */
-static void json_events_put_audit(const struct mizzle_audit *a)
-{
-    const struct audit_share missed = audit_share(a->missed, a->kept);
-    const struct audit_share flipped = audit_share(a->flipped, a->again);
-    fputs(",\"audit\":{", stdout);
-#define X(name) json_events_put_count(#name, a->name);
-    FIGURES_AUDIT(X)
-#undef X
-    json_events_put_real("miss_low", missed.low, 6);
-    json_events_put_real("miss_high", missed.high, 6);
-    json_events_put_real("flip_low", flipped.low, 6);
-    json_events_put_real("flip_high", flipped.high, 6);
-    json_events_put_cost(a->cost);
-    putchar('}');
-}
-
-void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed,
-                      bool audited)
+void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed)
 {
     printf("{\"event\":\"done\",%s\"replayed\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
            replayed ? "true" : "false");
@@ -157,8 +138,6 @@ void json_events_done(const struct json_events *j, const struct mizzle_stats *s,
     fputs(",\"held\":{", stdout);
     json_events_put_reasons(&s->held);
     putchar('}');
-    if (audited)
-        json_events_put_audit(&s->audit);
     printf(",\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

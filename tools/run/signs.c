@@ -24,23 +24,6 @@ static bool signs_above(size_t hits, size_t n, double limit)
     return low > limit;
 }
 
-/* Return the share of all tokens that the cloud has changed. */
-static double signs_corrected(const struct signs *s)
-{
-    double of_cloud =
-        s->compared ? 1 - (double)s->confirmed / (double)s->compared : 1; /* not known: all */
-    return s->tokens ? of_cloud * (double)s->cloud / (double)s->tokens : 0;
-}
-
-/* True if the cloud would have changed over twice as many of the kept tokens as it has changed.
- * Many differ without being wrong, so as many would be no sign. */
-static bool signs_missed(const struct signs *s)
-{
-    double kept = s->tokens ? 1 - (double)s->cloud / (double)s->tokens : 0;
-    return !s->spans && s->tokens >= MIN_TOKENS && kept > 0 &&
-           signs_above(s->missed, s->kept, 2 * signs_corrected(s) / kept);
-}
-
 bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
 {
     double n = s->tokens ? (double)s->tokens : 1, waited = s->ms > 0 ? s->waited_ms / s->ms : 0;
@@ -56,11 +39,6 @@ bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
                  "small model too weak: %.0f %% of the tokens came from the cloud; a larger one, "
                  "with a router of its own, would ask for fewer",
                  100 * (double)s->cloud / n);
-    else if (signs_missed(s))
-        snprintf(out, SIGNS_LINE,
-                 "threshold too low: of the tokens kept, the cloud would have written %zu of %zu "
-                 "otherwise, over twice the share that it has changed",
-                 s->missed, s->kept);
     else if (s->cloud && s->ms / n > SLOW_MS && waited > 0.5)
         snprintf(out, SIGNS_LINE,
                  "cloud slow: %.0f %% of the time went by waiting for it, %.0f ms for each of its "

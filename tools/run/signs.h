@@ -13,8 +13,6 @@ enum { SIGNS_LINE = 256 };
 struct signs {
     size_t tokens, cloud;       /* written; of these, by the cloud */
     size_t compared, confirmed; /* cloud tokens where the small model's own is known; the same */
-    size_t kept, missed;        /* of an audit: the small model's tokens; those the cloud would
-                                   have written otherwise */
     double ms, waited_ms;       /* over all; of these, waiting for the cloud */
     bool spans;                 /* tokens in reach of a reply cost no call: no sign */
 };

@@ -27,8 +27,6 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
     summary_part(&sep, s->committed, "answered");
     summary_part(&sep, s->failed, "failed");
     summary_part(&sep, s->wasted, "wasted");
-    sep = ", and ";
-    summary_part(&sep, s->audit.calls, "of the audit");
     sep = "; ";
     summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
     if (s->bytes_up + s->bytes_down && !replays) {
@@ -75,7 +73,6 @@ void summary(const struct mizzle_stats *s, bool replays, bool verbose)
     if (verbose)
         summary_times(s);
     fprintf(stderr, "\n");
-    if (s->failed + s->fallback || s->cost ||
-        (verbose && s->calls + s->audit.calls + s->memo + s->store))
+    if (s->failed + s->fallback || s->cost || (verbose && s->calls + s->memo + s->store))
         summary_ledger(s, replays);
 }

@@ -1,4 +1,4 @@
-/* t_answers.c - tests answers.h: memo, store and recording together, replays, audits, threads, and
+/* t_answers.c - tests answers.h: memo, store and recording together, replays, threads, and
  * no memory. */
 #include <pthread.h>
 #include <string.h>
@@ -34,16 +34,15 @@ static void test_replayed(void)
     CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
     CHECK(answers_server(c, "small", "openai", &err) == ERR_FORMAT);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* it was a call, and is one again */
-    CHECK(answers_replay(c, false, ids, 3, &id, &err) == OK && id == 30);
-    answers_put(c, false, ids, 3, OK, 30, "");
+    CHECK(answers_replay(c, ids, 3, &id, &err) == OK && id == 30);
+    answers_put(c, ids, 3, OK, 30, "");
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
     CHECK(answers_get(c, ids, 4, &id) == ORIGIN_MEMO && id == 40);
-    CHECK(answers_replay(c, false, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
-    CHECK(answers_replay(c, false, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
-    CHECK(answers_replay(c, false, ids, 5, &id, &err) == ERR_NET);
-    CHECK(answers_replay(c, false, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
-    CHECK(answers_replay(c, false, ids, 8, &id, &err) == ERR_NET &&
-          strstr(err.msg, "prefix of 8 tokens"));
+    CHECK(answers_replay(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
+    CHECK(answers_replay(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
+    CHECK(answers_replay(c, ids, 5, &id, &err) == ERR_NET);
+    CHECK(answers_replay(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
+    CHECK(answers_replay(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
     CHECK(answers_close(c, &err) == OK);
 }
 
@@ -52,20 +51,20 @@ static void test_answers(void)
     uint32_t id = 0;
     struct answers *c = open_answers(store, path, NULL);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE && !answers_model(c) && !answers_replays(c));
-    answers_put(c, false, ids, 3, OK, 4, ""); /* no server is named yet */
+    answers_put(c, ids, 3, OK, 4, ""); /* no server is named yet */
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "small", "openai", &err) == ERR_REMOTE);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE);
-    CHECK(answers_replay(c, false, ids, 3, &id, &err) == ERR_ARG);
-    answers_put(c, false, ids, 3, OK, 30, "");
-    answers_put(c, false, ids, 7, OK, 2000,
+    CHECK(answers_replay(c, ids, 3, &id, &err) == ERR_ARG);
+    answers_put(c, ids, 3, OK, 30, "");
+    answers_put(c, ids, 7, OK, 2000,
                 ""); /* not an id of this vocabulary; kept as the caller gave it */
     answers_extra(c, ids, 4, 40);
     answers_extra(c, ids, 5, 50);
-    answers_put(c, false, ids, 6, ERR_NET, 0, "cut off");
-    answers_put(c, false, ids, 6, ERR_STOP, 0, "interrupted");
-    answers_put(c, false, ids, 9, ERR_TEXT, 0, "too long");
+    answers_put(c, ids, 6, ERR_NET, 0, "cut off");
+    answers_put(c, ids, 6, ERR_STOP, 0, "interrupted");
+    answers_put(c, ids, 9, ERR_TEXT, 0, "too long");
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
     CHECK(answers_get(c, ids, 4, &id) == ORIGIN_MEMO && id == 40);
     CHECK(answers_peek(c, ids, 5, &id) == ORIGIN_MEMO && id == 50); /* a look does not keep it */
@@ -100,7 +99,7 @@ static void *thread_main(void *arg)
     struct answers *c = arg;
     for (uint32_t i = 0, id = 0; i < 1500; i++) {
         const uint32_t one = i, other = 1500 - i;
-        answers_put(c, false, &one, 1, OK, i % 1000, "");
+        answers_put(c, &one, 1, OK, i % 1000, "");
         CHECK(answers_get(c, &other, 1, &id) == ORIGIN_NONE || id == other % 1000);
     }
     return NULL;
@@ -124,44 +123,6 @@ static void test_threads(void)
     CHECK(answers_close(c, &err) == OK && unlink(path) == 0 && unlink(store) == 0);
 }
 
-/* The audits of a prefix are kept in their order, apart from what a text is written with, and a
- * replay gives them in that order, faults too. */
-static void test_audits(void)
-{
-    struct answers *c;
-    uint32_t id;
-    const struct answers_options o = { .store = store, .record = path, .vocab = 1000 };
-    CHECK(answers_open(&c, &o, &err) == OK && answers_server(c, "m", "openai", &err) == OK);
-    answers_put(c, true, ids, 3, OK, 31, ""); /* before the text asks for it */
-    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE);
-    answers_put(c, false, ids, 3, OK, 30, "");
-    answers_put(c, true, ids, 3, ERR_NET, 0, "gone");
-    answers_put(c, true, ids, 3, ERR_STOP, 0, "interrupted"); /* says nothing about the server */
-    answers_put(c, true, ids, 3, OK, 30, "");
-    answers_put(c, true, ids, 4, OK, 41, "");
-    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 4, &id) == ORIGIN_NONE);
-    CHECK(answers_close(c, &err) == OK);
-    unlink(store);
-    const struct answers_options again = { .replay = path, .vocab = 1000 };
-    CHECK(answers_open(&c, &again, &err) == OK);
-    CHECK(answers_replay(c, false, ids, 3, &id, &err) == OK && id == 30);
-    CHECK(answers_replay(c, false, ids, 4, &id, &err) == ERR_NET);
-    for (size_t i = 0; i < 2; i++) /* until it is committed, it is the same one */
-        CHECK(answers_replay(c, true, ids, 3, &id, &err) == OK && id == 31);
-    answers_put(c, true, ids, 3, OK, 31, "");
-    CHECK(answers_replay(c, true, ids, 3, &id, &err) == ERR_NET &&
-          !strcmp(err.msg, "replay: gone"));
-    answers_put(c, true, ids, 3, ERR_NET, 0, err.msg);
-    CHECK(answers_replay(c, true, ids, 3, &id, &err) == OK && id == 30);
-    answers_put(c, true, ids, 3, OK, 30, "");
-    CHECK(answers_replay(c, true, ids, 3, &id, &err) == ERR_NET && strstr(err.msg, "no answer"));
-    CHECK(answers_replay(c, true, ids, 4, &id, &err) == OK && id == 41);
-    CHECK(answers_replay(c, true, ids, 5, &id, &err) == ERR_NET);
-    CHECK(answers_close(c, NULL) == OK);
-    unlink(path);
-}
-
 /* Every allocation fails once. */
 static void test_memory(void)
 {
@@ -178,10 +139,8 @@ static void test_memory(void)
         CHECK(rc == (c ? OK : ERR_NOMEM));
         if (c && answers_server(c, "big", "openai", &err) == OK) {
             for (size_t i = 1; i <= 12; i++)
-                answers_put(c, false, ids, i, OK, (uint32_t)i, "");
-            answers_put(c, false, ids + 1, 3, ERR_NET, 0, "cut off");
-            answers_put(c, true, ids, 3, OK, 4, "");
-            answers_put(c, true, ids, 3, ERR_NET, 0, "cut off");
+                answers_put(c, ids, i, OK, (uint32_t)i, "");
+            answers_put(c, ids + 1, 3, ERR_NET, 0, "cut off");
             CHECK(answers_get(c, ids, 12, &id) == ORIGIN_MEMO && id == 12);
         }
         answers_close(c, NULL);
@@ -210,7 +169,6 @@ int main(void)
     store = in_scratch("store");
     test_answers();
     test_threads();
-    test_audits();
     test_memory();
     return 0;
 }

@@ -50,7 +50,7 @@ static void put_fault(struct record *r, size_t n)
 static const struct answer *get(struct record *r, const uint32_t *at, size_t n)
 {
     const struct prefix_key k = key_of(at, n);
-    return record_get(r, &k, false);
+    return record_get(r, &k);
 }
 
 /* Say whose answers are recorded. */
@@ -251,8 +251,7 @@ static void test_fields(void)
         { NULL, HASH ",\"from\":\"call\",\"id\":1e999", "line 2" },
         { NULL, HASH ",\"from\":\"call\",\"fault\":\"bad\",\"message\":\"\"", "fault" },
         { NULL, HASH ",\"from\":\"call\",\"fault\":\"net\",\"message\":7", "message" },
-        { NULL, HASH ",\"from\":\"audit\",\"id\":1", "nth" },
-        { NULL, HASH ",\"from\":\"audit\",\"nth\":0,\"id\":1", "nth" },
+        { NULL, HASH ",\"from\":\"audit\",\"nth\":1,\"id\":1", "from" }, /* of version 0.5.1 */
         { NULL, "\"a\"", "line 2" },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -70,7 +70,7 @@ for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud
     printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"
 done
 printf '%s\n' "$last" | grep -q '"date":"20[0-9-]*T[0-9:]*Z"' || fail "no date: $last"
-run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always --audit 0.5 --csv "$dir/two.csv" --json -q
+run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always --csv "$dir/two.csv" --json -q
 sum=$(sha256sum weights/milli/edge-0.1.router.safetensors | cut -d ' ' -f 1)
 head -n 1 "$dir/out" | grep -q "\"router\":\"edge-0.1.router.safetensors\",\"router_sha256\":\"$sum\"" ||
     fail "the router is not named: $(cat "$dir/out")"

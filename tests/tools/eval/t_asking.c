@@ -176,9 +176,9 @@ int main(void)
     shared_options.draft = NULL;
     compare(5, POLICY_ENTROPY);
     test_interrupt();
-    shared_options.audit = 0.1;
+    shared_options.max_cloud_tokens = 9;
     struct asking a;
     CHECK(asking_open(&a, &(struct asking_options){ .max_tokens = 1 }, &err) == ERR_ARG);
-    CHECK(strstr(err.msg, "--parallel 2: expected 1 with --audit"));
+    CHECK(strstr(err.msg, "--parallel 2: expected 1 with a limit on what"));
     return 0;
 }

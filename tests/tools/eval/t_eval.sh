@@ -144,11 +144,11 @@ fails 2 'other settings: limits' $capped --max-cloud-tokens 41 --jsonl "$dir/cap
 fails 2 'settings: limits: expected "none", found "tokens 40' $capped --jsonl "$dir/capped2"
 # A share is read as it was written.
 for share in 0.01 0.07; do
-    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$dir/share$share"
+    run 0 --questions 4 --policy mlp -q --max-routed $share --jsonl "$dir/share$share"
     head -n 3 "$dir/share$share" >"$dir/share"
-    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$dir/share"
+    run 0 --questions 4 --policy mlp -q --max-routed $share --jsonl "$dir/share"
     without "$dir/share$share" >"$dir/whole"
-    without "$dir/share" | cmp -s - "$dir/whole" || fail "--audit $share goes on in another way"
+    without "$dir/share" | cmp -s - "$dir/whole" || fail "--max-routed $share goes on in another way"
 done
 sed 's/,"counts".*/}/' "$dir/capped2" >"$dir/capped"
 fails 3 'counts of the limits, found none' $capped --max-cloud-tokens 40 --jsonl "$dir/capped"

@@ -60,7 +60,6 @@ static int virtual_cloud_real(struct virtual_cloud *v, int rc, const struct err 
 /* Note a call that is about to be made. */
 static void virtual_cloud_asked(struct virtual_cloud *v, const struct cloud_tally *tally)
 {
-    v->audit = false;
     v->tally = tally;
     v->before = v->real->traffic(v->real->arg, tally);
 }
@@ -87,16 +86,6 @@ static int virtual_cloud_verify(void *arg, const uint32_t *ids, size_t n, size_t
     return virtual_cloud_real(v, rc, err);
 }
 
-static int virtual_cloud_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
-                               void **call, struct err *err)
-{
-    struct virtual_cloud *v = arg;
-    v->audit = true;
-    v->late = false;
-    *call = v;
-    return v->real->audit(v->real->arg, ids, n, tally, &v->call, err);
-}
-
 static bool virtual_cloud_done(const void *call)
 {
     const struct virtual_cloud *v = call;
@@ -106,8 +95,6 @@ static bool virtual_cloud_done(const void *call)
 static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
 {
     struct virtual_cloud *v = call;
-    if (v->audit)
-        return v->real->take(v->call, id, err);
     int rc = virtual_cloud_real(v, v->real->take(v->call, id, err), err);
     struct traffic now = v->real->traffic(v->real->arg, v->tally);
     struct traffic took = traffic_since(&now, &v->before);
@@ -183,7 +170,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_end_tally,
                                    NULL,
                                    NULL,
-                                   virtual_cloud_audit,
                                    NULL,
                                    NULL,
                                    NULL,

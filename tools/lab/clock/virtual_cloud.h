@@ -24,7 +24,6 @@ struct virtual_cloud { /* must not move while the port is used */
     int failed;                        /* code of the other port's latest error; OK: it had none */
     struct err why;                    /* its message */
     uint64_t key;                      /* rest: the call in flight */
-    bool audit;                        /* which takes no time, as the text has ended */
     const struct cloud_tally *tally;
     struct traffic before; /* of the tally, when it began */
     void *call;

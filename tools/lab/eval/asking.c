@@ -25,14 +25,12 @@ enum {
 };
 
 /* True if the options need a cloud: for a policy, for that of a router beside the model if none is
- * named, or for an audit. */
+ * named. */
 static bool asking_needs_cloud(const struct asking_options *o, const struct engine *e)
 {
     char beside[ROUTING_PATH];
     struct mizzle_options all;
     struct err err;
-    if (shared_options.audit > 0)
-        return true;
     if (o->policy || shared_options.policy)
         return strcmp(o->policy ? o->policy : shared_options.policy, "never") != 0;
     return setup_options(&all, &err) == OK &&
@@ -322,7 +320,6 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     o.max_routed = asking_max_routed(s);
     o.ahead = asking_ahead(s);
     o.cloud_required = o.cloud_required && !a->is_virtual;
-    o.audit = how->audit;
     o.edges = a->is_virtual;
     o.lazy = true;
     o.max_tokens = how->slot ? 1 : a->max_tokens;

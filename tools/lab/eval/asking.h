@@ -91,7 +91,6 @@ struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */
     float threshold, tie;        /* as in decode_options; NaN for policies that have none */
-    double audit;                /* as in decode_options */
     /* With policy always: this text stands behind the prompt as if the small model had written it,
      * and the answer is the text and one more token. NULL: none. Borrowed. */
     const char *slot;

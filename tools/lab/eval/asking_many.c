@@ -24,8 +24,6 @@ const char *asking_alone(const struct asking *a)
         { "--edge-ms", a->step_ns > 0 },
         /* What an answer uses up is not there for those after it. */
         { "a limit on what the cloud may cost", caps_limited(&a->routing.caps.limits) },
-        /* Texts end before an audit could begin. */
-        { "--audit", shared_options.audit > 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].given)

@@ -39,31 +39,6 @@ static const char *journal_where(const struct eval_journal *j)
     return json_string_value(json_object_get(j->read, "where"));
 }
 
-/* Take what an audit found from the line, if there is anything. */
-static bool journal_read_audit(const json_t *line, struct mizzle_audit *a)
-{
-    const json_t *list = json_object_get(line, "audit");
-    size_t i = 0, whole = 0;
-#define X(name)                                             \
-    whole += json_is_integer(json_array_get(list, i)) != 0; \
-    a->name = (size_t)json_integer_value(json_array_get(list, i++));
-    FIGURES_AUDIT(X)
-    X(cost)
-#undef X
-    return !list || (json_array_size(list) == i && whole == i);
-}
-
-/* Return what it found. */
-static json_t *journal_audit(const struct mizzle_audit *a)
-{
-    json_t *list = json_array();
-#define X(name) json_report_add(&list, json_integer((json_int_t)a->name));
-    FIGURES_AUDIT(X)
-    X(cost)
-#undef X
-    return list;
-}
-
 /* Take the trace of n tokens from the line: `trace` and `us`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
@@ -143,7 +118,7 @@ static bool journal_read_figures(struct asked *out, const json_t *line)
     out->member = (size_t)json_integer_value(value);
     JOURNAL_COUNTS(X)
 #undef X
-    return fine && journal_read_audit(line, &out->stats.audit);
+    return fine;
 }
 
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
@@ -249,8 +224,6 @@ static void journal_add_figures(json_t **line, const struct asked *one)
 #undef X
     if (one->missing) /* it is asked again */
         json_report_set(line, "missing", json_integer((json_int_t)one->missing));
-    if (one->stats.audit.drawn)
-        json_report_set(line, "audit", journal_audit(&one->stats.audit));
 }
 
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, uint64_t subject,

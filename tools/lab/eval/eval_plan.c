@@ -257,8 +257,8 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
         o->task.wording ? o->task.wording : "all", "place",
         shared_options.place ? shared_options.place : "", "span", span, "price", price, "by_cost",
-        p->by_cost, "audit", shared_options.audit, "max_routed", shared_options.max_routed,
-        "limits", limits, "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
+        p->by_cost, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits,
+        "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
         (json_int_t)most->price.down, "baselines",
         p->baselines);                              /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */

@@ -6,7 +6,6 @@
 
 #include "kernels/sys/base.h"
 #include "tools/lab/bench/row.h"
-#include "tools/run/audit_line.h"
 #include "tools/cli/output_file.h"
 #include "tools/lab/eval/paper_table.h"
 
@@ -102,34 +101,11 @@ static void print_cost(struct row *f, const struct eval_about *about, const stru
     row_text(f, "isa", NULL, about->origin.isa);
 }
 
-/* Print n tokens, the k of them that differ, and that share with its interval. */
-static void print_audit_share(struct row *f, const char *const names[5], size_t n, size_t k)
-{
-    const struct audit_share s = audit_share(k, n);
-    row_put(f, names[0], (double)n, 0);
-    row_put(f, names[1], (double)k, 0);
-    row_put(f, names[2], s.share, 6);
-    row_put(f, names[3], s.low, 6);
-    row_put(f, names[4], s.high, 6);
-}
-
-/* What --audit found. */
-static void print_audit(struct row *f, const struct mizzle_audit *a)
-{
-    static const char *const kept[] = { "kept", "missed", "miss_rate", "miss_low", "miss_high" };
-    static const char *const again[] = { "again", "flipped", "flip_rate", "flip_low", "flip_high" };
-    row_put(f, "drawn", (double)a->drawn, 0);
-    print_audit_share(f, kept, a->kept, a->missed);
-    print_audit_share(f, again, a->again, a->flipped);
-    row_put(f, "audit_calls", (double)a->calls, 0);
-}
-
 static int print_fields(struct row *f, const struct eval_about *about, const struct eval_result *r,
                         struct err *err)
 {
     print_quality(f, about, r);
     print_cost(f, about, r);
-    print_audit(f, &r->sum.audit);
     eval_origin_put(f, &about->origin);
     return row_print(f, err);
 }
@@ -260,11 +236,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "%s: %zu of the tokens that were routed are the small model's: the cloud "
                     "failed, or a limit held\n",
                     r[i].entry->label, r[i].sum.fallback);
-        if (shown[i] && r[i].sum.audit.drawn) {
-            char label[sizeof(r->entry->label) + 8];
-            snprintf(label, sizeof(label), "%s: audit", r[i].entry->label);
-            audit_line(to, label, &r[i].sum.audit);
-        }
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         call = call || (shown[i] && r[i].entry->policy == POLICY_CALL);
         query = query || (shown[i] && r[i].entry->policy == POLICY_QUERY && isnan(r[i].target));

@@ -71,8 +71,6 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     for (size_t i = 0; policy_judges(r->entry->policy) && i < traced; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);
-    r->signs.kept = r->sum.audit.kept;
-    r->signs.missed = r->sum.audit.missed;
     r->signs.ms = r->sum.total_ms;
     r->signs.waited_ms = r->sum.total_ms - r->sum.edge_ms;
     return OK;

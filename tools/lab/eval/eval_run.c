@@ -28,7 +28,6 @@ static struct asking_how run_how(const struct eval_result *r)
                                 .router = r->entry->router,
                                 .threshold = r->threshold,
                                 .tie = r->tie,
-                                .audit = shared_options.audit,
                                 .slot = r->entry->slot ? shared_options.place : NULL };
 }
 

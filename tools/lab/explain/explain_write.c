@@ -92,7 +92,6 @@ int explain_decode(struct decode_stats *stats, struct explain *x, uint32_t *ids,
     struct sampler *sampler;
     struct decode_options o = r->how;
     o.ahead = 0;
-    o.audit = 0;
     o.drafts = DRAFT_OFF;
     o.max_tokens = x->o.max_tokens;
     o.seed = x->o.seed;

@@ -305,7 +305,7 @@ const struct stand_in_fault stand_in_fault_table[] = {
       .body = "", .text = fault_bomb },
     { "huge-header", "200 and a header of 100 KB", .status = 200, "X-Filler", NULL, .body = "" },
     /* The answer, edited. */
-    { "wrong-id", "an id other than the model's (only an audit can detect it)",
+    { "wrong-id", "an id other than the model's (the reply alone does not show it)",
       .json = fault_wrong_id },
     { "out-of-vocab", "an id beyond the vocabulary", .json = fault_out_of_vocab },
     { "negative-id", "the id -1", .json = fault_last_id, .with = "-1" },
