@@ -133,9 +133,6 @@ static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, s
         rc = mizzle_open_piece(m, err);
     if (rc == OK)
         rc = routing_open(&m->routing, &m->engine, o, &m->stop, err);
-    if (rc == OK)
-        rc = routing_check_span(m->routing.how.policy, m->routing.how.span.threshold,
-                                m->routing.how.threshold, err);
     m->start_ms = m->routing.start_ms;
     if (rc == OK)
         rc = mizzle_open_session(m, o, err);

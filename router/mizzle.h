@@ -189,12 +189,6 @@ struct mizzle_options {
      * are in the currency of cloud_price; without that, a call costs 1. Needs cloud_tokens 1. */
     double worth; /* of a mended error; 0: none; read with policy NULL and "price" alone */
 
-    /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
-     * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
-     * cloud's as a whole. Needs cloud_tokens of 2 or more, and, unless the
-     * policy has no threshold, to be above it. 0: off */
-    double span;
-
     /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
      * small model thinks of them: one token, by its number, 0 for the first; a range of them, as
      * in "0-3"; or each that follows this text, if it is no number. NULL: none */

@@ -46,20 +46,4 @@ bool policy_has_threshold(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
 
-/* The span: names of several tokens cost one call. A call for N tokens at a prefix of n ids brings
- * those after n to n + N - 1 ids. While the text follows a reply, token after token from the cloud,
- * the tokens that it still holds are in its reach. They cost no call, so there a second, higher
- * threshold decides. The reach ends with the reply and with the first token that is not the
- * cloud's, if only because its call has failed.
- *
- * Each token of the cloud outside of any reach counts as the first one of a reply of N tokens,
- * wherever it came from. So the reach depends on the text alone, and not on what other texts have
- * asked. Where an answer came alone from the store, or a limit or the server has made a reply
- * shorter, a token in reach takes a call. */
-struct span {
-    float threshold; /* in reach, tokens with a score below it are taken; no effect up to the first
-                        threshold, which users are told (routing_check_span) */
-    size_t tokens;   /* N, that calls ask for; with 1 there is no reach */
-};
-
 #endif

@@ -109,18 +109,6 @@ static int routing_check_worth(const struct mizzle_options *o, struct err *err)
     return OK;
 }
 
-/* Set the threshold of tokens that the latest reply still holds. */
-static int routing_set_span(struct routing *r, const struct mizzle_options *o, struct err *err)
-{
-    if (!(o->span >= 0) || o->span > 1)
-        return err_set(err, ERR_ARG, "span: expected 0 to 1, found %g", o->span);
-    if (o->span > 0 && o->cloud_tokens < 2)
-        return err_set(err, ERR_ARG, "span: expected cloud_tokens of 2 or more, found %zu",
-                       o->cloud_tokens);
-    r->how.span = (struct span){ (float)o->span, o->cloud_tokens };
-    return OK;
-}
-
 /* Keep the place of policy position; eval has that policy beside another one. */
 static int routing_set_place(struct routing *r, const char *place, struct err *err)
 {
@@ -132,15 +120,6 @@ static int routing_set_place(struct routing *r, const char *place, struct err *e
     if (place && !(r->place = strdup(place)))
         return err_set(err, ERR_NOMEM, "place: out of memory");
     return OK;
-}
-
-int routing_check_span(enum policy p, float span, float threshold, struct err *err)
-{
-    if (!(span > 0) || span > threshold || !policy_scores(p))
-        return OK;
-    return err_set(err, ERR_ARG,
-                   "span: expected more than the threshold, which is %.7g, found %.7g",
-                   (double)threshold, (double)span);
 }
 
 /* Choose the policy, open its router, and set the thresholds. */
@@ -163,8 +142,6 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "max_routed: expected 0 to 1, found %g", o->max_routed);
     int rc = routing_check_worth(o, err);
     if (rc == OK)
-        rc = routing_set_span(r, o, err);
-    if (rc == OK)
         rc = routing_set_place(r, o->place, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
@@ -174,6 +151,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc != OK)
         return rc;
     r->how.ahead = o->ahead;
+    r->how.call_tokens = o->cloud_tokens;
     r->how.threshold = (float)o->threshold;
     bool own = r->router && policy_has_threshold(r->how.policy);
     bool calibrated =

@@ -26,7 +26,7 @@ struct turn;
 
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
-    /* What it decides of every text: policy, threshold, price, span, place, max_routed, ahead,
+    /* What it decides of every text: policy, threshold, price, place, max_routed, ahead,
      * gate, and where drafts come from. The rest is the caller's. */
     struct decode_options how;
     char *place;         /* that of how, or NULL */
@@ -70,10 +70,6 @@ bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
  * is ERR_FORMAT, which names both; one that names no model is accepted. */
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
-
-/* Refuse a span, 0 for none, that would do nothing, because it is not above the threshold of this
- * policy. Not part of routing_open, as eval has thresholds of its own. ERR_ARG. */
-int routing_check_span(enum policy p, float span, float threshold, struct err *err);
 
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);

@@ -195,7 +195,6 @@ static void cmd_run_end(struct run *r)
     char line[SIGNS_LINE];
     if (options.quiet || options.json)
         return;
-    r->signs.spans = shared_options.span > 0;
     if (signs_tell(line, &r->signs))
         fprintf(stderr, "%s\n", line);
 }

@@ -39,8 +39,7 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score;     /* raw, 0..1; NaN for policies that measure nothing (policy_scores) */
-    float threshold; /* that it was compared with: of the options, or in reach that of span */
+    float score; /* raw, 0..1; NaN for policies that measure nothing (policy_scores) */
     /* edge_id is set: for the local model's own tokens, for all tokens with `edges`, with policy
      * verify or one that reads the head, and ahead for those that took a call of their own. It does
      * not depend on when an answer came, or on drafts. */
@@ -74,7 +73,7 @@ struct decode_options {
     float threshold;
     float tie;          /* part of the tokens that score the threshold itself which are routed */
     struct price price; /* of policy price */
-    struct span span;   /* threshold 0: one for all tokens */
+    size_t call_tokens; /* that a call asks for; policy verify drafts for that */
     size_t ahead;       /* most requests in flight; 0: in step */
     struct gate *gate;  /* limits and breaker of all texts; NULL: no limits */
     /* A fault ends the run with its error; a limit does not. The breaker holds back no call, as to

@@ -98,9 +98,7 @@ struct step {
     uint32_t last;           /* the newest token written */
     const struct way *way;   /* of the policy */
     union step_its_way its_way;
-    void *kept;   /* what the way has allocated, malloc'ed, or NULL */
-    size_t reach; /* policy_kind.h: length of the prefix at which the decided text's reply ends; 0:
-                     none */
+    void *kept;         /* what the way has allocated, malloc'ed, or NULL */
     struct stops stops; /* stop strings found in the decided text */
     struct stops tail;  /* and in all text, tentative tokens included */
     struct err fault;   /* why the cloud did not answer */
@@ -151,8 +149,8 @@ bool step_routes(const struct step *s, float score, size_t at);
 bool step_confirms(const struct step *s, const struct ahead_token *e);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(struct step *s, struct ahead_token *e);
-/* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */
-void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t);
+/* As the oldest token is decided, note what the next verdicts depend on. */
+void step_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t);
 
 /* True when ids[n] must not be sent; *own, if that is not NULL, by the patterns of this text. */
 bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own);

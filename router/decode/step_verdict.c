@@ -66,38 +66,10 @@ bool step_writes(const struct step *s, size_t at)
     return s->way->writes && s->way->writes(s, at);
 }
 
-/* Return where the reach ends after a token of the cloud. */
-static size_t step_reach_after(const struct step *s, size_t reach, size_t at)
-{
-    return at < reach ? reach : at + s->o->span.tokens;
-}
-
-/* Return where the reach ends for the token after the first `at` ids, if the calls for all tokens
- * before it are answered. */
-static size_t step_reach(const struct step *s, size_t at)
-{
-    size_t reach = s->reach;
-    for (size_t i = 0; i < s->ahead.n; i++) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->at < at)
-            reach = b->routed ? step_reach_after(s, reach, b->at) : 0;
-    }
-    return reach;
-}
-
-/* Return the score below which the token after the first `at` ids goes to the cloud, if the calls
- * for all tokens before it are answered. */
-static float step_threshold(const struct step *s, size_t at)
-{
-    const struct decode_options *o = s->o;
-    return o->span.threshold > o->threshold && at < step_reach(s, at) ? o->span.threshold
-                                                                      : o->threshold;
-}
-
 bool step_routes(const struct step *s, float score, size_t at)
 {
     const struct decode_options *o = s->o;
-    if (score < step_threshold(s, at) || step_writes(s, at))
+    if (score < o->threshold || step_writes(s, at))
         return true;
     return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
            policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;
@@ -119,10 +91,8 @@ bool step_stands(struct step *s, struct ahead_token *e)
     return step_routes(s, e->t.score, e->at) == e->routed;
 }
 
-void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
+void step_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t)
 {
-    t->threshold = step_threshold(s, e->at);
-    s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
     if (s->way->judged)
         s->way->judged(s, e, t);
 }

@@ -224,7 +224,7 @@ size_t decode_draft_length(size_t tokens)
 
 static size_t verify_length(const struct step *s)
 {
-    return decode_draft_length(s->o->span.tokens);
+    return decode_draft_length(s->o->call_tokens);
 }
 
 static int verify_open(struct step *s)

@@ -77,7 +77,6 @@ struct text_routing { /* as the fields of struct routing and of decode_options *
     enum policy policy;
     const struct router *router; /* borrowed; NULL: that of the options' routing */
     float threshold, tie;
-    float span; /* as that of struct span */
     float max_routed;
     size_t ahead;
     uint64_t max_cloud_tokens; /* of this text; UINT64_MAX: no limit but those of the gate */

@@ -19,7 +19,6 @@ struct text_routing texts_routing(const struct texts *e)
     if (r) {
         out.policy = r->how.policy;
         out.threshold = r->how.threshold;
-        out.span = r->how.span.threshold;
         out.max_routed = r->how.max_routed;
         out.ahead = r->how.ahead;
     }
@@ -333,11 +332,10 @@ static void texts_set_options(struct text *t)
     const struct routing *r = e->routing;
     struct decode_options *o = &t->options;
     uint64_t limit = t->routing.max_cloud_tokens;
-    *o = r ? r->how : (struct decode_options){ .span.tokens = 1, .drafts = DRAFT_LOOKUP };
+    *o = r ? r->how : (struct decode_options){ .call_tokens = 1, .drafts = DRAFT_LOOKUP };
     o->policy = t->routing.policy;
     o->threshold = t->routing.threshold;
     o->tie = t->routing.tie;
-    o->span.threshold = t->routing.span;
     o->max_routed = t->routing.max_routed;
     o->ahead = t->routing.ahead;
     o->cloud_required = o->cloud_required || w->required;

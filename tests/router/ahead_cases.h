@@ -76,10 +76,6 @@ static inline void make_case(struct setup *c)
     c->max_routed = pick(4) == 0 ? (float)(1 + pick(9)) / 10 : 0;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
     c->edges = pick(6) == 0;
-    if (c->policy < POLICY_ALWAYS && pick(2)) {
-        c->truth.tokens += c->truth.tokens == 1 ? 1 + pick(6) : 0;
-        c->span = c->threshold + (high[c->policy] - c->threshold) * (float)(1 + pick(10)) / 9;
-    }
     for (size_t i = 0; i < TEXTS; i++) {
         bool brim = pick(10) == 0; /* the context ends the text */
         c->nprompt[i] = brim ? TINY_CONTEXT - pick(12) : 1 + pick(6);

@@ -50,7 +50,7 @@ struct setup { /* one case */
     struct sim_truth truth;
     struct sample_params sample;
     enum policy policy;
-    float threshold, span;
+    float threshold;
     char place[8]; /* of policy position */
     uint64_t seed, delay, step_ns;
     struct caps_limits limits;
@@ -133,21 +133,12 @@ static inline void check_ledger(struct result *r, const struct text *x)
     CHECK(unlimited(&r->caps.limits) || s->wasted <= (x->rc != OK));
 }
 
-/* What routed each token is what policy_kind.h says, told from the text alone. */
-static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
+/* A token is routed if its score is below the threshold, and then alone. */
+static inline void check_verdicts(const struct setup *c, const struct text *x)
 {
-    size_t reach = 0;
     for (size_t i = 0; i < x->n; i++) {
         const struct decode_token *t = &x->at[i];
-        size_t at = prompt + i;
-        bool inside = at < reach && c->span > c->threshold;
-        float threshold = inside ? c->span : c->threshold;
-        CHECK(t->threshold == threshold);
-        CHECK(isnan(t->score) || (t->score < threshold) == (t->source != SOURCE_EDGE));
-        if (t->source != SOURCE_CLOUD)
-            reach = 0;
-        else if (at >= reach)
-            reach = at + c->truth.tokens;
+        CHECK(isnan(t->score) || (t->score < c->threshold) == (t->source != SOURCE_EDGE));
     }
 }
 
@@ -286,7 +277,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
-                                          .span = { c->span, c->truth.tokens },
+                                          .call_tokens = c->truth.tokens,
                                           .place = c->place,
                                           .max_routed = c->max_routed,
                                           .ahead = window,
@@ -313,7 +304,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                        &port, c->prompt[i], c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
-        check_reach(c, x, c->nprompt[i]);
+        check_verdicts(c, x);
         if (c->policy == POLICY_POSITION)
             check_place(c->place, x);
         if (c->policy == POLICY_QUERY)
@@ -344,7 +335,6 @@ static inline void compare_text(const struct text *a, const struct text *b)
         const struct decode_token *x = &a->at[i], *y = &b->at[i];
         CHECK(x->id == y->id && x->source == y->source && x->eog == y->eog);
         CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
-        CHECK(memcmp(&x->threshold, &y->threshold, sizeof(x->threshold)) == 0);
         CHECK(!x->has_edge || (y->has_edge && x->edge_id == y->edge_id));
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }

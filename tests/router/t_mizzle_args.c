@@ -157,26 +157,6 @@ static void test_prompts(void)
     tokenizer_close(tok);
 }
 
-/* A span that is not above the threshold would do nothing; with no threshold there is none. */
-static void test_span(void)
-{
-    struct mizzle_options o = base;
-    o.policy = "entropy";
-    o.threshold = 0.25;
-    o.cloud_tokens = 2;
-    o.span = 0.125;
-    refuses(&o, MIZZLE_ARG, "span: expected more than the threshold, which is 0.25, found 0.125");
-    o.span = 0.25;
-    refuses(&o, MIZZLE_ARG, "span: expected more than the threshold");
-    o.policy = "never";
-    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);
-    o.policy = "entropy";
-    o.span = 0.375;
-    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);
-    o.threshold = (double)NAN; /* 0.5 */
-    refuses(&o, MIZZLE_ARG, "which is 0.5, found 0.375");
-}
-
 static float no_score(void *arg, const struct mizzle_state *state)
 {
     (void)arg, (void)state;
@@ -215,9 +195,6 @@ static void test_refused(void)
     BAD(worth, -1, ARG, "worth");
     BAD(worth, (double)NAN, ARG, "worth");
     BAD(worth, (double)INFINITY, ARG, "worth");
-    BAD(span, 2, ARG, "span");
-    BAD(span, (double)NAN, ARG, "span");
-    BAD(span, 0.9, ARG, "cloud_tokens of 2 or more, found 1");
     BAD(ahead, 65, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
     BAD(context, 1 << 30, ARG, "context");
@@ -262,7 +239,6 @@ int main(void)
     test_sizes();
     test_prompts();
     test_refused();
-    test_span();
     test_key();
     return 0;
 }

@@ -236,7 +236,7 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     const struct decode_options o = { .policy = policy,
                                       .threshold = policy == POLICY_COMBINED ? 0.8f : 0.5f,
                                       .price = prices,
-                                      .span = { 0.8f, memo ? 4 : 1 },
+                                      .call_tokens = memo ? 4 : 1,
                                       .max_tokens = LENGTH };
     cloud_port_cloud(&port, c);
     ask_cloud = port.ask;

@@ -32,7 +32,7 @@ static struct plan plans[TEXTS];
 static struct script script;
 static uint64_t draws;
 static size_t cancelled, copied, answered, fallbacks, stopped, full, accepted, alike;
-static size_t passed, secrets, spanned, unread;
+static size_t passed, secrets, unread;
 static size_t ways[POLICY_CALL + 1]; /* tokens of the cloud */
 
 static size_t draw(size_t below)
@@ -72,10 +72,8 @@ static void draw_routing(struct plan *p)
                                .max_routed = once_in(5) ? 0.2f : 0,
                                .ahead = draw(4),
                                .max_cloud_tokens = once_in(4) ? draw(5) : UINT64_MAX };
-    if (script.tokens > 1) { /* what is known of a reply counts less than a call in such a limit */
+    if (script.tokens > 1) /* what is known of a reply counts less than a call in such a limit */
         p->routing.max_cloud_tokens = UINT64_MAX;
-        p->routing.span = p->routing.threshold + (float)draw(50) / 100;
-    }
     if (p->routing.policy == POLICY_CALL)
         make_calls(&p->wish.sample);
     p->wish.model = once_in(6) ? TEXT_EDGE : once_in(6) ? TEXT_CLOUD : TEXT_ROUTED;
@@ -149,7 +147,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                                                   : p->routing.policy,
                                 .threshold = p->routing.threshold,
                                 .price = prices,
-                                .span = { p->routing.span, r->how.span.tokens },
+                                .call_tokens = r->how.call_tokens,
                                 .max_routed = w->model == TEXT_CLOUD ? 0 : p->routing.max_routed,
                                 .ahead = p->routing.ahead,
                                 .gate = &gate,
@@ -215,8 +213,6 @@ static void compare(const struct plan *p, const struct text_view *v)
         CHECK(x->reason == y->t.reason && x->eog == y->t.eog);
         CHECK(!strcmp(p->faults[i], y->t.fault ? y->t.fault : ""));
         CHECK(memcmp(&x->score, &y->t.score, sizeof(x->score)) == 0);
-        CHECK(x->threshold == y->t.threshold);
-        spanned += y->t.source == SOURCE_CLOUD && y->t.score >= p->routing.threshold;
         /* With replies of several tokens, it knows alone what it had to ask for before. */
         CHECK(x->has_edge == y->t.has_edge || script.tokens > 1);
         CHECK(!x->has_edge || !y->t.has_edge || x->edge_id == y->t.edge_id);
@@ -263,7 +259,7 @@ static void run(void)
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
     struct routing r = { .router = once_in(3) ? gain : network,
                          .how.price = prices,
-                         .how.span = { 0, script.tokens },
+                         .how.call_tokens = script.tokens,
                          .how.drafts = (enum draft_kind)draw(4),
                          .port = script.port };
     struct texts *e = texts_with(&r, 1 + draw(6), TEXTS, context);
@@ -318,13 +314,13 @@ int main(void)
     printf(
         "%zu cancelled, %zu with a copied beginning, %zu alike, %zu tokens of the cloud, %zu "
         "fallbacks, %zu stops, %zu full contexts, %zu drafted, %zu ends ignored, %zu private, %zu "
-        "in reach, %zu mended unread\n",
+        "mended unread\n",
         cancelled, copied, alike, answered, fallbacks, stopped, full, accepted, passed, secrets,
-        spanned, unread);
+        unread);
     for (int p = POLICY_QUERY; p <= POLICY_CALL; p++)
         CHECK(cases < 20 || ways[p]);
     CHECK(cases < 20 || (cancelled && copied && alike && answered && fallbacks && stopped && full &&
-                         accepted && passed && secrets && spanned && unread));
+                         accepted && passed && secrets && unread));
     script_close(&script);
     close_all();
     return 0;

@@ -44,24 +44,6 @@ for how in "0 --draft off" "1 --draft off" "4 --draft off" \
     alike tokens $worth --ahead $how --replay "$dir/priced"
 done
 
-# A span: the same tokens for every W, from the network and from a recording, with fewer calls.
-span="run --question 8 --threshold 0.4 --cloud-tokens 64 --json"
-expect 0 $span --ahead 0
-plain=$(field cloud)
-anew
-alike tokens $span --span 1 --ahead 0 --record "$dir/spanned"
-[ "$(field cloud)" -gt $((2 * plain)) ] && [ "$(field calls)" -le "$plain" ] && [ "$plain" -gt 0 ] ||
-    fail "a span takes $(field cloud) tokens of $(field calls) calls"
-for how in "0 --draft off" "1 --draft off" "4 --draft off" \
-    "0 --draft both" "1 --draft both" "4 --draft both"; do
-    alike tokens $span --span 1 --ahead $how --replay "$dir/spanned"
-done
-refuses 2 '--span: expected --cloud-tokens of 2 or more, found 1' run --question 8 --span 0.9
-for command in run explain; do # the threshold is in the router's file
-    refused 2 $command --question 8 --cloud-tokens 4 --span 0.1
-    says "mizzle $command: --span: expected more than the threshold, which is 0.5.*, found 0.1"
-done
-
 # A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'

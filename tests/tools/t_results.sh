@@ -336,20 +336,6 @@ risk bound 2 % at 95 %: broken in 1 seeds,0,,,at most 3 of the 0 promised,no
 END
 cmp "$dir/want.csv" "$dir/results/drawn/goals.csv" || fail "$(cat "$dir/results/drawn/goals.csv")"
 
-# A span against its base: right 1 of 4 and 2 of 4, in 8 calls and 6.
-(
-    . tools/results/span.sh
-    for row in true,5,3 false,2,0 false,1,0 false,6,3; do
-        echo "$row"
-    done | awk -F, '{ printf "{\"item\":%d,\"right\":%s,\"cloud\":%d,\"memo\":%d}\n", NR, $1, $2, $3 }' >"$dir/rows"
-    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && cat "$dir/rows"; } >"$dir/base"
-    { printf "%s\n" settings "{\"calibrated\":\"mlp\",\"threshold\":0.5}" && sed '2s/false/true/; 4s/6/4/' "$dir/rows"; } >"$dir/changed"
-    [ "$(span_calls "$dir/base") $(span_calls "$dir/changed")" = '8 6' ] || fail "span: calls"
-    # Differences 0 1 0 0; residuals 2 - 1.5, 2 - 1.5, 1 - 0.75, 1 - 2.25.
-    want='0.250000,-0.174352,0.674352 0.250000,-0.107146,0.607146'
-    [ "$(span_pair "$dir/base" "$dir/changed")" = "$want" ] || fail "$(span_pair "$dir/base" "$dir/changed")"
-) || exit 1
-
 # Columns by name, means, constants, and figures.
 (
     results=$dir/results

@@ -63,10 +63,6 @@ const struct option_group route_option_rows = {
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5; price and takeover: 0.5)" },
-        { "--span", NULL, OPTION_REAL, &shared_options.span, "S",
-          "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
-          "score below S, above T to 1, from it: names of several tokens cost one call (default: "
-          "0, which is off)" },
         { "--worth", NULL, OPTION_AMOUNT, &shared_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "

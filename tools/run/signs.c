@@ -34,7 +34,7 @@ bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
             "threshold too high: the small model had guessed %zu of %zu tokens of the cloud; a "
             "lower one, or a lower worth, would save most of their calls",
             s->confirmed, s->compared);
-    else if (!s->spans && s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
+    else if (s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
         snprintf(out, SIGNS_LINE,
                  "small model too weak: %.0f %% of the tokens came from the cloud; a larger one, "
                  "with a router of its own, would ask for fewer",

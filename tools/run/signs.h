@@ -14,7 +14,6 @@ struct signs {
     size_t tokens, cloud;       /* written; of these, by the cloud */
     size_t compared, confirmed; /* cloud tokens where the small model's own is known; the same */
     double ms, waited_ms;       /* over all; of these, waiting for the cloud */
-    bool spans;                 /* tokens in reach of a reply cost no call: no sign */
 };
 
 /* Add one token that was judged (policy_judges). has_edge: the small model's own token is known;

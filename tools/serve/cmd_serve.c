@@ -234,7 +234,7 @@ const struct command cmd_serve = {
         "alone, and with :cloud the large one, or nobody. Names without these endings mean the "
         "routed model.\n\n"
         "A missing temperature means 0. An object \"mizzle\" in a request may hold policy, "
-        "threshold, span, ahead, cloud (auto, required or off), max_cloud_tokens, private "
+        "threshold, ahead, cloud (auto, required or off), max_cloud_tokens, private "
         "(patterns, which are added to those of --private-file) and trace; the reply has one as "
         "well, with what the text has cost.\n\n"
         "echo with logprobs scores a prompt, as lm-evaluation-harness does; the small model is "

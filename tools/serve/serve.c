@@ -78,12 +78,11 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
             sha256_file(file, mo->router ? mo->router : beside);
     }
     int n = snprintf(
-        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a %zu %a ",
+        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %zu %a ",
         model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
         model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.how.policy),
         (double)s->routing.how.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached,
-        c->down, (double)s->routing.how.span.threshold, s->routing.how.span.tokens,
-        (double)s->routing.how.max_routed);
+        c->down, s->routing.how.call_tokens, (double)s->routing.how.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
@@ -175,9 +174,6 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
         rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
         rc = routing_open(&s->routing, &s->engine, mo, NULL, err);
-    if (rc == OK)
-        rc = routing_check_span(s->routing.how.policy, s->routing.how.span.threshold,
-                                s->routing.how.threshold, err);
     if (rc == OK && s->routing.how.policy == POLICY_VERIFY)
         rc = routing_drafts(&s->routing, err);
     if (rc != OK)

@@ -102,12 +102,11 @@ static json_t *serve_info_router(const struct serve *s)
     if (!r->router && r->how.policy == POLICY_NEVER)
         return json_null();
     return json_pack(
-        "{s:s,s:s?,s:s,s:o,s:f,s:i,s:f,s:s?}", "name", routing_scorer(r), "learnt",
+        "{s:s,s:s?,s:s,s:o,s:i,s:f,s:s?}", "name", routing_scorer(r), "learnt",
         r->router && router_about(r->router)->task[0] ? router_about(r->router)->task : NULL,
         "policy", policy_name(r->how.policy), "threshold",
-        policy_scores(r->how.policy) ? json_real((double)r->how.threshold) : json_null(), "span",
-        (double)r->how.span.threshold, "cloud_tokens", (int)r->how.span.tokens, "max_routed",
-        (double)r->how.max_routed, "tap",
+        policy_scores(r->how.policy) ? json_real((double)r->how.threshold) : json_null(),
+        "cloud_tokens", (int)r->how.call_tokens, "max_routed", (double)r->how.max_routed, "tap",
         r->router && !router_is_table(r->router) ? taps_text(router_taps(r->router)) : NULL);
 }
 

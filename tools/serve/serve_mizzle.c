@@ -63,8 +63,6 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
                   source_name(t->t.source), "ms", (double)(t->at - c->begun) / 1e6);
     serve_mizzle_written(&out, c, t);
     json_report_set(&out, "score", isnan(t->t.score) ? json_null() : json_real((double)t->t.score));
-    if (!isnan(t->t.score) && t->t.threshold > c->ask->routing.threshold) /* in reach of a reply */
-        json_report_set(&out, "threshold", json_real((double)t->t.threshold));
     json_report_set(&out, "edge_id", t->t.has_edge ? json_integer(t->t.edge_id) : json_null());
     if (t->t.has_edge)
         json_report_set(&out, "edge_text", serve_choice_token(c->tokenizer, t->t.edge_id, true));

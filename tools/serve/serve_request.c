@@ -285,24 +285,6 @@ enum policy serve_ask_policy(const struct serve_ask *a)
     return a->wish.model == TEXT_CLOUD ? POLICY_ALWAYS : a->routing.policy;
 }
 
-/* Refuse a span of the request that would do nothing. One of the server may be below a threshold of
- * the request. */
-static bool serve_request_span(const struct serve_ask *a, const struct serve *s, const json_t *m,
-                               struct serve_error *e)
-{
-    struct err err = { "" };
-    enum policy policy = serve_ask_policy(a);
-    if (!serve_field_get(m, "span") || !(a->routing.span > 0))
-        return true;
-    if (s->routing.how.span.tokens < 2)
-        return serve_error_set(e, 400, "invalid_value", "mizzle.span",
-                               "mizzle.span: expected a server that was started with "
-                               "--cloud-tokens of 2 or more");
-    if (routing_check_span(policy, a->routing.span, a->routing.threshold, &err) != OK)
-        return serve_error_set(e, 400, "invalid_value", "mizzle.span", "mizzle.%s", err.msg);
-    return true;
-}
-
 /* Read mizzle.cloud: whether a failure of the cloud matters, or it is not to be asked. */
 static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct serve_error *e)
 {
@@ -331,11 +313,9 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
     json_int_t ahead = (json_int_t)a->routing.ahead, most = -1;
     if (!serve_field_object(&m, in, "mizzle", e) ||
         !serve_field_only(m, "mizzle",
-                          "policy, threshold, span, ahead, max_cloud_tokens, cloud, private, trace",
-                          e))
+                          "policy, threshold, ahead, max_cloud_tokens, cloud, private, trace", e))
         return false;
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
-        !serve_field_number(&a->routing.span, m, "span", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, ahead, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
         return serve_request_inside(e, "mizzle");
@@ -349,8 +329,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
                  a->routing.threshold > own->how.threshold;
     if (other && own->holds_router) /* the share is that of the server's threshold */
         a->routing.max_routed = 0;
-    return serve_request_cloud(a, m, e) && serve_request_span(a, s, m, e) &&
-           serve_request_private(a, m, e);
+    return serve_request_cloud(a, m, e) && serve_request_private(a, m, e);
 }
 
 /* Read how the answer is sent. */

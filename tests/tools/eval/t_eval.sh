@@ -118,13 +118,6 @@ is "$(field cost) > 2e-5 && $(field cost) < 6e-5 && $(field calls) < $calls"
 fails 2 '--worth, found none' --policy mlp,price --questions 2
 run 2 --policy mlp --worth 3 --questions 2
 run 2 --policy mlp --target-cost 1 # without prices
-# A span that is not above a threshold that is given; one that is found may be higher.
-span="--questions 2 -q --cloud-tokens 4 --span 0.1"
-for with in "" "--policy never,mlp" "--policy entropy --threshold 0.1" "--table paper --policy random"; do
-    fails 2 '--span: expected more than the threshold, which is 0' $span $with
-done
-run 0 $span --policy random --share 0.2
-run 0 --questions 2 -q --cloud-tokens 4 --span 0.65 --table paper --policy random # above the least
 run 2 --policy mlp --target-cost 1 --target-routed 0.1 --cloud-price 1,1,1
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 # A limit over all answers: an interrupted run goes on with what is left of it.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # mizzle eval --parallel N: answers that are written at once are those of one after the other, with
-# every policy, with calls ahead, spans, faults, and after an interrupt; so are thresholds.
+# every policy, with calls ahead, faults, and after an interrupt; so are thresholds.
 . tests/tools/eval/eval.sh
 subcommand="eval -q --json --cloud-timeout 600000"
 
@@ -30,7 +30,7 @@ all=never,always,mlp,mlp=weights/milli/edge-0.5.router.safetensors,context,entro
 same 7 --questions 8 --policy $all,random,oracle --threshold 0.4
 same 2 --questions 4 --policy mlp,random --threshold 0.5 --ahead 0
 same 16 --questions 18 --policy always,entropy --threshold 0.3 --ahead 4 --cloud-tokens 8
-same 3 --questions 4 --policy mlp,random --threshold 0.3 --ahead 4 --cloud-tokens 8 --span 0.9
+same 3 --questions 4 --policy mlp,random --threshold 0.3 --ahead 4 --cloud-tokens 8
 same 5 --questions 4 --policy price --worth 40 --draft off
 same 64 --questions 4 --policy mlp,random,max-prob --target-routed 0.1 # thresholds, too
 

@@ -196,8 +196,6 @@ static const struct {
     MIZZLE("\"policy\":\"price\"", "policy"),
     MIZZLE("\"policy\":\"position\"", "policy"),
     MIZZLE("\"threshold\":1.5", "threshold"),
-    MIZZLE("\"span\":1.5", "span"),
-    MIZZLE("\"span\":0.9", "span"),
     MIZZLE("\"ahead\":2", "ahead"),
     MIZZLE("\"cloud\":\"maybe\"", "cloud"),
     MIZZLE("\"trace\":true", "trace"),

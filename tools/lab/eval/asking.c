@@ -194,7 +194,7 @@ static void asking_count_draft(struct asking_sent *w, size_t at, size_t n)
 static void asking_verified(struct asking_sent *w, enum source by, bool ends)
 {
     bool edge = by == SOURCE_EDGE;
-    size_t most = decode_draft_length(w->a->routing.how.span.tokens), n = w->tokens - w->begun;
+    size_t most = decode_draft_length(w->a->routing.how.call_tokens), n = w->tokens - w->begun;
     size_t left = w->a->max_tokens - w->begun;
     most = most < left ? most : left;
     if (edge && !ends)

@@ -73,7 +73,6 @@ int asking_many_send(struct asking_sent *s, struct err *err)
                                       .threshold =
                                           isnan(s->how.threshold) ? 0.5f : s->how.threshold,
                                       .tie = s->how.tie,
-                                      .span = a->routing.how.span.threshold,
                                       .max_routed = asking_max_routed(s),
                                       .ahead = asking_ahead(s),
                                       .max_cloud_tokens = UINT64_MAX };

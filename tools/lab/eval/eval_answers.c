@@ -222,21 +222,6 @@ static float answers_given(const struct answers_run *m, const struct eval_entry 
     return policy_has_threshold(e->policy) && router_threshold(router, &given) ? given : 0.5f;
 }
 
-/* Refuse a span that is above none of the thresholds. One that is found may be as low as the span
- * needs. */
-static int answers_check_span(const struct answers_run *m, struct err *err)
-{
-    float span = m->asking.routing.how.span.threshold, least = INFINITY;
-    for (size_t i = 0; i < m->list.n; i++)
-        for (size_t k = 0; eval_entry_scores(&m->list.at[i]) && k < answers_points(m); k++) {
-            float given = answers_given(m, &m->list.at[i], k);
-            if (isnan(given))
-                return OK;
-            least = given < least ? given : least;
-        }
-    return isfinite(least) ? routing_check_span(POLICY_MLP, span, least, err) : OK;
-}
-
 /* Set the threshold of a policy at its point i, which is given, or found by the share it aims at.
  * Policies without one aim at --share, or at the share that the first policy with a threshold
  * routed. */
@@ -418,8 +403,6 @@ static int answers_ask(struct answers_run *m, struct err *err)
     int rc = answers_check(m, err);
     if (rc == OK)
         rc = answers_open(m, err);
-    if (rc == OK)
-        rc = answers_check_span(m, err);
     return rc == OK ? answers_prepare(m, err) : rc;
 }
 

@@ -225,12 +225,11 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                            const struct eval_list *l, const struct asking *a,
                            const struct eval_clock *clock, const struct eval_origin *origin)
 {
-    char seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
+    char seed[24], world[24], threshold[32], share[32], price[160], limits[120];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
-    snprintf(span, sizeof(span), "%.9g", (double)a->routing.how.span.threshold);
     const struct price *c = &a->routing.how.price;
     /* The words of version 0.4: their hash stands in published answers (items.h). */
     snprintf(price, sizeof(price), "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait 0",
@@ -256,7 +255,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         "targets", targets, "threshold", p->paper ? "paper" : threshold, "share", share, "clock",
         eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
         o->task.wording ? o->task.wording : "all", "place",
-        shared_options.place ? shared_options.place : "", "span", span, "price", price, "by_cost",
+        shared_options.place ? shared_options.place : "", "span", "0", "price", price, "by_cost",
         p->by_cost, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits,
         "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
         (json_int_t)most->price.down, "baselines",
@@ -272,16 +271,16 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
 int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
                    const struct eval_journal *j, struct err *err)
 {
-    const char *task, *threshold, *span;
+    const char *task, *threshold;
     const json_t *targets, *policies, *target;
     json_int_t up, cached, down, whole;
     int by_cost, baselines;
     size_t i;
     json_t *settings = (json_t *)(size_t)eval_journal_settings(j);
-    if (json_unpack(settings, "{s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:[I, I, I]}", "task",
-                    &task, "threshold", &threshold, "span", &span, "targets", &targets, "policies",
-                    &policies, "by_cost", &by_cost, "baselines", &baselines, "questions", &whole,
-                    "prices", &up, &cached, &down) != 0 ||
+    if (json_unpack(settings, "{s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:[I, I, I]}", "task", &task,
+                    "threshold", &threshold, "targets", &targets, "policies", &policies, "by_cost",
+                    &by_cost, "baselines", &baselines, "questions", &whole, "prices", &up, &cached,
+                    &down) != 0 ||
         json_array_size(targets) > EVAL_TARGETS)
         return err_set(err, ERR_FORMAT, "--merge: expected the settings of this version of eval");
     json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
@@ -291,7 +290,6 @@ int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
     p->by_cost = by_cost;
     p->baselines = baselines;
     p->asked.closed = !strcmp(task, "milli");
-    a->routing.how.span.threshold = strtof(span, NULL);
     a->routing.caps.limits = caps_none;
     a->routing.caps.limits.price =
         (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };

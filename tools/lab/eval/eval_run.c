@@ -114,7 +114,6 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->since = os_now_ns();
     run->before = run->done = 0;
     r->closed = items->closed;
-    r->signs.spans = run->asking->routing.how.span.threshold > 0;
     if (items->task)
         asking_begin(run->asking, !run->items);
     run_show(run, r, 0);

@@ -146,9 +146,6 @@ static int explain_prepare(struct explain *x, struct err *err)
         rc = err_set(err, ERR_ARG, "--policy: expected one that decides token by token, found %s",
                      policy_name(x->routing.how.policy));
     if (rc == OK)
-        rc = routing_check_span(x->routing.how.policy, x->routing.how.span.threshold,
-                                x->routing.how.threshold, err);
-    if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
     if (rc == OK)
@@ -230,7 +227,8 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
     const char *policy = routing_scorer(&x->routing);
-    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
+    double score = (double)(pos ? x->at[pos - 1].score : NAN),
+           limit = (double)x->routing.how.threshold;
     if (t->source == EXPLAIN_PROMPT)
         snprintf(out, EXPLAIN_WHY, "it is part of the prompt");
     else if (t->source == EXPLAIN_FALLBACK)
@@ -239,9 +237,8 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else if (isnan(score))
         snprintf(out, EXPLAIN_WHY, "the policy is %s", policy);
     else
-        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
-                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
-                 t->threshold > x->routing.how.threshold ? ", the threshold of --span" : "");
+        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f", policy, score,
+                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit);
 }
 
 const char *explain_sums(const struct explain *x)

@@ -84,7 +84,7 @@ enum explain_source { EXPLAIN_EDGE, EXPLAIN_CLOUD, EXPLAIN_FALLBACK, EXPLAIN_PRO
 struct explain_token {
     uint32_t id;
     enum explain_source source;
-    float score, threshold;              /* NaN: none; that it was compared with */
+    float score;                         /* NaN: none */
     bool in_span;                        /* whether a place of o.span_of is in it */
     const char *reason;                  /* why it is a fallback, as gate_name says it; else NULL */
     char *fault;                         /* the same as one line, owned; else NULL */

@@ -220,8 +220,7 @@ static void look_score(struct looking *l, size_t row, const float *last)
             !policy_ends_step(x->engine.tokenizer, x->ids + x->prompt, pos + 1 - x->prompt))
             at->score = x->at[pos - 1].score;
     }
-    bool written = pos + 1 >= x->prompt && pos + 1 < x->n;
-    at->threshold = written ? x->tokens[pos + 1].threshold : r->how.threshold;
+    at->threshold = r->how.threshold;
     at->routed = r->how.policy == POLICY_ALWAYS || at->score < at->threshold;
 }
 

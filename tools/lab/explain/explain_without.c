@@ -23,11 +23,9 @@ static void without_op(void *arg, enum batch_op op, size_t layer, size_t n, bool
 static bool without_token(void *arg, const struct decode_token *t)
 {
     struct explain *x = arg;
-    x->without.tokens[x->without.n++] =
-        (struct explain_token){ .id = t->id,
-                                .source = (enum explain_source)t->source,
-                                .score = t->score,
-                                .threshold = t->threshold };
+    x->without.tokens[x->without.n++] = (struct explain_token){
+        .id = t->id, .source = (enum explain_source)t->source, .score = t->score
+    };
     return true;
 }
 

@@ -64,7 +64,6 @@ static bool writing_token(void *arg, const struct decode_token *t)
         .id = t->id,
         .source = (enum explain_source)t->source,
         .score = t->score,
-        .threshold = t->threshold,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .fault = t->fault ? strdup(t->fault) : NULL,
         .ms = t->ms,

@@ -127,7 +127,7 @@ class Details {
     }
 
     score(run, t) {
-        const limit = t.threshold ?? run.limit,
+        const limit = run.limit,
             bar = make('div', 'meter'),
             fill = make('i'),
             tick = make('b');
