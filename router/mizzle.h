@@ -91,19 +91,18 @@ struct mizzle_options {
                               router.safetensors in the model's folder (in Hugging Face's cache
                               also in models--ORG--NAME), if it exists; for policies "context" and
                               "combined" with their name instead of "router" */
-    /* What scores a token: "mlp" (the router), "price" (the router, and what a call costs; needs
-     * worth, see below), "combined" (a router that sees no hidden state), "context" (a table over
-     * the last two ids), "entropy", "max-prob", "margin", "random", "query" (the router, once for
-     * the whole answer), "takeover" (the router, until the cloud writes the rest), "step" (entropy,
-     * once for each sentence), "position" (see place); "always", "never", "verify" (the cloud
-     * checks drafts of cloud_tokens - 1 ids, 7 if that is 0; in one context the text is that of
-     * "always", with vLLM but for ties) and "call" (the cloud writes N tokens where the model
-     * writes <call>N</call>, whose tokens are taken out; where the cloud fails, they stay) need no
-     * score; NULL: the router's, if there is one, and it is named or there is a cloud; else
-     * "never". */
+    /* What scores a token: "mlp" (the router), "combined" (a router that sees no hidden state),
+     * "context" (a table over the last two ids), "entropy", "max-prob", "margin", "random", "query"
+     * (the router, once for the whole answer), "takeover" (the router, until the cloud writes the
+     * rest), "step" (entropy, once for each sentence), "position" (see place); "always", "never",
+     * "verify" (the cloud checks drafts of cloud_tokens - 1 ids, 7 if that is 0; in one context the
+     * text is that of "always", with vLLM but for ties) and "call" (the cloud writes N tokens where
+     * the model writes <call>N</call>, whose tokens are taken out; where the cloud fails, they
+     * stay) need no score; NULL: the router's, if there is one, and it is named or there is a
+     * cloud; else "never". */
     const char *policy;
     double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
-                         default: the router's own threshold, else 0.5; "price", "takeover": 0.5 */
+                         default: the router's own threshold, else 0.5; "takeover": 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
     size_t max_tokens; /* longest answer; SIZE_MAX: as the context allows; default: 256 */
@@ -183,11 +182,6 @@ struct mizzle_options {
                                   the model's makers chose; NULL: "auto". Unless it is NULL, what
                                   mizzle_note has to say of conversations is said from mizzle_open
                                   on, else after the first one */
-
-    /* Policy "price", which is the default if there are worth and a router: the cloud is asked
-     * where worth times the chance that its answer mends an error exceeds what the call costs. All
-     * are in the currency of cloud_price; without that, a call costs 1. Needs cloud_tokens 1. */
-    double worth; /* of a mended error; 0: none; read with policy NULL and "price" alone */
 
     /* Policy "position" takes the tokens at this place of an answer from the cloud, whatever the
      * small model thinks of them: one token, by its number, 0 for the first; a range of them, as

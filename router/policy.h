@@ -1,8 +1,7 @@
 /* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
  * the router's sigmoid. combined: that of a router which never reads the hidden state (features.h).
  * context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H /
- * ln V, where V is the number of ids in use. price: what a call costs over that plus what it is
- * worth (price.h), so that it pays below 1/2. random: u(seed, position), so that a threshold of
+ * ln V, where V is the number of ids in use. random: u(seed, position), so that a threshold of
  * 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees with the local
  * model, else p1. It asks the cloud for every token, so it saves nothing: it shows the best that a
  * router could do. position: 0 at a place of the answer that is named beforehand, else 1. query:

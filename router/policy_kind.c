@@ -3,12 +3,12 @@
 #include <string.h>
 
 static const char *const names[] = {
-    [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob",
-    [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
-    [POLICY_PRICE] = "price",   [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined",
-    [POLICY_QUERY] = "query",   [POLICY_TAKEOVER] = "takeover", [POLICY_STEP] = "step",
-    [POLICY_VERIFY] = "verify", [POLICY_CALL] = "call",
+    [POLICY_MLP] = "mlp",           [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob",
+    [POLICY_MARGIN] = "margin",     [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
+    [POLICY_NEVER] = "never",       [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
+    [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined", [POLICY_QUERY] = "query",
+    [POLICY_TAKEOVER] = "takeover", [POLICY_STEP] = "step",         [POLICY_VERIFY] = "verify",
+    [POLICY_CALL] = "call",
 };
 
 const char *policy_name(enum policy p)
@@ -33,7 +33,7 @@ bool policy_scores(enum policy p)
 
 bool policy_judges(enum policy p)
 {
-    return p <= POLICY_PRICE;
+    return p <= POLICY_MARGIN;
 }
 
 bool policy_reads_router(enum policy p)
@@ -50,13 +50,12 @@ const char *policy_router(enum policy p)
 
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY ||
-           p == POLICY_TAKEOVER;
+    return p == POLICY_MLP || p == POLICY_COMBINED || p == POLICY_QUERY || p == POLICY_TAKEOVER;
 }
 
 bool policy_has_threshold(enum policy p)
 {
-    return policy_reads_router(p) && p != POLICY_PRICE && p != POLICY_TAKEOVER;
+    return policy_reads_router(p) && p != POLICY_TAKEOVER;
 }
 
 bool policy_reads_logits(enum policy p)

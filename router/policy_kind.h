@@ -7,13 +7,12 @@
 #include <stddef.h>
 
 enum policy {
-    POLICY_MLP, /* up to POLICY_PRICE each token is judged by a score of its own */
+    POLICY_MLP, /* up to POLICY_MARGIN each token is judged by a score of its own */
     POLICY_COMBINED,
     POLICY_CONTEXT,
     POLICY_ENTROPY,
     POLICY_MAX_PROB,
     POLICY_MARGIN,
-    POLICY_PRICE,
     POLICY_RANDOM,
     POLICY_ALWAYS,
     POLICY_NEVER,
@@ -34,7 +33,7 @@ bool policy_scores(enum policy p);
 /* True when a token goes to the cloud for what its own score says of it, and neither by chance nor
  * with others. */
 bool policy_judges(enum policy p);
-/* True when the score comes from a router: a network for mlp, combined, price, query and takeover,
+/* True when the score comes from a router: a network for mlp, combined, query and takeover,
  * a table for context. */
 bool policy_reads_router(enum policy p);
 /* Return what router that must be, as router_kind says it. */

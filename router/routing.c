@@ -36,7 +36,7 @@ static float routing_hold(const struct routing *r, const struct mizzle_options *
 {
     const struct router_about *about = router_about(r->router);
     enum policy p = r->how.policy;
-    bool own = o->policy ? policy_has_threshold(p) && p != POLICY_QUERY : !(o->worth > 0);
+    bool own = !o->policy || (policy_has_threshold(p) && p != POLICY_QUERY);
     own = own && isnan(o->threshold) && !(o->max_routed > 0);
     return own && about->has_share ? WILD * about->share : 0;
 }
@@ -77,7 +77,6 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         if (!o->policy)
             r->how.policy = router_is_table(r->router)                      ? POLICY_CONTEXT
                             : !strcmp(kind, policy_router(POLICY_COMBINED)) ? POLICY_COMBINED
-                            : o->worth > 0                                  ? POLICY_PRICE
                                                                             : POLICY_MLP;
         else if (strcmp(kind, policy_router(r->how.policy)) != 0)
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
@@ -95,18 +94,6 @@ const char *routing_scorer(const struct routing *r)
 {
     bool own = r->how.policy == POLICY_MLP && r->router;
     return own ? router_name(r->router) : policy_name(r->how.policy);
-}
-
-/* Refuse an amount that is none. */
-static int routing_check_worth(const struct mizzle_options *o, struct err *err)
-{
-    if (!(o->worth >= 0) || isinf(o->worth))
-        return err_set(err, ERR_ARG, "worth: expected 0 or more, found %g", o->worth);
-    if (o->worth > 0 && o->on_score)
-        return err_set(err, ERR_ARG, "worth: expected 0 with on_score, found %g", o->worth);
-    if (o->worth > 0 && o->cloud_tokens > 1) /* what the later tokens save is not foreseen */
-        return err_set(err, ERR_ARG, "worth: expected cloud_tokens 1, found %zu", o->cloud_tokens);
-    return OK;
 }
 
 /* Keep the place of policy position; eval has that policy beside another one. */
@@ -129,25 +116,18 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (o->policy && (!policy_parse(&r->how.policy, o->policy) || r->how.policy == POLICY_ORACLE))
         return err_set(
             err, ERR_ARG,
-            "policy: expected mlp, price, combined, context, entropy, max-prob, margin, random, "
+            "policy: expected mlp, combined, context, entropy, max-prob, margin, random, "
             "query, takeover, step, verify, call, position, always or never, found %s",
             o->policy);
-    if (r->how.policy == POLICY_PRICE && o->policy && !(o->worth > 0))
-        return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
     if (!(o->max_routed >= 0 && o->max_routed <= 1))
         return err_set(err, ERR_ARG, "max_routed: expected 0 to 1, found %g", o->max_routed);
-    int rc = routing_check_worth(o, err);
-    if (rc == OK)
-        rc = routing_set_place(r, o->place, err);
+    int rc = routing_set_place(r, o->place, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
-    if (rc == OK && o->worth > 0 && !o->policy && r->how.policy != POLICY_PRICE)
-        rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
-                     o->model, r->router ? router_kind(r->router) : "none");
     if (rc != OK)
         return rc;
     r->how.ahead = o->ahead;
@@ -397,7 +377,6 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     r->how.draft_max = DRAFT_DEFAULT;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
-    price_set(&r->how.price, o->worth, &r->caps.limits.price);
     if (rc != OK)
         routing_close(r, NULL);
     return rc;

@@ -26,7 +26,7 @@ struct turn;
 
 struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
-    /* What it decides of every text: policy, threshold, price, place, max_routed, ahead,
+    /* What it decides of every text: policy, threshold, place, max_routed, ahead,
      * gate, and where drafts come from. The rest is the caller's. */
     struct decode_options how;
     char *place;         /* that of how, or NULL */

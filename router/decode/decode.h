@@ -20,7 +20,6 @@
 #include "router/gate.h"
 #include "router/mizzle.h"
 #include "router/policy_kind.h"
-#include "router/price.h"
 
 struct err;
 struct router;
@@ -72,7 +71,6 @@ struct decode_options {
     enum policy policy;
     float threshold;
     float tie;          /* part of the tokens that score the threshold itself which are routed */
-    struct price price; /* of policy price */
     size_t call_tokens; /* that a call asks for; policy verify drafts for that */
     size_t ahead;       /* most requests in flight; 0: in step */
     struct gate *gate;  /* limits and breaker of all texts; NULL: no limits */

@@ -120,7 +120,7 @@ static bool step_reads_head(struct step *s, size_t at)
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
     else if (policy_reads_network(o->policy))
-        cloud = row->scored && step_routes(s, step_weigh(s, row->score, at), at);
+        cloud = row->scored && step_routes(s, row->score, at);
     if (!cloud || s->way->show || !s->cloud || s->o->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
@@ -386,8 +386,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
             return false;
         if (!(row = step_score(s, e->at)))
             return false;
-        e->own_score = row->score;
-        t->score = step_weigh(s, e->own_score, e->at);
+        t->score = row->score;
     }
     s->stats->router_ms += step_lap(&clock);
     e->routed = step_routes(s, t->score, e->at);

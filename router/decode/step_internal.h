@@ -24,9 +24,6 @@ struct way {
     /* Score it by ids and verdicts alone. False: its leader's score, or a row, is needed [false].
      */
     bool (*score)(const struct step *s, size_t at, float *score);
-    /* Return its score, given that of its row, if the calls for all before it are answered [that].
-     */
-    float (*weigh)(const struct step *s, float score, size_t at);
     /* True when it is the cloud's, whatever its score [false]. */
     bool (*writes)(const struct step *s, size_t at);
     /* True when the oldest tokens are no part of the text, and are to be written anew [false]. */
@@ -58,7 +55,6 @@ union step_its_way { /* what a way keeps of its text */
         float score;        /* of the latest decided token that others may have, too */
         size_t at, decided; /* the prefixes before it, and before the latest decided */
     } lead;                 /* query, step */
-    size_t warm; /* price: ids that the cloud has read to write its latest decided token */
 };
 
 struct step {
@@ -137,9 +133,6 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
 bool step_leads(const struct step *s, size_t at);
 /* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
 bool step_score_ids(const struct step *s, size_t at, float *score);
-/* Return the score of the token after the first `at` ids, given that of its row, if the calls for
- * all tokens before it are answered. */
-float step_weigh(const struct step *s, float score, size_t at);
 /* True when the token after the first `at` ids is the cloud's whatever its score. */
 bool step_writes(const struct step *s, size_t at);
 /* True when the token after the first `at` ids goes to the cloud with this score, if the calls for

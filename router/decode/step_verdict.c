@@ -56,11 +56,6 @@ bool step_score_ids(const struct step *s, size_t at, float *score)
     return leader < at && step_led(s, leader, score);
 }
 
-float step_weigh(const struct step *s, float score, size_t at)
-{
-    return s->way->weigh ? s->way->weigh(s, score, at) : score;
-}
-
 bool step_writes(const struct step *s, size_t at)
 {
     return s->way->writes && s->way->writes(s, at);
@@ -86,8 +81,6 @@ bool step_stands(struct step *s, struct ahead_token *e)
         return false;
     if (e->met || isnan(e->t.score))
         return true;
-    if (s->way->weigh)
-        e->t.score = s->way->weigh(s, e->own_score, e->at);
     return step_routes(s, e->t.score, e->at) == e->routed;
 }
 

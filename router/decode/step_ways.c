@@ -45,28 +45,6 @@ static bool always_writes(const struct step *s, size_t at)
     return true;
 }
 
-/* price: the score depends on how much the cloud has read already. */
-
-static float price_weigh(const struct step *s, float score, size_t at)
-{
-    size_t warm = s->its_way.warm;
-    for (size_t i = s->ahead.n; i-- > 0;) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->routed && b->at < at) { /* the cloud will have answered it */
-            warm = b->at;
-            break;
-        }
-    }
-    return price_score(&s->o->price, 1 - score, at, warm);
-}
-
-static void price_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t)
-{
-    (void)t;
-    if (e->answered)
-        s->its_way.warm = e->at;
-}
-
 /* query: the first score decides for the answer; step: that of a step's first token for the step.
  */
 
@@ -305,7 +283,6 @@ const struct way *step_way(enum policy p)
         [POLICY_RANDOM] = { .score = random_score },
         [POLICY_POSITION] = { .open = position_open, .score = position_score },
         [POLICY_ALWAYS] = { .writes = always_writes },
-        [POLICY_PRICE] = { .weigh = price_weigh, .judged = price_judged },
         [POLICY_QUERY] = { .open = lead_open, .leader = query_leader, .judged = lead_judged },
         [POLICY_STEP] = { .open = lead_open, .leader = step_policy_leader, .judged = lead_judged },
         [POLICY_TAKEOVER] = { .score = takeover_score,

@@ -51,9 +51,6 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
         (!router || strcmp(router_kind(router), policy_router(w->routing->policy)) != 0))
         return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(w->routing->policy), policy_router(w->routing->policy));
-    if (w->model == TEXT_ROUTED && w->routing && w->routing->policy == POLICY_PRICE &&
-        !(e->routing->how.price.worth > 0))
-        return err_set(err, ERR_ARG, "policy price needs worth, which was not given");
     return sample_check(&w->sample, err);
 }
 

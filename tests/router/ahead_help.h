@@ -276,7 +276,6 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
-                                          .price = prices,
                                           .call_tokens = c->truth.tokens,
                                           .place = c->place,
                                           .max_routed = c->max_routed,

@@ -12,7 +12,6 @@
 #include "model/sample.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
-#include "router/price.h"
 #include "router/router.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
@@ -40,11 +39,6 @@ static inline void make_calls(struct sample_params *p)
     p->bias = often;
     p->nbias = 5;
 }
-
-/* What a call costs policy price: less for a text that the cloud has begun to read. */
-static const struct price prices = {
-    .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 2.5
-};
 
 /* Open a network that looks at one value of what the model's one layer leaves, behind its final
  * state. */

@@ -152,9 +152,7 @@ static void test_edge(void)
  * not. */
 static float middle(enum policy policy, const struct router *router)
 {
-    const struct decode_options o = {
-        .policy = policy, .price = prices, .max_tokens = LENGTH, .seed = 4
-    };
+    const struct decode_options o = { .policy = policy, .max_tokens = LENGTH, .seed = 4 };
     float least = 1, most = 0;
     CHECK(run(&o, router, NULL) == OK && seen.stats.fallback == 0);
     for (size_t i = 0; i < seen.n; i++) {
@@ -171,11 +169,9 @@ static void test_policies(const struct router *router)
     struct cloud *c = client(stand_in_url(stand_in));
     for (int p = POLICY_MLP; p <= POLICY_NEVER; p++) {
         float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
-        const struct decode_options o = { .policy = (enum policy)p,
-                                          .threshold = threshold,
-                                          .price = prices,
-                                          .max_tokens = LENGTH,
-                                          .seed = 4 };
+        const struct decode_options o = {
+            .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
+        };
         CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
         CHECK(seen.stats.fallback == 0);
         for (size_t i = 0; i < seen.n; i++) {

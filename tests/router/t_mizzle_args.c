@@ -184,17 +184,13 @@ static void test_refused(void)
     BAD(policy, "mlp", ARG, "router");
     base.on_score = no_score;
     BAD(policy, "entropy", ARG, "on_score: expected policy mlp and no router, found entropy");
-    BAD(worth, 0.5, ARG, "worth: expected 0 with on_score, found 0.5");
     BAD(router, "none", ARG, "on_score: expected policy mlp and no router, found none");
     base.on_score = NULL;
     BAD(threshold, 2, ARG, "threshold");
     BAD(max_routed, 1.5, ARG, "max_routed: expected 0 to 1, found 1.5");
-    BAD(policy, "price", ARG, "worth");
+    BAD(policy, "price", ARG, "policy: expected mlp");
     BAD(policy, "position", ARG, "place: expected a number or a text, found none");
     BAD(place, "", ARG, "place: expected a number or a text, found none");
-    BAD(worth, -1, ARG, "worth");
-    BAD(worth, (double)NAN, ARG, "worth");
-    BAD(worth, (double)INFINITY, ARG, "worth");
     BAD(ahead, 65, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
     BAD(context, 1 << 30, ARG, "context");

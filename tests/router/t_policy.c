@@ -139,9 +139,8 @@ int main(void)
     for (enum policy p = POLICY_MLP; p <= POLICY_CALL; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
-        CHECK(policy_reads_network(p) ==
-              (p == POLICY_MLP || p == POLICY_PRICE || p == POLICY_COMBINED || p == POLICY_QUERY ||
-               p == POLICY_TAKEOVER));
+        CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_COMBINED ||
+                                          p == POLICY_QUERY || p == POLICY_TAKEOVER));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
         bool logits = strchr("em", policy_name(p)[0]) && p != POLICY_MLP;
         CHECK(policy_reads_logits(p) == (logits || p == POLICY_ORACLE || p == POLICY_STEP));

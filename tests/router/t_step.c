@@ -235,7 +235,6 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
     const struct decode_options o = { .policy = policy,
                                       .threshold = policy == POLICY_COMBINED ? 0.8f : 0.5f,
-                                      .price = prices,
                                       .call_tokens = memo ? 4 : 1,
                                       .max_tokens = LENGTH };
     cloud_port_cloud(&port, c);

@@ -60,13 +60,13 @@ static void draw_routing(struct plan *p)
 {
     static const enum policy policies[] = { POLICY_MLP,    POLICY_ENTROPY, POLICY_MAX_PROB,
                                             POLICY_MARGIN, POLICY_RANDOM,  POLICY_ALWAYS,
-                                            POLICY_NEVER,  POLICY_ORACLE,  POLICY_PRICE };
+                                            POLICY_NEVER,  POLICY_ORACLE };
     static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP, POLICY_CALL,
                                          POLICY_VERIFY };
     /* What is known of a draft's tokens depends on the others, as that of replies of many. */
     size_t nwhole = script.tokens > 1 ? 5 : 4;
     p->routing =
-        (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(9)],
+        (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(8)],
                                .router = once_in(3) ? layered : NULL,
                                .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                .max_routed = once_in(5) ? 0.2f : 0,
@@ -146,7 +146,6 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                           : w->model == TEXT_EDGE ? POLICY_NEVER
                                                                   : p->routing.policy,
                                 .threshold = p->routing.threshold,
-                                .price = prices,
                                 .call_tokens = r->how.call_tokens,
                                 .max_routed = w->model == TEXT_CLOUD ? 0 : p->routing.max_routed,
                                 .ahead = p->routing.ahead,
@@ -258,7 +257,6 @@ static void run(void)
     struct err err = { "" };
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
     struct routing r = { .router = once_in(3) ? gain : network,
-                         .how.price = prices,
                          .how.call_tokens = script.tokens,
                          .how.drafts = (enum draft_kind)draw(4),
                          .port = script.port };

@@ -132,8 +132,8 @@ static void test_refused(void)
 /* Where 0 would be taken for an option that was not given, it is refused. */
 static void test_zero(void)
 {
-    REFUSED_BY(run, "--worth: expected a number above 0, found 0", "--worth", "0");
-    REFUSED_BY(eval, "--worth: expected a number above 0, found 0", "--worth", "0");
+    REFUSED_BY(run, "--max-routed: expected a number above 0, found 0", "--max-routed", "0");
+    REFUSED_BY(eval, "--max-routed: expected a number above 0, found 0", "--max-routed", "0");
     REFUSED_BY(run, "--cloud-timeout: expected a whole", "--cloud-timeout", "0");
     REFUSED_BY(cloud, "--parallel: expected a whole number of at least 1", "--parallel", "0");
     REFUSED_BY(cloud, "--max-queue: expected a whole number of at least 1", "--max-queue", "0");

@@ -34,16 +34,6 @@ expect 0 run -v --question 1 --policy always --replay "$dir/rec"
 says '^replay, without a network: [0-9]* calls: [0-9]* answered'
 alike calls $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud required
 
-# A price: the same tokens for every W, from the network and from a recording.
-worth="run --question 8 --worth 0.0004 --cloud-price 1,0.1,5 --json"
-anew
-alike tokens $worth --ahead 0 --record "$dir/priced"
-[ "$(field cloud)" -gt 0 ] && [ "$(field cloud)" -lt 20 ] || fail "a price asks for $(field cloud)"
-for how in "0 --draft off" "1 --draft off" "4 --draft off" \
-    "0 --draft lookup" "1 --draft lookup" "4 --draft lookup"; do # W = 4 wastes some calls
-    alike tokens $worth --ahead $how --replay "$dir/priced"
-done
-
 # A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'

@@ -116,7 +116,7 @@ int setup_check_policy(struct err *err)
 {
     const char *policy = shared_options.policy;
     const char *place = shared_options.place;
-    bool price = setup_has(policy, "price"), slot = setup_has(policy, "slot");
+    bool slot = setup_has(policy, "slot");
     bool placed = slot || setup_has(policy, "position");
     size_t range[2];
     bool number = place && (!*place || policy_place(range, place));
@@ -128,10 +128,7 @@ int setup_check_policy(struct err *err)
     if (slot && number)
         return err_set(err, ERR_ARG, "--place: expected a text with --policy slot, found %s",
                        *place ? place : "none");
-    if (!policy || price == (shared_options.worth > 0))
-        return OK;
-    return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,
-                   price ? "--worth, found none" : "no --worth, which policy price reads");
+    return OK;
 }
 
 int setup_options(struct mizzle_options *o, struct err *err)

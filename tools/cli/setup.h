@@ -29,8 +29,8 @@ void setup_stop_on_interrupt(struct mizzle *m);
 struct progress *setup_open_begin(const char *doing, const char *what);
 void setup_open_end(struct progress *p);
 
-/* Refuse policy price without --worth, policies position and slot without --place, and --worth and
- * --place with other policies; of eval's list, too. */
+/* Refuse policies position and slot without --place, and --place with other policies; of eval's
+ * list, too. */
 int setup_check_policy(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_IO if there is no -m and no demo pair. */

@@ -12,11 +12,11 @@
 #include "router/mizzle.h"
 #include "tools/cli/options.h"
 
-extern const struct option_group engine_option_rows; /* --model --threads --isa --kv */
-extern const struct option_group chat_option_rows;   /* --chat-template --think */
-extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
-extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
-extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api */
+extern const struct option_group engine_option_rows;      /* --model --threads --isa --kv */
+extern const struct option_group chat_option_rows;        /* --chat-template --think */
+extern const struct option_group route_option_rows;       /* --router --policy --threshold ... */
+extern const struct option_group ahead_option_rows;       /* --ahead --draft ... */
+extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud --cloud-api */
 extern const struct option_group cloud_call_option_rows;  /* --cloud-model --cloud-timeout ... */
 extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens ... */
 extern const struct option_group cloud_store_option_rows; /* --cloud-store --record ... */

@@ -32,7 +32,7 @@ bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
         snprintf(
             out, SIGNS_LINE,
             "threshold too high: the small model had guessed %zu of %zu tokens of the cloud; a "
-            "lower one, or a lower worth, would save most of their calls",
+            "lower one would save most of their calls",
             s->confirmed, s->compared);
     else if (s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
         snprintf(out, SIGNS_LINE,

@@ -67,7 +67,6 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
 {
     const struct engine *e = &s->engine;
     unsigned char hash[SHA256_BYTES];
-    const struct price *c = &s->routing.how.price;
     char text[600], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
     struct sha256 h;
     if (s->routing.router) {
@@ -77,12 +76,11 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
     }
-    int n = snprintf(
-        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %zu %a ",
-        model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-        model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.how.policy),
-        (double)s->routing.how.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached,
-        c->down, s->routing.how.call_tokens, (double)s->routing.how.max_routed);
+    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %zu %a ",
+                     model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
+                     model_bytes(e->model), kvcache_name(s->kv), file,
+                     policy_name(s->routing.how.policy), (double)s->routing.how.threshold,
+                     MIZZLE_VERSION, s->routing.how.call_tokens, (double)s->routing.how.max_routed);
     const char *place = s->routing.place ? s->routing.place : "";
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);

@@ -119,7 +119,6 @@ static json_t *serve_info_policies(const struct serve *s)
         if (p != POLICY_ORACLE && p != POLICY_POSITION &&
             (!policy_reads_router((enum policy)p) ||
              (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
-            (p != POLICY_PRICE || s->routing.how.price.worth > 0) &&
             (p != POLICY_VERIFY || routing_drafts(&s->routing, NULL) == OK))
             json_report_add(&list, json_string(policy_name((enum policy)p)));
     return list;

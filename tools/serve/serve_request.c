@@ -254,18 +254,14 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
         return true;
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE ||
         p == POLICY_POSITION)
-        return serve_field_wrong(
-            e, "mizzle.policy",
-            "mlp, price, combined, context, entropy, max-prob, margin, random, "
-            "query, takeover, step, verify, call, always or never",
-            v);
+        return serve_field_wrong(e, "mizzle.policy",
+                                 "mlp, combined, context, entropy, max-prob, margin, random, "
+                                 "query, takeover, step, verify, call, always or never",
+                                 v);
     if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
                                policy_router(p));
-    if (p == POLICY_PRICE && !(s->routing.how.price.worth > 0))
-        return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
-                               "mizzle.policy: price needs a server that was started with --worth");
     if (p == POLICY_VERIFY && routing_drafts(&s->routing, &why) != OK)
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy", "mizzle.policy: %s",
                                why.msg);

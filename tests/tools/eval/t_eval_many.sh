@@ -31,7 +31,6 @@ same 7 --questions 8 --policy $all,random,oracle --threshold 0.4
 same 2 --questions 4 --policy mlp,random --threshold 0.5 --ahead 0
 same 16 --questions 18 --policy always,entropy --threshold 0.3 --ahead 4 --cloud-tokens 8
 same 3 --questions 4 --policy mlp,random --threshold 0.3 --ahead 4 --cloud-tokens 8
-same 5 --questions 4 --policy price --worth 40 --draft off
 same 64 --questions 4 --policy mlp,random,max-prob --target-routed 0.1 # thresholds, too
 
 # A call that fails: the same tokens are the small model's. Each run has a server of its own, which

@@ -385,7 +385,7 @@ async function looks(bench) {
     await closed(bench, page, 'looks');
 }
 
-/* What policies say that have no score, or weigh it: the page's own document, changed. */
+/* What policies say, some of which have no score: the page's own document, changed. */
 async function policies(bench) {
     const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
     const said = async (policy, change) => {
@@ -404,13 +404,13 @@ async function policies(bench) {
         await closed(bench, p, policy);
         return [...found, kept];
     };
-    const [price, shown] = await said('price', () => {});
+    const [units, shown] = await said('mlp', () => {});
     bench.check(
-        'the unit table says for whom, and price what it weighs',
+        'the unit table says for whom, and how the threshold is drawn',
         shown &&
-            /For the cloud\s+for the small model/.test(price) &&
-            /sigmoid\(sum\), 0\.\d+, which price weighs against/.test(price),
-        price
+            /For the cloud\s+for the small model/.test(units) &&
+            /sigmoid\(sum\), 0\.\d+\. The threshold is drawn/.test(units),
+        units
     );
     const [whole] = await said('mlp', (data) =>
         data.positions.forEach((at) => Object.assign(at.router, { threshold: 1, decided: null }))

@@ -366,10 +366,12 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
 
 double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
 {
-    struct price p;
-    price_set(&p, 1, tokens);
-    return p.call * (double)w->calls + p.up * (double)w->prefilled + p.cached * (double)w->cached +
-           p.down * (double)w->decoded;
+    const double pico = 1e-12;
+    if (!tokens->up && !tokens->cached && !tokens->down)
+        return (double)w->calls;
+    return (double)tokens->up * pico * (double)w->prefilled +
+           (double)tokens->cached * pico * (double)w->cached +
+           (double)tokens->down * pico * (double)w->decoded;
 }
 
 bool asking_has_room(const struct asking *a)

@@ -60,7 +60,7 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     e->slot = fits && !strcmp(name, "slot");
     if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
         return err_set(err, ERR_ARG,
-                       "--policy: expected mlp, price, combined, context, entropy, max-prob, "
+                       "--policy: expected mlp, combined, context, entropy, max-prob, "
                        "margin, random, oracle, query, takeover, step, verify, call, position, "
                        "slot, always or "
                        "never, found \"%.*s\"",

@@ -230,11 +230,13 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
-    const struct price *c = &a->routing.how.price;
-    /* The words of version 0.4: their hash stands in published answers (items.h). */
-    snprintf(price, sizeof(price), "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait 0",
-             c->worth, c->call, c->up, c->cached, c->down);
     const struct caps_limits *most = &a->routing.caps.limits;
+    const struct caps_price *c = &most->price;
+    /* The words of version 0.4, and "span" and "audit" of 0.5: their hash stands in published
+     * answers (items.h). */
+    snprintf(price, sizeof(price), "worth 0, call %d, up %.9g, cached %.9g, down %.9g, wait 0",
+             !c->up && !c->cached && !c->down, (double)c->up * 1e-12, (double)c->cached * 1e-12,
+             (double)c->down * 1e-12);
     snprintf(limits, sizeof(limits), "none");
     if (caps_limited(most))
         snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64,

@@ -167,16 +167,6 @@ static void look_units(struct looking *l, struct explain_position *at)
     at->others = (float)others;
 }
 
-/* Return the score of policy price for the token after a position: the cloud has read what it
- * needed for its latest token. */
-static float look_price(const struct explain *x, size_t pos, float score)
-{
-    size_t warm = pos;
-    while (warm > 0 && x->tokens[warm].source != EXPLAIN_CLOUD)
-        warm--;
-    return price_score(&x->routing.how.price, 1 - score, pos + 1, warm);
-}
-
 /* Score the token after a position, as the decoding loop does. `last` is the lens of the last
  * layer, which is the logits. */
 static void look_score(struct looking *l, size_t row, const float *last)
@@ -199,8 +189,6 @@ static void look_score(struct looking *l, size_t row, const float *last)
             router_look(r->router, l->extra, &t);
         at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
                                  l->scratch);
-        if (r->how.policy == POLICY_PRICE)
-            at->score = look_price(x, pos, at->score);
         if (r->how.policy == POLICY_QUERY && pos >= x->prompt)
             at->score = x->at[x->prompt - 1].score;
         for (size_t i = x->prompt; r->how.policy == POLICY_TAKEOVER && i <= pos; i++)

@@ -219,8 +219,6 @@ static void page_router(const struct explain *x, size_t pos)
     explain_wrap(line, 4);
     if (!policy_reads_network(r->how.policy))
         return;
-    if (r->how.policy == POLICY_PRICE)
-        puts("  price weighs what a call costs against the sigmoid of what these add:");
     if (explain_sums(x))
         printf("  these add to %s:\n", explain_sums(x));
     char decided[EXPLAIN_WHY];

@@ -156,11 +156,9 @@ function unitTable(router) {
                 ? `Together that is ${sum.toFixed(3)}: ${doc.routing.sums}. Below 0 speaks for the cloud.`
                 : `The sum is ${sum.toFixed(3)}, and the router’s output, sigmoid(sum), ` +
                   (1 / (1 + Math.exp(-sum))).toFixed(4) +
-                  (doc.routing.policy === 'price'
-                      ? ', which price weighs against what the call costs. '
-                      : router.decided
-                        ? '. The threshold is drawn as what it adds: below 0 in all is for the cloud.'
-                        : '.')
+                  (router.decided
+                      ? '. The threshold is drawn as what it adds: below 0 in all is for the cloud.'
+                      : '.')
         ),
     ];
 }
