@@ -2,15 +2,13 @@
  * the router's sigmoid. combined: that of a router which never reads the hidden state (features.h).
  * context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H /
  * ln V, where V is the number of ids in use. random: u(seed, position), so that a threshold of
- * 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees with the local
- * model, else p1. It asks the cloud for every token, so it saves nothing: it shows the best that a
- * router could do. position: 0 at a place of the answer that is named beforehand, else 1. query:
- * the router's sigmoid at the first token of the answer, for all of them, so that the cloud writes
- * the whole answer or nothing of it. takeover: the router's sigmoid, and 0 behind a token of the
- * cloud, which writes the rest (cascades). step: entropy's score of the first token of a sentence
- * or paragraph, for all of it (GlimpRouter). verify and call (decode/step_ways.c) score nothing:
- * the cloud checks drafts of the local model (SpecEdge); that model asks for N tokens by writing
- * <call>N</call> (RelayLLM). */
+ * 0.07 routes 7 %. always and never: no score. position: 0 at a place of the answer that is named
+ * beforehand, else 1. query: the router's sigmoid at the first token of the answer, for all of
+ * them, so that the cloud writes the whole answer or nothing of it. takeover: the router's sigmoid,
+ * and 0 behind a token of the cloud, which writes the rest (cascades). step: entropy's score of the
+ * first token of a sentence or paragraph, for all of it (GlimpRouter). verify and call
+ * (decode/step_ways.c) score nothing: the cloud checks drafts of the local model (SpecEdge); that
+ * model asks for N tokens by writing <call>N</call> (RelayLLM). */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 

@@ -3,12 +3,11 @@
 #include <string.h>
 
 static const char *const names[] = {
-    [POLICY_MLP] = "mlp",           [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob",
-    [POLICY_MARGIN] = "margin",     [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",       [POLICY_CONTEXT] = "context",   [POLICY_ORACLE] = "oracle",
-    [POLICY_POSITION] = "position", [POLICY_COMBINED] = "combined", [POLICY_QUERY] = "query",
-    [POLICY_TAKEOVER] = "takeover", [POLICY_STEP] = "step",         [POLICY_VERIFY] = "verify",
-    [POLICY_CALL] = "call",
+    [POLICY_MLP] = "mlp",           [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
+    [POLICY_MARGIN] = "margin",     [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
+    [POLICY_NEVER] = "never",       [POLICY_CONTEXT] = "context", [POLICY_POSITION] = "position",
+    [POLICY_COMBINED] = "combined", [POLICY_QUERY] = "query",     [POLICY_TAKEOVER] = "takeover",
+    [POLICY_STEP] = "step",         [POLICY_VERIFY] = "verify",   [POLICY_CALL] = "call",
 };
 
 const char *policy_name(enum policy p)
@@ -60,6 +59,5 @@ bool policy_has_threshold(enum policy p)
 
 bool policy_reads_logits(enum policy p)
 {
-    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN ||
-           p == POLICY_ORACLE || p == POLICY_STEP;
+    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN || p == POLICY_STEP;
 }

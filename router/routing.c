@@ -113,7 +113,7 @@ static int routing_set_place(struct routing *r, const char *place, struct err *e
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
-    if (o->policy && (!policy_parse(&r->how.policy, o->policy) || r->how.policy == POLICY_ORACLE))
+    if (o->policy && !policy_parse(&r->how.policy, o->policy))
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, combined, context, entropy, max-prob, margin, random, "

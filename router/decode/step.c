@@ -367,8 +367,7 @@ static void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *
 /* A turn: score, ask or guess, decide, show. */
 
 /* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
- * head read it. For the oracle, the score is p1 until the cloud has answered. False: something is
- * wanted first. */
+ * head read it. False: something is wanted first. */
 static bool step_route(struct step *s, struct ahead_token *e)
 {
     const struct decode_options *o = s->o;
@@ -391,32 +390,6 @@ static bool step_route(struct step *s, struct ahead_token *e)
     s->stats->router_ms += step_lap(&clock);
     e->routed = step_routes(s, t->score, e->at);
     return true;
-}
-
-/* For the oracle: ask for a token whose turn it is, and, with the answer, score it and say again
- * whether it is routed. */
-static int step_ask_first(struct step *s, struct ahead_token *e, bool wait)
-{
-    int rc = OK;
-    if (!e->met && !wait && step_must_wait(s, e)) {
-        s->want = STEP_CLOUD;
-        return OK;
-    }
-    if (!e->met)
-        rc = step_begin_turn(s, e);
-    if (rc == OK && e->call && !wait && !s->cloud->done(e->call)) {
-        s->want = STEP_CLOUD;
-        return OK;
-    }
-    if (rc == OK && e->call)
-        rc = step_take_answer(s, e);
-    if (rc != OK)
-        return rc;
-    if (e->answered && e->answer == e->t.edge_id)
-        e->t.score = 1;
-    e->routed = step_routes(s, e->t.score, e->at);
-    e->answered = e->answered && e->routed;
-    return OK;
 }
 
 /* Append the newest token; generation continues after it. */
@@ -558,30 +531,23 @@ static int step_decide_ready(struct step *s, bool wait)
     return OK;
 }
 
-/* Score the next token; for a routed one, find the ways to request it. The oracle needs the answer
- * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
- * come. */
-static int step_score_next(struct step *s, bool wait)
+/* Score the next token; for a routed one, find the ways to request it, which may depend on a server
+ * that is not known yet; wait: wait for it. */
+static void step_score_next(struct step *s, bool wait)
 {
     struct ahead_token *e = &s->next;
-    bool oracle = s->o->policy == POLICY_ORACLE;
-    if (!e->met) {
-        *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
-        if (!step_route(s, e))
-            return OK;
-        /* Drafts are shown at their turn. */
-        if ((e->routed || oracle) && s->cloud && !s->way->show) {
-            if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
-                s->want = STEP_CLOUD;
-                return OK;
-            }
-            e->held = step_keeps(s, step_text_ids(s), e->at, &e->own);
-            step_find_ways(s, e);
+    *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
+    if (!step_route(s, e))
+        return;
+    if (e->routed && s->cloud && !s->way->show) { /* drafts are shown at their turn */
+        if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
+            s->want = STEP_CLOUD;
+            return;
         }
+        e->held = step_keeps(s, step_text_ids(s), e->at, &e->own);
+        step_find_ways(s, e);
     }
-    int rc = oracle ? step_ask_first(s, e, wait) : OK;
-    s->scored = rc == OK && !s->want;
-    return rc;
+    s->scored = true;
 }
 
 /* Append the next token to the queue. A routed token that follows undecided tokens is requested
@@ -633,7 +599,10 @@ static int step_advance(struct step *s)
         step_append(s);
         return OK;
     }
-    return s->scored ? step_enqueue_next(s) : step_score_next(s, false);
+    if (s->scored)
+        return step_enqueue_next(s);
+    step_score_next(s, false);
+    return OK;
 }
 
 /* The loop, and what it is given. */
@@ -755,7 +724,6 @@ void step_give_head(struct step *s, size_t row, const float *logits)
         step_look(s, r, n, logits);
     if (!r || !policy_reads_logits(p))
         return;
-    p = p == POLICY_ORACLE ? POLICY_MAX_PROB : p;
     r->score = policy_score_logits(p, logits, s->size, s->kernels);
     r->scored = true;
     s->stats->router_ms += step_lap(&s->since);
@@ -789,8 +757,10 @@ void step_wait(struct step *s)
     uint64_t now = os_now_ns(), rest = s->awaited_until - now;
     if (s->awaited_until)
         os_nap(now > s->awaited_until ? 0 : rest < POLL_NS ? rest : POLL_NS);
+    else if (s->ahead.n)
+        step_end(s, step_decide_ready(s, true));
     else
-        step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
+        step_score_next(s, true);
     s->want = 0; /* it will be wanted again */
     s->stats->cloud_ms += step_lap(&s->since);
 }

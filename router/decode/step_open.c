@@ -131,12 +131,11 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
  * the call whose turn has come alone, which is the oldest. */
 static void step_count(struct step *s)
 {
-    const struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : &s->next;
+    const struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : NULL;
     if (s->counted)
         return;
     s->counted = true;
-    gate_drop(s->gate, &s->its, e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
-    ahead_drop(&s->ahead, &s->next);
+    gate_drop(s->gate, &s->its, e && e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
     ahead_cut(&s->ahead, 0);
     s->stats->wasted = (size_t)s->ahead.wasted;
     s->stats->total_ms = step_lap(&s->begun);

@@ -172,45 +172,11 @@ static void test_stop_ahead(void)
     CHECK(tried > 2);
 }
 
-/* The oracle asks for every token, with any window, and routes those where the cloud differs from
- * the edge and the edge is unsure. */
-static void test_oracle(void)
-{
-    static struct setup c;
-    plain_case(&c);
-    run_window(&results[0], &c, 0, 1);
-    const struct text *a = &results[0].text[0], *b = &results[1].text[0];
-    c.policy = POLICY_ORACLE;
-    for (size_t w = 0; w < WINDOWS; w++) {
-        size_t routed = 0;
-        c.threshold = 1;
-        run_window(&results[1], &c, windows[w], w);
-        CHECK(b->n == a->n && b->stats.calls == b->n && b->stats.committed == b->n);
-        for (size_t i = 0; i < b->n; i++) {
-            bool same = b->at[i].edge_id == a->at[i].id;
-            CHECK(b->at[i].has_edge && b->at[i].id == a->at[i].id);
-            CHECK(same == (b->at[i].score == 1));
-            CHECK(b->at[i].source == (same ? SOURCE_EDGE : SOURCE_CLOUD));
-            routed += !same;
-        }
-        CHECK(routed > 10 && b->n - routed > 10 && b->stats.cloud == routed);
-        c.threshold = 0; /* the edge writes alone, and the cloud is asked all the same */
-        run_window(&results[1], &c, windows[w], w);
-        CHECK(b->stats.cloud == 0 && b->stats.calls == b->n && b->at[0].id == b->at[0].edge_id);
-        c.truth.fault = 100; /* without an answer the score is p1 */
-        c.threshold = 1;
-        run_window(&results[1], &c, windows[w], w);
-        CHECK(b->stats.fallback == b->n && b->at[0].score < 1);
-        c.truth.fault = 0;
-    }
-}
-
 int main(void)
 {
     open_all();
     test_interrupt();
     test_extremes();
-    test_oracle();
     test_limits();
     test_many();
     test_unfit();

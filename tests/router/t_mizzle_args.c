@@ -180,7 +180,7 @@ static void test_refused(void)
     BAD(router, "none.safetensors", IO, "none.safetensors");
     BAD(router, "/dev/null", FORMAT, "/dev/null");
     BAD(policy, "maybe", ARG, "maybe");
-    BAD(policy, "oracle", ARG, "policy: expected mlp"); /* which `mizzle eval` alone has */
+    BAD(policy, "oracle", ARG, "policy: expected mlp");
     BAD(policy, "mlp", ARG, "router");
     base.on_score = no_score;
     BAD(policy, "entropy", ARG, "on_score: expected policy mlp and no router, found entropy");

@@ -143,7 +143,7 @@ int main(void)
                                           p == POLICY_QUERY || p == POLICY_TAKEOVER));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
         bool logits = strchr("em", policy_name(p)[0]) && p != POLICY_MLP;
-        CHECK(policy_reads_logits(p) == (logits || p == POLICY_ORACLE || p == POLICY_STEP));
+        CHECK(policy_reads_logits(p) == (logits || p == POLICY_STEP));
     }
     enum policy none;
     CHECK(!policy_parse(&none, "MLP") && !policy_parse(&none, "") && !policy_parse(&none, "ml"));

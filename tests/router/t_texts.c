@@ -60,13 +60,13 @@ static void draw_routing(struct plan *p)
 {
     static const enum policy policies[] = { POLICY_MLP,    POLICY_ENTROPY, POLICY_MAX_PROB,
                                             POLICY_MARGIN, POLICY_RANDOM,  POLICY_ALWAYS,
-                                            POLICY_NEVER,  POLICY_ORACLE };
+                                            POLICY_NEVER };
     static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP, POLICY_CALL,
                                          POLICY_VERIFY };
     /* What is known of a draft's tokens depends on the others, as that of replies of many. */
     size_t nwhole = script.tokens > 1 ? 5 : 4;
     p->routing =
-        (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(8)],
+        (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(7)],
                                .router = once_in(3) ? layered : NULL,
                                .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                .max_routed = once_in(5) ? 0.2f : 0,

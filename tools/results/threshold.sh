@@ -22,7 +22,6 @@ jobs() {
             job threshold_rows $wording --policy $policy --sweep 0:0.07:8
         done
     done
-    job threshold_rows story --policy oracle --target-routed 0.05
 }
 
 threshold_of() { # WORDING COLUMN CONDITION...: a value of the table, in percent
@@ -40,8 +39,7 @@ draws() {
     for wording in plain chatty story; do
         edge=$(threshold_of $wording accuracy policy=never)
         cloud=$(threshold_of $wording accuracy policy=always)
-        at="target=0.050000" note=
-        [ $wording != story ] || note=" oracle: where the models differ, and the edge is least sure."
+        at="target=0.050000"
         shape threshold "policy,$share,$right,low,high" '
             of("wording") == "'$wording'" && of("target") != "" && of("routed") <= 0.075 {
                 print of("policy"), percent("routed"), percent("accuracy"), percent("accuracy_low"), percent("accuracy_high")
@@ -52,7 +50,7 @@ draws() {
  $(threshold_of $wording accuracy policy=mlp $at) % right with the router,\
  $(threshold_of $wording accuracy policy=entropy $at) % with entropy,\
  $(threshold_of $wording accuracy policy=random $at) % by chance" \
-                --note "Bands: 95 % intervals (Wilson). Each point has a threshold of its own, found on other questions.$note"
+                --note "Bands: 95 % intervals (Wilson). Each point has a threshold of its own, found on other questions."
     done
     free="tokens that no model can foresee (%)" gap="gap closed (%): mean from 0 to 7 % routed"
     shape threshold "policy,$free,$gap,low,high" '

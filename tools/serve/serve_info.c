@@ -116,7 +116,7 @@ static json_t *serve_info_policies(const struct serve *s)
     const struct router *router = s->routing.router;
     json_t *list = json_array();
     for (int p = POLICY_MLP; p <= POLICY_CALL; p++)
-        if (p != POLICY_ORACLE && p != POLICY_POSITION &&
+        if (p != POLICY_POSITION &&
             (!policy_reads_router((enum policy)p) ||
              (router && !strcmp(router_kind(router), policy_router((enum policy)p)))) &&
             (p != POLICY_VERIFY || routing_drafts(&s->routing, NULL) == OK))

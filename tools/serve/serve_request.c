@@ -252,8 +252,7 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     enum policy p;
     if (!v)
         return true;
-    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE ||
-        p == POLICY_POSITION)
+    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_POSITION)
         return serve_field_wrong(e, "mizzle.policy",
                                  "mlp, combined, context, entropy, max-prob, margin, random, "
                                  "query, takeover, step, verify, call, always or never",

@@ -18,20 +18,20 @@ static struct err err;
 static void test_list(void)
 {
     struct eval_list l;
-    CHECK(eval_list_parse(&l, "never,max-prob,mlp,mlp=a/b.safetensors,context=c,oracle", &err) ==
+    CHECK(eval_list_parse(&l, "never,max-prob,mlp,mlp=a/b.safetensors,context=c,margin", &err) ==
           OK);
     CHECK(l.n == 6 && l.at[1].policy == POLICY_MAX_PROB && !l.at[2].file);
     CHECK(!strcmp(l.at[3].file, "a/b.safetensors") && !strcmp(l.at[3].label, "mlp=b.safetensors"));
     CHECK(l.at[4].policy == POLICY_CONTEXT && !strcmp(l.at[4].label, "context=c"));
     CHECK(!strcmp(eval_list_demanding(&l), "mlp"));
-    CHECK(eval_list_find(&l, POLICY_ORACLE) == &l.at[5] && !eval_list_find(&l, POLICY_ALWAYS));
+    CHECK(eval_list_find(&l, POLICY_MARGIN) == &l.at[5] && !eval_list_find(&l, POLICY_ALWAYS));
     CHECK(!eval_entry_scores(&l.at[0]) && eval_entry_scores(&l.at[5]));
     eval_list_close(&l);
     static const char *const needs[][2] = {
         { "never", "never" },
         { "never,entropy", "random" },
         { "random,always", "always" },
-        { "never,oracle", "always" },
+        { "never,verify", "always" },
         { "always,context", "context" },
         { "context,always,mlp", "mlp" },
         { "mlp=a", "random" },
@@ -100,7 +100,7 @@ static void test_shares(void)
     CHECK(eval_plan_calibrates(&p, &l, NAN));
     eval_list_close(&l);
     p.ntargets = 0;
-    CHECK(eval_list_parse(&l, "mlp=a,oracle", &err) == OK);
+    CHECK(eval_list_parse(&l, "mlp=a,margin", &err) == OK);
     CHECK(eval_plan_calibrates(&p, &l, NAN) && !eval_plan_calibrates(&p, &l, 0.5f));
     CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == OK);
     eval_list_close(&l);

@@ -61,7 +61,7 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
         return err_set(err, ERR_ARG,
                        "--policy: expected mlp, combined, context, entropy, max-prob, "
-                       "margin, random, oracle, query, takeover, step, verify, call, position, "
+                       "margin, random, query, takeover, step, verify, call, position, "
                        "slot, always or "
                        "never, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
@@ -296,8 +296,7 @@ const char *eval_list_demanding(const struct eval_list *l)
             continue;
         if (policy_reads_router(e->policy) && !e->file)
             most = e->policy;
-        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE ||
-                 e->policy == POLICY_VERIFY)
+        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_VERIFY)
             most = POLICY_ALWAYS; /* they are nothing without a cloud */
         else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
             most = POLICY_RANDOM; /* any that needs no router */

@@ -226,7 +226,7 @@ static void print_signs(FILE *to, const struct eval_result *r, const bool *shown
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
-    bool oracle = false, call = false, query = false, pgr = false;
+    bool call = false, query = false, pgr = false;
     size_t left_out = 0, questions = 0;
     for (size_t i = 0; i < n; i++) {
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
@@ -236,7 +236,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "%s: %zu of the tokens that were routed are the small model's: the cloud "
                     "failed, or a limit held\n",
                     r[i].entry->label, r[i].sum.fallback);
-        oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         call = call || (shown[i] && r[i].entry->policy == POLICY_CALL);
         query = query || (shown[i] && r[i].entry->policy == POLICY_QUERY && isnan(r[i].target));
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
@@ -253,9 +252,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         fprintf(to, "PGR: performance gap recovered, 0 as the small model alone, 1 as the large\n");
     fprintf(to, "work: ids that the large model computes, per id of prompt and answer; over 100 %% "
                 "where\nit reads its replies again or they go unused\n");
-    if (oracle)
-        fprintf(to, "oracle: for comparison only; its times include asking the cloud for every "
-                    "token\n");
     if (call)
         fprintf(to, "call: a lower bound, unless the model was trained to write <call>n</call>\n");
     if (query)

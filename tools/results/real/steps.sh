@@ -131,7 +131,6 @@ plan() {
             for name in slot position; do measure $name $whole '' $name; done
             measure 400 400 $target entropy max-prob margin random
             measure query 400 $target query
-            measure oracle 400 $target oracle
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
             [ $set != reason ] || measure_ways 300
             [ $set != chat ] || step timed-paper 40 "split-$task train-$set" '' paper_table
@@ -144,7 +143,6 @@ plan() {
         gsm8k)
             measure routers $whole $target context random combined primary
             measure max-prob $whole $target max-prob
-            measure oracle 100 $target oracle
             measure_ways 150
             ;;
         esac
@@ -257,7 +255,6 @@ measure() { # NAME QUESTIONS SHARE POLICY...
         slot | position | random) ;;
         joints*) runs=$trainings searched=$trainings repeats=$trainings needs="split-$task train-joints" ;;
         joint* | unseen | held) searched=${share:+1} needs="split-$part_of train-joint" ;;
-        oracle) searched=1 time=$seconds_always ;;
         entropy | max-prob | margin | step) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
         *)
