@@ -64,7 +64,7 @@ run 2 --questions 12 --policy mlp,entropy --sweep 0:0.08:3 --against random
 run 0 --questions 12 --policy mlp,entropy --sweep 0:0.08:3 --against entropy --json -q
 [ "$(wc -l <"$dir/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$dir/out")"
 other=$(field apgr7)
-is "$(field pgr) > 0.8 && $(field work) > 0.3 && $(field routed) < 0.1"
+is "$(field pgr) > 0.3 && $(field work) > 0.3 && $(field routed) < 0.1"
 last=$(sed -n 1p "$dir/out")
 is "$(field routed) == 0 && $(field pgr) == 0 && $(field bytes_up) == 0"
 last=$(sed -n 3p "$dir/out")
