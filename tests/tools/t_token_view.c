@@ -113,7 +113,7 @@ static const char *json(const char *text)
                                   .ms = 1 };
         CHECK(json_events_token(&j, &t));
     }
-    json_events_done(&j, &(struct mizzle_stats){ .finish = "length" }, false, false);
+    json_events_done(&j, &(struct mizzle_stats){ .finish = "length" }, false);
     fflush(stdout);
     CHECK(dup2(out, 1) == 1);
     close(out);
