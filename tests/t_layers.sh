@@ -32,7 +32,7 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=39089 serve=5564
+core=38975 serve=5540
 # shellcheck disable=SC2086
 awk -v core=$core -v serve=$serve '
     function part(f) {
