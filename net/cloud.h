@@ -30,8 +30,7 @@ enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
 /* What cloud_peek knows about a token: nothing; its reply is on the way; *id is the token. */
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
 
-enum { CLOUD_MAX_TOKENS = 64 };  /* most tokens of one reply */
-enum { CLOUD_DRAFT_BYTES = 40 }; /* more of a body with a draft, beside its ids, at most */
+enum { CLOUD_MAX_TOKENS = 64 }; /* most tokens of one reply */
 /* The deadline of a call unless the options say another. A slow server has more time than the
  * first, but never more than the second: four times what the call would take if each token asked
  * for, and each part of the prefix as long as the test text, took as long as the probe's slowest
@@ -45,10 +44,9 @@ struct cloud_local {
     const char *name; /* of the model, as a server would give it; its ids are the caller's */
     const char *says; /* as in cloud_info */
     /* Begin to write up to `want` tokens after ids[n] (copied), and call news(news_arg) from
-     * another thread, without a lock held, whenever look has more to tell. The `draft` ids after
-     * those are one: the answer ends with the first token that is another, or follows it. ERR_TEXT:
-     * not after these ids; ERR_NOMEM, ERR_STOP. */
-    int (*ask)(void *arg, void **text, const uint32_t *ids, size_t n, size_t draft, size_t want,
+     * another thread, without a lock held, whenever look has more to tell. ERR_TEXT: not after
+     * these ids; ERR_NOMEM, ERR_STOP. */
+    int (*ask)(void *arg, void **text, const uint32_t *ids, size_t n, size_t want,
                void (*news)(void *news_arg), void *news_arg, struct err *err);
     /* Copy the tokens from number *n on behind ids[*n], and add their count to *n. True: no more
      * will come; *rc is OK, or says with err why. */
@@ -184,16 +182,6 @@ size_t cloud_tokens(struct cloud *c);
  * ids are copied. ERR_ARG: n is 0 or an id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err);
-/* Ask how ids[n] goes on where a draft of that follows it, ids[n] to ids[n + draft - 1]: the answer
- * is as much of the draft as the model would write, and the token after that, as if these tokens
- * had been asked for. draft < CLOUD_MAX_TOKENS; 0: cloud_ask for one token. With a
- * server that cannot (cloud_drafts), the call ends with ERR_TEXT. Errors of cloud_ask. */
-int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                 struct cloud_call **out, struct err *err);
-/* Return ERR_REMOTE, and the dialect that was found, once it is known that the server cannot check
- * a draft: only dialect openai with token ids can, as of vLLM and mizzle, and a model in this
- * process. Never waits; any thread may call it. */
-int cloud_drafts(struct cloud *c, struct err *err);
 /* Count what the next call moves, dropped or not, in *t as well, unless t is NULL. */
 void cloud_tally(struct cloud *c, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */

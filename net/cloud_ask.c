@@ -31,16 +31,13 @@ static uint64_t seed_of(const uint32_t *ids, size_t n)
     return h;
 }
 
-/* Create a call and put it at the front of the list; its question has `draft` ids behind the first
- * n. NULL: out of memory. With the lock held. */
-static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                                   size_t tokens)
+/* Create a call and put it at the front of the list. NULL: out of memory. With the lock held. */
+static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
     size_t size, room;
     struct cloud_call *call = calloc(1, sizeof(*call));
     struct wire_call *w = calloc(1, sizeof(*w));
-    /* Leave room after the ids for those of the reply, which may be a draft: together they are the
-     * next prefixes. */
+    /* Leave room after the ids for those of the reply: together they are the next prefixes. */
     bool fits = size_add(&room, n, CLOUD_MAX_TOKENS) && size_mul(&size, room, sizeof(*ids));
     uint32_t *own = fits ? malloc(size) : NULL;
     if (!call || !w || !own) {
@@ -49,13 +46,12 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
         free(own);
         return NULL;
     }
-    memcpy(own, ids, (n + draft) * sizeof(*ids));
+    memcpy(own, ids, n * sizeof(*ids));
     w->ask.ids = own;
     w->ask.n = n;
-    w->ask.draft = draft;
     w->seed = seed_of(ids, n);
     w->quota = c->o.quota;
-    w->paid = w->quota ? tokens + draft : 0;
+    w->paid = w->quota ? tokens : 0;
     w->deadline = os_now_ns() + c->timeout_ns;
     call->cloud = c;
     call->wire = w;
@@ -74,7 +70,7 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     struct wire_call *w = call->wire;
     struct err why = { "" };
     uint32_t id = 0;
-    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
+    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->answer.traffic.asked_tokens = w->ask.want;
     w->paid = 0;
     int rc = answers_replay(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
@@ -103,22 +99,21 @@ static int cloud_unasked(const struct cloud *c, size_t tokens, int rc)
     return rc;
 }
 
-/* cloud_ask and cloud_verify. */
-static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                         size_t tokens, struct cloud_call **out, struct err *err)
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
+              struct cloud_call **out, struct err *err)
 {
     struct cloud_tally *tally = c->tally;
     *out = NULL;
     c->tally = NULL;
     if (wire_forked(c->wire))
-        return cloud_unasked(c, tokens + draft, cloud_forked(err));
-    int rc = check_ids(c, ids, n + draft, err);
+        return cloud_unasked(c, tokens, cloud_forked(err));
+    int rc = check_ids(c, ids, n, err);
     if (rc == OK && c->o.stop && atomic_load(c->o.stop))
         rc = err_set(err, ERR_STOP, "cloud: interrupted");
     if (rc)
-        return cloud_unasked(c, tokens + draft, rc);
+        return cloud_unasked(c, tokens, rc);
     wire_lock(c->wire);
-    struct cloud_call *call = new_call(c, ids, n, draft, tokens);
+    struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
         wire_ledger(c->wire)->calls++;
         if (c->replay)
@@ -141,28 +136,7 @@ static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t 
     }
     wire_unlock(c->wire);
     *out = call;
-    return call ? OK : cloud_unasked(c, tokens + draft, cloud_no_memory(err));
-}
-
-int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
-              struct cloud_call **out, struct err *err)
-{
-    return cloud_ask_how(c, ids, n, 0, tokens, out, err);
-}
-
-int cloud_verify(struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                 struct cloud_call **out, struct err *err)
-{
-    return cloud_ask_how(c, ids, n, draft, 1, out, err);
-}
-
-int cloud_drafts(struct cloud *c, struct err *err)
-{
-    if (!wire_enter(c->wire))
-        return cloud_forked(err);
-    int rc = cloud_call_drafts(c, err);
-    wire_unlock(c->wire);
-    return rc;
+    return call ? OK : cloud_unasked(c, tokens, cloud_no_memory(err));
 }
 
 /* True when the call waits for a probe that starts only after an older call has ended. If its
@@ -223,7 +197,6 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
         cloud_call_settle(call, c->failed, &c->why);
     }
     int rc = answer->rc;
-    c->no_draft |= rc == ERR_TEXT && call->wire->reply.no_draft;
     if (rc)
         err_set(err, rc, "%s", answer->err.msg);
     else
@@ -291,7 +264,7 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
         return 0;
     wire_lock(c->wire);
     if (cloud_wait_ready(c, NULL) == OK) {
-        const struct ask a = cloud_call_question(c, ids, n, 0, tokens);
+        const struct ask a = cloud_call_question(c, ids, n, tokens);
         c->body.n = 0;
         bytes = cloud_call_body(&c->body, c, &a) ? c->body.n : 0;
     }

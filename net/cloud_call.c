@@ -55,22 +55,19 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 
 bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a)
 {
-    return id_list_set(&c->list, a->ids, a->n + a->draft) &&
-           c->dialect->request(out, a, &c->list.text);
+    return id_list_set(&c->list, a->ids, a->n) && c->dialect->request(out, a, &c->list.text);
 }
 
-struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                               size_t tokens)
+struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
     size_t most = c->text ? 1 : c->o.tokens;
-    size_t want = draft ? draft + 1 : tokens < most ? tokens : most;
+    size_t want = tokens < most ? tokens : most;
     return (struct ask){ .model = c->model_json,
                          .ids = ids,
                          .n = n,
-                         .draft = draft,
                          .vocab = c->o.vocab,
                          .want = want,
-                         .stream = want > 1 && !draft,
+                         .stream = want > 1,
                          .logprobs = c->logprobs,
                          .encode = c->text && !c->logprobs ? c->o.encode : NULL,
                          .encode_arg = c->o.encode_arg };
@@ -85,32 +82,11 @@ static uint64_t cloud_call_more_ns(const struct cloud *c, const struct ask *a)
     return c->o.timeout_ms || ns <= c->timeout_ns ? 0 : ns - c->timeout_ns;
 }
 
-int cloud_call_drafts(const struct cloud *c, struct err *err)
-{
-    bool ready = c->state == CLOUD_READY; /* else the prober may be writing what it finds */
-    if (c->replay || c->o.local || (!ready && c->o.api == CLOUD_AUTO))
-        return OK;
-    const char *lacks = ready && c->text       ? " with text alone"
-                        : ready && c->no_draft ? " without prompt_logprobs"
-                                               : "";
-    if (c->dialect->drafts && !*lacks)
-        return OK;
-    return err_set(err, ERR_REMOTE,
-                   "cloud %s: this server cannot check a draft, as policy verify needs it: "
-                   "expected dialect openai with token ids, as of vLLM or mizzle, found %s%s",
-                   c->base, cloud_api_name(c->dialect->api), lacks);
-}
-
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
-    struct err why;
-    if (w->ask.draft && !c->no_draft && cloud_call_drafts(c, &why) != OK) {
-        cloud_call_settle(call, ERR_TEXT, &why);
-        return;
-    }
-    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, w->ask.draft, call->tokens);
+    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->deadline += cloud_call_more_ns(c, &w->ask);
     w->dialect = c->dialect;
     if (!cloud_call_body(&w->body, c, &w->ask) || !buf_str(&url, c->base ? c->base : "") ||

@@ -52,7 +52,6 @@ struct cloud {
     struct err why;
     struct cloud_call *failing; /* in FAILED: the call that got the error, until it ends; or NULL */
     struct err note;            /* if empty, it has been reported */
-    bool no_draft;              /* a reply has shown that it cannot check one */
     struct cloud_call *calls;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
     struct cloud_tally *tally; /* of the next call; or NULL */
@@ -89,14 +88,10 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* cloud_call.c; from here on all with the lock held. */
 
-/* Return the question to ask, of `tokens` tokens or, if there is one, a draft; ids is borrowed. In
- * READY. */
-struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t draft,
-                               size_t tokens);
+/* Return the question to ask, of `tokens` tokens; ids is borrowed. In READY. */
+struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 /* Write the body as it goes up. False: out of memory. In READY. */
 bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a);
-/* Do the work of cloud_drafts. */
-int cloud_call_drafts(const struct cloud *c, struct err *err);
 /* Write the request and hand it to the network thread. In READY. */
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */

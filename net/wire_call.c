@@ -13,7 +13,6 @@ enum {
     MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
     LINGER_MS = 2000, /* and for how long at most */
     COUNT_MS = 200,   /* and for how long what they move is counted */
-    RANK = 256,       /* bytes of vLLM's reply to a draft for each id that it has read */
     RETRY_MS = 40,    /* mean delay before the retry, times 1/2 to 3/2 */
 };
 
@@ -238,8 +237,7 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
                                     .n = call->body.n,
                                     .fresh = fresh,
                                     .once = call->resent,
-                                    .leave = on_leave,
-                                    .more = call->ask.draft ? RANK * call->ask.n : 0 };
+                                    .leave = on_leave };
     sse_free(&call->sse);
     call->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
     call->reply = (struct reply){ 0 };
@@ -292,8 +290,8 @@ bool wire_call_local(struct wire *w, struct wire_call *call)
     struct err why = { "" };
     call->wire = w;
     call->deadline = UINT64_MAX;
-    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.draft,
-                          call->ask.want, wire_call_news, call, &why);
+    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.want,
+                          wire_call_news, call, &why);
     if (rc == OK)
         wire_call_left(w, call);
     if (rc == OK)

@@ -30,7 +30,7 @@ static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *
 {
     size_t n = call->n, cached = c->warm < n ? c->warm : n;
     uint64_t cost = add_product(c->cost, cached, l->price.cached);
-    cost = add_product(cost, n - cached + call->draft, l->price.up);
+    cost = add_product(cost, n - cached, l->price.up);
     return add_product(cost, down, l->price.down);
 }
 

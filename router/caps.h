@@ -45,7 +45,6 @@ struct caps_call { /* a call as the limits see it */
     size_t tokens; /* tokens it asks for; all are charged, as that many may come and be billed */
     size_t sent;   /* once it has ended: these, each time that they went out */
     size_t bytes;  /* size of its body; 0 when nothing limits it */
-    size_t draft;  /* ids of a draft behind the prefix, which the server reads, too */
 };
 
 /* Return NULL, or why this call must not be made: one static line that names the flag, such as

@@ -61,12 +61,6 @@ struct cloud_port {
     bool (*quiet)(void *arg, const struct cloud_tally *tally, bool wait);
     /* True when the server is or has been asked. NULL: it is always so. */
     bool (*sent)(const void *call);
-    /* Ask how ids[n] goes on where the `draft` ids that follow it are a draft of that, at most
-     * CLOUD_MAX_TOKENS - 1, 0: none. The answer is as much of it as the cloud would write, and the
-     * token after that; take gives the first of these, and once committed the others are known.
-     * NULL: policy verify (step_ways.c) cannot be used. Errors of ask. */
-    int (*verify)(void *arg, const uint32_t *ids, size_t n, size_t draft, struct cloud_tally *tally,
-                  void **call, struct err *err);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

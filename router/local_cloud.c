@@ -51,15 +51,13 @@ void local_cloud_name(char out[LOCAL_CLOUD_NAME], const char *path)
 }
 
 /* Callbacks of the cloud. */
-static int local_cloud_ask(void *arg, void **text, const uint32_t *ids, size_t n, size_t draft,
-                           size_t want, void (*news)(void *news_arg), void *news_arg,
-                           struct err *err)
+static int local_cloud_ask(void *arg, void **text, const uint32_t *ids, size_t n, size_t want,
+                           void (*news)(void *news_arg), void *news_arg, struct err *err)
 {
     const struct local_cloud *l = arg;
     struct text *t = NULL;
     const struct text_wish wish = { .prompt = ids,
                                     .n = n,
-                                    .ndraft = draft,
                                     .max = want,
                                     .sample = { .top_p = 1, .repeat_penalty = 1 },
                                     .model = TEXT_EDGE,

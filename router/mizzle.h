@@ -92,17 +92,12 @@ struct mizzle_options {
                               also in models--ORG--NAME), if it exists; for policies "context" and
                               "combined" with their name instead of "router" */
     /* What scores a token: "mlp" (the router), "combined" (a router that sees no hidden state),
-     * "context" (a table over the last two ids), "entropy", "max-prob", "margin", "random", "query"
-     * (the router, once for the whole answer), "takeover" (the router, until the cloud writes the
-     * rest), "step" (entropy, once for each sentence), "position" (see place); "always", "never",
-     * "verify" (the cloud checks drafts of cloud_tokens - 1 ids, 7 if that is 0; in one context the
-     * text is that of "always", with vLLM but for ties) and "call" (the cloud writes N tokens where
-     * the model writes <call>N</call>, whose tokens are taken out; where the cloud fails, they
-     * stay) need no score; NULL: the router's, if there is one, and it is named or there is a
-     * cloud; else "never". */
+     * "context" (a table over the last two ids), "entropy", "max-prob", "margin", "random",
+     * "position" (see place); "always" and "never" need no score; NULL: the router's, if there is
+     * one, and it is named or there is a cloud; else "never". */
     const char *policy;
     double threshold; /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN, the
-                         default: the router's own threshold, else 0.5; "takeover": 0.5 */
+                         default: the router's own threshold, else 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
     size_t max_tokens; /* longest answer; SIZE_MAX: as the context allows; default: 256 */
@@ -288,8 +283,7 @@ struct mizzle_stats {
     struct mizzle_held {
         size_t no_cloud;     /* "no-cloud": there is none */
         size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
-        size_t unfit;        /* "unfit": it refuses this text, for example as too long, or
-                              cannot check its drafts */
+        size_t unfit;        /* "unfit": it refuses this text, for example as too long */
         size_t private_text; /* "private": the text matches a private pattern */
         size_t capped;       /* "capped": a limit of tokens, bytes or cost is reached */
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */

@@ -61,7 +61,7 @@ float policy_score_logits(enum policy p, const float *logits, size_t size, const
     policy_confidence(&c, logits, size, k);
     if (!(c.p1 > 0))
         return 0;
-    if (p == POLICY_ENTROPY || p == POLICY_STEP)
+    if (p == POLICY_ENTROPY)
         score = size > 1 ? (float)(1 - c.entropy / log_f64((double)size)) : 1;
     else
         score = p == POLICY_MARGIN ? c.margin : c.p1;
@@ -99,22 +99,6 @@ float policy_score_position(const char *place, const struct tokenizer *tok, cons
         left -= same;
     }
     return left ? 1 : 0;
-}
-
-bool policy_ends_step(const struct tokenizer *tok, const uint32_t *ids, size_t n)
-{
-    char back[32] = ""; /* what they say, from its end */
-    for (size_t have = 0, more; n > 0 && have < sizeof(back) - 1;) {
-        const char *bytes = tokenizer_bytes(tok, ids[--n], &more);
-        while (bytes && more > 0 && have < sizeof(back) - 1)
-            back[have++] = bytes[--more];
-    }
-    size_t blanks = strspn(back, " \n\r\t"), lines = 0;
-    for (size_t i = 0; i < blanks; i++)
-        lines += back[i] == '\n';
-    const char *last = back + blanks + strspn(back + blanks, "\"')]*");
-    bool digit = last[0] && last[1] >= '0' && last[1] <= '9';
-    return lines > 1 || *last == '!' || *last == '?' || (*last == '.' && (blanks || !digit));
 }
 
 float policy_draw_tie(uint64_t seed, size_t position)

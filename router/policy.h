@@ -3,12 +3,7 @@
  * context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H /
  * ln V, where V is the number of ids in use. random: u(seed, position), so that a threshold of
  * 0.07 routes 7 %. always and never: no score. position: 0 at a place of the answer that is named
- * beforehand, else 1. query: the router's sigmoid at the first token of the answer, for all of
- * them, so that the cloud writes the whole answer or nothing of it. takeover: the router's sigmoid,
- * and 0 behind a token of the cloud, which writes the rest (cascades). step: entropy's score of the
- * first token of a sentence or paragraph, for all of it (GlimpRouter). verify and call
- * (decode/step_ways.c) score nothing: the cloud checks drafts of the local model (SpecEdge); that
- * model asks for N tokens by writing <call>N</call> (RelayLLM). */
+ * beforehand, else 1. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
@@ -48,9 +43,6 @@ bool policy_place(size_t range[2], const char *place);
  * tokens (policy_place), or else a text: 0 where what the ids say ends with it. */
 float policy_score_position(const char *place, const struct tokenizer *tok, const uint32_t *ids,
                             size_t n);
-/* True if a step ends with the last of these ids[n] of an answer: at a blank line or the end of a
- * sentence. A full stop behind a digit, perhaps a decimal point, ends one before a blank alone. */
-bool policy_ends_step(const struct tokenizer *tok, const uint32_t *ids, size_t n);
 /* Return a number from 0 to 1 that breaks the tie of a token whose score is the threshold. */
 float policy_draw_tie(uint64_t seed, size_t position);
 

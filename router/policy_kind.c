@@ -3,11 +3,10 @@
 #include <string.h>
 
 static const char *const names[] = {
-    [POLICY_MLP] = "mlp",           [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
-    [POLICY_MARGIN] = "margin",     [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",       [POLICY_CONTEXT] = "context", [POLICY_POSITION] = "position",
-    [POLICY_COMBINED] = "combined", [POLICY_QUERY] = "query",     [POLICY_TAKEOVER] = "takeover",
-    [POLICY_STEP] = "step",         [POLICY_VERIFY] = "verify",   [POLICY_CALL] = "call",
+    [POLICY_MLP] = "mlp",           [POLICY_COMBINED] = "combined", [POLICY_CONTEXT] = "context",
+    [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob", [POLICY_MARGIN] = "margin",
+    [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",     [POLICY_NEVER] = "never",
+    [POLICY_POSITION] = "position",
 };
 
 const char *policy_name(enum policy p)
@@ -27,7 +26,7 @@ bool policy_parse(enum policy *out, const char *name)
 
 bool policy_scores(enum policy p)
 {
-    return p != POLICY_ALWAYS && p != POLICY_NEVER && p != POLICY_VERIFY && p != POLICY_CALL;
+    return p != POLICY_ALWAYS && p != POLICY_NEVER;
 }
 
 bool policy_judges(enum policy p)
@@ -49,15 +48,10 @@ const char *policy_router(enum policy p)
 
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_COMBINED || p == POLICY_QUERY || p == POLICY_TAKEOVER;
-}
-
-bool policy_has_threshold(enum policy p)
-{
-    return policy_reads_router(p) && p != POLICY_TAKEOVER;
+    return p == POLICY_MLP || p == POLICY_COMBINED;
 }
 
 bool policy_reads_logits(enum policy p)
 {
-    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN || p == POLICY_STEP;
+    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
 }

@@ -31,12 +31,12 @@ static void routing_add_note(struct routing *r, const char *what, const char *wh
 }
 
 /* Return the share to which the router is held; 0: none, another threshold than its own, or a
- * policy that has none or takes whole answers. */
+ * policy that has none. */
 static float routing_hold(const struct routing *r, const struct mizzle_options *o)
 {
     const struct router_about *about = router_about(r->router);
     enum policy p = r->how.policy;
-    bool own = !o->policy || (policy_has_threshold(p) && p != POLICY_QUERY);
+    bool own = !o->policy || policy_reads_router(p);
     own = own && isnan(o->threshold) && !(o->max_routed > 0);
     return own && about->has_share ? WILD * about->share : 0;
 }
@@ -117,7 +117,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(
             err, ERR_ARG,
             "policy: expected mlp, combined, context, entropy, max-prob, margin, random, "
-            "query, takeover, step, verify, call, position, always or never, found %s",
+            "position, always or never, found %s",
             o->policy);
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
@@ -133,7 +133,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     r->how.ahead = o->ahead;
     r->how.call_tokens = o->cloud_tokens;
     r->how.threshold = (float)o->threshold;
-    bool own = r->router && policy_has_threshold(r->how.policy);
+    bool own = r->router && policy_reads_router(r->how.policy);
     bool calibrated =
         isnan(r->how.threshold) && own && router_threshold(r->router, &r->how.threshold);
     if (isnan(r->how.threshold))
@@ -314,9 +314,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 {
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0;
-    const char *needs = r->how.policy == POLICY_ALWAYS   ? "policy always"
-                        : r->how.policy == POLICY_VERIFY ? "policy verify"
-                                                         : NULL;
+    const char *needs = r->how.policy == POLICY_ALWAYS ? "policy always" : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
     free(base);
@@ -398,11 +396,6 @@ int routing_close(struct routing *r, struct err *err)
 const struct cloud_port *routing_port(const struct routing *r)
 {
     return r->port.ask ? &r->port : NULL;
-}
-
-int routing_drafts(const struct routing *r, struct err *err)
-{
-    return r->cloud ? cloud_drafts(r->cloud, err) : OK;
 }
 
 bool routing_note(struct routing *r, struct err *note)

@@ -73,9 +73,6 @@ int routing_router(struct router **out, const struct engine *e, const char *path
 
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);
-/* Return ERR_REMOTE once it is known that the cloud cannot do what policy verify needs, as
- * cloud_drafts does. */
-int routing_drafts(const struct routing *r, struct err *err);
 /* Take the next note for the user: true and one line, or false. */
 bool routing_note(struct routing *r, struct err *note);
 /* Return ERR_IO, with the cause, if the recording is already incomplete. */

@@ -18,9 +18,6 @@ struct ask {
     const char *model; /* JSON string with its quotes; NULL: the request names no model */
     const uint32_t *ids;
     size_t n;
-    /* ids[n] to ids[n + draft - 1] are a draft of the answer: as many of them are asked for as the
-     * model would write, and the token after them, which makes `want` tokens at most. 0: none. */
-    size_t draft;
     size_t vocab; /* ids in the reply must be below this */
     size_t want;  /* tokens to ask for, 1 to CLOUD_MAX_TOKENS */
     bool stream;  /* ask for server-sent events */
@@ -37,14 +34,12 @@ struct ask {
 struct reply { /* the tokens that have come so far */
     uint32_t ids[CLOUD_MAX_TOKENS];
     size_t n;
-    bool ended;    /* the server has said that no more will come */
-    bool no_draft; /* it has not looked at the draft */
+    bool ended; /* the server has said that no more will come */
 };
 
 struct dialect {
     enum cloud_api api;
     const char *path; /* path of the POST, after the base URL */
-    bool drafts;      /* it can check a draft */
     /* Append the request's body: greedy, with ids asked back. list is a->ids as a JSON array.
      * False: out of memory. */
     bool (*request)(struct buf *out, const struct ask *a, const struct buf *list);
@@ -72,11 +67,6 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
 /* Find our choice among those of an OpenAI reply or event: the one with index 0 or without one.
  * NULL: there are only others. ERR_NET: no list of objects, or two that are ours. */
 int dialect_choice(const json_t **choice, const json_t *root, struct err *err);
-
-/* Read what became of a draft from the choice of a whole reply: vLLM gives ranks, and Mizzle's own
- * servers the answer and how many ids of the draft are in it. ERR_NET; ERR_TEXT: neither is
- * there. */
-int dialect_draft(struct reply *out, const json_t *choice, const struct ask *a, struct err *err);
 
 /* Say that a reply has text, but no ids, and why. Returns ERR_REMOTE. */
 int dialect_text_alone(const char *why, struct err *err);

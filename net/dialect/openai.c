@@ -17,11 +17,8 @@
 
 static bool openai_request(struct buf *out, const struct ask *a, const struct buf *list)
 {
-    char count[96];
-    int n = snprintf(count, sizeof(count), ",\"max_tokens\":%zu", a->draft ? 1 : a->want);
-    if (a->draft)
-        snprintf(count + n, sizeof(count) - (size_t)n, ",\"draft\":%zu,\"prompt_logprobs\":1",
-                 a->draft);
+    char count[48];
+    snprintf(count, sizeof(count), ",\"max_tokens\":%zu", a->want);
     if (a->model && !(buf_str(out, "{\"model\":") && buf_str(out, a->model)))
         return false;
     return buf_str(out, a->model ? ",\"prompt\":" : "{\"prompt\":") &&
@@ -94,8 +91,6 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
         rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
     if (rc)
         return rc;
-    if (a->draft)
-        return dialect_draft(out, choice, a, err);
     if (a->logprobs)
         return from_logprobs(out, root, choice, a, err);
     const json_t *ids = json_object_get(choice, "token_ids");
@@ -108,8 +103,6 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
 static int openai_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *choices = json_object_get(root, "choices"), *choice;
-    if (a->draft) /* what follows it is no answer */
-        return err_set(err, ERR_NET, "expected a whole reply, found a stream");
     if (json_is_array(choices) && !json_array_size(choices)) /* the usage event at the end */
         return OK;
     int rc = dialect_choice(&choice, root, err);
@@ -129,7 +122,6 @@ static int openai_event(struct reply *io, const json_t *root, const struct ask *
 const struct dialect dialect_openai = {
     .api = CLOUD_OPENAI,
     .path = "/v1/completions",
-    .drafts = true,
     .request = openai_request,
     .reply = openai_reply,
     .event = openai_event,

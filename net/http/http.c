@@ -343,7 +343,7 @@ int http_start(struct http *h, struct http_try **out, const struct http_request 
         .arg = arg, .data = data, .leave = r->leave, .body = body, .hold = hold
     };
     hold->header_bytes = hold->total = 0;
-    hold->most = h->max_reply + r->more;
+    hold->most = h->max_reply;
     hold->too_long = hold->no_memory = hold->again = false;
     hold->once = r->once;
     hold->why[0] = 0;

@@ -54,7 +54,6 @@ struct http_request {
     bool once;  /* never send it twice, whatever becomes of the connection */
     /* Called each time before it goes out, with the http_try. False: it does not. NULL: it may. */
     bool (*leave)(struct http_try *t);
-    size_t more; /* bytes that the reply's body may have beyond max_reply */
 };
 
 /* Create a transport. ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used; ERR_NET: no file

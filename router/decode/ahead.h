@@ -13,7 +13,6 @@ struct ahead_token {
     size_t at;                /* length of the prefix before it */
     struct caps_call ways[2]; /* how to request it: as many tokens at once as is set, or one */
     size_t way;               /* index of the way its call uses */
-    bool by_ids;              /* t.score needed no row */
     bool routed;
     bool held;             /* gate_holds of the prefix */
     bool own;              /* it is held by the patterns of this text */

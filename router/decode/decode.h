@@ -39,8 +39,8 @@ struct decode_token {
     uint32_t id;
     enum source source;
     float score; /* raw, 0..1; NaN for policies that measure nothing (policy_scores) */
-    /* edge_id is set: for the local model's own tokens, for all tokens with `edges`, with policy
-     * verify or one that reads the head, and ahead for those that took a call of their own. It does
+    /* edge_id is set: for the local model's own tokens, for all tokens with `edges`, with a
+     * policy that reads the head, and ahead for those that took a call of their own. It does
      * not depend on when an answer came, or on drafts. */
     bool has_edge;
     uint32_t edge_id;
@@ -71,7 +71,7 @@ struct decode_options {
     enum policy policy;
     float threshold;
     float tie;          /* part of the tokens that score the threshold itself which are routed */
-    size_t call_tokens; /* that a call asks for; policy verify drafts for that */
+    size_t call_tokens; /* that a call asks for */
     size_t ahead;       /* most requests in flight; 0: in step */
     struct gate *gate;  /* limits and breaker of all texts; NULL: no limits */
     /* A fault ends the run with its error; a limit does not. The breaker holds back no call, as to
@@ -92,15 +92,11 @@ struct decode_options {
     /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
      * calls are the same for all of these. */
     enum draft_kind drafts;
-    size_t draft_max; /* most ids of a draft; 0: no drafts */
-    /* Another source, which is asked first: writes at most `room` ids that may follow text[n] and
-     * then id, and returns how many. May be NULL. */
-    size_t (*guess)(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
-                    size_t room);
+    size_t draft_max;         /* most ids of a draft; 0: no drafts */
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
     bool ignore_eos;          /* end-of-text is a token like any other */
-    /* 1 + most tokens that the cloud may write in this text, or with policy verify confirm, and
-     * that may be requested for it; 0: the gate's limits. What is known without a call counts, so
+    /* 1 + most tokens that the cloud may write in this text, and that may be
+     * requested for it; 0: the gate's limits. What is known without a call counts, so
      * that the text is the same whatever other texts have asked; so it is with patterns, which hold
      * back such tokens, too. */
     uint64_t cloud_limit;
@@ -129,10 +125,6 @@ struct decode_stats {
     enum finish finish;
 };
 
-/* Return how many ids a draft of policy verify has where calls are for this many tokens, unless the
- * text ends before: one less, or 7 where calls are for one. */
-size_t decode_draft_length(size_t tokens);
-
 /* Add what another text has counted. */
 void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
 
@@ -140,8 +132,8 @@ void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one);
  * NULL unless the policy reads one (policy_reads_router). cloud may be NULL: routed tokens then
  * stay the local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long
  * as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted),
- * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long, a port
- * without what policy verify needs). stats are filled in any case. */
+ * ERR_NET, ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats
+ * are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

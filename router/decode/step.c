@@ -116,12 +116,12 @@ static bool step_reads_head(struct step *s, size_t at)
     const uint32_t *ids = session_ids(s->text.session);
     uint32_t id;
     float score;
-    bool cloud = step_writes(s, at);
+    bool cloud = o->policy == POLICY_ALWAYS;
     if (step_score_ids(s, at, &score))
         cloud = step_routes(s, score, at);
     else if (policy_reads_network(o->policy))
         cloud = row->scored && step_routes(s, row->score, at);
-    if (!cloud || s->way->show || !s->cloud || s->o->edges)
+    if (!cloud || !s->cloud || s->o->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
 }
@@ -224,9 +224,7 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     size_t tokens = e->ways[e->way].tokens;
     const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc = s->way->ask
-                 ? s->way->ask(s, e, err)
-                 : c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc = c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -242,7 +240,6 @@ static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
 {
     uint64_t limit = s->o->cloud_limit;
-    size_t cloud = s->way->show ? s->stats->tokens - s->stats->fallback : s->stats->cloud;
     if (!step_may_route(s, s->stats->cloud, e->at)) {
         err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
                 100 * (double)s->o->max_routed);
@@ -252,7 +249,7 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
         err_set(&s->fault, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
-    if (!limit || cloud + 1 < limit)
+    if (!limit || s->stats->cloud + 1 < limit)
         return GATE_OPEN;
     err_set(&s->fault, OK, "the limit on cloud tokens of this text is reached");
     return GATE_CAPPED;
@@ -264,9 +261,7 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
     size_t way = 0;
     e->met = true;
-    if (s->cloud && s->way->show)
-        s->way->show(s, e);
-    else if (s->cloud)
+    if (s->cloud)
         step_find_ways(s, e); /* again: the server may have been unknown before */
     enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
     enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
@@ -274,8 +269,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
     if (own != GATE_OPEN) {
         e->gate = own;
     } else if (e->answered) {
-        s->stats->memo += from == ORIGIN_MEMO && !step_confirms(s, e);
-        s->stats->store += from == ORIGIN_STORE && !step_confirms(s, e);
+        s->stats->memo += from == ORIGIN_MEMO;
+        s->stats->store += from == ORIGIN_STORE;
     } else if (!s->cloud) {
         e->gate = GATE_NO_CLOUD;
         err_set(&s->fault, ERR_NET, "there is no cloud");
@@ -310,9 +305,7 @@ static int step_hear(struct step *s, struct ahead_token *e)
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
     size_t most = s->cloud->tokens(s->cloud->arg);
-    if (rc == ERR_TEXT && way->draft && s->cloud->sent && !s->cloud->sent(e->call))
-        *way = (struct caps_call){ 0 }; /* nothing went up */
-    if (rc == OK && way->tokens > most && !s->way->show)
+    if (rc == OK && way->tokens > most)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;
 }
@@ -376,11 +369,10 @@ static bool step_route(struct step *s, struct ahead_token *e)
     uint64_t clock = os_now_ns();
     if (!policy_scores(o->policy)) {
         t->score = NAN;
-        e->routed = step_writes(s, e->at);
+        e->routed = o->policy == POLICY_ALWAYS;
         return true;
     }
-    e->by_ids = step_score_ids(s, e->at, &t->score);
-    if (!e->by_ids) {
+    if (!step_score_ids(s, e->at, &t->score)) {
         if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
             return false;
         if (!(row = step_score(s, e->at)))
@@ -476,11 +468,10 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (rc != OK || s->want)
         return rc;
     struct decode_token t = e->t;
-    if (e->answered && !step_confirms(s, e))
+    if (e->answered)
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    bool scored = s->way->show || (policy_reads_logits(s->o->policy) && step_leads(s, e->at));
-    if (e->answered && !e->called && !scored && !s->o->edges)
+    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
         t.has_edge = false;
     if (e->routed)
         t.id = e->answered ? e->answer : t.edge_id;
@@ -490,7 +481,6 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
-    step_judged(s, e, &t);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)
@@ -503,14 +493,6 @@ static int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
-        if (!step_stands(s, e)) { /* by what is decided now: written anew */
-            step_roll_back(s, e);
-            ahead_cut(&s->ahead, 0);
-            s->tail = s->stops;
-            return OK;
-        }
-        if (s->way->holds && s->way->holds(s, e) && !step_is_full(s))
-            return OK;
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;
@@ -539,7 +521,7 @@ static void step_score_next(struct step *s, bool wait)
     *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
     if (!step_route(s, e))
         return;
-    if (e->routed && s->cloud && !s->way->show) { /* drafts are shown at their turn */
+    if (e->routed && s->cloud) {
         if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
             s->want = STEP_CLOUD;
             return;
@@ -551,15 +533,15 @@ static void step_score_next(struct step *s, bool wait)
 }
 
 /* Append the next token to the queue. A routed token that follows undecided tokens is requested
- * early, unless its way holds tokens, which may be taken back. */
+ * early. */
 static int step_enqueue_next(struct step *s)
 {
     struct ahead_token *e = &s->next;
     uint32_t id = 0;
-    bool own = !e->routed || s->way->show, early = !own && s->ahead.n && s->cloud;
+    bool own = !e->routed, early = !own && s->ahead.n && s->cloud;
     if (early)
         step_look_up(s, e, &id);
-    if (early && !s->way->holds && !e->known && !e->covered && step_expects(s, e)) {
+    if (early && !e->known && !e->covered && step_expects(s, e)) {
         if (!step_has_room(s)) {
             s->want = STEP_CLOUD;
             return OK;
@@ -577,6 +559,16 @@ static int step_enqueue_next(struct step *s)
     s->scored = false;
     *e = (struct ahead_token){ .met = false };
     return OK;
+}
+
+/* True when nothing can be written before more is decided. */
+static bool step_is_full(const struct step *s)
+{
+    const struct ahead_token *last = ahead_last(&s->ahead);
+    if (!last)
+        return false;
+    return s->stats->tokens + s->ahead.n >= s->o->max_tokens || s->halted || !last->written ||
+           s->ahead.n == s->ahead.cap || last->at == session_context(s->text.session);
 }
 
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */
@@ -625,11 +617,9 @@ enum step_want step_next(struct step *s)
     if (!s->ended && stopped && (s->reading || s->want == STEP_ROWS))
         step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
     s->want = 0;
-    if (!s->ended && s->reading) { /* with a draft behind it */
-        size_t from = s->view.length, drafted = step_draft_first(s);
-        step_want_rows(s, from, s->text.prompt + from, s->text.n - from + drafted);
-        s->drafted = drafted;
-    }
+    if (!s->ended && s->reading)
+        step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
+                       s->text.n - s->view.length);
     while (!s->ended && !s->want) {
         int rc = step_decide_ready(s, false);
         if (rc == OK && !s->want && !s->ended)

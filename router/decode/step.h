@@ -38,10 +38,9 @@ struct step_text { /* what a text is made with; all borrowed until step_close */
     struct sampler *sampler;
     const struct router *router;    /* as in decode_run */
     const struct cloud_port *cloud; /* or NULL */
-    const uint32_t *prompt;         /* [n + ndraft] */
+    const uint32_t *prompt;         /* [n] */
     size_t n;
     size_t answer; /* the answer's first id, for the features' position; 0: n */
-    size_t ndraft; /* ids behind the prompt that may come next: a draft, evaluated with its end */
 };
 
 /* Begin a text, with the options, errors and stats of decode_run; o, t and stats are borrowed.

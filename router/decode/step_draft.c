@@ -57,24 +57,11 @@ bool step_draft_await(struct step *s)
 
 size_t step_draft(struct step *s, uint32_t *out)
 {
-    const struct decode_options *o = s->o;
     const uint32_t *text = session_ids(s->text.session);
-    size_t n = s->view.length, room = step_draft_room(s, n + 1), made = 0;
+    size_t n = s->view.length, room = step_draft_room(s, n + 1);
     s->draft.latest = NULL;
-    if (o->guess)
-        made = o->guess(o->arg, text, n, s->last, out, room);
-    if (!made)
-        made = draft_make(&s->draft, text, n, s->last, room, out);
+    size_t made = draft_make(&s->draft, text, n, s->last, room, out);
     return step_draft_cut(s, out, made);
-}
-
-size_t step_draft_first(const struct step *s)
-{
-    size_t n = s->text.n, rest = n - s->view.length, room = step_draft_room(s, n);
-    if (!s->text.ndraft || rest + room > BATCH_ROWS) /* of which one pass would lose the first */
-        return 0;
-    room = room < s->text.ndraft ? room : s->text.ndraft;
-    return step_draft_cut(s, s->text.prompt + n, room);
 }
 
 void step_draft_end(struct step *s)

@@ -14,49 +14,6 @@ struct kernels;
 
 struct step;
 
-/* What a policy decides by, beside a threshold for the score of a token's own row: what it may read
- * of the text, the queue and what is decided, and what it may ask. `at` is the length of a prefix,
- * and stands for the token after it. In brackets: what it is where a member is NULL. */
-struct way {
-    int (*open)(struct step *s); /* prepare s->its_way; returns an error of step_open [nothing] */
-    /* Return the prefix of the token whose score this one has, itself or an earlier one [at]. */
-    size_t (*leader)(const struct step *s, size_t at);
-    /* Score it by ids and verdicts alone. False: its leader's score, or a row, is needed [false].
-     */
-    bool (*score)(const struct step *s, size_t at, float *score);
-    /* True when it is the cloud's, whatever its score [false]. */
-    bool (*writes)(const struct step *s, size_t at);
-    /* True when the oldest tokens are no part of the text, and are to be written anew [false]. */
-    bool (*takes_back)(struct step *s, const struct ahead_token *e);
-    /* True while the oldest token, whose turn has not come, needs more written after it [false]. */
-    bool (*holds)(const struct step *s, const struct ahead_token *e);
-    /* Return how many tokens that are at most, with itself [1]. */
-    size_t (*most_held)(const struct step *s);
-    /* Routed tokens are the local model's, and calls show them: find the ways in which those from
-     * the oldest on may be sent [a call asks for the token]. */
-    void (*show)(struct step *s, struct ahead_token *e);
-    /* With show: make such a call, in e->way; returns the port's errors. */
-    int (*ask)(struct step *s, struct ahead_token *e, struct err *err);
-    /* True when the answer to such a call lets the oldest token stand [false]. */
-    bool (*confirms)(const struct step *s, const struct ahead_token *e);
-    /* As the oldest token is decided, note what the next verdicts depend on [nothing]. */
-    void (*judged)(struct step *s, const struct ahead_token *e, const struct decode_token *t);
-};
-
-union step_its_way { /* what a way keeps of its text */
-    struct {
-        size_t from;   /* the prefix before the draft */
-        uint32_t *ids; /* the text and the draft after it, for a call; malloc'ed */
-    } verify;
-    struct {
-        size_t from, n; /* the prefix before the cloud's tokens, and how many they are */
-    } call;
-    struct {
-        float score;        /* of the latest decided token that others may have, too */
-        size_t at, decided; /* the prefixes before it, and before the latest decided */
-    } lead;                 /* query, step */
-};
-
 struct step {
     struct step_text text;
     const struct decode_options *o;
@@ -92,14 +49,11 @@ struct step {
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
-    const struct way *way;   /* of the policy */
-    union step_its_way its_way;
-    void *kept;         /* what the way has allocated, malloc'ed, or NULL */
-    struct stops stops; /* stop strings found in the decided text */
-    struct stops tail;  /* and in all text, tentative tokens included */
-    struct err fault;   /* why the cloud did not answer */
-    uint64_t begun;     /* when the text was opened */
-    uint64_t clock;     /* when the previous token was decided */
+    struct stops stops;      /* stop strings found in the decided text */
+    struct stops tail;       /* and in all text, tentative tokens included */
+    struct err fault;        /* why the cloud did not answer */
+    uint64_t begun;          /* when the text was opened */
+    uint64_t clock;          /* when the previous token was decided */
     bool ended;
     bool counted; /* its counts are complete */
     size_t end;   /* length of the prefix before the last token */
@@ -129,21 +83,10 @@ bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 /* Keep what the router reads, besides the hidden state, of the token after the first n ids. */
 void step_look(const struct step *s, struct view_row *row, size_t n, const float *logits);
 
-/* True unless the token after the first `at` ids has the score of an earlier one. */
-bool step_leads(const struct step *s, size_t at);
-/* Score the token after the first `at` ids, if nothing of its own but ids is needed for that. */
+/* Score the token after the first `at` ids, if nothing but ids is needed for that. */
 bool step_score_ids(const struct step *s, size_t at, float *score);
-/* True when the token after the first `at` ids is the cloud's whatever its score. */
-bool step_writes(const struct step *s, size_t at);
-/* True when the token after the first `at` ids goes to the cloud with this score, if the calls for
- * all tokens before it are answered. */
+/* True when a token with this score goes to the cloud. */
 bool step_routes(const struct step *s, float score, size_t at);
-/* True when the cloud's answer shows that the oldest token, of a draft, is the local model's. */
-bool step_confirms(const struct step *s, const struct ahead_token *e);
-/* Judge the oldest token again as its turn comes. False: the verdict is another one. */
-bool step_stands(struct step *s, struct ahead_token *e);
-/* As the oldest token is decided, note what the next verdicts depend on. */
-void step_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t);
 
 /* True when ids[n] must not be sent; *own, if that is not NULL, by the patterns of this text. */
 bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own);
@@ -154,19 +97,10 @@ bool step_has_room(const struct step *s);
 /* True when the gate will probably let such a token be requested in its turn, in e->way. */
 bool step_expects(const struct step *s, struct ahead_token *e);
 
-/* step_ways.c */
-
-/* Return the way of a policy. */
-const struct way *step_way(enum policy p);
-/* True when nothing can be written before more is decided. */
-bool step_is_full(const struct step *s);
-
 /* step_draft.c */
 
 /* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
 size_t step_draft(struct step *s, uint32_t *out);
-/* Return how many ids of the draft behind the prompt are evaluated together with its rest. */
-size_t step_draft_first(const struct step *s);
 /* Begin, continue or end the wait for a draft for the next pass. True: go on waiting. */
 bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */

@@ -28,8 +28,7 @@ static int step_find_prompt(struct step *s)
 static size_t step_most_ahead(const struct step *s)
 {
     size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
-    size_t held = s->way->most_held ? s->way->most_held(s) : 1;
-    most = most > held && s->o->ahead ? most : held;
+    most = most && s->o->ahead ? most : 1;
     return most < room ? most : room;
 }
 
@@ -60,7 +59,6 @@ static int step_open_extra(struct step *s)
 
 static void step_free(struct step *s)
 {
-    free(s->kept);
     free(s->lazy);
     free(s->extra);
     free(s);
@@ -75,13 +73,13 @@ static int step_begin(struct step *s)
         (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
         return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(o->policy), policy_router(o->policy));
+    if (o->policy == POLICY_POSITION && !o->place)
+        return err_set(&s->err, ERR_ARG, "policy position needs a place");
     int rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);
     if (rc == OK)
         rc = step_open_extra(s);
-    if (rc == OK && s->way->open)
-        rc = s->way->open(s);
     if (rc == OK)
         rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
     if (rc == OK)
@@ -114,7 +112,6 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
-    s->way = step_way(o->policy);
     int rc = step_begin(s);
     if (rc == OK)
         return OK;

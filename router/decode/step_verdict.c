@@ -1,6 +1,5 @@
-/* step_verdict.c - what a verdict depends on beside the token's own row: what was decided before
- * it. Ahead of the cloud that is not known yet, so a verdict is tentative until the token's turn.
- */
+/* step_verdict.c - who writes a token: the score of its prefix against the threshold, and then what
+ * text and gate let through. */
 #include <math.h>
 
 #include "model/model.h"
@@ -22,72 +21,30 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
     router_look(r, row->extra, &t);
 }
 
-/* Return the length of the prefix before the token whose score is that of the token after the first
- * `at` ids, itself or an earlier one. */
-static size_t step_leader(const struct step *s, size_t at)
-{
-    return s->way->leader ? s->way->leader(s, at) : at;
-}
-
-bool step_leads(const struct step *s, size_t at)
-{
-    return step_leader(s, at) == at;
-}
-
-/* Find the score of an earlier token. False: it has none yet. */
-static bool step_led(const struct step *s, size_t leader, float *score)
-{
-    for (size_t i = 0; i < s->ahead.n; i++) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->at == leader) {
-            *score = b->t.score;
-            return true;
-        }
-    }
-    *score = s->its_way.lead.score;
-    return leader < s->text.n + s->stats->tokens;
-}
-
 bool step_score_ids(const struct step *s, size_t at, float *score)
 {
-    size_t leader = step_leader(s, at);
-    if (s->way->score && s->way->score(s, at, score))
+    const uint32_t *ids = session_ids(s->text.session);
+    switch (s->o->policy) {
+    case POLICY_CONTEXT:
+        *score = router_score_ids(s->text.router, ids, at);
         return true;
-    return leader < at && step_led(s, leader, score);
-}
-
-bool step_writes(const struct step *s, size_t at)
-{
-    return s->way->writes && s->way->writes(s, at);
+    case POLICY_RANDOM:
+        *score = policy_score_random(s->o->seed, at);
+        return true;
+    case POLICY_POSITION:
+        *score = policy_score_position(s->o->place, s->text.tok, ids + s->text.n, at - s->text.n);
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool step_routes(const struct step *s, float score, size_t at)
 {
     const struct decode_options *o = s->o;
-    if (score < o->threshold || step_writes(s, at))
+    if (score < o->threshold)
         return true;
-    return o->tie > 0 && !(score < o->threshold) && !(score > o->threshold) &&
-           policy_draw_tie(o->seed, step_leader(s, at)) < o->tie;
-}
-
-bool step_confirms(const struct step *s, const struct ahead_token *e)
-{
-    return s->way->confirms && s->way->confirms(s, e);
-}
-
-bool step_stands(struct step *s, struct ahead_token *e)
-{
-    if (s->way->takes_back && s->way->takes_back(s, e))
-        return false;
-    if (e->met || isnan(e->t.score))
-        return true;
-    return step_routes(s, e->t.score, e->at) == e->routed;
-}
-
-void step_judged(struct step *s, const struct ahead_token *e, const struct decode_token *t)
-{
-    if (s->way->judged)
-        s->way->judged(s, e, t);
+    return o->tie > 0 && !(score > o->threshold) && policy_draw_tie(o->seed, at) < o->tie;
 }
 
 bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own)

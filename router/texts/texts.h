@@ -84,13 +84,10 @@ struct text_routing { /* as the fields of struct routing and of decode_options *
 
 /* What a text is made with. Everything is copied, except the two functions' arguments. */
 struct text_wish {
-    const uint32_t *prompt; /* [n + ndraft], n >= 1 */
+    const uint32_t *prompt; /* [n], n >= 1 */
     size_t n;
     size_t answer; /* the prompt's first id that belongs to the answer already; 0: n */
-    /* Ids behind the prompt that are a draft of the text, so that few passes write it: it ends with
-     * the first token that is another one, or follows the draft. 0: none */
-    size_t ndraft;
-    size_t max; /* most tokens to write; fewer if the context ends. 0 only with `score` */
+    size_t max;    /* most tokens to write; fewer if the context ends. 0 only with `score` */
     struct sample_params sample; /* its seed is also that of policy random */
     const char *const *stops;    /* NULL-terminated stop strings, or NULL */
     const uint32_t *stop_ids;    /* [nstop_ids]: ids that end the text, as the last token of it */
@@ -166,7 +163,6 @@ struct text_view {
     int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run */
     const char *why; /* the error in one line, or "" */
     size_t prompt_n; /* ids of the prompt */
-    size_t accepted; /* of the wish's draft, from its beginning on: what the text has */
     size_t read;     /* evaluated or copied so far, of these and of what `next` wrote */
     size_t cached;   /* those copied or found in the slot */
     size_t slot, nevents;

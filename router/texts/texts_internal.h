@@ -55,7 +55,7 @@ struct text {
     struct text_wish wish; /* what it points to may be gone */
     struct text_routing routing;
     size_t n, max;
-    uint32_t *ids, *stop_ids; /* ids: [n + max], prompt and text, or the draft in its place */
+    uint32_t *ids, *stop_ids; /* ids: [n + max], prompt and text */
     struct sample_bias *bias;
     char **stops;
     struct private_filter *patterns; /* of the wish, or NULL */
@@ -164,8 +164,6 @@ int texts_begin(struct text *t, struct err *err);
 void texts_show_stats(struct text *t);
 /* Add a token, all of it but ms, to what the caller sees. */
 void texts_publish(struct text *t, const struct text_token *token);
-/* True if the newest token is another one than the draft has in its place. */
-bool texts_leaves_draft(const struct text *t);
 /* True if this id ends the text because the wish says so. */
 bool texts_is_stop_id(const struct text *t, uint32_t id);
 

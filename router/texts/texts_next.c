@@ -30,7 +30,7 @@ static int texts_next_token(struct text *t, struct err *err)
 static bool texts_next_ended(const struct text *t)
 {
     const struct text_token *last = &t->tokens[t->view.n - 1];
-    return last->t.eog || texts_is_stop_id(t, last->t.id) || texts_leaves_draft(t);
+    return last->t.eog || texts_is_stop_id(t, last->t.id);
 }
 
 /* End the text. With the lock; releases it for a while. */

@@ -43,7 +43,7 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
         return err_set(err, ERR_ARG, "logprobs: expected a text of the model");
     if (!e->engine)
         return OK;
-    for (size_t i = 0; i < w->n + w->ndraft; i++)
+    for (size_t i = 0; i < w->n; i++)
         if (w->prompt[i] >= e->vocab)
             return err_set(err, ERR_ARG, "token id %lu: expected below %zu",
                            (unsigned long)w->prompt[i], e->vocab);
@@ -118,8 +118,7 @@ static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err
     t->routing = w->routing ? *w->routing : texts_routing(e);
     if (!texts_make_room(t))
         return err_set(err, ERR_NOMEM, "texts: out of memory");
-    t->wish.ndraft = w->ndraft < t->max ? w->ndraft : t->max;
-    memcpy(t->ids, w->prompt, (w->n + t->wish.ndraft) * sizeof(*t->ids));
+    memcpy(t->ids, w->prompt, w->n * sizeof(*t->ids));
     if (w->nstop_ids)
         memcpy(t->stop_ids, w->stop_ids, w->nstop_ids * sizeof(*t->stop_ids));
     if (w->sample.nbias)
@@ -228,10 +227,8 @@ void texts_publish(struct text *t, const struct text_token *token)
     t->tokens[v->n] = *token; /* nobody reads it before v->n says so */
     t->tokens[v->n].t.ms = (double)(token->at - since) / 1e6;
     t->tokens[v->n].t.pos = v->n;
-    bool drafted = v->n < t->wish.ndraft && t->ids[t->n + v->n] == token->t.id;
     t->ids[t->n + v->n] = token->t.id;
     pthread_mutex_lock(&e->lock);
-    v->accepted += drafted;
     if (!v->n)
         t->first_at = token->at;
     v->prompt_ms = (double)(t->first_at - t->slot_at) / 1e6;
@@ -253,24 +250,6 @@ bool texts_is_stop_id(const struct text *t, uint32_t id)
     return false;
 }
 
-bool texts_leaves_draft(const struct text *t)
-{
-    return t->view.accepted < t->view.n && t->view.accepted < t->wish.ndraft;
-}
-
-/* Callback of the loop: return what the draft has after the newest token. */
-static size_t texts_on_guess(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
-                             size_t room)
-{
-    const struct text *t = arg;
-    size_t at = n + 1, end = t->n + t->wish.ndraft, made = at < end ? end - at : 0;
-    (void)text;
-    (void)id;
-    made = made < room ? made : room;
-    memcpy(out, t->ids + at, made * sizeof(*out));
-    return made;
-}
-
 /* Callback of the loop: a token has been decided. */
 static bool texts_on_token(void *arg, const struct decode_token *d)
 {
@@ -289,7 +268,7 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
         token.call = t->call;
     }
     texts_publish(t, &token);
-    return !texts_is_stop_id(t, d->id) && !texts_leaves_draft(t);
+    return !texts_is_stop_id(t, d->id);
 }
 
 /* Callback of the loop: something has happened. Events that no memory is left for are lost. */
@@ -347,7 +326,6 @@ static void texts_set_options(struct text *t)
     o->ignore_eos = w->ignore_eos;
     o->stops = (const char *const *)t->stops;
     o->stop = &t->stop;
-    o->guess = t->wish.ndraft ? texts_on_guess : NULL;
     o->reading = texts_on_reading;
     o->emit = texts_on_token;
     o->event = texts_on_event;
@@ -402,7 +380,6 @@ int texts_begin(struct text *t, struct err *err)
         .prompt = t->ids,
         .n = t->reads,
         .answer = t->wish.answer ? t->wish.answer : t->n,
-        .ndraft = t->view.n < t->wish.ndraft ? t->wish.ndraft - t->view.n : 0,
     };
     int rc = texts_make_scratch(t, err);
     return rc == OK ? step_open(&t->step, &of, &t->options, &t->stats, err) : rc;

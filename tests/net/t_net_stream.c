@@ -319,59 +319,9 @@ static void test_sizes(void)
     }
 }
 
-/* Check what becomes of a reply to a draft of {7, 8} behind a prompt of one id: an error with these
- * words, or these ids. */
-static void drafted(const char *choice, int code, const char *says, const uint32_t *ids, size_t n)
-{
-    static const uint32_t text[] = { 3, 7, 8 };
-    const struct ask a = { .ids = text, .n = 1, .draft = 2, .vocab = 1000, .want = 3 };
-    struct reply reply = { .n = 0 };
-    struct err err = { "" };
-    char all[400];
-    json_t *root;
-    snprintf(all, sizeof(all), "{\"choices\":[{\"finish_reason\":\"length\",%s}]}", choice);
-    CHECK(json_input_parse(&root, all, strlen(all), &err) == OK);
-    int rc = dialect_openai.reply(&reply, root, &a, &err);
-    CHECK_MSG(rc == code && strstr(err.msg, says), "%s: %d %s", choice, rc, err.msg);
-    CHECK(reply.no_draft == (code == ERR_TEXT));
-    CHECK_MSG(rc != OK ||
-                  (reply.ended && reply.n == n && !memcmp(reply.ids, ids, n * sizeof(*ids))),
-              "%s: %zu ids", choice, reply.n);
-    json_decref(root);
-}
-
-/* What becomes of drafts: vLLM's ranks of their ids, and what Mizzle's own servers say. */
-static void test_drafts(void)
-{
-#define RANKS(first, second) "\"token_ids\":[9],\"prompt_logprobs\":[null," first "," second "]"
-#define SEVEN                "{\"7\":{\"logprob\":-0.1,\"rank\":1}}"
-    drafted(RANKS(SEVEN, "{\"8\":{\"rank\":1}}"), OK, "", (const uint32_t[]){ 7, 8, 9 }, 3);
-    drafted(RANKS(SEVEN, "{\"8\":{\"rank\":2},\"5\":{\"rank\":1}}"), OK, "",
-            (const uint32_t[]){ 7, 5 }, 2);
-    drafted(RANKS("{\"6\":{\"rank\":1},\"7\":{\"rank\":4}}", "null"), OK, "",
-            (const uint32_t[]){ 6 }, 1);
-    drafted(RANKS("{\"1000\":{\"rank\":1}}", "null"), ERR_NET, "[1]: expected an id below 1000",
-            NULL, 0);
-    drafted(RANKS("{\"7\":{\"rank\":2}}", "null"), ERR_NET, "of rank 1", NULL, 0);
-    drafted(RANKS("{\"7x\":{\"rank\":1}}", "null"), ERR_NET, "of rank 1", NULL, 0);
-    drafted(RANKS("7", "null"), ERR_NET, "of rank 1", NULL, 0);
-    drafted("\"token_ids\":[9],\"prompt_logprobs\":[null]", ERR_NET, "expected 3, found 1", NULL,
-            0);
-    drafted("\"token_ids\":[7,5],\"accepted\":1", OK, "", (const uint32_t[]){ 7, 5 }, 2);
-    drafted("\"token_ids\":[7,8,2],\"accepted\":2", OK, "", (const uint32_t[]){ 7, 8, 2 }, 3);
-    drafted("\"token_ids\":[7,8],\"accepted\":2", OK, "", (const uint32_t[]){ 7, 8 }, 2);
-    drafted("\"token_ids\":[5,8],\"accepted\":2", ERR_NET, "token_ids[0]: expected", NULL, 0);
-    drafted("\"token_ids\":[7,8,2,1],\"accepted\":2", ERR_NET, "expected 3 token ids", NULL, 0);
-    drafted("\"token_ids\":[],\"accepted\":0", ERR_NET, "found none", NULL, 0);
-    drafted("\"token_ids\":[7]", ERR_TEXT, "cannot check a draft", NULL, 0);
-#undef SEVEN
-#undef RANKS
-}
-
 int main(void)
 {
     test_recorded();
-    test_drafts();
     test_sglang_replies();
     test_sglang_streams();
     test_openai_streams();

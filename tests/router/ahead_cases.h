@@ -45,17 +45,8 @@ static inline void make_case(struct setup *c)
         c->policy = POLICY_POSITION;
         c->threshold = 0.5f;
         snprintf(c->place, sizeof(c->place), "%u", (unsigned)pick(12));
-    } else if (pick(4) == 0) {
-        float part = (float)(1 + pick(9)) / 10;
-        static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP,
-                                             POLICY_VERIFY, POLICY_CALL };
-        c->policy = whole[pick(5)];
-        enum policy same = c->policy == POLICY_STEP ? POLICY_ENTROPY : POLICY_MLP;
-        c->threshold = low[same] + part * (high[same] - low[same]);
     }
-    if (c->policy == POLICY_CALL)
-        make_calls(&c->sample);
-    if (c->policy == POLICY_VERIFY && pick(3) == 0)
+    if (pick(6) == 0)
         c->cloud_limit = 1 + pick(20);
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);

@@ -27,19 +27,6 @@ static inline const char *tiny_engine(struct engine *e)
     return o.model;
 }
 
-/* Let the local model often write <call>2</call>, also inside tokens. */
-static inline void make_calls(struct sample_params *p)
-{
-    static const struct sample_bias often[] = { { TINY_CALL, 20 },
-                                                { '2', 19 },
-                                                { TINY_CALL_END, 19 },
-                                                { TINY_CALL_IN, 19 },
-                                                { TINY_CALL_ALL, 18 } };
-    p->temp = 2;
-    p->bias = often;
-    p->nbias = 5;
-}
-
 /* Open a network that looks at one value of what the model's one layer leaves, behind its final
  * state. */
 static inline struct router *layered_open(const struct engine *e)

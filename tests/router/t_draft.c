@@ -1,6 +1,6 @@
 /* Tests that drafts change nothing but the number of passes: random clouds, networks, policies,
- * samplers, stop strings and limits, written without drafts and then with drafts of any quality, in
- * step and ahead. And that each source finds what it should. */
+ * samplers, stop strings and limits, written without drafts and then with drafts, in step and
+ * ahead. And that each source finds what it should. */
 #include <string.h>
 
 #include "tests/router/ahead_cases.h"
@@ -9,40 +9,9 @@ enum { DRAFT_CASES = 300, LONGEST = 24 };
 
 static const size_t ahead[] = { 0, 1, 4, 9 };
 
-static const struct setup *now; /* the case, and its text in step without drafts */
-static const struct result *plain;
-static unsigned quality;
-
 static struct { /* what occurred in all cases */
-    size_t passes, drafted, accepted, saved, ends, beyond, brim, cloud, lookup;
+    size_t passes, drafted, accepted, saved, cloud, lookup;
 } seen;
-
-/* Draft from the text that will be written: as it is, with errors, with ids that end it or do not
- * exist, or nothing but random ids. */
-static size_t guess(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
-                    size_t room)
-{
-    const struct text *x = arg;
-    size_t which = (size_t)(x - results[1].text), size = tokenizer_size(engine.tokenizer);
-    const struct text *truth = &plain->text[which];
-    size_t pos = n + 1 - now->nprompt[which], made = pick(LONGEST);
-    made = made < room ? made : room;
-    CHECK(n >= now->nprompt[which] && text[0] == now->prompt[which][0] && id < size);
-    CHECK(n + 1 + room <= TINY_CONTEXT && (!room || pos + room < now->max_tokens));
-    seen.brim += room < LONGEST && n + 1 + room == TINY_CONTEXT;
-    for (size_t i = 0; i < made; i++) {
-        out[i] = pos + i < truth->n ? truth->at[pos + i].id : TINY_EOS;
-        if (quality == 1 && pick(6) == 0)
-            out[i] = (uint32_t)pick(size);
-        if (quality == 2 && pick(6) == 0)
-            out[i] = pick(2) ? TINY_EOS : (uint32_t)(size + pick(1000000));
-        if (quality == 3)
-            out[i] = (uint32_t)pick(size);
-        seen.ends += out[i] == TINY_EOS;
-        seen.beyond += out[i] >= size;
-    }
-    return made;
-}
 
 /* Compare the text in step and without drafts with that of this window and with drafts, and where
  * the edge's own token is known with this window and without drafts. */
@@ -56,9 +25,7 @@ static void compare(size_t window)
         compare_edges(window ? &results[2].text[i] : x, y);
         CHECK(s->drafted == 0 && s->accepted == 0 && t->accepted <= t->drafted);
         CHECK(s->cost == t->cost);
-        /* verify and call take tokens back in step, too. */
-        bool back = now->policy == POLICY_VERIFY || now->policy == POLICY_CALL;
-        CHECK(window || back || t->passes + t->accepted == s->passes);
+        CHECK(window || t->passes + t->accepted == s->passes);
         CHECK(window > 1 || s->calls == t->calls);
         seen.passes += s->passes;
         seen.saved += window ? 0 : s->passes - t->passes;
@@ -80,7 +47,6 @@ static void compare(size_t window)
 static void run_case(struct setup *c, size_t i)
 {
     size_t window = ahead[i % (sizeof(ahead) / sizeof(ahead[0]))];
-    c->guess = NULL;
     c->drafts = DRAFT_OFF;
     c->draft_max = 0;
     c->interrupt_after = !window && pick(10) == 0 ? 1 + pick(30) : 0;
@@ -89,23 +55,18 @@ static void run_case(struct setup *c, size_t i)
         make_stops(c, &results[0].text[0]);
     }
     run_window(&results[0], c, 0, i);
-    now = c;
-    plain = &results[0];
-    quality = (unsigned)pick(4);
     c->draft_max = 1 + pick(LONGEST);
-    c->drafts = (enum draft_kind)pick(4);
-    c->guess = c->drafts == DRAFT_OFF || pick(2) ? guess : NULL;
+    c->drafts = (enum draft_kind)(1 + pick(3));
     size_t before = seen.accepted;
     if (window) {
         struct setup without = *c;
         without.drafts = DRAFT_OFF;
-        without.guess = NULL;
         run_window(&results[2], &without, window, rand_u64(i, 2));
     }
     run_window(&results[1], c, window, rand_u64(i, 1));
     compare(window);
-    seen.cloud += !c->guess && c->drafts == DRAFT_CLOUD ? seen.accepted - before : 0;
-    seen.lookup += !c->guess && c->drafts == DRAFT_LOOKUP ? seen.accepted - before : 0;
+    seen.cloud += c->drafts == DRAFT_CLOUD ? seen.accepted - before : 0;
+    seen.lookup += c->drafts == DRAFT_LOOKUP ? seen.accepted - before : 0;
 }
 
 static void test_cases(void)
@@ -115,9 +76,8 @@ static void test_cases(void)
         make_case(&c);
         run_case(&c, i);
     }
-    CHECK(seen.passes > 5000 && seen.accepted > 1000 && seen.drafted > seen.accepted + 1000);
-    CHECK(seen.saved > 500 && seen.ends > 50 && seen.beyond > 50 && seen.brim > 20);
-    CHECK(seen.cloud > 50 && seen.lookup > 50);
+    CHECK(seen.passes > 5000 && seen.accepted > 1000 && seen.drafted > seen.accepted + 500);
+    CHECK(seen.saved > 300 && seen.cloud > 50 && seen.lookup > 50);
 }
 
 /* A case can be repeated, however long the rest of a reply was awaited. */

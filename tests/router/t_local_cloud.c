@@ -275,43 +275,6 @@ static void test_ends(void)
     CHECK(routing_close(&r, NULL) == OK); /* with a call in flight */
 }
 
-/* Copy the tokens of an answer as they come, and return how many there are. */
-static size_t look_at_all(const struct cloud_port *p, const void *call, uint32_t *ids, size_t most)
-{
-    size_t n = 0;
-    for (bool ended = false; !ended;)
-        n += p->look(call, ids + n, n, most - n, &ended);
-    return n;
-}
-
-/* A draft: the first ids of the answer, and one that is not its. */
-static void test_draft(void)
-{
-    struct mizzle_options o = options_of("always");
-    struct routing r;
-    struct cloud_tally tally = { .calls = NULL };
-    void *call;
-    uint32_t id, ids[8], found[8], whole[CONTEXT];
-    size_t n = prompt_n[3];
-    o.cloud_model = LARGE;
-    o.cloud_tokens = 8;
-    open_with(&r, &o);
-    const struct cloud_port *p = &r.port;
-    CHECK(p->ask(p->arg, prompt[3], n, 8, &tally, &call, NULL) == OK);
-    CHECK(look_at_all(p, call, ids, 8) > 3);
-    p->drop(call);
-    memcpy(whole, prompt[3], n * sizeof(*whole));
-    memcpy(whole + n, ids, 3 * sizeof(*whole));
-    whole[n + 2] ^= 1;
-    CHECK(p->verify(p->arg, whole, n, 3, &tally, &call, NULL) == OK);
-    CHECK(p->take(call, &id, NULL) == OK && id == ids[0]);
-    CHECK(look_at_all(p, call, found, 8) == 3 && !memcmp(found, ids, 3 * sizeof(*ids)));
-    p->commit(call);
-    CHECK(p->known(p->arg, whole, n + 2, &id) == ORIGIN_MEMO && id == ids[2]);
-    p->end_tally(p->arg, &tally);
-    CHECK(routing_close(&r, NULL) == OK);
-}
-
 /* A model whose ids mean something else is refused, and one that is none. */
 static void test_refused(void)
 {
@@ -444,7 +407,6 @@ int main(void)
     stand_in_close(server);
     test_together();
     test_ends();
-    test_draft();
     test_refused();
     test_fit();
     test_long();

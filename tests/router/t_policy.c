@@ -136,14 +136,13 @@ static void check_places(void)
 int main(void)
 {
     check_places();
-    for (enum policy p = POLICY_MLP; p <= POLICY_CALL; p++) {
+    for (enum policy p = POLICY_MLP; p <= POLICY_POSITION; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
-        CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_COMBINED ||
-                                          p == POLICY_QUERY || p == POLICY_TAKEOVER));
+        CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_COMBINED));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
         bool logits = strchr("em", policy_name(p)[0]) && p != POLICY_MLP;
-        CHECK(policy_reads_logits(p) == (logits || p == POLICY_STEP));
+        CHECK(policy_reads_logits(p) == logits);
     }
     enum policy none;
     CHECK(!policy_parse(&none, "MLP") && !policy_parse(&none, "") && !policy_parse(&none, "ml"));

@@ -384,41 +384,6 @@ static void test_ends(void)
     CHECK(step_close(NULL, &err) == OK);
 }
 
-/* Where a step ends. The vocabulary is that of bytes. */
-static void test_steps(void)
-{
-    static const struct {
-        const char *text;
-        bool ends;
-    } cases[] = {
-        { "", false },
-        { "So.", true },
-        { "So. ", true },
-        { "So.\n", true },
-        { "why?", true },
-        { "No!\")", true },
-        { "**Done.**", true },
-        { "So", false },
-        { "(a)", false },
-        { "a line\n", false },
-        { "a line:\n\n", true },
-        { "\n \n", true },
-        { "It costs 3.", false },
-        { "3.\n", true },
-        { "It is 3. ", true },
-        { "3.50", false },
-        { "3!", true },
-        { " ", false },
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        uint32_t ids[16];
-        size_t n = strlen(cases[i].text);
-        for (size_t k = 0; k < n; k++)
-            ids[k] = (unsigned char)cases[i].text[k];
-        CHECK_MSG(policy_ends_step(engine.tokenizer, ids, n) == cases[i].ends, "%s", cases[i].text);
-    }
-}
-
 int main(void)
 {
     struct err err = { "" };
@@ -442,7 +407,6 @@ int main(void)
     test_limits(stand_in_url(stand_in), 4);
     test_faults();
     test_ends();
-    test_steps();
     CHECK(most_rows == TEXTS && accepted > 50);
 
     free(scratch);

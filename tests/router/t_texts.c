@@ -33,7 +33,6 @@ static struct script script;
 static uint64_t draws;
 static size_t cancelled, copied, answered, fallbacks, stopped, full, accepted, alike;
 static size_t passed, secrets, unread;
-static size_t ways[POLICY_CALL + 1]; /* tokens of the cloud */
 
 static size_t draw(size_t below)
 {
@@ -61,21 +60,14 @@ static void draw_routing(struct plan *p)
     static const enum policy policies[] = { POLICY_MLP,    POLICY_ENTROPY, POLICY_MAX_PROB,
                                             POLICY_MARGIN, POLICY_RANDOM,  POLICY_ALWAYS,
                                             POLICY_NEVER };
-    static const enum policy whole[] = { POLICY_QUERY, POLICY_TAKEOVER, POLICY_STEP, POLICY_CALL,
-                                         POLICY_VERIFY };
-    /* What is known of a draft's tokens depends on the others, as that of replies of many. */
-    size_t nwhole = script.tokens > 1 ? 5 : 4;
-    p->routing =
-        (struct text_routing){ .policy = once_in(2) ? whole[draw(nwhole)] : policies[draw(7)],
-                               .router = once_in(3) ? layered : NULL,
-                               .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
-                               .max_routed = once_in(5) ? 0.2f : 0,
-                               .ahead = draw(4),
-                               .max_cloud_tokens = once_in(4) ? draw(5) : UINT64_MAX };
+    p->routing = (struct text_routing){ .policy = policies[draw(7)],
+                                        .router = once_in(3) ? layered : NULL,
+                                        .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
+                                        .max_routed = once_in(5) ? 0.2f : 0,
+                                        .ahead = draw(4),
+                                        .max_cloud_tokens = once_in(4) ? draw(5) : UINT64_MAX };
     if (script.tokens > 1) /* what is known of a reply counts less than a call in such a limit */
         p->routing.max_cloud_tokens = UINT64_MAX;
-    if (p->routing.policy == POLICY_CALL)
-        make_calls(&p->wish.sample);
     p->wish.model = once_in(6) ? TEXT_EDGE : once_in(6) ? TEXT_CLOUD : TEXT_ROUTED;
     p->wish.routing = &p->routing;
 }
@@ -219,7 +211,6 @@ static void compare(const struct plan *p, const struct text_view *v)
         if (p->wish.logprobs)
             check_logprob(v->ids, p->wish.n + i, y->logprob, v->tops + i * v->top, v->top);
         answered += y->t.source == SOURCE_CLOUD;
-        ways[p->routing.policy] += y->t.source == SOURCE_CLOUD && p->wish.model == TEXT_ROUTED;
         CHECK(y->call.bytes_up == (y->call_ms > 0 ? p->wish.n + i : 0));
         CHECK(y->memo == (y->t.source == SOURCE_CLOUD && !y->call.bytes_up));
         calls += y->call_ms > 0;
@@ -315,8 +306,6 @@ int main(void)
         "mended unread\n",
         cancelled, copied, alike, answered, fallbacks, stopped, full, accepted, passed, secrets,
         unread);
-    for (int p = POLICY_QUERY; p <= POLICY_CALL; p++)
-        CHECK(cases < 20 || ways[p]);
     CHECK(cases < 20 || (cancelled && copied && alike && answered && fallbacks && stopped && full &&
                          accepted && passed && secrets && unread));
     script_close(&script);

@@ -37,44 +37,6 @@ static void test_score(void)
     texts_close(e);
 }
 
-/* A draft is read in few passes and changes nothing: its text ends with the first token that is
- * another one, or follows it. */
-static void test_draft(void)
-{
-    enum { MOST = 20 };
-    struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
-    uint32_t text[6 + MOST];
-    struct text_wish w = wish_of(prompt, 6, MOST);
-    w.ignore_eos = true;
-    struct text *alone = ask_text(e, &w);
-    struct text_view v = text_wait(alone, SIZE_MAX);
-    CHECK(v.n == MOST && v.accepted == 0);
-    memcpy(text, v.ids, sizeof(text));
-    for (size_t wrong = 0; wrong < MOST; wrong++) {
-        uint32_t was = text[6 + wrong];
-        bool whole = wrong == MOST - 1; /* then nothing is */
-        text[6 + wrong] = whole ? was : was ^ 1;
-        w = wish_of(text, 6, MOST);
-        w.ignore_eos = true;
-        w.ndraft = MOST - 1;
-        struct text *t = ask_text(e, &w);
-        v = text_wait(t, SIZE_MAX);
-        text[6 + wrong] = was;
-        CHECK(v.rc == OK && v.n == wrong + 1 && v.accepted == wrong);
-        CHECK(!memcmp(v.ids, text, (6 + v.n) * sizeof(*text)));
-        CHECK(v.stats.passes == (wrong > DRAFT_DEFAULT)); /* the first is that of the prompt */
-        text_drop(t);
-    }
-    w.ndraft = 4; /* longer than the text may be */
-    w.max = 2;
-    struct text *t = ask_text(e, &w);
-    v = text_wait(t, SIZE_MAX);
-    CHECK(v.rc == OK && v.n == 2 && v.accepted == 2);
-    text_drop(t);
-    text_drop(alone);
-    texts_close(e);
-}
-
 /* Answers 100, 101, .. after prompt[4]. */
 static uint32_t next(void *arg, const uint32_t *ids, size_t n)
 {
@@ -293,7 +255,6 @@ int main(void)
     for (size_t i = 0; i < TINY_CONTEXT; i++)
         prompt[i] = (uint32_t)rand_below(3, i, TINY_IM_END);
     test_score();
-    test_draft();
     test_next();
     test_slow();
     test_news_and_stop();

@@ -19,7 +19,6 @@ struct script_call {
     int rc;
     uint32_t id;
     size_t n, tokens;
-    size_t draft;   /* as many of the ids after n are one */
     uint32_t ids[]; /* [n + tokens] */
 };
 
@@ -85,10 +84,11 @@ static size_t script_tokens(void *arg)
     return s->tokens ? s->tokens : 1;
 }
 
-/* Ask for so many tokens after ids[n], as many of which as `draft` says are there to be checked. */
-static int script_begin(struct script *s, const uint32_t *ids, size_t n, size_t tokens,
-                        size_t draft, struct cloud_tally *tally, void **call, struct err *err)
+static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                      struct cloud_tally *tally, void **call, struct err *err)
 {
+    struct script *s = arg;
+    CHECK(tokens == 1 || tokens == s->tokens);
     uint64_t key = script_key(s, ids, n);
     struct script_call *c = calloc(1, sizeof(*c) + (n + tokens) * sizeof(*ids));
     if (!c)
@@ -100,27 +100,12 @@ static int script_begin(struct script *s, const uint32_t *ids, size_t n, size_t 
     c->id = script_answer(s, ids, n, key);
     c->n = n;
     c->tokens = tokens;
-    c->draft = draft;
-    memcpy(c->ids, ids, (n + draft) * sizeof(*ids));
+    memcpy(c->ids, ids, n * sizeof(*ids));
     tally->traffic.bytes_up += n;
     s->asked++;
     s->live++;
     *call = c;
     return OK;
-}
-
-static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
-                      struct cloud_tally *tally, void **call, struct err *err)
-{
-    struct script *s = arg;
-    CHECK(tokens == 1 || tokens == s->tokens);
-    return script_begin(s, ids, n, tokens, 0, tally, call, err);
-}
-
-static int script_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
-                         struct cloud_tally *tally, void **call, struct err *err)
-{
-    return script_begin(arg, ids, n, draft + 1, draft, tally, call, err);
 }
 
 static bool script_done(const void *call)
@@ -149,8 +134,7 @@ static void script_end(void *call)
     free(c);
 }
 
-/* Keep all tokens of the reply, whose ids make the prefixes; a draft ends it with the first one
- * that is another. */
+/* Keep all tokens of the reply, whose ids make the prefixes. */
 static void script_commit(void *call)
 {
     struct script_call *c = call;
@@ -160,8 +144,6 @@ static void script_commit(void *call)
         uint64_t key = script_key(s, c->ids, c->n);
         uint32_t id = script_answer(s, c->ids, c->n, key);
         script_keep(s, key);
-        if (i < c->draft && c->ids[c->n] != id)
-            break;
         c->ids[c->n] = id;
     }
     script_end(call);
@@ -231,8 +213,7 @@ void script_open(struct script *s)
                                    NULL,
                                    NULL,
                                    NULL,
-                                   NULL,
-                                   script_verify };
+                                   NULL };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }

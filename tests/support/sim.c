@@ -203,24 +203,6 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     return OK;
 }
 
-static int verify(void *arg, const uint32_t *ids, size_t n, size_t draft, struct cloud_tally *tally,
-                  void **call, struct err *err)
-{
-    struct sim *s = arg;
-    (void)err;
-    struct sim_call *c = begin(s, ids, n, draft + 1);
-    CHECK(s->live == 1 && draft < CLOUD_MAX_TOKENS); /* one at a time: the next begins behind it */
-    CHECK(!draft || n + draft < TINY_CONTEXT);       /* a server has room for a token after it */
-    for (size_t i = 0; i < n + draft; i++)
-        CHECK(!s->secret || ids[i] != s->secret);
-    c->draft = draft;
-    memcpy(c->ids + n, ids + n, draft * sizeof(*ids));
-    s->verified += draft > 0;
-    answer(s, c, tally);
-    *call = c;
-    return OK;
-}
-
 /* Deliver the packets that are due. A packet of a call that no longer exists is stale. */
 static void deliver(struct sim *s)
 {
@@ -305,8 +287,6 @@ static void commit(void *call)
         due += draw(s, s->delay / 4 + 1);
         if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == c->tokens)
             break;
-        if (c->draft && id != c->ids[c->n])
-            break;
         c->ids[c->n++] = id;
         key = port_key(c->n, c->ids, c->n);
         id = truth(s, c->ids, c->n, key);
@@ -339,7 +319,7 @@ void sim_port(struct cloud_port *out, struct sim *s)
     *out =
         (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
                              commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
-                             NULL,   NULL,  NULL,  NULL,         NULL,         verify };
+                             NULL,   NULL,  NULL,  NULL,         NULL };
 }
 
 void sim_text(struct sim *s)

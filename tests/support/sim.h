@@ -21,7 +21,6 @@ struct sim_call {
     uint64_t number; /* 0: this slot is free */
     uint64_t key;    /* hash of the prefix */
     size_t n, tokens;
-    size_t draft; /* ids after the first n that are one */
     uint32_t ids[2 * TINY_CONTEXT];
     bool arrived, told, heard; /* reply has come; done said so; take returned it */
     int rc;
@@ -51,7 +50,7 @@ struct sim {
     struct session *edge; /* a second copy of model and sampler, for what the edge would say */
     struct sampler *sampler;
     size_t size;
-    uint32_t secret;         /* no draft may have this id; 0: none is kept */
+    uint32_t secret;         /* no request may have this id; 0: none is kept */
     const _Atomic int *stop; /* nonzero: take returns ERR_STOP */
 
     uint64_t clock, draws, number;
@@ -74,7 +73,6 @@ struct sim {
     size_t nasked, ncommitted, ndropped, nstale, retries;
     size_t unread;            /* requests for which late_head was checked */
     bool arrived;             /* some reply */
-    size_t verified;          /* calls with a draft */
     size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;

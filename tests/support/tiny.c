@@ -111,9 +111,9 @@ static const char three_config[] =
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"head_dim\":24,"
     "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":16},";
 
-static const char *tiny_write(unsigned seed, bool three, const char *tags)
+static const char *tiny_write(unsigned seed, bool three)
 {
-    char config[1024], tokens[1024];
+    char config[1024];
     struct err err = { "" };
     used = count = 0;
     state = seed;
@@ -129,13 +129,11 @@ static const char *tiny_write(unsigned seed, bool three, const char *tags)
              three ? three_config : two_config);
     write_text("config.json", config);
     write_text("merges.txt", "#version: 0.2\n");
-    snprintf(tokens, sizeof(tokens),
-             "{\"added_tokens_decoder\":{"
-             "\"256\":{\"content\":\"<|im_end|>\",\"special\":true},%s"
-             "\"257\":{\"content\":\"<|endoftext|>\",\"special\":true}},"
-             "\"eos_token\":\"<|endoftext|>\",\"tokenizer_class\":\"Qwen2Tokenizer\"}\n",
-             tags);
-    write_text("tokenizer_config.json", tokens);
+    write_text("tokenizer_config.json",
+               "{\"added_tokens_decoder\":{"
+               "\"256\":{\"content\":\"<|im_end|>\",\"special\":true},"
+               "\"257\":{\"content\":\"<|endoftext|>\",\"special\":true}},"
+               "\"eos_token\":\"<|endoftext|>\",\"tokenizer_class\":\"Qwen2Tokenizer\"}\n");
     write_vocab();
     return scratch_folder();
 }
@@ -147,19 +145,10 @@ const char *tiny_make(void)
 
 const char *tiny_make_seed(unsigned seed)
 {
-    return tiny_write(seed, false, "");
+    return tiny_write(seed, false);
 }
 
 const char *tiny_make_qwen3(void)
 {
-    return tiny_write(1, true, "");
-}
-
-const char *tiny_make_tags(void)
-{
-    return tiny_write(1, false,
-                      "\"258\":{\"content\":\"<call>\",\"special\":false},"
-                      "\"259\":{\"content\":\"</call>\",\"special\":false},"
-                      "\"260\":{\"content\":\".<call>\",\"special\":false},"
-                      "\"261\":{\"content\":\"a<call>2</call>b\",\"special\":false},");
+    return tiny_write(1, true);
 }

@@ -7,10 +7,6 @@ enum {
     TINY_VOCAB = 272,
     TINY_IM_END = 256,
     TINY_EOS = 257,
-    TINY_CALL = 258,     /* "<call>", of tiny_make_tags alone */
-    TINY_CALL_END = 259, /* "</call>" */
-    TINY_CALL_IN = 260,  /* ".<call>" */
-    TINY_CALL_ALL = 261, /* "a<call>2</call>b" */
     TINY_CONTEXT = 256,
     TINY_CONTEXT_QWEN3 = 1024
 };
@@ -23,9 +19,6 @@ const char *tiny_make_seed(unsigned seed);
 /* The same as a Qwen3 model: norms of queries and keys, heads together wider than the hidden state,
  * and RoPE stretched by YaRN to TINY_CONTEXT_QWEN3. */
 const char *tiny_make_qwen3(void);
-
-/* The same as tiny_make's with tokens for <call> and </call>, with text around them, too. */
-const char *tiny_make_tags(void);
 
 /* Another one without a file, for model_random. */
 extern const struct model_config tiny_shape;

@@ -54,25 +54,9 @@ for api in openai sglang llamacpp; do
     start --cloud-api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
     expect 0 cloud --check "$url"
     shows "dialect $api"
-    drafts=checked
-    [ $api = openai ] || drafts="not checked: .*cannot check a draft, .*, found $api"
-    shows "^  drafts     $drafts$"
     if [ $api = sglang ]; then # whose other path gives text alone
         expect 0 cloud --check "$url" --cloud-api openai
         shows "dialect openai, .*, token ids no (text"
-    fi
-    if [ $api = llamacpp ]; then # which checks no drafts: the text stays, and nothing is charged
-        expect 0 run --question 1 --policy verify --cloud-url "$url" --cloud-price 1,1,1 -n 4
-        says 'this server cannot check a draft, .*: expected dialect openai .*, found llamacpp'
-        says ' 4 unfit for the server$'
-        ! grep -q 'cost' "$dir/err" || fail "$(cat "$dir/err")"
-        fails 4 'this server cannot check a draft' run --question 1 --policy verify --cloud-url "$url" --cloud required
-        for more in '' '--cloud required' '--cloud-api llamacpp'; do # before the first answer
-            # shellcheck disable=SC2086
-            refuses 4 'this server cannot check a draft.*, found llamacpp$' serve --port 0 --policy verify --cloud-url "$url" $more
-            # shellcheck disable=SC2086
-            refuses 4 'this server cannot check a draft.*, found llamacpp$' eval --questions 2 --policy never,always,verify --cloud-url "$url" $more
-        done
     fi
     stop_server TERM 0
 done

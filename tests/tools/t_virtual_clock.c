@@ -48,36 +48,6 @@ static void test_answers(void)
     answer_takes("exceee", 0, (double[]){ 14, 35, 50, 10, 10, 10 }, 0);
 }
 
-/* Answers in drafts of three: x is another token than the small model's, c its own behind a whole
- * draft. The calls take turns as above. */
-static void drafts_take(const char *text, size_t ahead, const double *want)
-{
-    const struct virtual_clock c = { .edge_ms = 10, .prefill_ms = 2, .ahead = ahead };
-    struct virtual_token tokens[2 * MOST] = { { 0 } };
-    struct err err = { "" };
-    size_t n = 0, calls = 0, got = 99;
-    for (bool first = true; text[n]; n++) {
-        tokens[n].shown = first ? 4 : 0;
-        tokens[n].call_ms = first && calls++ % 2 ? 40 : first ? 25 : 0;
-        tokens[n].routed = first || text[n] != 'e';
-        tokens[n].agrees = text[n] == 'c';
-        first = text[n] != 'e';
-    }
-    CHECK(virtual_clock_answer(tokens, &got, &c, 7, n, &err) == OK && got == 0);
-    for (size_t i = 0; i < n; i++)
-        CHECK_MSG(near(tokens[i].ms, want[i]), "%s, W %zu: token %zu: %g ms, expected %g", text,
-                  ahead, i, tokens[i].ms, want[i]);
-}
-
-static void test_drafts(void)
-{
-    /* Three steps end at 34, and the first call at 59; the next draft is there at 89. */
-    drafts_take("eexeeecee", 0, (double[]){ 59, 0, 0, 70, 0, 0, 0, 55, 0 });
-    /* Behind the whole draft four steps have been done at 129, as the second call ends. */
-    drafts_take("eexeeecee", 1, (double[]){ 59, 0, 0, 70, 0, 0, 0, 25, 0 });
-    drafts_take("eexeeexee", 1, (double[]){ 59, 0, 0, 70, 0, 0, 0, 55, 0 });
-}
-
 static void test_calls(void)
 {
     const uint64_t key = stand_in_chance_first(0, (const uint32_t[]){ 3, 1, 4 }, 3);
@@ -115,7 +85,6 @@ static void test_losses(void)
 int main(void)
 {
     test_answers();
-    test_drafts();
     test_calls();
     test_losses();
     return 0;

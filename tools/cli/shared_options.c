@@ -46,11 +46,8 @@ const struct option_group route_option_rows = {
           "instead of router)" },
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
           "Score tokens by mlp, combined (a router that sees no hidden state), context, "
-          "entropy, max-prob, margin or random; whole answers by query, sentences by step (the "
-          "entropy at their beginning), or all behind the first routed token by takeover; verify: "
-          "let the cloud check drafts of --cloud-tokens less one (7 for one), and write what it "
-          "would write alone; call: take N tokens from it where the model writes <call>N</call>; "
-          "or route always, never or at a position (default: with a router that is named or has a "
+          "entropy, max-prob, margin or random, or route always, never or at a position (default: "
+          "with a router that is named or has a "
           "cloud to ask, mlp; else never)" },
         { "--place", NULL, OPTION_STR, &shared_options.place, "N|N-M|TEXT",
           "Policy position: route token N of each answer, 0 being the first, tokens N to M (0-3: "
@@ -62,7 +59,7 @@ const struct option_group route_option_rows = {
           "calibrated, with its own threshold; eval: 1, which is off)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
-          "else 0.5; takeover: 0.5)" },
+          "else 0.5)" },
         OPTION_END,
     },
 };

@@ -87,7 +87,6 @@ static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
 struct trip {
     uint64_t best_ns;
     size_t body, up, down; /* bytes: request body alone; whole call up, down */
-    struct err no_draft;   /* why a draft was not checked, or "" */
 };
 
 /* Ask for the same prefix several times; the fastest call is the round trip with everything
@@ -95,7 +94,6 @@ struct trip {
 static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
 {
     static const uint32_t ids[] = { 1, 2, 3 };
-    struct cloud_call *draft;
     uint32_t id;
     int rc = OK;
     t->best_ns = UINT64_MAX;
@@ -111,12 +109,6 @@ static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
         struct traffic trip = traffic_since(&cloud_ledger(c)->traffic, &before);
         t->up = (size_t)trip.bytes_up;
         t->down = (size_t)trip.bytes_down;
-    }
-    if (rc == OK)
-        rc = cloud_verify(c, ids, 2, 1, &draft, err);
-    if (rc == OK) {
-        cloud_take(draft, &id, &t->no_draft);
-        cloud_drop(draft);
     }
     return rc;
 }
@@ -144,7 +136,6 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
         printf("  tokenizer  not compared%s\n", shared_options.model
                                                     ? ": the server does not show its own"
                                                     : " (name the small model with -m)");
-    printf("  drafts     %s%s\n", *t->no_draft.msg ? "not checked: " : "checked", t->no_draft.msg);
     printf("  connection HTTP/%s\n", info->http2 ? "2" : "1.1");
     printf("  a call     %zu bytes up (body %zu), %zu down, for a prefix of 3\n", t->up, t->body,
            t->down);

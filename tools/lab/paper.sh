@@ -194,13 +194,11 @@ paper_table() { # the columns of Table 1, each call awaited as there
 
 figures=policy,router,target,routed,accuracy,accuracy_low,accuracy_high,relative_gain,relative_gain_low,relative_gain_high,pgr,pgr_low,pgr_high
 ways() {
-    query='' verify=verify,
+    query=''
     [ ! -e "$out/1/query$last" ] || query=query=$out/1/query,
-    [ $by != --cloud-url ] || why=$("$mizzle" run -p x -n 1 --policy verify --cloud required -m "$edge" $by "$large" 2>&1 >/dev/null) ||
-        case $why in *'cannot check a draft'*) verify='' ;; *) echo "$why" >&2 && return 4 ;; esac
     # shellcheck disable=SC2086
     run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp$first" --against "mlp${several:+=mlp}" $several \
-        --policy "never,always,${verify}mlp${several:+=$out/1/mlp},mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}takeover,step,entropy,random" \
+        --policy "never,always,mlp${several:+=$out/1/mlp},mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}entropy,random" \
         --jsonl "$out/ways.jsonl" --csv "$out/ways.new" >/dev/null &&
         keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
 }
@@ -227,8 +225,8 @@ speed() { # tokens per second: the median of six samples, the lowest and the hig
 
 # A step is done when its file is there. Seconds are for a dry run, in which pair is the time of a
 # question's answers by each model alone. With Qwen2.5's 0.5B and 1.5B in chat, a text of the
-# collection takes 2.5 of it, a routed answer a half and a verified one 3 (log.csv of
-# router/results/real), one that calibrates a threshold, of which ways has 27, 1, and one of Table 1's
+# collection takes 2.5 of it, a routed answer a half (log.csv of
+# router/results/real), one that calibrates a threshold, of which ways has 21, 1, and one of Table 1's
 # eight rows, alone, 0.75 (by processor time, of eight questions).
 total=0
 step() { # NAME FILE SECONDS COMMAND...
@@ -283,7 +281,7 @@ for small in $edges; do
         step "size-$number" "$number/size.csv" "($questions * (1 + 0.5 * $repeats) + $calibrated * $repeats) * $pair" size "$small" $number
 done
 step table thresholds.csv "$questions * 7 * $pair" paper_table
-step ways ways.csv "($questions * (10.5 + 7.5 * $repeats) + $calibrated * (12 + 15 * $repeats)) * $pair" ways
+step ways ways.csv "($questions * (6.5 + 7.5 * $repeats) + $calibrated * (6 + 15 * $repeats)) * $pair" ways
 step speed speed.csv 5 speed
 step report report.new 2 report # which is always made again
 if [ -n "$dry" ]; then

@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # realways - ways to divide an answer between the models of the real pair, on the questions that all
-# of them were asked, by the rule that decides (citer), computed without a model from the kept answers
-# (real/steps.sh). Columns:
+# of them were asked, by the rule that decides (citer), computed without a model from the kept answers,
+# which commit 610d3ebb (0.5.1) makes again. Columns:
 #   trips       runs of the large model's tokens in an answer, each of which takes a round trip: calls,
 #               but one at most where all tokens behind a point are its (query, takeover, always)
 #   active      millions of parameters that compute a token

@@ -172,8 +172,6 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
         rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
         rc = routing_open(&s->routing, &s->engine, mo, NULL, err);
-    if (rc == OK && s->routing.how.policy == POLICY_VERIFY)
-        rc = routing_drafts(&s->routing, err);
     if (rc != OK)
         return rc;
     s->vocab = tokenizer_size(s->engine.tokenizer);
@@ -195,13 +193,7 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
 
 void serve_look(struct serve *s)
 {
-    struct err why;
     const struct texts_counts c = texts_count(s->texts);
-    if (s->routing.how.policy == POLICY_VERIFY && !s->unfit &&
-        routing_drafts(&s->routing, &why) != OK) { /* it was not known at the start */
-        s->unfit = true;
-        fprintf(stderr, "mizzle: %s\n", why.msg);
-    }
     if (c.lost == s->lost)
         return;
     s->lost = c.lost;

@@ -246,9 +246,7 @@ bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e)
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++) {
         const char *name = unserved[i].name;
         const json_t *v = serve_field_get(in, name);
-        bool ranks = !strcmp(name, "prompt_logprobs") &&
-                     json_integer_value(serve_field_get(in, "draft")) > 0; /* these say as much */
-        if (!v || ranks || unserved[i].where == (chat ? RAW : CHAT) ||
+        if (!v || unserved[i].where == (chat ? RAW : CHAT) ||
             serve_field_neutral(v, unserved[i].number, unserved[i].word) ||
             (!tools && json_is_string(v) && strcmp(name, "tool_choice") == 0 &&
              strcmp(json_string_value(v), "auto") == 0))

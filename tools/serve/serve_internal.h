@@ -42,7 +42,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     json_t *questions;            /* of the demo world; printed by any thread */
     uint64_t salt;                /* of seeds */
     atomic_uint_fast64_t streams; /* begun */
-    bool lost, unfit;             /* what serve_look has said of the cloud */
+    bool lost;                    /* what serve_look has said of the cloud */
     bool unreached;               /* it did not answer when all was loaded */
     atomic_size_t held;           /* bytes of answers, as serve_routes_hold counts them */
 };

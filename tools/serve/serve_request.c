@@ -248,26 +248,21 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
 {
     const json_t *v = serve_field_get(m, "policy");
     const struct router *router = s->routing.router;
-    struct err why;
     enum policy p;
     if (!v)
         return true;
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_POSITION)
         return serve_field_wrong(e, "mizzle.policy",
                                  "mlp, combined, context, entropy, max-prob, margin, random, "
-                                 "query, takeover, step, verify, call, always or never",
+                                 "always or never",
                                  v);
     if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
                                policy_router(p));
-    if (p == POLICY_VERIFY && routing_drafts(&s->routing, &why) != OK)
-        return serve_error_set(e, 400, "invalid_value", "mizzle.policy", "mizzle.policy: %s",
-                               why.msg);
     /* A threshold is for the scores of one policy: another one has the router's, or 0.5, as run. */
     if (p != s->routing.how.policy && !serve_field_get(m, "threshold") &&
-        (!policy_reads_network(p) || !policy_has_threshold(p) ||
-         !router_threshold(router, &a->routing.threshold)))
+        (!policy_reads_network(p) || !router_threshold(router, &a->routing.threshold)))
         a->routing.threshold = 0.5f;
     a->routing.policy = p;
     return true;
@@ -357,23 +352,6 @@ static bool serve_request_fits(const struct serve_ask *a, const struct serve *s,
     return true;
 }
 
-/* Take the last ids of the prompt for a draft of the text, if they are one. */
-static bool serve_request_draft(struct serve_ask *a, const json_t *in, struct serve_error *e)
-{
-    json_int_t n = 0;
-    if (!serve_field_count(&n, in, "draft", 0, CLOUD_MAX_TOKENS - 1, e) || !n)
-        return !e->status;
-    if (a->chat || a->stream || a->echo || a->nprompts * a->n != 1 ||
-        (size_t)n >= a->prompts[0].n || serve_ask_policy(a) != POLICY_NEVER)
-        return serve_error_set(e, 400, "invalid_value", "draft",
-                               "draft: expected a model that writes alone, one prompt that is "
-                               "longer, one choice, and no messages, stream or echo with it");
-    a->prompts[0].n -= (size_t)n;
-    a->wish.ndraft = (size_t)n;
-    a->max = (size_t)n + 1;
-    return true;
-}
-
 bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
                         struct serve_error *e)
 {
@@ -392,7 +370,7 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
         return false;
     bool fine = chat ? serve_prompt_chat(a, s, in, e)
                      : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);
-    if (!fine || !serve_request_draft(a, in, e) || !serve_request_fits(a, s, e))
+    if (!fine || !serve_request_fits(a, s, e))
         return false;
     a->wish.logprobs = (a->logprobs || a->trace_top) && !(a->wish.score && !a->max);
     a->wish.top = a->top > a->trace_top ? a->top : a->trace_top;

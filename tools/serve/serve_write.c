@@ -209,8 +209,6 @@ static json_t *serve_write_choice(struct serve_choice *c)
         choice = json_pack("{s:I,s:o,s:o,s:s}", "index", (json_int_t)c->index, "text", text,
                            "logprobs", logprobs, "finish_reason", serve_choice_reason(c));
     serve_write_ids(&choice, c);
-    if (c->ask->wish.ndraft)
-        json_report_set(&choice, "accepted", json_integer((json_int_t)c->view.accepted));
     return choice;
 }
 

@@ -265,6 +265,6 @@ static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want
 static const struct cloud_port port = { NULL,         known,        peek,           tokens, ask,
                                         done,         take,         commit,         drop,   bytes,
                                         port_settled, port_traffic, port_end_tally, notify, NULL,
-                                        look,         enough,       NULL,           NULL,   NULL };
+                                        look,         enough,       NULL,           NULL };
 
 #endif

@@ -21,9 +21,9 @@ run 0 --questions 8 --policy always --json -q
 is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) == 0"
 
 # What is amiss is told of tokens that were judged, not of those that follow one of these.
-run 0 --questions 10 --policy takeover,mlp --threshold 1 -q
+run 0 --questions 10 --policy query,mlp --threshold 1 -q
 grep -q '^mlp: threshold too high: ' "$dir/out" || fail "no sign: $(cat "$dir/out")"
-! grep '^takeover: ' "$dir/out" "$dir/err" || fail "a sign of a policy that hands over"
+! grep '^query: threshold' "$dir/out" "$dir/err" || fail "a sign of a policy that hands over"
 
 run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
 [ "$(wc -l <"$dir/out")" -eq 3 ] || fail "expected three lines"

@@ -31,13 +31,12 @@ static void test_list(void)
         { "never", "never" },
         { "never,entropy", "random" },
         { "random,always", "always" },
-        { "never,verify", "always" },
         { "always,context", "context" },
         { "context,always,mlp", "mlp" },
         { "mlp=a", "random" },
         { "never,position", "random" },
         { "slot", "always" },
-        { "query,always", "query" },
+        { "query,always", "mlp" },
     };
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         CHECK(eval_list_parse(&l, needs[i][0], &err) == OK);

@@ -36,40 +36,6 @@ run 0 --policy position --place 'The answer is (' --json --jsonl "$dir/journal"
 run 0 --policy position,random --place 4 --share 0.1 --against position
 grep -q '^random, against position' "$dir/out" || fail "$(cat "$dir/out")"
 
-# takeover: behind the first token of the cloud all are the cloud's. step: a sentence is written by one.
-rm -f "$dir/journal"
-run 0 --questions 40 --policy takeover --target-routed 0.3 --json --jsonl "$dir/journal"
-routed takeover >"$dir/traces"
-[ "$(grep -c '^\.*[=#?][=#?]*$' "$dir/traces")" -gt 9 ] && ! grep -q '[=#?]\.' "$dir/traces" || fail "$(cat "$dir/traces")"
-rm -f "$dir/journal"
-run 0 --questions 40 --policy step --threshold 0.4 --json --jsonl "$dir/journal"
-routed step >"$dir/traces"
-grep -q '[=#?]\{5,\}\.' "$dir/traces" && ! grep -q '\.[=#?]\{1,3\}\.' "$dir/traces" || fail "$(cat "$dir/traces")"
-
-# verify: the text of always, whoever is asked, in step and ahead, with drafts of any length.
-many=40
-case $MIZZLE in *asan* | *tsan*) many=8 ;; esac # sanitizers slow it down by ten
-texts_of() { sed -n 's/.*"policy":"'"$1"'".*"text":\("[^"]*"\).*/\1/p' "$dir/journal"; }
-for more in '' '--ahead 0' '--ahead 4 --draft off' '--parallel 1' '--cloud-tokens 3' '--cloud-tokens 64' '--latency 1'; do
-    rm -f "$dir/journal"
-    # shellcheck disable=SC2086
-    run 0 --questions $many --policy always,verify --json --jsonl "$dir/journal" $more
-    texts_of always >"$dir/always"
-    last=$(grep '"policy":"verify"' "$dir/out")
-    texts_of verify | cmp -s - "$dir/always" || fail "verify $more: another text than that of always"
-    routed verify | grep -q '\.\{6,\}' || case $more in *' 3') ;; *) fail "verify $more: $(routed verify)" ;; esac
-    [ "$(field calls)" -lt 900 ] && [ "$(field cloud)" -lt 800 ] && [ "$(field routed)" != 1.0 ] || fail "$more: $last"
-done
-
-# call: this model was not trained to ask, so it writes alone.
-rm -f "$dir/journal"
-run 0 --policy call,never --json --jsonl "$dir/journal"
-texts_of call >"$dir/now" && texts_of never | cmp -s - "$dir/now" || fail "call: another text than that of never"
-run 0 --questions 1 --policy call,never
-grep -q '^call: a lower bound, unless the model was trained to write <call>n</call>$' "$dir/out" || fail "call: $(cat "$dir/out")"
-run 0 --questions 1 --policy never
-! grep -q 'lower bound' "$dir/out" || fail "never: $(cat "$dir/out")"
-
 # query: the score of the first token decides for the whole answer; thresholds are found as usual.
 "$MIZZLE" router collect -q -o "$dir/samples" --questions 100 --labels match >/dev/null &&
     "$MIZZLE" router train -q --samples "$dir/samples" --head query --width 16 -o "$dir/q" >"$dir/out" ||

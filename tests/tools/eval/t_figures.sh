@@ -518,6 +518,7 @@ Which head, before anything is measured|392|MB of all tensors but token_embd
 Which head, before anything is measured|1.8|5 % of 145 / 392, in percent
 The whole development set|7.3|an interval with one part for all draws
 Frozen|610|the first digits of a commit
+Ways: how|610|the first digits of a commit
 Ways: how|28|7 * 8.595 / 47 - 1
 Ways, with|84|7 * 5.890 / 22.38 - 1
 Ways, with|63|ids read for an answer with a token of the large model, above

@@ -70,14 +70,6 @@ grep -q '^2.*,train-chat,[0-9]*,mizzle .*,[0-9]*,"mizzle router train .*;.* --he
 expect 0 --steps timed-paper
 [ "$(grep -c ',[04],0[.][4-9]' "$kept/paper.measured.csv")" -eq 16 ] || fail "$(cat "$kept/paper.measured.csv")"
 
-# Others' ways to divide an answer, with the primary router where a set has none for the answer.
-KEPT=reason expect 0 --steps collect-reason train-reason 'thresholds-reason-ways-05' dev-reason-ways-05 dev-reason-verify
-for policy in mlp=mix.1 query=mix.1 takeover=mix.1 step; do
-    [ "$(grep -c ",$policy,0.05," "$kept/reason/ways-05.csv")" -eq 7 ] ||
-        fail "$policy: $(cat "$kept/reason/ways-05.csv")"
-done
-[ "$(grep -c ',verify,,' "$kept/reason/verify.csv")" -eq 7 ] || fail "$(cat "$kept/reason/verify.csv")"
-
 # A pattern leaves out what needs something else, but is not content with nothing.
 expect 0 --steps 'dev-chat-sl*' 'thresholds-chat-joint*'
 says '^real: thresholds-chat-joint needs train-joint$'
@@ -117,6 +109,6 @@ expect 0 --rerun 4
 [ "$(grep -c '^same ' "$dir/out")" -eq 4 ] || fail "$(cat "$dir/out")"
 sed 's/[0-9a-f]$/x/' "$kept/chat/routers.csv" >"$dir/new"
 mv "$dir/new" "$kept/chat/routers.csv"
-rm "$kept/chat/ends.csv" "$kept/chat/slot.csv" "$kept"/reason/*
+rm "$kept/chat/ends.csv" "$kept/chat/slot.csv"
 fails 1 '^DIFFERS .*x, found ' --rerun 1
 exit 0

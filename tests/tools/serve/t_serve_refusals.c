@@ -141,14 +141,7 @@ static const struct {
     { "POST", RAW, "{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1,\"max_tokens\":-1}", 400,
       "max_tokens", "invalid_value" },
     WRONG(R, "\"echo\":1", "echo"),
-    WRONG(R, "\"draft\":1", "draft"), /* a routed model */
-    FINE(R, "\"model\":\"edge-0.5:edge\",\"draft\":1,\"prompt_logprobs\":1"),
-    NOT_SERVED(R, "\"draft\":0,\"prompt_logprobs\":1", "prompt_logprobs"),
     NOT_SERVED(R, "\"prompt_logprobs\":1", "prompt_logprobs"),
-    WRONG(R, "\"draft\":64", "draft"),
-    WRONG(R, "\"draft\":1,\"stream\":true", "draft"),
-    WRONG(R, "\"draft\":1,\"echo\":true", "draft"),
-    WRONG(C, "\"draft\":1", "draft"),
     WRONG(R, "\"stream\":\"yes\"", "stream"),
     WRONG(R, "\"stream_options\":true", "stream_options"),
     /* What ends a text. */

@@ -27,8 +27,6 @@ struct virtual_clock {
 struct virtual_token {
     bool routed, agrees; /* agrees: the token is the edge's own, as it is after a deadline, too */
     double call_ms;      /* of a routed token: until its answer or its deadline */
-    size_t shown;        /* verify: 1 + the ids of the draft that its call shows to the cloud; 0: an
-                            earlier call has brought it */
     double ms;           /* result: since the token before it; the first: since the start */
 };
 

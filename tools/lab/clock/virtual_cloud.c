@@ -2,15 +2,12 @@
 
 #include "kernels/sys/base.h"
 
-/* Begin a call for one prefix, and a draft after it. */
+/* Begin a call for one prefix. */
 static void virtual_cloud_prefix(struct virtual_cloud *v, const uint32_t *ids, size_t n,
-                                 size_t draft, size_t tokens)
+                                 size_t tokens)
 {
     v->key = stand_in_chance_first(v->clock->seed, ids, n);
-    v->size.up =
-        v->real->bytes(v->real->arg, ids, n + draft, tokens) + (draft ? CLOUD_DRAFT_BYTES : 0);
-    v->n = n;
-    v->draft = draft;
+    v->size.up = v->real->bytes(v->real->arg, ids, n, tokens);
     v->late = false;
     v->ms = 0;
 }
@@ -28,9 +25,9 @@ static enum origin virtual_cloud_known(void *arg, const uint32_t *ids, size_t n,
 {
     struct virtual_cloud *v = arg;
     enum origin from = v->real->known(v->real->arg, ids, n, id);
-    if (from == ORIGIN_NONE || (n > v->n && n - v->n <= v->draft)) /* of the same reply */
+    if (from == ORIGIN_NONE)
         return from;
-    virtual_cloud_prefix(v, ids, n, 0, v->real->tokens(v->real->arg));
+    virtual_cloud_prefix(v, ids, n, v->real->tokens(v->real->arg));
     virtual_cloud_time(v);
     return v->late ? ORIGIN_NONE : from;
 }
@@ -68,21 +65,10 @@ static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t to
                              struct cloud_tally *tally, void **call, struct err *err)
 {
     struct virtual_cloud *v = arg;
-    virtual_cloud_prefix(v, ids, n, 0, tokens);
+    virtual_cloud_prefix(v, ids, n, tokens);
     virtual_cloud_asked(v, tally);
     *call = v;
     int rc = v->real->ask(v->real->arg, ids, n, tokens, tally, &v->call, err);
-    return virtual_cloud_real(v, rc, err);
-}
-
-static int virtual_cloud_verify(void *arg, const uint32_t *ids, size_t n, size_t draft,
-                                struct cloud_tally *tally, void **call, struct err *err)
-{
-    struct virtual_cloud *v = arg;
-    virtual_cloud_prefix(v, ids, n, draft, 1);
-    virtual_cloud_asked(v, tally);
-    *call = v;
-    int rc = v->real->verify(v->real->arg, ids, n, draft, tally, &v->call, err);
     return virtual_cloud_real(v, rc, err);
 }
 
@@ -153,7 +139,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
 {
     v->real = real;
     v->clock = clock;
-    v->n = v->draft = 0;
     v->failed = OK;
     v->port = (struct cloud_port){ v,
                                    virtual_cloud_known,
@@ -173,6 +158,5 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    NULL,
                                    NULL,
                                    NULL,
-                                   NULL,
-                                   virtual_cloud_verify };
+                                   NULL };
 }

@@ -18,7 +18,6 @@ struct virtual_cloud { /* must not move while the port is used */
     const struct cloud_port *real;     /* borrowed */
     const struct virtual_clock *clock; /* borrowed */
     struct virtual_size size;          /* of the latest call */
-    size_t n, draft;                   /* ids of its prefix, and of a draft in it */
     double ms;                         /* time of the latest call, at most the deadline */
     bool late;                         /* the latest call failed because of the deadline */
     int failed;                        /* code of the other port's latest error; OK: it had none */

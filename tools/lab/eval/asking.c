@@ -14,6 +14,7 @@
 #include "net/answers/answers.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
+#include "router/policy.h"
 #include "router/texts/texts.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/asking_internal.h"
@@ -178,45 +179,15 @@ static void asking_count_work(struct asking_sent *w, size_t at)
     w->work.decoded += w->asks;
 }
 
-/* Count a call of policy verify, with a draft of n ids after a prefix of `at`. */
-static void asking_count_draft(struct asking_sent *w, size_t at, size_t n)
-{
-    size_t cached = w->warm < at ? w->warm : at;
-    w->work.calls++;
-    w->work.cached += cached;
-    w->work.prefilled += at - cached + n;
-    w->work.decoded++;
-    w->warm = w->prompt + w->tokens - 1; /* what stood of it is in the server's cache */
-}
-
-/* Count what the cloud computes for drafts, as the text so far ends one: with a token that it has
- * not confirmed, or at its end. A draft that ends the text has no ids behind that. */
-static void asking_verified(struct asking_sent *w, enum source by, bool ends)
-{
-    bool edge = by == SOURCE_EDGE;
-    size_t most = decode_draft_length(w->a->routing.how.call_tokens), n = w->tokens - w->begun;
-    size_t left = w->a->max_tokens - w->begun;
-    most = most < left ? most : left;
-    if (edge && !ends)
-        return;
-    n -= by == SOURCE_FALLBACK && n; /* which no call has brought */
-    if (n)
-        asking_count_draft(w, w->prompt + w->begun, edge ? n : most);
-    w->begun = w->tokens;
-}
-
 /* Return what the virtual clock must know about a token. */
 static struct virtual_token asking_time(const struct asking_sent *w, const struct decode_token *t,
                                         bool agrees)
 {
     const struct asking *a = w->a;
-    bool first =
-        w->how.policy == POLICY_VERIFY && a->is_virtual && a->cloud.n == w->prompt + t->pos;
     bool late = t->reason == GATE_FAULT && a->cloud.late;
-    bool routed = t->source == SOURCE_CLOUD || late || first;
+    bool routed = t->source == SOURCE_CLOUD || late;
     return (struct virtual_token){ .routed = routed,
                                    .agrees = routed && agrees,
-                                   .shown = first ? a->cloud.draft + 1 : 0,
                                    .call_ms = routed ? a->cloud.ms : 0 };
 }
 
@@ -234,17 +205,14 @@ bool asking_take_token(void *arg, const struct decode_token *t)
     const struct virtual_token time = asking_time(w, t, k.agrees);
     w->full = !buf_str(&a->text, slot) || !buf_add(&a->text, bytes, bytes ? n : 0) ||
               !buf_add(&a->trace, &k, sizeof(k)) || !buf_add(&a->times, &time, sizeof(time)) ||
-              !buf_add(&a->scores, &t->score, sizeof(t->score));
+              !buf_add(&a->scores, w->how.query ? &w->score : &t->score, sizeof(t->score));
     if (w->full)
         return false;
     w->hash = rand_u64(rand_u64(w->hash, t->id), t->source);
     w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
-    bool verify = w->how.policy == POLICY_VERIFY;
-    if (t->source == SOURCE_CLOUD && !verify)
+    if (t->source == SOURCE_CLOUD)
         asking_count_work(w, w->prompt + t->pos);
     w->tokens++;
-    if (verify)
-        asking_verified(w, t->source, t->eog);
     return true;
 }
 
@@ -300,12 +268,12 @@ static size_t asking_missing(const struct asking *a, const struct decode_stats *
 size_t asking_ahead(const struct asking_sent *s)
 {
     size_t ahead = s->a->is_virtual ? 0 : s->a->routing.how.ahead;
-    return s->how.policy == POLICY_ALWAYS && ahead == 1 ? 0 : ahead;
+    return s->how.policy == POLICY_ALWAYS && !s->how.query && ahead == 1 ? 0 : ahead;
 }
 
 float asking_max_routed(const struct asking_sent *s)
 {
-    return policy_scores(s->how.policy) ? (float)shared_options.max_routed : 0;
+    return policy_scores(s->how.policy) || s->how.query ? (float)shared_options.max_routed : 0;
 }
 
 /* Write the answer, alone. */
@@ -321,7 +289,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     o.ahead = asking_ahead(s);
     o.cloud_required = o.cloud_required && !a->is_virtual;
     o.edges = a->is_virtual;
-    o.lazy = true;
+    o.lazy = !how->query;
     o.max_tokens = how->slot ? 1 : a->max_tokens;
     o.stops = task_stops(s->task);
     o.seed = rand_u64(a->seed, s->item);
@@ -338,9 +306,49 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     int rc = decode_run(stats, a->session, a->engine.tokenizer, a->sampler,
                         how->router ? how->router : a->routing.router, s->port, s->ids, s->prompt,
                         &o, err);
+    stats->ttft_ms += s->before.total_ms;
+    stats->total_ms += s->before.total_ms;
+    stats->edge_ms += s->before.edge_ms;
+    stats->router_ms += s->before.router_ms;
     /* A call that is only late by the virtual clock is no error. */
     if (rc == OK && a->is_virtual && a->routing.how.cloud_required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
+    return rc;
+}
+
+/* Callback of the loop: keep the score. */
+static bool asking_take_score(void *arg, const struct decode_token *t)
+{
+    struct asking_sent *s = arg;
+    s->score = t->score;
+    return false;
+}
+
+/* Find the score of the first token, alone. */
+static int asking_score(struct asking_sent *s, struct err *err)
+{
+    struct asking *a = s->a;
+    const struct asking_how *how = &s->how;
+    const struct decode_options o = { .policy = how->policy,
+                                      .max_tokens = 1,
+                                      .step_ns = a->step_ns,
+                                      .stop = &interrupted,
+                                      .emit = asking_take_score,
+                                      .arg = s };
+    return decode_run(&s->before, a->session, a->engine.tokenizer, a->sampler,
+                      how->router ? how->router : a->routing.router, NULL, s->ids, s->prompt, &o,
+                      err);
+}
+
+/* Decide for the whole answer of policy query. */
+static int asking_decide(struct asking_sent *s, struct err *err)
+{
+    struct asking_how *how = &s->how;
+    int rc = s->a->texts ? asking_many_score(s, err) : asking_score(s, err);
+    bool equal = !(s->score < how->threshold) && !(s->score > how->threshold);
+    bool cloud = s->score < how->threshold ||
+                 (equal && policy_draw_tie(rand_u64(s->a->seed, s->item), s->prompt) < how->tie);
+    how->policy = cloud ? POLICY_ALWAYS : POLICY_NEVER;
     return rc;
 }
 
@@ -351,8 +359,6 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
     struct decode_stats *stats = &out->stats;
     if (s->full || !buf_add(&a->text, "", 1))
         return err_set(err, ERR_NOMEM, "eval: out of memory");
-    if (s->how.policy == POLICY_VERIFY)
-        asking_verified(s, SOURCE_EDGE, true);
     out->missing = asking_missing(a, stats);
     out->work = s->work;
     stats->prompt_tokens = s->prompt;
@@ -413,6 +419,8 @@ int asking_send(struct asking *a, struct task *t, size_t i, const struct asking_
     if (rc == OK && how->slot)
         rc = asking_put_slot(s, err);
     s->left_out = s->prompt > a->context;
+    if (rc == OK && !s->left_out && how->query && a->texts)
+        rc = asking_decide(s, err);
     if (rc == OK && !s->left_out && s->port)
         rc = asking_share(s, err);
     if (rc == OK && !s->left_out && a->texts)
@@ -451,9 +459,11 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
     const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
     *out = (struct asked){ .left_out = s->left_out, .caps = caps };
     a->text.n = a->trace.n = a->times.n = a->scores.n = 0;
-    int rc = s->left_out ? OK
-             : s->text   ? asking_many_take(&out->stats, s, err)
-                         : asking_write(&out->stats, s, err);
+    int rc = OK;
+    if (!s->left_out && s->how.query && !s->text)
+        rc = asking_decide(s, err);
+    if (rc == OK && !s->left_out)
+        rc = s->text ? asking_many_take(&out->stats, s, err) : asking_write(&out->stats, s, err);
     if (rc == OK && !s->left_out)
         rc = asking_fill(out, s, err);
     if (rc == OK)

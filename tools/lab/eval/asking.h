@@ -94,6 +94,9 @@ struct asking_how { /* what decides about one token */
     /* With policy always: this text stands behind the prompt as if the small model had written it,
      * and the answer is the text and one more token. NULL: none. Borrowed. */
     const char *slot;
+    /* With policy mlp: the score of the first token decides for the whole answer, of which the
+     * cloud then writes all or nothing. */
+    bool query;
 };
 
 struct asked_token { /* one token of an answer */

@@ -10,7 +10,9 @@ struct asking_sent {
     struct asking *a;
     struct task *task;
     size_t item;
-    struct asking_how how;
+    struct asking_how how;      /* of query, once its score is known: always or never */
+    float score;                /* of query */
+    struct decode_stats before; /* what that took, alone */
     const struct cloud_port *port;
     uint32_t *ids; /* [prompt] */
     size_t prompt;
@@ -18,7 +20,6 @@ struct asking_sent {
     struct text *text; /* NULL: written when it is taken */
     /* Set while its tokens are read. */
     size_t tokens; /* of the answer so far */
-    size_t begun;  /* verify: where the draft that is being written begins */
     size_t warm;   /* ids at the beginning that the cloud's prefix cache holds */
     size_t call;   /* prefix of the latest call, 0: none; `asks` tokens were asked for */
     size_t asks;
@@ -52,6 +53,8 @@ int asking_many_open(struct asking *a, struct err *err);
 void asking_many_close(struct asking *a);
 /* Queue the text; take it, token by token, once it is there. */
 int asking_many_send(struct asking_sent *s, struct err *err);
+/* Find the score of its first token. */
+int asking_many_score(struct asking_sent *s, struct err *err);
 int asking_many_take(struct decode_stats *stats, struct asking_sent *s, struct err *err);
 
 #endif

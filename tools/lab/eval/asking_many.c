@@ -65,6 +65,31 @@ void asking_stop(struct asking *a)
         texts_stop(a->texts);
 }
 
+int asking_many_score(struct asking_sent *s, struct err *err)
+{
+    const struct text_routing how = { .policy = s->how.policy,
+                                      .router = s->how.router,
+                                      .max_cloud_tokens = UINT64_MAX };
+    const struct text_wish wish = { .prompt = s->ids,
+                                    .n = s->prompt,
+                                    .max = 1,
+                                    .sample = { .top_p = 1, .repeat_penalty = 1 },
+                                    .apart = true,
+                                    .routing = &how,
+                                    .slot = -1 };
+    struct text *t;
+    int rc = texts_ask(s->a->texts, &t, &wish, err);
+    if (rc != OK)
+        return rc;
+    const struct text_view view = text_wait(t, 0);
+    if (view.n)
+        s->score = view.tokens[0].t.score;
+    else
+        rc = err_set(err, view.rc, "%s", view.why);
+    text_drop(t);
+    return rc;
+}
+
 int asking_many_send(struct asking_sent *s, struct err *err)
 {
     const struct asking *a = s->a;

@@ -58,8 +58,6 @@ static int answers_open(struct answers_run *m, struct err *err)
     int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
-    if (rc == OK && eval_list_find(&m->list, POLICY_VERIFY))
-        rc = routing_drafts(&m->asking.routing, err);
     if (rc != OK)
         return rc;
     if (!m->list.n) {
@@ -219,7 +217,7 @@ static float answers_given(const struct answers_run *m, const struct eval_entry 
         return NAN;
     if (!isnan(given) || !policy_reads_router(e->policy))
         return given;
-    return policy_has_threshold(e->policy) && router_threshold(router, &given) ? given : 0.5f;
+    return router_threshold(router, &given) ? given : 0.5f;
 }
 
 /* Set the threshold of a policy at its point i, which is given, or found by the share it aims at.
@@ -371,14 +369,11 @@ static void answers_close_results(struct answers_run *m)
 static int answers_stopped(const struct answers_run *m, int rc, struct err *err)
 {
     const struct err why = *err;
-    const struct eval_entry *e = m->results[m->next - 1].entry;
-    bool verify = e && e->policy == POLICY_VERIFY; /* all would be the small model's */
     return err_set(err, rc,
                    "%.300s; a token was not given, after %zu of %zu answers of result %zu of %zu%s",
                    why.msg, m->run.done, m->plan.asked.n, m->run.number, m->run.all,
-                   rc == ERR_TEXT && verify ? ""
-                   : rc == ERR_TEXT         ? "; --cloud auto has the small model's in its place"
-                   : m->run.journal         ? "; the same command continues"
+                   rc == ERR_TEXT   ? "; --cloud auto has the small model's in its place"
+                   : m->run.journal ? "; the same command continues"
                                     : "; with --jsonl FILE, the same command would continue");
 }
 

@@ -25,7 +25,7 @@ void eval_entry_train(struct eval_entry *e, size_t t)
 
 const char *eval_entry_policy(const struct eval_entry *e)
 {
-    return e->slot ? "slot" : policy_name(e->policy);
+    return e->slot ? "slot" : e->query ? "query" : policy_name(e->policy);
 }
 
 bool eval_entry_alone(const struct eval_entry *e)
@@ -36,6 +36,11 @@ bool eval_entry_alone(const struct eval_entry *e)
 bool eval_entry_scores(const struct eval_entry *e)
 {
     return policy_scores(e->policy) && e->policy != POLICY_POSITION;
+}
+
+bool eval_entry_judges(const struct eval_entry *e)
+{
+    return policy_judges(e->policy) && !e->query;
 }
 
 /* Return the name of a file without its folders. */
@@ -58,12 +63,11 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     }
     *e = (struct eval_entry){ 0 };
     e->slot = fits && !strcmp(name, "slot");
-    if (!fits || !policy_parse(&e->policy, e->slot ? "always" : name))
+    e->query = fits && !strcmp(name, "query");
+    if (!fits || !policy_parse(&e->policy, e->slot ? "always" : e->query ? "mlp" : name))
         return err_set(err, ERR_ARG,
                        "--policy: expected mlp, combined, context, entropy, max-prob, "
-                       "margin, random, query, takeover, step, verify, call, position, "
-                       "slot, always or "
-                       "never, found \"%.*s\"",
+                       "margin, random, query, position, slot, always or never, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)
@@ -88,6 +92,7 @@ static void list_tell_apart(struct eval_list *l)
     const char *label = l->at[last].label;
     for (size_t i = 0; i < last; i++)
         same += l->at[last].file && l->at[i].file && l->at[i].policy == l->at[last].policy &&
+                l->at[i].query == l->at[last].query &&
                 !strcmp(list_base(l->at[i].file), list_base(l->at[last].file));
     if (same > 1)
         snprintf(l->at[last].label + strnlen(label, EVAL_LABEL - 5), 5, "#%zu", same % 100);
@@ -228,7 +233,7 @@ void eval_list_note(struct eval_list *l, const struct router *own, const struct 
         const char *name = router_name(router), *task = router_about(router)->task;
         err_set(&note, OK, "policy %s is a router of the kind %s%s%s", e->label, name,
                 *task ? ", which learnt " : "", task);
-        if (e->policy == POLICY_MLP && strcmp(name, e->label) != 0)
+        if (e->policy == POLICY_MLP && !e->query && strcmp(name, e->label) != 0)
             fprintf(stderr, "mizzle: %s\n", note.msg);
         if (!list_digest(e->known.router_sha256, e, path))
             e->known.router_sha256[0] = 0;
@@ -296,8 +301,8 @@ const char *eval_list_demanding(const struct eval_list *l)
             continue;
         if (policy_reads_router(e->policy) && !e->file)
             most = e->policy;
-        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_VERIFY)
-            most = POLICY_ALWAYS; /* they are nothing without a cloud */
+        else if (e->policy == POLICY_ALWAYS)
+            most = POLICY_ALWAYS; /* it is nothing without a cloud */
         else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
             most = POLICY_RANDOM; /* any that needs no router */
     }
@@ -307,7 +312,7 @@ const char *eval_list_demanding(const struct eval_list *l)
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].policy == p && !l->at[i].slot)
+        if (l->at[i].policy == p && !l->at[i].slot && !l->at[i].query)
             return &l->at[i];
     return NULL;
 }

@@ -26,6 +26,7 @@ enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 struct eval_entry {
     enum policy policy;
     bool slot;              /* policy slot: always, after the text of --place (asking.h) */
+    bool query;             /* policy query: mlp's score of the first token, for the answer */
     char *file;             /* of NAME=FILE; NULL: the router of the options */
     struct router *router;  /* the one in use; NULL: that of the options, or not open yet */
     struct router **each;   /* [trainings] of FILE.1, FILE.2, ... or of FILE; or NULL */
@@ -75,11 +76,13 @@ const char *eval_entry_policy(const struct eval_entry *e);
 bool eval_entry_alone(const struct eval_entry *e);
 /* True for the policies that have a threshold, which decides what share they route. */
 bool eval_entry_scores(const struct eval_entry *e);
+/* True for those that judge each token by its score alone. */
+bool eval_entry_judges(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,
  * too: one that needs the router of the options (mlp rather than context), else one that needs the
  * cloud, else never. */
 const char *eval_list_demanding(const struct eval_list *l);
-/* Return the first entry of this policy, which slot is not, or NULL. */
+/* Return the first entry of this policy, which slot and query are not, or NULL. */
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
 /* True when an entry has this label. */
 bool eval_list_has(const struct eval_list *l, const char *label);

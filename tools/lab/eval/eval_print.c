@@ -226,7 +226,7 @@ static void print_signs(FILE *to, const struct eval_result *r, const bool *shown
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
-    bool call = false, query = false, pgr = false;
+    bool query = false, pgr = false;
     size_t left_out = 0, questions = 0;
     for (size_t i = 0; i < n; i++) {
         pgr = pgr || (shown[i] && !isnan(r[i].pgr));
@@ -236,8 +236,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "%s: %zu of the tokens that were routed are the small model's: the cloud "
                     "failed, or a limit held\n",
                     r[i].entry->label, r[i].sum.fallback);
-        call = call || (shown[i] && r[i].entry->policy == POLICY_CALL);
-        query = query || (shown[i] && r[i].entry->policy == POLICY_QUERY && isnan(r[i].target));
+        query = query || (shown[i] && r[i].entry->query && isnan(r[i].target));
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
             print_average(to, &r[i]);
@@ -252,8 +251,6 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         fprintf(to, "PGR: performance gap recovered, 0 as the small model alone, 1 as the large\n");
     fprintf(to, "work: ids that the large model computes, per id of prompt and answer; over 100 %% "
                 "where\nit reads its replies again or they go unused\n");
-    if (call)
-        fprintf(to, "call: a lower bound, unless the model was trained to write <call>n</call>\n");
     if (query)
         fprintf(to, "query: a threshold that was found for tokens says little of answers; "
                     "--target-routed\nfinds one\n");

@@ -68,7 +68,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, uint64_t sub
     r->work.prefilled += one->work.prefilled;
     r->work.cached += one->work.cached;
     r->work.decoded += one->work.decoded;
-    for (size_t i = 0; policy_judges(r->entry->policy) && i < traced; i++)
+    for (size_t i = 0; eval_entry_judges(r->entry) && i < traced; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);
     r->signs.ms = r->sum.total_ms;

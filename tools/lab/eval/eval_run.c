@@ -28,7 +28,8 @@ static struct asking_how run_how(const struct eval_result *r)
                                 .router = r->entry->router,
                                 .threshold = r->threshold,
                                 .tie = r->tie,
-                                .slot = r->entry->slot ? shared_options.place : NULL };
+                                .slot = r->entry->slot ? shared_options.place : NULL,
+                                .query = r->entry->query };
 }
 
 /* Return which answer it is. */
@@ -186,7 +187,7 @@ struct calibrate_source eval_run_source(struct eval_run *run, const struct eval_
 {
     run->calibrated = e;
     run->passes = 0;
-    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
+    run->how = (struct asking_how){ .policy = e->policy, .router = e->router, .query = e->query };
     return (struct calibrate_source){ .answer = run_calibrate_answer,
                                       .arg = run,
                                       .n = run->plan->calibration.n,

@@ -141,10 +141,6 @@ static int explain_prepare(struct explain *x, struct err *err)
     rc = setup_check_policy(err);
     if (rc == OK)
         rc = routed_open(&x->routing, &x->server, &x->engine, err);
-    if (rc == OK &&
-        (x->routing.how.policy == POLICY_VERIFY || x->routing.how.policy == POLICY_CALL))
-        rc = err_set(err, ERR_ARG, "--policy: expected one that decides token by token, found %s",
-                     policy_name(x->routing.how.policy));
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
@@ -258,10 +254,8 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     enum policy p = x->routing.how.policy;
     char who[80] = "the threshold";
-    if (!policy_reads_network(p) || !policy_has_threshold(p) || explain_sums(x))
+    if (!policy_reads_network(p) || explain_sums(x))
         return false;
-    if (p == POLICY_QUERY && pos >= x->prompt)
-        pos = x->prompt - 1;
     const struct explain_position *at = &x->at[pos];
     const struct explain_unit *u = at->routed ? at->down : at->up;
     float adds[] = { explain_threshold(at), x->bias, at->others,

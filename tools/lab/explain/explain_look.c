@@ -189,10 +189,6 @@ static void look_score(struct looking *l, size_t row, const float *last)
             router_look(r->router, l->extra, &t);
         at->score = router_score(r->router, router_inputs(r->router, hidden, l->extra, l->scratch),
                                  l->scratch);
-        if (r->how.policy == POLICY_QUERY && pos >= x->prompt)
-            at->score = x->at[x->prompt - 1].score;
-        for (size_t i = x->prompt; r->how.policy == POLICY_TAKEOVER && i <= pos; i++)
-            at->score = x->tokens[i].source == EXPLAIN_CLOUD ? 0 : at->score;
         look_units(l, at);
     } else if (r->how.policy == POLICY_CONTEXT) {
         at->score = router_score_ids(r->router, x->ids, pos + 1);
@@ -204,9 +200,6 @@ static void look_score(struct looking *l, size_t row, const float *last)
     } else if (policy_reads_logits(r->how.policy)) {
         at->score = policy_score_logits(r->how.policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);
-        if (r->how.policy == POLICY_STEP && pos >= x->prompt &&
-            !policy_ends_step(x->engine.tokenizer, x->ids + x->prompt, pos + 1 - x->prompt))
-            at->score = x->at[pos - 1].score;
     }
     at->threshold = r->how.threshold;
     at->routed = r->how.policy == POLICY_ALWAYS || at->score < at->threshold;

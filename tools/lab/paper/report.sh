@@ -133,7 +133,7 @@ pictures() {
             --guide "$(figure %.1f "100 * $(value ways accuracy policy=never)")=the small model alone" \
             --guide "$(figure %.1f "100 * $(value ways accuracy policy=always)")=the large model alone"
     shape ways "way,time of an answer (s),$right" "$say"' { print way(), seconds(), percent("accuracy") }' |
-        awk '/^(never|always|verify),/ { last = last $0 "\n"; next } { print } END { printf "%s", last }' | # styles as above
+        awk '/^(never|always),/ { last = last $0 "\n"; next } { print } END { printf "%s", last }' | # styles as above
         plot times.svg --x "time of an answer (s)" --y "$right" --by way --title "Right answers by the time of an answer, on the paper's devices"
     [ "$number" -eq 1 ] || sizes |
         awk -F, -v OFS=, 'NR == 1 { print "edge", "way", "right (%)", "low", "high"; next } { print $1, $2, $4, $5, $6 }' |
@@ -178,15 +178,12 @@ $([ "$number" -eq 1 ] || picture sizes)
 <h2>Ways to divide an answer</h2>
 <p>By the rule of the times above, always has the device compute each token, too, and a call each: a server that writes all of an
 answer in one call is not slow like that. mlp is the paper's kind of router, on the hidden state; combined reads confidence, place and a table of the last two ids
-(context), mix both. query decides for the whole answer, takeover for all behind the first routed token, step for a
-sentence. verify lets the cloud check drafts: its share is what was changed, and its time leaves out what was drafted in
-vain. call, by which a model asks for tokens itself, is left out: it takes one that was trained to. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
+(context), mix both. query decides for the whole answer. The difference is that to mlp at an equal share, in points; work is what the large model computes of all
 ids.</p>
 $(shape ways "way,aimed at %,from the cloud %,right %,95 %,gap closed %,95 %,beside mlp,95 %,calls,work %,s an answer" "$say"'
     { print way(), one("target"), one("routed"), one("accuracy"), interval("accuracy"), one("pgr"), interval("pgr"), one("equal_share"),
         interval("equal_share"), sprintf("%.1f", of("calls_answer")), one("work"), sprintf("%.1f", seconds()) }' | html_table)
-$([ -e "$out/1/query$last" ] || echo "<p>query is left out: too few answers to learn from.</p>"
-grep -q '^verify,' "$out/ways.csv" || echo "<p>verify is left out: the server cannot check drafts.</p>")
+$([ -e "$out/1/query$last" ] || echo "<p>query is left out: too few answers to learn from.</p>")
 $(picture ways) $(picture times)
 <h2>What this does not show</h2>
 <p>Each router is ${several:+$repeats trainings, which resample the texts}${single:+one training}. Other models and questions than the paper's; its small model was fine-tuned, its large one has

@@ -113,10 +113,8 @@ static enum stand_in_wrong check_sampling(const json_t *in, struct stand_in_refu
         if (v && !json_is_null(v) && !json_is_number(v))
             return stand_in_question_mistyped(no, numbers[i], "number", v);
     }
-    bool draft = no->server == CLOUD_OPENAI && json_integer_value(json_object_get(in, "draft")) > 0;
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
-        if (!stand_in_question_empty(json_object_get(in, unserved[i])) &&
-            !(draft && !strcmp(unserved[i], "prompt_logprobs")))
+        if (!stand_in_question_empty(json_object_get(in, unserved[i])))
             return stand_in_refusal_set(no, WRONG_VALUE, "%s: not served here", unserved[i]);
     return WRONG_NOTHING;
 }
@@ -320,26 +318,6 @@ static enum stand_in_wrong read_completion(struct stand_in_question *out,
     return stand_in_question_read_prompt(out, s, "prompt", prompt, no);
 }
 
-/* Take the last ids of the prompt for a draft of the answer, if they are one. */
-static enum stand_in_wrong read_draft(struct stand_in_question *out, const json_t *in,
-                                      struct stand_in_refusal *no)
-{
-    const json_t *draft = json_object_get(in, "draft");
-    json_int_t n = json_integer_value(draft);
-    if (!draft || json_is_null(draft))
-        return WRONG_NOTHING;
-    if (!json_is_integer(draft) || n < 0 || n >= CLOUD_MAX_TOKENS || (size_t)n >= out->n ||
-        out->stream)
-        return stand_in_refusal_set(no, WRONG_VALUE,
-                                    "draft: expected a number below %d and the prompt's, and no "
-                                    "stream",
-                                    CLOUD_MAX_TOKENS);
-    out->draft = (size_t)n;
-    out->n -= out->draft;
-    out->max = out->draft + 1;
-    return WRONG_NOTHING;
-}
-
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
                                            const struct stand_in_source *s, enum stand_in_form form,
                                            const char *model, const json_t *in,
@@ -368,8 +346,6 @@ enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
         w = read_flag(&out->go_on, sampling, "ignore_eos", no);
     if (!w && form == FORM_VLLM)
         w = read_flag(&out->return_ids, in, "return_token_ids", no);
-    if (!w && form == FORM_VLLM)
-        w = read_draft(out, in, no);
     if (!w && form == FORM_COMPLETION)
         w = read_flag(&out->return_ids, in, "return_tokens", no);
     if (!w && form != FORM_COMPLETION)

@@ -25,9 +25,8 @@ struct stand_in_question {
     enum cloud_api server; /* never CLOUD_AUTO */
     uint32_t *ids;         /* [n], the prompt; malloc'ed */
     size_t n, max;         /* max: tokens to generate, at least 1; n + max <= context */
-    size_t draft;    /* ids after the first n that are a draft of the answer (net/README.md) */
-    bool return_ids; /* return_token_ids or return_tokens */
-    bool go_on;      /* ignore_eos */
+    bool return_ids;       /* return_token_ids or return_tokens */
+    bool go_on;            /* ignore_eos */
     bool stream;
     bool usage; /* send a last event with token counts (stream_options.include_usage) */
     long slot;  /* id_slot, -1: any */

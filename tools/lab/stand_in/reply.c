@@ -91,8 +91,6 @@ static json_t *completion(const struct stand_in_reply *s, const struct text_view
                             ids ? json_report_ids(t->ids + t->prompt_n + first, n) : json_null());
         json_object_set_new(choice, "prompt_token_ids",
                             ids && !first ? json_report_ids(ask->ids, ask->n) : json_null());
-        if (ask->draft)
-            json_object_set_new(choice, "accepted", json_integer((json_int_t)t->accepted));
     } else if (ask->server == CLOUD_SGLANG) {
         json_object_set_new(choice, "matched_stop",
                             last && t->ended ? json_integer(t->tokens[t->n - 1].t.id)

@@ -89,7 +89,6 @@ int stand_in_source_ask(struct stand_in_source *s, struct text **out,
 {
     struct text_wish wish = { .prompt = q->ids,
                               .n = q->n,
-                              .ndraft = q->draft,
                               .max = q->max,
                               .sample = { .top_p = 1, .repeat_penalty = 1 },
                               .ignore_eos = q->go_on,

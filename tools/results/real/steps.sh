@@ -132,7 +132,6 @@ plan() {
             measure 400 400 $target entropy max-prob margin random
             measure query 400 $target query
             for share in 02 05 07; do measure second-$share 400 0.$share second.1; done
-            [ $set != reason ] || measure_ways 300
             [ $set != chat ] || step timed-paper 40 "split-$task train-$set" '' paper_table
             ;;
         arc)
@@ -143,19 +142,11 @@ plan() {
         gsm8k)
             measure routers $whole $target context random combined primary
             measure max-prob $whole $target max-prob
-            measure_ways 150
             ;;
         esac
     done
     plan_joint
     plan_claim
-}
-
-# Plan the answers of others' ways to divide one, beside the primary router at three shares; verify
-# and call have none.
-measure_ways() { # QUESTIONS
-    for share in 02 05 10; do measure ways-$share "$1" 0.$share primary.1 query.1 takeover.1 step; done
-    for name in verify call; do measure $name "$1" '' $name; done
 }
 
 collects() {
@@ -223,7 +214,6 @@ policies() { # NAME...
         [ "$policy" = "$head" ] || [ "${REPEATS:-2}" -eq 1 ] || file=.1
         case $head in
         mix) echo "mlp=$(router_file mix)$file" ;;
-        takeover) echo "takeover=$(router_file $primary)$file" ;;
         query) # a set without one of its own takes the primary router at the first token
             case " $heads " in *' query '*) ;; *) head=$primary ;; esac
             echo "query=$(router_file "$head")$file"
@@ -250,12 +240,12 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     for policy; do
         runs=1 searched=0 time=$seconds
         case $policy in
-        never | call) time=$seconds_never ;;
-        always | verify) time=$seconds_always ;;
+        never) time=$seconds_never ;;
+        always) time=$seconds_always ;;
         slot | position | random) ;;
         joints*) runs=$trainings searched=$trainings repeats=$trainings needs="split-$task train-joints" ;;
         joint* | unseen | held) searched=${share:+1} needs="split-$part_of train-joint" ;;
-        entropy | max-prob | margin | step) searched=1 ;;
+        entropy | max-prob | margin) searched=1 ;;
         *.1) searched=1 needs="split-$task train-$set" ;;
         *)
             runs=$trainings searched=$trainings repeats=$trainings
