@@ -23,11 +23,6 @@ void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *promp
     t->warm = g->caps->count.warm;
 }
 
-bool gate_limited(const struct gate *g, const struct gate_text *t)
-{
-    return t->limit || (g->caps && caps_limited(&g->caps->limits));
-}
-
 /* Add to a count; at the top it stays there. */
 static void gate_add(uint64_t *count, uint64_t more)
 {
@@ -182,28 +177,4 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const ui
     t->unfit |= r == GATE_UNFIT;
     if (r == GATE_UNFIT)
         t->why = *why;
-}
-
-bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],
-                  bool held, const struct gate_ahead *a, size_t *way)
-{
-    const struct breaker *b = &g->breaker;
-    *way = 0;
-    bool paused = b->pause && (b->held != a->routed || g->probing);
-    if (g->refused || t->unfit || held || paused)
-        return false;
-    return !gate_choose(g, t, &a->count, a->tokens, ways, way);
-}
-
-void gate_ahead_begin(struct gate_ahead *a, const struct gate *g, const struct gate_text *t)
-{
-    *a = (struct gate_ahead){ .count = gate_count(g, t), .tokens = t->tokens };
-}
-
-void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call)
-{
-    a->routed++;
-    a->tokens += call ? call->tokens : 0;
-    if (g->caps && call)
-        caps_add(&g->caps->limits, &a->count, call, true);
 }

@@ -83,24 +83,6 @@ void gate_held(struct gate *g, enum gate_reason r);
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
 
-/* A prediction for a token that follows undecided ones: it assumes that their calls are answered,
- * but that a probe of the breaker fails. It only saves calls; the decision is gate_decide's. */
-struct gate_ahead {
-    struct caps_count count;
-    uint64_t tokens;
-    size_t routed;
-};
-/* Start a prediction of what gate_decide will say. */
-void gate_ahead_begin(struct gate_ahead *a, const struct gate *g, const struct gate_text *t);
-/* Add a routed token that is undecided, with its call, or NULL if none is in flight. */
-void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call);
-/* Predict whether the next token will be requested, and in which way. */
-bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],
-                  bool held, const struct gate_ahead *a, size_t *way);
-
-/* True when anything is limited. Then no call may be made ahead of its decision: it could be
- * wasted, and pass the limit. */
-bool gate_limited(const struct gate *g, const struct gate_text *t);
 /* True when the sizes of bodies matter to the gate. */
 bool gate_counts_bytes(const struct gate *g);
 

@@ -135,9 +135,9 @@ struct mizzle_options {
     size_t cloud_timeout; /* deadline of one call in milliseconds; 0: 10,000, or more for a slow
                              server (net/cloud.h) */
     size_t cloud_tokens;  /* tokens to request per call, 1 to 64; default: 1 */
-    size_t ahead;         /* requests in flight while the small model continues after its own
-                             tentative token, 0 (wait for each answer) to 64, and at most 1
-                             with a limit; the text is the same for all; default: 1 */
+    size_t ahead;         /* 1, the default: the small model continues after its own tentative
+                             token while the cloud is asked, up to the next one to ask for;
+                             0: wait for each answer. The text is the same */
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* that are asked for; UINT64_MAX, the default: no limit */
@@ -271,11 +271,11 @@ struct mizzle_stats {
     double start_ms;                     /* time that mizzle_open waited for the cloud; 0 after
                                             the first answer of a handle */
     double edge_ms, router_ms, cloud_ms; /* evaluating the model; scoring; waiting for the cloud */
-    /* calls = committed (the answer was used) + failed + wasted (made ahead and not needed) */
-    uint64_t calls, committed, failed, wasted;
+    /* calls = committed (the answer was used) + failed, and one if an answer was stopped in it */
+    uint64_t calls, committed, failed;
     uint64_t memo, store;                        /* cloud tokens that were known without a call */
     uint64_t retries;                            /* requests sent again, after a fault */
-    uint64_t bytes_up, bytes_down;               /* bodies and headers, of wasted calls too, what
+    uint64_t bytes_up, bytes_down;               /* bodies and headers, what
                                                   * comes within 200 ms of the text's end */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
     uint64_t cost;                               /* in 1e-12 of the currency of cloud_price */

@@ -16,7 +16,7 @@
 #include "router/private.h"
 #include "router/router.h"
 
-enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_STORE = 65536 };
+enum { DAY_MS = 86400000, MAX_STORE = 65536 };
 
 /* A router that asks for this many times the share that it was calibrated for is away from its
  * task.
@@ -121,8 +121,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
             o->policy);
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
-    if (o->ahead > MAX_AHEAD)
-        return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
+    if (o->ahead > 1)
+        return err_set(err, ERR_ARG, "ahead: expected 0 or 1, found %zu", o->ahead);
     if (!(o->max_routed >= 0 && o->max_routed <= 1))
         return err_set(err, ERR_ARG, "max_routed: expected 0 to 1, found %g", o->max_routed);
     int rc = routing_set_place(r, o->place, err);

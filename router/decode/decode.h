@@ -1,7 +1,7 @@
 /* decode.h - the decoding loop: the local model writes, the router decides, the cloud is asked.
  *
  * In step, the loop waits for each routed token. Ahead, the local model continues after its own
- * guess while the cloud is asked, with up to `ahead` requests in flight. A guess that the cloud
+ * guess while the cloud is asked, up to the next token that needs a call. A guess that the cloud
  * confirms stands; otherwise the text is rolled back to it, and the tokens after it are never
  * shown. Both ways write the same text, token for token, if the cloud's answer depends on the
  * prefix alone. Scores and local tokens depend on the prefix alone, bit for bit, and tokens are
@@ -72,7 +72,7 @@ struct decode_options {
     float threshold;
     float tie;          /* part of the tokens that score the threshold itself which are routed */
     size_t call_tokens; /* that a call asks for */
-    size_t ahead;       /* most requests in flight; 0: in step */
+    bool ahead;         /* write on behind a guess while the cloud is asked; false: in step */
     struct gate *gate;  /* limits and breaker of all texts; NULL: no limits */
     /* A fault ends the run with its error; a limit does not. The breaker holds back no call, as to
      * fail unasked would be no better. */
@@ -120,7 +120,7 @@ struct decode_stats {
     FIGURES_TIMES(X)
 #undef X
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
-    struct traffic traffic;       /* of its calls until its end; includes wasted ones */
+    struct traffic traffic;       /* of its calls until its end */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };

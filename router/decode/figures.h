@@ -7,16 +7,16 @@
 
 /* Tokens of the answer; of these, written by the cloud, and by the local model in its place; of
  * the cloud's, those that memo and store knew without a call. calls = committed (the text continues
- * with their answer) + failed (the local model's token stands) + wasted (made ahead and not
- * needed). Tokens of the prompt; evaluations after it; ids of drafts that were evaluated; of these,
- * those that were used, if only until a roll-back. */
+ * with their answer) + failed (the local model's token stands), and one more if the text was
+ * interrupted in it. Tokens of the prompt; evaluations after it; ids of drafts that were evaluated;
+ * of these, those that were used, if only until a roll-back. */
 #define FIGURES_COUNTS(X) \
     X(tokens)             \
     X(cloud)              \
     X(fallback)           \
     X(memo)               \
     X(store)              \
-    X(calls) X(committed) X(failed) X(wasted) X(prompt_tokens) X(passes) X(drafted) X(accepted)
+    X(calls) X(committed) X(failed) X(prompt_tokens) X(passes) X(drafted) X(accepted)
 
 /* Until the prompt was read, until the first token and the end; evaluating the model, scoring,
  * waiting for the cloud. */

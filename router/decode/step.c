@@ -192,60 +192,55 @@ static void step_append(struct step *s)
 
 /* The cloud: what is known, a request, its answer. */
 
-/* Look the token up without a call. */
-static enum origin step_ask_known(const struct step *s, size_t n, uint32_t *id)
-{
-    const struct cloud_port *c = s->cloud;
-    enum origin from = c ? c->known(c->arg, step_text_ids(s), n, id) : ORIGIN_NONE;
-    return from != ORIGIN_NONE && *id < s->size ? from : ORIGIN_NONE;
-}
-
-/* Find the ways in which the token may be requested. Bodies are measured only when a limit counts
- * them. */
-static void step_find_ways(struct step *s, struct ahead_token *e)
+/* Find the ways in which the token after the first `at` ids may be requested: as many tokens at
+ * once as is set, or one. Bodies are measured only when a limit counts them. */
+static void step_find_ways(const struct step *s, size_t at, struct caps_call ways[2])
 {
     const struct cloud_port *c = s->cloud;
     for (size_t i = 0; i < 2; i++) {
-        struct caps_call *w = &e->ways[i];
-        size_t tokens = i ? 1 : c->tokens(c->arg);
-        if (w->tokens == tokens && w->bytes)
-            continue; /* done before, and nothing has changed */
-        *w = (struct caps_call){ .n = e->at, .tokens = tokens };
-        if (i && e->ways[0].tokens == 1)
-            *w = e->ways[0];
-        else if (gate_counts_bytes(s->gate)) /* waits for a server that is not known yet */
-            w->bytes = c->bytes(c->arg, step_text_ids(s), e->at, tokens);
+        ways[i] = (struct caps_call){ .n = at, .tokens = i ? 1 : c->tokens(c->arg) };
+        if (gate_counts_bytes(s->gate))
+            ways[i].bytes = c->bytes(c->arg, step_text_ids(s), at, ways[i].tokens);
     }
 }
 
-/* Request it in e->way; returns the port's errors. */
-static int step_ask(struct step *s, struct ahead_token *e, struct err *err)
+/* Request it; returns the port's errors. */
+static int step_ask(struct step *s, struct ahead_token *e)
 {
-    size_t tokens = e->ways[e->way].tokens;
     const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc = c->ask(c->arg, step_text_ids(s), e->at, tokens, &s->tally, &e->call, err);
+    int rc = c->ask(c->arg, step_text_ids(s), e->at, e->cost.tokens, &s->tally, &e->call, &s->err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
     }
+    e->state = AHEAD_ASKED;
     s->stats->calls++;
-    ahead_asked(&s->ahead);
-    step_tell(s, DECODE_ASKED, e->at, tokens, 0, GATE_OPEN);
+    s->gate->out++;
+    step_tell(s, DECODE_ASKED, e->at, e->cost.tokens, 0, GATE_OPEN);
     return OK;
+}
+
+void step_end_call(struct step *s, struct ahead_token *e, void (*end)(void *call))
+{
+    end(e->call);
+    e->call = NULL;
+    s->gate->out--;
 }
 
 /* Decide whether the text's own patterns or limits keep the cloud's token out. They come before
  * what is known without a call, which depends on what other texts have asked. */
-static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
+static enum gate_reason step_own_rules(struct step *s, size_t at, bool own)
 {
     uint64_t limit = s->o->cloud_limit;
-    if (!step_may_route(s, s->stats->cloud, e->at)) {
+    const double spare = 2, share = (double)s->o->max_routed;
+    double most = share * (double)(at - s->text.n + 1) + spare;
+    if (share > 0 && (double)(s->stats->cloud + 1) > most) {
         err_set(&s->fault, OK, "max_routed: more than %.3g %% and 2 tokens of this text so far",
-                100 * (double)s->o->max_routed);
+                100 * share);
         return GATE_CAPPED;
     }
-    if (e->own) {
+    if (own) {
         err_set(&s->fault, OK, "the text matches a private pattern");
         return GATE_PRIVATE;
     }
@@ -259,29 +254,31 @@ static enum gate_reason step_own_rules(struct step *s, const struct ahead_token 
  * requested, or the gate has said why not. */
 static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
+    struct caps_call ways[2];
     size_t way = 0;
-    e->met = true;
-    if (s->cloud)
-        step_find_ways(s, e); /* again: the server may have been unknown before */
-    enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
-    enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
-    e->answered = from != ORIGIN_NONE;
-    if (own != GATE_OPEN) {
-        e->gate = own;
-    } else if (e->answered) {
+    e->state = AHEAD_HELD;
+    e->gate = GATE_NO_CLOUD;
+    if (!s->cloud)
+        return err_set(&s->fault, OK, "there is no cloud");
+    const uint32_t *ids = step_text_ids(s);
+    bool own = private_holds(s->o->patterns, &s->matches, ids, e->at);
+    bool held = own || gate_holds(s->gate, &s->its, ids, e->at);
+    e->gate = step_own_rules(s, e->at, own);
+    if (e->gate != GATE_OPEN)
+        return OK;
+    enum origin from = s->cloud->known(s->cloud->arg, ids, e->at, &e->answer);
+    if (from != ORIGIN_NONE && e->answer < s->size) {
         s->stats->memo += from == ORIGIN_MEMO;
         s->stats->store += from == ORIGIN_STORE;
-    } else if (!s->cloud) {
-        e->gate = GATE_NO_CLOUD;
-        err_set(&s->fault, ERR_NET, "there is no cloud");
-    } else {
-        e->gate = gate_decide(s->gate, &s->its, e->ways, e->held, &way, &s->fault);
-        e->way = way;
-        if (e->gate == GATE_OPEN)
-            return e->call ? OK : step_ask(s, e, &s->err);
-        gate_held(s->gate, e->gate);
+        e->state = AHEAD_HERE;
+        return OK;
     }
-    ahead_drop(&s->ahead, e);
+    step_find_ways(s, e->at, ways);
+    e->gate = gate_decide(s->gate, &s->its, ways, held, &way, &s->fault);
+    e->cost = ways[way];
+    if (e->gate == GATE_OPEN)
+        return step_ask(s, e);
+    gate_held(s->gate, e->gate);
     return OK;
 }
 
@@ -289,24 +286,24 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 static int step_hear(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
-    struct caps_call *way = &e->ways[e->way];
     s->moved = s->cloud->moved ? s->cloud->moved(e->call) : s->moved;
-    way->sent = s->cloud->moved ? s->moved.asked_tokens : way->tokens;
+    e->cost.sent = s->cloud->moved ? s->moved.asked_tokens : e->cost.tokens;
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
-        ahead_reject(&s->ahead, e); /* the memo must not keep it */
+        step_end_call(s, e, s->cloud->drop); /* the memo must not keep it */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(&s->err, rc, "%s", s->fault.msg);
-    e->answered = e->called = rc == OK;
+    e->called = rc == OK;
+    e->state = rc == OK ? AHEAD_HERE : AHEAD_HELD;
     e->gate = rc == OK           ? GATE_OPEN
               : rc == ERR_REMOTE ? GATE_REFUSED
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
     size_t most = s->cloud->tokens(s->cloud->arg);
-    if (rc == OK && way->tokens > most)
-        way->tokens = most; /* the server, unknown when it was asked, gives no more */
+    if (rc == OK && e->cost.tokens > most)
+        e->cost.tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;
 }
 
@@ -316,11 +313,12 @@ static int step_take_answer(struct step *s, struct ahead_token *e)
     int rc = step_hear(s, e);
     if (rc != OK)
         return rc;
-    gate_done(s->gate, &s->its, e->gate, step_text_ids(s), &e->ways[e->way], &s->fault);
-    ahead_commit(&s->ahead, e);
-    s->stats->committed += e->answered;
-    s->stats->failed += !e->answered;
-    step_tell(s, DECODE_ANSWERED, e->at, e->ways[e->way].tokens, e->asked_ns, e->gate);
+    gate_done(s->gate, &s->its, e->gate, step_text_ids(s), &e->cost, &s->fault);
+    if (e->call)
+        step_end_call(s, e, s->cloud->commit);
+    s->stats->committed += e->called;
+    s->stats->failed += !e->called;
+    step_tell(s, DECODE_ANSWERED, e->at, e->cost.tokens, e->asked_ns, e->gate);
     return OK;
 }
 
@@ -336,30 +334,16 @@ static bool step_must_wait(const struct step *s, const struct ahead_token *e)
            (gate_counts_bytes(s->gate) && !c->settled(c->arg));
 }
 
-/* True when a call in flight for an earlier token also requests this one. */
-static bool step_ask_covered(const struct step *s, const struct ahead_token *e)
-{
-    for (size_t i = 0; i < s->ahead.n; i++) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->call && e->at - b->at < b->ways[b->way].tokens)
-            return true;
-    }
-    return false;
-}
-
-/* For a routed token whose turn has not come: see without a trace whether it will need no call,
- * because it is known (then *id is set) or covered. */
-static void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
+/* True when the cloud's token after the first `at` ids is known without a call. */
+static bool step_knows(const struct step *s, size_t at, uint32_t *id)
 {
     const struct cloud_port *c = s->cloud;
-    enum cloud_sight sight = c->peek(c->arg, step_text_ids(s), e->at, id);
-    e->known = sight == CLOUD_HERE && *id < s->size;
-    e->covered = sight == CLOUD_COMING || step_ask_covered(s, e);
+    return c && c->peek(c->arg, step_text_ids(s), at, id) == CLOUD_HERE && *id < s->size;
 }
 
 /* A turn: score, ask or guess, decide, show. */
 
-/* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
+/* Score the token, and say in e->state whether it goes to the cloud. Only policies that need the
  * head read it. False: something is wanted first. */
 static bool step_route(struct step *s, struct ahead_token *e)
 {
@@ -369,7 +353,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
     uint64_t clock = os_now_ns();
     if (!policy_scores(o->policy)) {
         t->score = NAN;
-        e->routed = o->policy == POLICY_ALWAYS;
+        e->state = o->policy == POLICY_ALWAYS ? AHEAD_ROUTED : AHEAD_LOCAL;
         return true;
     }
     if (!step_score_ids(s, e->at, &t->score)) {
@@ -380,7 +364,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = row->score;
     }
     s->stats->router_ms += step_lap(&clock);
-    e->routed = step_routes(s, t->score, e->at);
+    e->state = step_routes(s, t->score, e->at) ? AHEAD_ROUTED : AHEAD_LOCAL;
     return true;
 }
 
@@ -396,7 +380,7 @@ static void step_written(struct step *s, struct ahead_token *e, uint32_t id)
 static void step_roll_back(struct step *s, struct ahead_token *e)
 {
     size_t n = s->ahead.n - !e->written;
-    ahead_cut(&s->ahead, 1);
+    s->ahead.n = 1;
     s->view.length = e->at;
     s->scored = false;
     if (n)
@@ -460,21 +444,21 @@ static int step_decide(struct step *s, struct ahead_token *e)
     int rc = OK;
     /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
      * longer when that came, has none yet. */
-    bool guessed = s->o->edges || (s->o->ahead && e->called);
-    if (e->routed && !e->answered)
+    bool guessed = s->o->edges || (s->o->ahead && e->called), here = e->state == AHEAD_HERE;
+    if (e->state == AHEAD_HELD)
         rc = step_fall_back(s, e);
-    else if (e->routed && guessed)
+    else if (here && guessed)
         step_pick_oldest(s, e);
     if (rc != OK || s->want)
         return rc;
     struct decode_token t = e->t;
-    if (e->answered)
+    if (here)
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
+    if (here && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
         t.has_edge = false;
-    if (e->routed)
-        t.id = e->answered ? e->answer : t.edge_id;
+    if (e->state != AHEAD_LOCAL)
+        t.id = here ? e->answer : t.edge_id;
     bool back = !e->written || t.id != e->t.id;
     if (back) {
         step_roll_back(s, e);
@@ -493,12 +477,12 @@ static int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
-        bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
+        bool turn = e->state == AHEAD_ROUTED, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;
         wait = wait && !comes;
         int rc = turn ? step_begin_turn(s, e) : OK;
-        if (rc == OK && e->call) {
+        if (rc == OK && e->state == AHEAD_ASKED) {
             /* Ahead, the guess comes before the answer, however soon that is there. */
             if (!wait && ((s->o->ahead && !e->written) || !s->cloud->done(e->call)))
                 return OK;
@@ -513,52 +497,28 @@ static int step_decide_ready(struct step *s, bool wait)
     return OK;
 }
 
-/* Score the next token; for a routed one, find the ways to request it, which may depend on a server
- * that is not known yet; wait: wait for it. */
-static void step_score_next(struct step *s, bool wait)
-{
-    struct ahead_token *e = &s->next;
-    *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
-    if (!step_route(s, e))
-        return;
-    if (e->routed && s->cloud) {
-        if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
-            s->want = STEP_CLOUD;
-            return;
-        }
-        e->held = step_keeps(s, step_text_ids(s), e->at, &e->own);
-        step_find_ways(s, e);
-    }
-    s->scored = true;
-}
-
-/* Append the next token to the queue. A routed token that follows undecided tokens is requested
- * early. */
-static int step_enqueue_next(struct step *s)
+/* Append the next token, which has its score, to the queue. A routed one that follows undecided
+ * tokens waits for its turn, unless it is known: then the text goes on behind it. */
+static void step_enqueue_next(struct step *s)
 {
     struct ahead_token *e = &s->next;
     uint32_t id = 0;
-    bool own = !e->routed, early = !own && s->ahead.n && s->cloud;
-    if (early)
-        step_look_up(s, e, &id);
-    if (early && !e->known && !e->covered && step_expects(s, e)) {
-        if (!step_has_room(s)) {
-            s->want = STEP_CLOUD;
-            return OK;
-        }
-        step_ask(s, e, NULL); /* when its turn comes, an error will be reported */
-    }
-    if (own) {
+    bool goes_on = e->state == AHEAD_LOCAL;
+    if (goes_on) {
         if (!e->t.has_edge && !step_pick(s, e->at, &e->t))
-            return OK;
+            return;
         id = e->t.edge_id;
+    } else if (s->ahead.n) {
+        goes_on = step_knows(s, e->at, &id);
+        if (!goes_on) {
+            s->want = STEP_CLOUD;
+            return;
+        }
     }
     ahead_push(&s->ahead, e);
-    if (own || e->known)
+    if (goes_on)
         step_written(s, ahead_last(&s->ahead), id);
     s->scored = false;
-    *e = (struct ahead_token){ .met = false };
-    return OK;
 }
 
 /* True when nothing can be written before more is decided. */
@@ -591,9 +551,12 @@ static int step_advance(struct step *s)
         step_append(s);
         return OK;
     }
+    if (!s->scored) {
+        s->next = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
+        s->scored = step_route(s, &s->next);
+    }
     if (s->scored)
-        return step_enqueue_next(s);
-    step_score_next(s, false);
+        step_enqueue_next(s);
     return OK;
 }
 
@@ -747,10 +710,8 @@ void step_wait(struct step *s)
     uint64_t now = os_now_ns(), rest = s->awaited_until - now;
     if (s->awaited_until)
         os_nap(now > s->awaited_until ? 0 : rest < POLL_NS ? rest : POLL_NS);
-    else if (s->ahead.n)
-        step_end(s, step_decide_ready(s, true));
     else
-        step_score_next(s, true);
+        step_end(s, step_decide_ready(s, true));
     s->want = 0; /* it will be wanted again */
     s->stats->cloud_ms += step_lap(&s->since);
 }

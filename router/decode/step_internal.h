@@ -78,6 +78,9 @@ bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
+/* End the call in flight: it is committed or dropped (cloud_port.h). */
+void step_end_call(struct step *s, struct ahead_token *e, void (*end)(void *call));
+
 /* step_verdict.c */
 
 /* Keep what the router reads, besides the hidden state, of the token after the first n ids. */
@@ -87,15 +90,6 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
 bool step_score_ids(const struct step *s, size_t at, float *score);
 /* True when a token with this score goes to the cloud. */
 bool step_routes(const struct step *s, float score, size_t at);
-
-/* True when ids[n] must not be sent; *own, if that is not NULL, by the patterns of this text. */
-bool step_keeps(struct step *s, const uint32_t *ids, size_t n, bool *own);
-/* True when the token after the first `at` ids may be the cloud's, with so many before it. */
-bool step_may_route(const struct step *s, size_t cloud, size_t at);
-/* True when one more call may be in flight after the oldest one, given that each may be wasted. */
-bool step_has_room(const struct step *s);
-/* True when the gate will probably let such a token be requested in its turn, in e->way. */
-bool step_expects(const struct step *s, struct ahead_token *e);
 
 /* step_draft.c */
 

@@ -81,7 +81,7 @@ static int step_begin(struct step *s)
     if (rc == OK)
         rc = step_open_extra(s);
     if (rc == OK)
-        rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
+        rc = ahead_open(&s->ahead, step_most_ahead(s), &s->err);
     if (rc == OK)
         rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
                         session_context(s->text.session), &s->err);
@@ -124,17 +124,17 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     return rc;
 }
 
-/* Drop the calls in flight, and complete the counts of the text, once. Something is reserved for
- * the call whose turn has come alone, which is the oldest. */
+/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
 static void step_count(struct step *s)
 {
-    const struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : NULL;
+    struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : NULL;
     if (s->counted)
         return;
     s->counted = true;
     gate_drop(s->gate, &s->its, e && e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
-    ahead_cut(&s->ahead, 0);
-    s->stats->wasted = (size_t)s->ahead.wasted;
+    if (e && e->call)
+        step_end_call(s, e, s->cloud->drop);
+    s->ahead.n = 0;
     s->stats->total_ms = step_lap(&s->begun);
 }
 

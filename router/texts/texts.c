@@ -61,7 +61,6 @@ void texts_finish(struct text *t, int rc, const char *why)
     t->slot = NULL;
     *(rc == OK ? &e->count.finished : rc == ERR_STOP ? &e->count.stopped : &e->count.failed) += 1;
     e->count.calls += s->calls;
-    e->count.wasted += s->wasted;
     pthread_cond_broadcast(&t->news);
 }
 

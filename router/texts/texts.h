@@ -78,7 +78,7 @@ struct text_routing { /* as the fields of struct routing and of decode_options *
     const struct router *router; /* borrowed; NULL: that of the options' routing */
     float threshold, tie;
     float max_routed;
-    size_t ahead;
+    bool ahead;
     uint64_t max_cloud_tokens; /* of this text; UINT64_MAX: no limit but those of the gate */
 };
 
@@ -195,7 +195,7 @@ struct texts_counts {
     uint64_t busy_ns;                          /* the engine thread had something to do */
     uint64_t prompt_tokens, cached_tokens;     /* read; copied or found */
     uint64_t tokens, cloud_tokens, fallback_tokens;
-    uint64_t calls, wasted;
+    uint64_t calls;
     bool refused;   /* the cloud is switched off, as it refused */
     uint64_t again; /* then: when it is asked again, as os_now_ns() says it */
     bool paused;    /* it is left alone for some tokens after several faults (breaker.h) */

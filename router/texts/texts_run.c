@@ -96,7 +96,7 @@ static uint64_t texts_progress(const struct texts_round *r)
     uint64_t sum = r->e->routing ? r->e->routing->gate.out : 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct decode_stats *s = &r->list[i]->stats;
-        const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed, s->wasted };
+        const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed };
         for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
             sum = 31 * sum + counts[k];
     }

@@ -33,15 +33,18 @@ enum { EXERCISE_NEEDS = CPU_NEON };
 enum { EXERCISE_NEEDS = 0 };
 #endif
 
+#define AHEAD_SHARE 0.3f /* part of the tokens of exercise 12 that are the cloud's */
+
 /* A text that is to be written ahead of the cloud (exercise 12). */
 struct ahead_text {
     uint32_t *ids;                 /* [total], of which [n] are the prompt */
     size_t n, total;               /* how many there are, and how many are wanted */
-    size_t window;                 /* most requests in flight, at least 1 */
     struct session *edge;          /* empty, with room for all of them */
     struct sampler *sampler;       /* greedy, for the edge's own tokens */
     const struct cloud_port *port; /* the cloud */
     const struct tokenizer *tok;   /* of the edge's model; the exercise does not need it */
+    /* True when the token after the first n ids is the cloud's, else it is the edge's own. */
+    bool (*routed)(size_t n);
 };
 
 struct exercise {
@@ -51,7 +54,7 @@ struct exercise {
     uint32_t (*top_p)(const float *logits, size_t n, float p, uint64_t seed, uint64_t at);
     /* Return the router's score of x[f->dim]. */
     float (*score)(const struct router_form *f, const float *x);
-    /* Fill in t->ids from t->n to t->total: each is the cloud's token for the ids before it. */
+    /* Fill in t->ids from t->n to t->total. */
     void (*ahead)(const struct ahead_text *t);
 };
 

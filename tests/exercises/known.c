@@ -2,6 +2,7 @@
  * with a mistake that is easily made (WRONG is 1); 2: other ones, in some. */
 #include "kernels/sys/base.h"
 #include "router/decode/decode.h"
+#include "router/policy.h"
 #include "tests/exercises/exercise.h"
 #include "tests/support/test.h"
 
@@ -140,20 +141,35 @@ static bool ahead_token(void *arg, const struct decode_token *t)
     return true;
 }
 
+static bool ahead_never(const void *call)
+{
+    (void)call;
+    return false;
+}
+
 static void ahead_forget(void *call)
 {
     (void)call;
 }
 
-/* The text is right, but it waits for each token; or no call is dropped. */
+/* The text is right, but it waits for each token; or no call is committed. */
 static void ahead_known(const struct ahead_text *t)
 {
     struct cloud_port port = *t->port;
-    port.drop = WRONG == 2 ? ahead_forget : port.drop;
+    port.commit = WRONG == 2 ? ahead_forget : port.commit;
+    port.done = ahead_never;
     struct decode_stats stats;
     struct ahead_text copy = *t;
-    const struct decode_options o = { .policy = POLICY_ALWAYS,
-                                      .ahead = WRONG == 1 ? 0 : t->window,
+    uint64_t seed = 1; /* of the policy by which t->routed decides */
+    for (size_t n = t->n; n < t->total; n++)
+        if ((policy_score_random(seed, n) < AHEAD_SHARE) != t->routed(n)) {
+            seed++;
+            n = t->n - 1;
+        }
+    const struct decode_options o = { .policy = POLICY_RANDOM,
+                                      .threshold = AHEAD_SHARE,
+                                      .seed = seed,
+                                      .ahead = WRONG != 1,
                                       .max_tokens = t->total - t->n,
                                       .ignore_eos = true,
                                       .emit = ahead_token,

@@ -15,6 +15,16 @@
 static struct cloud_port sim_calls; /* the functions of the simulated cloud */
 static struct sim *asked;
 static uint64_t round_seed;
+
+/* The time of a text, if an evaluation takes STEP ms. */
+enum { STEP = 40, TRIPS = 5 };
+static const double trips[TRIPS] = { 0, 50, 100, 200, 500 }; /* ms of a call */
+static struct ahead_time {
+    double in_step[TRIPS], ahead[TRIPS];
+} ahead_time;
+static size_t evaluated;    /* ids of the session that have been counted */
+static size_t asked_at;     /* length of the session when the call was made */
+static size_t asked_most;   /* length of the longest prefix behind which a guess is evaluated */
 static const char *program; /* its path */
 
 /* End the program where the cloud is misused, with what is wrong. */
@@ -25,21 +35,17 @@ static _Noreturn void ahead_misused(const char *fmt, ...)
     va_start(args, fmt);
     vprintf(fmt, args);
     va_end(args);
-    printf("; with %zu in flight, in the round with round_seed %llu of %s\n", asked->window,
-           (unsigned long long)round_seed, program);
+    printf("; in the round with round_seed %llu of %s\n", (unsigned long long)round_seed, program);
     exit(1);
 }
 
-/* Return the call in flight with the shortest prefix, or NULL. */
-static const struct sim_call *ahead_oldest(void)
+/* Count the evaluations since the latest call. */
+static void ahead_steps(void)
 {
-    const struct sim_call *oldest = NULL;
-    for (size_t i = 0; i < SIM_CALLS; i++) {
-        const struct sim_call *c = &asked->calls[i];
-        if (c->number && (!oldest || c->n < oldest->n))
-            oldest = c;
-    }
-    return oldest;
+    size_t length = session_length(session);
+    for (size_t i = 0; i < TRIPS; i++)
+        ahead_time.ahead[i] += length > evaluated ? STEP * (double)(length - evaluated) : 0;
+    evaluated = length;
 }
 
 /* Ask the simulated cloud for a token of a text that the session holds. */
@@ -56,21 +62,13 @@ static int ahead_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
         ahead_misused("ask: the session holds other ids than the prefix of %zu: roll it back "
                       "(session_rewind) where an answer was not the guess",
                       n);
-    for (size_t i = 0; i < SIM_CALLS; i++) {
-        const struct sim_call *c = &asked->calls[i];
-        if (!c->number || c->n < n)
-            continue;
-        if (c->n == n && memcmp(ids, c->ids, n * sizeof(*ids)) == 0)
-            ahead_misused("ask: the token after the same %zu ids is asked for twice", n);
-        ahead_misused("ask: a call for the token after %zu other ids is still in flight, and these "
-                      "are %zu: it was not dropped (port->drop) when an answer was not the guess",
-                      c->n, n);
-    }
-    if (asked->live >= asked->window)
-        ahead_misused(
-            "ask: expected at most %zu calls in flight; the oldest is for the token after "
-            "%zu ids, and these are %zu: take and commit it, or drop it",
-            asked->window, ahead_oldest()->n, n);
+    for (size_t i = 0; i < SIM_CALLS; i++)
+        if (asked->calls[i].number)
+            ahead_misused("ask: the call for the token after %zu ids is still in flight, and these "
+                          "are %zu: take and commit it first",
+                          asked->calls[i].n, n);
+    ahead_steps();
+    asked_at = held;
     return sim_calls.ask(arg, ids, n, want, tally, call, err);
 }
 
@@ -83,13 +81,23 @@ static void ahead_alive(const char *what, const struct sim_call *c)
 
 static int ahead_take(void *call, uint32_t *id, struct err *err)
 {
-    const struct sim_call *oldest = ahead_oldest(), *c = call;
+    const struct sim_call *c = call;
     ahead_alive("take", c);
-    if (oldest->n < c->n)
-        ahead_misused("take: expected the oldest call first, for the token after %zu ids, found "
-                      "that after %zu",
-                      oldest->n, c->n);
-    return sim_calls.take(call, id, err);
+    size_t held = session_length(session);
+    if (held <= c->n && c->n < asked_most)
+        ahead_misused("take: expected a session that holds the guess after the prefix of %zu ids: "
+                      "go on while the call is in flight",
+                      c->n);
+    ahead_steps();
+    for (size_t i = 0; i < TRIPS; i++) {
+        double wrote = STEP * (double)(held - asked_at);
+        ahead_time.ahead[i] += trips[i] > wrote ? trips[i] - wrote : 0;
+        ahead_time.in_step[i] += trips[i];
+    }
+    int rc = sim_calls.take(call, id, err);
+    if (rc == OK && held > c->n && session_ids(session)[c->n] != *id)
+        evaluated = c->n; /* what follows is written again */
+    return rc;
 }
 
 static void ahead_commit(void *call)

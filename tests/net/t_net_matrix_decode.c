@@ -40,7 +40,7 @@ static bool on_token(void *arg, const struct decode_token *t)
 }
 
 /* Write a text with the cloud and check its result code. */
-static void write_text(struct text *x, struct cloud *c, size_t ahead, bool required, int code)
+static void write_text(struct text *x, struct cloud *c, bool ahead, bool required, int code)
 {
     struct cloud_port port;
     struct gate gate = { 0 };
@@ -58,7 +58,7 @@ static void write_text(struct text *x, struct cloud *c, size_t ahead, bool requi
         cloud_port_cloud(&port, c);
     int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &port : NULL, prompt,
                         PROMPT, &o, &err);
-    CHECK(rc == code && stats.calls == stats.committed + stats.failed + stats.wasted);
+    CHECK(rc == code && stats.calls - stats.committed - stats.failed <= (rc != OK));
 }
 
 /* True when the row's reply answers token i: a reply that begins with the prompt is right for one
@@ -107,7 +107,7 @@ static struct cloud *client(const struct matrix_row *r, const struct matrix_serv
 /* Check one row in step and ahead. */
 static void one(const struct matrix_row *r, enum cloud_api api, const struct text *edge)
 {
-    for (size_t ahead = 0; ahead <= 4; ahead += 4) {
+    for (size_t ahead = 0; ahead <= 1; ahead++) {
         struct text x;
         struct matrix_server *s = matrix_open(r, api);
         struct cloud *c = client(r, s, api);

@@ -1,16 +1,16 @@
 /* Tests that decoding ahead writes what decoding in step writes: random clouds, networks, policies,
- * samplers, stop strings and limits, each with 0, 1, 2, 4 and 8 requests in flight, against a
- * simulated cloud. An emulator ($RUN) takes a quarter of the cases. */
+ * samplers, stop strings and limits, against a simulated cloud. An emulator ($RUN) takes a quarter
+ * of the cases. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/router/ahead_cases.h"
 
-enum { CASES = 600 };
+enum { CASES = 1500 };
 
 static struct { /* what occurred in all cases */
-    size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, placed, held;
+    size_t memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
+    size_t required, agreed, comes, unread, placed, held;
 } met;
 
 /* Compare window w with in step. */
@@ -19,19 +19,14 @@ static void compare(size_t w)
     const struct result *a = &results[0], *b = &results[w];
     for (size_t i = 0; i < TEXTS; i++) {
         compare_text(&a->text[i], &b->text[i]);
-        CHECK(a->text[i].stats.wasted == 0);
-        if (w > 1)
-            compare_edges(&results[1].text[i], &b->text[i]);
     }
     CHECK(a->sim.ncommitted == b->sim.ncommitted);
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
     CHECK(a->gate.refused == b->gate.refused);
-    if (windows[w] == 1) { /* the same calls, in the same order */
-        CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
-        CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
-    }
+    CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
+    CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */
@@ -43,18 +38,16 @@ static void count(const struct setup *c)
         met.retries += r->sim.retries;
         met.comes += r->sim.comes;
         met.unread += r->sim.truth.tokens > 1 ? r->sim.unread : 0;
-        met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
             met.held += check_share(c, x);
-            met.wasted += x->stats.wasted;
             met.memo += x->stats.memo;
             met.store += x->stats.store;
             met.finish[x->stats.finish]++;
             met.required += x->rc == ERR_NET || x->rc == ERR_REMOTE || x->rc == ERR_TEXT;
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
-            for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+            for (size_t k = 0; w && k < x->n; k++) {
                 met.placed += c->policy == POLICY_POSITION && !place_is_number(c->place) &&
                               x->at[k].source == SOURCE_CLOUD;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
@@ -70,7 +63,7 @@ static void compare_shorter(const struct setup *c)
     static struct result fewer;
     struct setup less = *c;
     size_t n = less.max_tokens = c->max_tokens / 2;
-    run_window(&fewer, &less, windows[c->max_tokens % WINDOWS], 0);
+    run_window(&fewer, &less, c->max_tokens % 2, 0);
     const struct text *x = &fewer.text[0], *y = &results[0].text[0];
     CHECK(x->rc != OK || y->rc != OK || x->n == (y->n < n ? y->n : n));
     for (size_t i = 0; i < x->n; i++)
@@ -89,7 +82,7 @@ static void test_cases(void)
             make_stops(&c, &results[0].text[0]);
         }
         for (size_t w = 0; w < WINDOWS; w++) {
-            run_window(&results[w], &c, windows[w], rand_u64(i, w));
+            run_window(&results[w], &c, w, rand_u64(i, w));
             compare(w);
         }
         compare_shorter(&c);
@@ -97,8 +90,8 @@ static void test_cases(void)
     }
     if (cases < CASES)
         return;
-    CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
-    CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
+    CHECK(met.memo > 500 && met.store > 500 && met.stale > 200);
+    CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500);
     CHECK(met.comes > 500 && met.unread > 50);
     CHECK(met.placed > 10 && met.held > 500);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)

@@ -124,28 +124,6 @@ static void test_unsent(void)
     caps_end(&caps);
 }
 
-/* A prediction counts a call once: the one that is reserved is among those that it adds. */
-static void test_expects(void)
-{
-    const struct caps_limits limits = { 2, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
-    const struct caps_call call = { .n = 4, .tokens = 1 }, ways[2] = { call, call };
-    struct caps caps;
-    struct gate gate = { .caps = &caps };
-    struct gate_text t = { 0 }, other = { 0 };
-    struct gate_ahead a;
-    size_t way;
-    caps_begin(&caps, &limits);
-    CHECK(decide(&gate, &t, &call, &way) == GATE_OPEN);
-    gate_ahead_begin(&a, &gate, &t);
-    gate_ahead_add(&a, &gate, &call);
-    CHECK(gate_expects(&gate, &t, ways, false, &a, &way));
-    CHECK(decide(&gate, &other, &call, &way) == GATE_OPEN);
-    gate_ahead_begin(&a, &gate, &t);
-    gate_ahead_add(&a, &gate, &call);
-    CHECK(!gate_expects(&gate, &t, ways, false, &a, &way));
-    caps_end(&caps);
-}
-
 /* Calls of five texts fail together: the breaker opens once, and then one text probes. */
 static void test_probe(void)
 {
@@ -153,7 +131,6 @@ static void test_probe(void)
     const struct caps_call call = { .n = 4, .tokens = 1 };
     struct gate gate = { 0 };
     struct gate_text t[TEXTS] = { { 0 } };
-    struct gate_ahead ahead;
     size_t way;
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(decide(&gate, &t[i], &call, &way) == GATE_OPEN);
@@ -166,10 +143,7 @@ static void test_probe(void)
     }
     CHECK(decide(&gate, &t[0], &call, &way) == GATE_OPEN);
     CHECK(decide(&gate, &t[1], &call, &way) == GATE_BREAKER);
-    gate_ahead_begin(&ahead, &gate, &t[1]);
-    CHECK(!gate_expects(&gate, &t[1], (struct caps_call[]){ call, call }, false, &ahead, &way));
     gate_drop(&gate, &t[0], true); /* interrupted: another one may */
-    CHECK(gate_expects(&gate, &t[1], (struct caps_call[]){ call, call }, false, &ahead, &way));
     CHECK(decide(&gate, &t[1], &call, &way) == GATE_OPEN);
     gate_done(&gate, &t[1], GATE_FAULT, ids, &call, &why);
     CHECK(gate.breaker.pause == 2 * BREAKER_PAUSE && !gate.probing);
@@ -181,7 +155,6 @@ int main(void)
     test_refused();
     test_reserved();
     test_unsent();
-    test_expects();
     test_probe();
     CHECK(!strcmp(gate_name(GATE_UNFIT), "unfit"));
     return 0;

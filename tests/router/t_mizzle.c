@@ -311,7 +311,7 @@ static void test_own_score(void)
     o.cloud_url = stand_in_url(cloud);
     for (size_t i = 0; i < 12; i++) {
         struct seen s[2] = { 0 };
-        o.ahead = i % 3 * 2;
+        o.ahead = i % 2;
         o.threshold = 0.02 + 0.01 * (double)(i / 3);
         for (size_t own = 0; own < 2; own++) {
             o.policy = own ? NULL : "max-prob";

@@ -191,7 +191,7 @@ static void test_refused(void)
     BAD(policy, "price", ARG, "policy: expected mlp");
     BAD(policy, "position", ARG, "place: expected a number or a text, found none");
     BAD(place, "", ARG, "place: expected a number or a text, found none");
-    BAD(ahead, 65, ARG, "ahead");
+    BAD(ahead, 2, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
     BAD(context, 1 << 30, ARG, "context");
     BAD(stops, empty, ARG, "stop");

@@ -34,7 +34,7 @@ static struct text_routing routing_of(size_t i)
     static const enum policy policies[] = { POLICY_RANDOM, POLICY_MLP, POLICY_ALWAYS,
                                             POLICY_MAX_PROB };
     return (struct text_routing){
-        .policy = policies[i % 4], .threshold = 0.5f, .ahead = i % 3, .max_cloud_tokens = UINT64_MAX
+        .policy = policies[i % 4], .threshold = 0.5f, .ahead = i % 2, .max_cloud_tokens = UINT64_MAX
     };
 }
 
@@ -102,7 +102,7 @@ static void test_together(const char *url)
             calls += v.tokens[k].call.bytes_up > 0;
             CHECK(!v.tokens[k].call.bytes_up == !(v.tokens[k].call_ms > 0));
         }
-        CHECK(v.stats.failed == 0 && v.stats.calls == v.stats.committed + v.stats.wasted);
+        CHECK(v.stats.failed == 0 && v.stats.calls == v.stats.committed);
         text_drop(t[i]);
     }
     CHECK(memos > 10 && calls > 10);

@@ -136,7 +136,7 @@ static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size
     while (at < SIM_CALLS && s->calls[at].number)
         at++;
     CHECK(at < SIM_CALLS && n && n <= TINY_CONTEXT);
-    CHECK(++s->live <= (s->window ? s->window : 1));
+    CHECK(++s->live == 1);
     s->most = s->live > s->most ? s->live : s->most;
     CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
     CHECK(session_length(s->session) >= n);

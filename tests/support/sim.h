@@ -42,7 +42,6 @@ struct sim {
     struct sim_truth truth;
     uint64_t trace; /* seed of the network's behaviour */
     uint64_t delay; /* the longest delay of a reply */
-    size_t window;  /* most calls in flight; 0 means 1 */
     const struct session *session;
     bool drafts;          /* tokens may be evaluated early, so the session does not show progress */
     bool late_head;       /* the head must be unread when the newest prefix is requested, unless an

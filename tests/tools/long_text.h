@@ -10,23 +10,22 @@ enum { LONG_TEXT = 1 << 20 };
 
 /* The time from the first decision to the last. */
 static inline double even_text(const unsigned char *marks, size_t n, double t, double latency,
-                               size_t ahead, size_t *wasted)
+                               bool ahead)
 {
     static double calls[LONG_TEXT], at[LONG_TEXT];
     for (size_t i = 0; i < n; i++)
         calls[i] = latency;
-    *wasted = ahead_model_decisions(at, marks, calls, n, t, ahead);
+    ahead_model_decisions(at, marks, calls, n, t, ahead);
     return at[n - 1] - at[0];
 }
 
-static inline double long_text(double t, double routed, double agree, double latency, size_t ahead)
+static inline double long_text(double t, double routed, double agree, double latency, bool ahead)
 {
     static unsigned char marks[LONG_TEXT];
-    size_t wasted;
     for (size_t i = 0; i < LONG_TEXT; i++)
         marks[i] = (unsigned char)((rand_unit(1, i) < routed ? AHEAD_MODEL_ROUTED : 0) |
                                    (rand_unit(2, i) < agree ? AHEAD_MODEL_AGREES : 0));
-    return even_text(marks, LONG_TEXT, t, latency, ahead, &wasted) / (LONG_TEXT - 1);
+    return even_text(marks, LONG_TEXT, t, latency, ahead) / (LONG_TEXT - 1);
 }
 
 #endif

@@ -39,7 +39,7 @@ n=0
 while [ $n -lt "${DRAFT_QUESTIONS:-5}" ]; do
     n=$((n + 1))
     ask --question $n
-    [ $n -gt 12 ] || ask --question $n --ahead 4 --policy random --threshold 0.5 --temp 0.7
+    [ $n -gt 12 ] || ask --question $n --ahead 1 --policy random --threshold 0.5 --temp 0.7
 done
 # Ahead, drafts change no token, source, score or edge_id either. How many calls there are is a
 # matter of time there.

@@ -22,9 +22,9 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
 else
     echo "SKIP: no strace: that a replay uses no network is shown by a dead URL alone"
 fi
-for ahead in 0 1 4; do
+for ahead in 0 1; do
     expect 0 $ask --ahead $ahead --replay "$dir/rec"
-    [ $ahead -eq 4 ] || calls | cmp -s - "$dir/first" || fail "--ahead $ahead replays otherwise"
+    calls | cmp -s - "$dir/first" || fail "--ahead $ahead replays otherwise"
     [ -z "$before" ] || ! grep -q '(' "$dir/calls" || fail "a replay uses the network"
     [ "$(field fallback)" -eq 0 ] || fail "a replay has fallback tokens"
     [ "$(field replayed)" = true ] || fail "a replay counts as the network"
@@ -60,10 +60,10 @@ expect 0 $ask --replay "$dir/full"
 # Faults, calls held by the breaker, and further tokens of a reply are replayed as recorded.
 start_cloud --fault 500:0.6 --seed 2
 faults() {
-    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"passes":.*"cost"/"cost"/' \
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"passes":.*"cost"/"cost"/' \
         "$dir/out"
 }
-for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
+for args in '-n 12 --ahead 0' '-n 12 --ahead 1' '-n 12 --cloud-tokens 4 --ahead 0'; do
     rm -f "$dir/rec"
     anew
     # shellcheck disable=SC2086

@@ -175,7 +175,7 @@ refuses 2 "$dir/tap" router train --samples "$dir/s" --samples "$dir/tap" -o "$d
 says "$dir/s"
 
 # Several hidden states: the rows of each are those that it has alone, and a router of them gives one
-# text, with any threads, kernels and requests in flight, whose scores explain finds again.
+# text, with any threads and kernels, in step and ahead, whose scores explain finds again.
 rows() { # DIR BYTES: the hidden states of the first shard, a row of so many bytes a line
     size=$(od -An -tu8 -N8 "$1/00000.safetensors")
     head -c $((8 + size)) "$1/00000.safetensors" >"$dir/header"
@@ -193,7 +193,7 @@ ends 0 router train -q --samples "$dir/layers" -o "$l" --tap 1,2,final --head mi
 has "$l" 'reads 384 values of tap 1,2,final and 9 features'
 line="--question 4 -n 30 --json --router $l --threshold 0.9"
 anew
-for how in '--ahead 0' '--ahead 8 -t 2' '--isa scalar -t 1'; do
+for how in '--ahead 0' '-t 2' '--isa scalar -t 1'; do
     # shellcheck disable=SC2086
     alike tokens run $line $how
 done

@@ -68,9 +68,8 @@ const struct option_group ahead_option_rows = {
     "Decoding ahead, and drafts",
     (const struct option[]){
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
-          "Continue after the small model's tentative token while the cloud is asked, with up to "
-          "W requests in flight, 0 to 64; 0 waits for each answer. The text does not depend on "
-          "W; above 1 some calls are wasted, so that a limit makes it 1 (default: 1)" },
+          "1: continue after the small model's tentative token while the cloud is asked, up to the "
+          "next one to ask for; 0: wait for each answer. The text is the same (default: 1)" },
         { "--draft", NULL, OPTION_STR, &shared_options.draft, "FROM",
           "Evaluate tokens that may come next together with the newest one: lookup takes what "
           "followed where the last tokens occurred before, cloud what the cloud has sent beyond "

@@ -40,7 +40,7 @@
 enum { MOST_TOKENS = 1 << 16, MOST_MS = 60000, SLICE_MS = 20, HABIT_TOKENS = 16 };
 enum { REPEAT = 3, CLOUD_MS = 20, TRIPS = 2, SEED = 1, SEEDS = 1000 };
 
-static const char *ahead = "0,1,4";
+static const char *ahead = "0,1";
 static double routed = (double)0.07f, agree = (double)0.7f;
 static size_t latency = 200, prompt_tokens = 100, answer_tokens = 100;
 static bool as_paper;
@@ -73,8 +73,7 @@ static const struct option_group network_options = {
         { "--latency", "-L", OPTION_SIZE, &latency, "MS",
           "Delay each call by a round trip of MS milliseconds (default: 200)" },
         { "--ahead", "-W", OPTION_STR, &ahead, "LIST",
-          "Allow W requests in flight at once; 0 waits for each call, that is, in step "
-          "(default: 0,1,4)" },
+          "1: decode ahead; 0: wait for each call, that is, in step (default: 0,1)" },
         { "--agree", NULL, OPTION_REAL, &agree, "A",
           "Answer this share of the calls with the edge's guess (default: 0.7)" },
         { "--as-paper", NULL, OPTION_FLAG, &as_paper, NULL,
@@ -86,7 +85,7 @@ static const struct option_group network_options = {
 /* A way of writing the answer: through the decoding loop, or in step with habits of the demo. */
 struct way {
     const char *name;
-    size_t ahead;
+    bool ahead;
     bool loop;
     bool no_cache;             /* evaluate the whole text for each token */
     bool connect;              /* open a connection for each call */
@@ -120,8 +119,8 @@ struct route {
 static int cmd_bench_route_check(struct bench_list *aheads, struct err *err)
 {
     int rc = bench_list(aheads, "--ahead", ahead, err);
-    if (rc == OK && bench_list_most(aheads) > AHEAD_MODEL_MOST)
-        rc = err_set(err, ERR_ARG, "--ahead: expected 0 to %d, found %s", AHEAD_MODEL_MOST, ahead);
+    if (rc == OK && bench_list_most(aheads) > 1)
+        rc = err_set(err, ERR_ARG, "--ahead: expected 0, 1 or both, found %s", ahead);
     if (rc)
         return rc;
     if (prompt_tokens < 1 || prompt_tokens > MOST_TOKENS || answer_tokens < 2 ||
@@ -393,7 +392,6 @@ static int cmd_bench_route_row(struct row *row, const struct route *r, const str
     row_named(row, "model_ms", "model",
               w->loop ? (r->at[answer_tokens - 1] - r->at[0]) / later : (double)NAN, 3);
     row_put(row, "calls", (double)s->calls, 0);
-    row_put(row, "wasted", (double)s->wasted, 0);
     row_named(row, "up_bytes", "up", (double)s->traffic.bytes_up / calls, 0);
     row_named(row, "down_bytes", "down", (double)s->traffic.bytes_down / calls, 0);
     return row_print(row, err);
@@ -407,7 +405,7 @@ static int cmd_bench_route_ways(struct route *r, const struct bench_list *aheads
     struct row row = { .format = bench_opts.format };
     size_t n = 0;
     for (; n < aheads->n; n++)
-        ways[n] = (struct way){ .name = "the loop", .loop = true, .ahead = aheads->at[n] };
+        ways[n] = (struct way){ .name = "the loop", .loop = true, .ahead = aheads->at[n] > 0 };
     for (size_t i = 0; as_paper && i < HABITS; i++)
         ways[n++] = habits[i];
     cmd_bench_route_draw(r);
@@ -454,11 +452,11 @@ const struct command cmd_bench_route = {
     .description =
         "Measures routing to a cloud. It writes -n tokens after a random prompt of -p tokens, "
         "through the decoding loop, the HTTP client and a server on the loopback, once for each "
-        "number of requests in flight in --ahead. The routed tokens are drawn at random. The "
+        "value of --ahead. The routed tokens are drawn at random. The "
         "server holds no model and takes no processor time: it answers with the token that the "
         "edge would choose, or with another one, so that the share that agrees is --agree. The "
         "columns are:\n\n"
-        "  W          requests in flight; 0: in step\n"
+        "  W          1: ahead; 0: in step\n"
         "  s          seconds of an answer: of -r samples the one with the median\n"
         "  edge       of these, in the small model\n"
         "  waiting    of these, for the cloud\n"
@@ -466,15 +464,14 @@ const struct command cmd_bench_route = {
         "  times      s as a multiple of the first row's\n"
         "  ms/token   after the first one\n"
         "  model      the same by an event model, for this text and its routed tokens\n"
-        "  calls      calls made, wasted ones included\n"
-        "  wasted     calls made ahead for a text that turned out otherwise\n"
+        "  calls      calls made\n"
         "  up, down   bytes per call, with headers\n\n"
         "--as-paper adds the way the paper's published demo works, and each of that demo's habits "
         "alone: evaluating the whole text for each token, opening a new connection for each call, "
         "and requesting 16 tokens to use one. All of them wait for each call, so what a habit "
         "costs is its time less that of W 0. The cloud then takes 20 ms per token and a new "
         "connection two round trips (TCP and TLS 1.3).\n\n"
-        "  mizzle bench route --shape qwen2.5-0.5b --ahead 0,1,4\n"
+        "  mizzle bench route --shape qwen2.5-0.5b\n"
         "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
     .groups = (const struct option_group *const[]){ &own_options, &network_options, NULL },
     .run = cmd_bench_route_main,

@@ -41,7 +41,7 @@ static const struct option_group calibrate_opts = {
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
-          "Have up to W requests in flight, which changes no result (default: 1)" },
+          "0: wait for each answer; the result is the same (default: 1)" },
         OPTION_ROW_PARALLEL,
         OPTION_ROW_QUIET(&quiet),
         OPTION_END,

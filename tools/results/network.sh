@@ -3,12 +3,12 @@
 #
 # One factor changes at a time around a base: a round trip of 100 ms, 10 Mbit/s, 1 % of the packets
 # lost. The device is the Raspberry Pi 5 of constants.csv. Without a deadline (empty) the answers
-# are the same in all rows; with one, they do not depend on W.
+# are the same in all rows; with one, they are the same in step and ahead.
 HEADER=factor,latency_ms,kbit_s,loss,ahead,deadline_ms,questions,seed,tokens,cloud,fallback,accuracy,accuracy_low,accuracy_high,ms,ttft_ms,tbt_ms,tbt_p95_ms
 
 network_rows() { # FACTOR LATENCY KBIT_S LOSS
     serve
-    for case in 0: 1: 4: 1:150 1:300 1:1000; do
+    for case in 0: 1: 1:150 1:300 1:1000; do
         ahead=${case%:*} deadline=${case#*:}
         evaluate "factor=$1,latency_ms=$2,kbit_s=$3,loss=$4,ahead=$ahead,deadline_ms=$deadline,${HEADER#*deadline_ms,}" \
             --questions "${QUESTIONS:-200}" --policy mlp --clock virtual --edge-ms "$(constant t_dotprod)" \
@@ -36,17 +36,17 @@ draws() {
     edge=$(value network ms factor=alone)
     slow=$(value network ms factor=latency latency_ms=500 ahead=1 deadline_ms=)
     fast=$(value network ms factor=latency latency_ms=0 ahead=1 deadline_ms=)
-    shape network "requests,round trip (ms),time of an answer (ms)" '
+    shape network "way,round trip (ms),time of an answer (ms)" '
         of("factor") == "latency" && of("deadline_ms") == "" {
             w = of("ahead")
-            print (w == 0 ? "in step" : w == 1 ? "1 request in flight" : w " requests in flight"),
+            print (w == 0 ? "in step" : "ahead"),
                 of("latency_ms"), of("ms")
         }' |
-        plot network-latency.svg --x "round trip (ms)" --y "time of an answer (ms)" --by requests \
+        plot network-latency.svg --x "round trip (ms)" --y "time of an answer (ms)" --by way \
             --guide "$edge=edge alone" \
             --title "Time of an answer over the round trip: with 500 ms it takes\
  $(figure %.1f "$slow / $fast") times as long as with 0" \
-            --note "10 Mbit/s, 1 % of the packets lost; in step: W is 0, and the text waits for each call."
+            --note "10 Mbit/s, 1 % of the packets lost; in step: the text waits for each call."
     kept=$(value network accuracy factor=latency latency_ms=300 ahead=1 deadline_ms=1000)
     gone=$(value network accuracy factor=latency latency_ms=300 ahead=1 deadline_ms=150)
     shape network "deadline,round trip (ms),answers that are right (%),low,high" '
@@ -58,5 +58,5 @@ draws() {
             --interval low,high --guide "$(figure %.1f "100 * $(value network accuracy factor=alone)")=edge alone" \
             --title "Right answers over the round trip, by deadline of a call: at 300 ms, 1000 ms leave\
  $(figure %.0f "100 * $kept") %, 150 ms $(figure %.0f "100 * $gone") %" \
-            --note "10 Mbit/s, 1 % of the packets lost, 1 request in flight; bands: 95 % intervals (Wilson)."
+            --note "10 Mbit/s, 1 % of the packets lost, decoding ahead; bands: 95 % intervals (Wilson)."
 }

@@ -26,7 +26,6 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
             s->calls, s->calls == 1 ? "" : "s");
     summary_part(&sep, s->committed, "answered");
     summary_part(&sep, s->failed, "failed");
-    summary_part(&sep, s->wasted, "wasted");
     sep = "; ";
     summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
     if (s->bytes_up + s->bytes_down && !replays) {

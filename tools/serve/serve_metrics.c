@@ -28,7 +28,6 @@ void serve_metrics(struct serve_exchange *x)
         { "cloud_tokens_total", c.cloud_tokens },
         { "fallback_tokens_total", c.fallback_tokens },
         { "cloud_calls_total", c.calls },
-        { "cloud_calls_wasted_total", c.wasted },
         { "cloud_refused", c.refused }, /* 1 while the cloud refuses all calls */
         { "cloud_lost", c.lost }, /* 1 when it refuses or fails, until it has answered again */
     };

@@ -309,7 +309,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
         !serve_field_count(&ahead, m, "ahead", 0, ahead, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
         return serve_request_inside(e, "mizzle");
-    a->routing.ahead = (size_t)ahead;
+    a->routing.ahead = ahead > 0;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
     if (!serve_request_trace(a, m, e) || !serve_request_policy(a, s, m, e))
         return false;

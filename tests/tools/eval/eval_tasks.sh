@@ -49,7 +49,7 @@ grep -q "^mizzle: prompts are in CITER's plain form: .*chat" "$dir/err" || fail 
 head -n 4 "$dir/csqa" | sed 's/\(([AB])\) one\./\1, so.\\nQuestion: Where (B)?\\nAnd so on/' >"$dir/on"
 grep -q 'And so on' "$dir/on" || fail "no run-on to say"
 cp "$dir/on" "$KNOWN"
-for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahead 4'; do
+for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahead 1'; do
     rm -f "$dir/answers"
     run 0 -m $edge --cloud-url "$KNOWN_URL" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
         --jsonl "$dir/answers" $form

@@ -15,14 +15,14 @@ field() {
     tail -n 1 "$2" | grep -o "\"$1\":[^,}]*" | cut -d: -f2
 }
 
-virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$dir/a"
-virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$dir/b"
+virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 1 >"$dir/a"
+virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 1 >"$dir/b"
 cmp "$dir/a" "$dir/b" || fail "other times: $(cat "$dir/a" "$dir/b")"
 grep -q '"clock":"virtual"' "$dir/a" || fail "$(cat "$dir/a")"
 
 # Whatever was asked before, the same times: no memo is left, and losses are drawn anew.
-virtual --latency 100 --loss 0.3 --ahead 4 >"$dir/a"
-virtual --latency 100 --loss 0.3 --ahead 4 --policy always,random,mlp --share 0.3 >"$dir/b"
+virtual --latency 100 --loss 0.3 --ahead 1 >"$dir/a"
+virtual --latency 100 --loss 0.3 --ahead 1 --policy always,random,mlp --share 0.3 >"$dir/b"
 [ "$(field ms "$dir/a")" = "$(field ms "$dir/b")" ] || fail "order: $(cat "$dir/a" "$dir/b")"
 
 # In step, each token takes a step, and each cloud token waits for the latency and what a call takes.
@@ -80,7 +80,7 @@ virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 0 >
 virtual --latency 100 --loss 0.2 --cloud-timeout 150 --ahead 0 --policy always,random,mlp --threshold 0.9 >"$dir/b"
 tail -n 1 "$dir/b" | cmp - "$dir/a" || fail "order: $(cat "$dir/a" "$dir/b")"
 [ "$(field cloud "$dir/a")" -gt 0 ] && [ "$(field fallback "$dir/a")" -gt 0 ] || fail "$(cat "$dir/a")"
-virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 4 >"$dir/b"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 1 >"$dir/b"
 for f in right tokens cloud fallback; do
     [ "$(field $f "$dir/a")" = "$(field $f "$dir/b")" ] || fail "W: $(cat "$dir/a" "$dir/b")"
 done

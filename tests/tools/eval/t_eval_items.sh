@@ -9,7 +9,7 @@ run 0 $ask --items "$dir/items" --jsonl "$dir/j" --csv "$dir/rows"
 grep -qE '^milli,[a-z]+,[0-9a-f]{16}\+[0-9a-f]{16},11,[0-9a-f]{16},mlp,0.1,1,0,[01]' "$dir/items" || fail "$(cat "$dir/items")"
 run 0 $ask --items "$dir/other" --parallel 1 --ahead 0
 cmp "$dir/items" "$dir/other" || fail "one after the other"
-run 0 $ask --items "$dir/other" --parallel 7 --ahead 4
+run 0 $ask --items "$dir/other" --parallel 7 --ahead 1
 cmp "$dir/items" "$dir/other" || fail "seven at once"
 run 0 $ask --items "$dir/other" --jsonl "$dir/j"
 cmp "$dir/items" "$dir/other" || fail "from the journal"

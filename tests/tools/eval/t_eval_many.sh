@@ -29,8 +29,8 @@ same() {
 all=never,always,mlp,mlp=weights/milli/edge-0.5.router.safetensors,context,entropy,max-prob,margin
 same 7 --questions 8 --policy $all,random --threshold 0.4
 same 2 --questions 4 --policy mlp,random --threshold 0.5 --ahead 0
-same 16 --questions 18 --policy always,entropy --threshold 0.3 --ahead 4 --cloud-tokens 8
-same 3 --questions 4 --policy mlp,random --threshold 0.3 --ahead 4 --cloud-tokens 8
+same 16 --questions 18 --policy always,entropy --threshold 0.3 --ahead 1 --cloud-tokens 8
+same 3 --questions 4 --policy mlp,random --threshold 0.3 --ahead 1 --cloud-tokens 8
 same 64 --questions 4 --policy mlp,random,max-prob --target-routed 0.1 # thresholds, too
 
 # A call that fails: the same tokens are the small model's. Each run has a server of its own, which

@@ -11,7 +11,7 @@ routed() {
 }
 
 # By number: one token of each answer, the third; no threshold, no share to aim at.
-for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
+for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
     rm -f "$dir/journal"
     # shellcheck disable=SC2086
     run 0 --policy never,position --place 2 --json --jsonl "$dir/journal" $more
@@ -44,7 +44,7 @@ grep -q '^head  *query' "$dir/out" || fail "$(cat "$dir/out")"
 run 0 --questions 1 --policy "query=$dir/q" --threshold 0.5
 grep -q '^query: a threshold that was found for tokens' "$dir/out" || fail "query: $(cat "$dir/out")"
 rm -f "$dir/first"
-for more in '' '--parallel 1 --ahead 0' '--ahead 4 --draft off'; do
+for more in '' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
     rm -f "$dir/journal"
     # shellcheck disable=SC2086
     run 0 --questions 40 --policy "query=$dir/q" --target-routed 0.3 --json --jsonl "$dir/journal" $more

@@ -164,7 +164,6 @@ async function write(req, reply, wish, chat) {
                 calls: calls.length,
                 committed: calls.length,
                 failed: 0,
-                wasted: 0,
                 bytes_up: calls.length * 420,
                 bytes_down: calls.length * 220,
                 cost: calls.length * 1e-5,

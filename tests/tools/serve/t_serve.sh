@@ -199,7 +199,7 @@ fi
 # One Mizzle is the cloud of another: the text is the one of the model alone.
 start -m $edge --cloud off
 [ -n "$strict" ] && [ "$strict" != "$(fingerprint)" ] || fail "the threshold is not in $strict"
-for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 4 --cloud-api openai"; do
+for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 1 --cloud-api openai"; do
     for prompt in "Once upon" "Question: Which of these should be a train?"; do
         expect 0 run -m $edge --policy never -p "$prompt" -n 40 --plain -q
         cp "$dir/out" "$dir/alone"

@@ -1,90 +1,55 @@
 #include "tools/lab/clock/ahead_model.h"
 
-#include <stdbool.h>
-
-/* State of the event model: the requests in flight are a ring of `out` calls from `oldest` on. */
-struct window {
-    const unsigned char *marks;
-    const double *calls; /* [n] ms of each token's call */
-    double *at;          /* [n] */
+struct model {
+    double *at; /* [n] */
     size_t n;
     double t, now;  /* ms */
     size_t decided; /* number of tokens that are part of the text */
     size_t next;    /* token to write next */
-    size_t oldest, out, wasted;
-    struct {
-        size_t token;
-        double due;
-    } flight[AHEAD_MODEL_MOST];
+    bool flying;    /* the call for token `asked` is in flight, and answered at `due` */
+    size_t asked;
+    double due;
 };
 
-/* Decide the tokens before `end`. */
-static void ahead_model_settle(struct window *w, size_t end)
+/* Continue after `token`: the next token needs this one evaluated, except after the last. Without a
+ * call in flight, all tokens so far are decided. */
+static void ahead_model_step(struct model *m, size_t token)
 {
-    for (; w->decided < end; w->decided++)
-        w->at[w->decided] = w->now;
+    m->next = token + 1;
+    for (; !m->flying && m->decided < m->next; m->decided++)
+        m->at[m->decided] = m->now;
+    if (m->next < m->n)
+        m->now += m->t;
 }
 
-/* Continue after `token`: the next token needs this one evaluated, except after the last. */
-static void ahead_model_step(struct window *w, size_t token)
+void ahead_model_decisions(double *at, const unsigned char *marks, const double *calls, size_t n,
+                           double t, bool ahead)
 {
-    w->next = token + 1;
-    if (!w->out)
-        ahead_model_settle(w, w->next);
-    if (w->next < w->n)
-        w->now += w->t;
-}
-
-/* Accept the oldest answer; if it differs from the guess, drop all later requests and go back. */
-static void ahead_model_hear(struct window *w)
-{
-    size_t token = w->flight[w->oldest].token;
-    w->oldest = (w->oldest + 1) % AHEAD_MODEL_MOST;
-    w->out--;
-    if (w->marks[token] & AHEAD_MODEL_AGREES) {
-        ahead_model_settle(w, w->out ? w->flight[w->oldest].token : w->next);
-        return;
-    }
-    w->wasted += w->out;
-    w->out = 0;
-    ahead_model_step(w, token);
-}
-
-/* Request the next token. */
-static void ahead_model_ask(struct window *w)
-{
-    size_t at = (w->oldest + w->out++) % AHEAD_MODEL_MOST;
-    w->flight[at].token = w->next;
-    w->flight[at].due = w->now + w->calls[w->next];
-}
-
-/* Write the whole text with up to `ahead` requests in flight. */
-static void ahead_model_write(struct window *w, size_t ahead)
-{
-    while (w->next < w->n || w->out) {
-        bool routed = w->next < w->n && w->marks[w->next] & AHEAD_MODEL_ROUTED;
-        double due = w->out ? w->flight[w->oldest].due : 0;
-        bool waits = w->out && (w->next == w->n || (routed && w->out == ahead));
-        if (waits && due > w->now)
-            w->now = due;
+    struct model m = { .at = at, .n = n, .t = t };
+    while (m.next < n || m.flying) {
+        bool routed = m.next < n && marks[m.next] & AHEAD_MODEL_ROUTED;
+        bool waits = m.flying && (m.next == n || routed);
+        if (waits && m.due > m.now)
+            m.now = m.due;
         /* What comes just as a step ends is seen after the next: a real call takes a little more.
          */
-        if (w->out && (waits ? due <= w->now : due < w->now)) {
-            ahead_model_hear(w);
+        if (m.flying && (waits ? m.due <= m.now : m.due < m.now)) {
+            m.flying = false;
+            if (!(marks[m.asked] & AHEAD_MODEL_AGREES)) {
+                ahead_model_step(&m, m.asked);
+                continue;
+            }
+            for (; m.decided < m.next; m.decided++)
+                at[m.decided] = m.now;
             continue;
         }
-        if (routed && ahead)
-            ahead_model_ask(w);
-        else if (routed)
-            w->now += w->calls[w->next];
-        ahead_model_step(w, w->next);
+        if (routed && ahead) {
+            m.flying = true;
+            m.asked = m.next;
+            m.due = m.now + calls[m.next];
+        } else if (routed) {
+            m.now += calls[m.next];
+        }
+        ahead_model_step(&m, m.next);
     }
-}
-
-size_t ahead_model_decisions(double *at, const unsigned char *marks, const double *calls, size_t n,
-                             double t, size_t ahead)
-{
-    struct window w = { .marks = marks, .calls = calls, .at = at, .n = n, .t = t };
-    ahead_model_write(&w, ahead);
-    return w.wasted;
 }

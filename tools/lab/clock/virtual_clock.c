@@ -25,8 +25,8 @@ double virtual_clock_edge(const struct virtual_clock *c, size_t prompt, size_t n
     return (read > c->edge_ms ? read : c->edge_ms) + (double)(n - 1) * c->edge_ms;
 }
 
-int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
-                         const struct virtual_clock *c, size_t prompt, size_t n, struct err *err)
+int virtual_clock_answer(struct virtual_token *tokens, const struct virtual_clock *c, size_t prompt,
+                         size_t n, struct err *err)
 {
     double *calls = calloc(n, sizeof(*calls)), *at = calloc(n, sizeof(*at));
     unsigned char *marks = calloc(n, 1);
@@ -37,7 +37,7 @@ int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
                                    (tokens[i].agrees ? AHEAD_MODEL_AGREES : 0));
     }
     if (rc == OK) {
-        *wasted = ahead_model_decisions(at, marks, calls, n, c->edge_ms, c->ahead);
+        ahead_model_decisions(at, marks, calls, n, c->edge_ms, c->ahead);
         tokens[0].ms = at[0] + virtual_clock_edge(c, prompt, 1);
         for (size_t i = 1; i < n; i++)
             tokens[i].ms = at[i] - at[i - 1];

@@ -21,7 +21,7 @@ struct virtual_clock {
     double deadline_ms;      /* after which a call fails (virtual_cloud.h) */
     struct stand_in_net net; /* trips count as 0: connections stay open */
     uint64_t seed;           /* for loss */
-    size_t ahead;            /* requests in flight, 0 to 64; 0: in step */
+    bool ahead;              /* as in decode.h */
 };
 
 struct virtual_token {
@@ -44,9 +44,9 @@ double virtual_clock_call(const struct virtual_clock *c, uint64_t key,
  * thrown away. */
 double virtual_clock_edge(const struct virtual_clock *c, size_t prompt, size_t n);
 
-/* Set the times of an answer of n tokens, n >= 1, after a prompt of `prompt` ids: tokens[].ms, and
- * *wasted, the number of calls that were made ahead and not needed. ERR_NOMEM. */
-int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
-                         const struct virtual_clock *c, size_t prompt, size_t n, struct err *err);
+/* Set the times of an answer of n tokens, n >= 1, after a prompt of `prompt` ids: tokens[].ms.
+ * ERR_NOMEM. */
+int virtual_clock_answer(struct virtual_token *tokens, const struct virtual_clock *c, size_t prompt,
+                         size_t n, struct err *err);
 
 #endif

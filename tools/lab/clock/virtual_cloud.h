@@ -3,7 +3,7 @@
  * decoding loop takes the local model's token; what the other port has answered is dropped.
  *
  * Time and failure of a call depend on the prefix, the sizes of its request and answer, and the
- * clock. So the text is the same again, and for any number of requests in flight. In step: one call
+ * clock. So the text is the same again, in step and ahead. In step: one call
  * at a time, with a tally, as its size is what it adds to that. */
 #ifndef TOOLS_LAB_CLOCK_VIRTUAL_CLOUD_H
 #define TOOLS_LAB_CLOCK_VIRTUAL_CLOUD_H

@@ -239,8 +239,7 @@ static int asking_set_times(struct decode_stats *stats, struct asking *a, struct
 {
     struct virtual_token *times = (void *)a->times.p;
     struct asked_token *trace = (void *)a->trace.p;
-    int rc = virtual_clock_answer(times, &stats->wasted, &a->clock, stats->prompt_tokens,
-                                  stats->tokens, err);
+    int rc = virtual_clock_answer(times, &a->clock, stats->prompt_tokens, stats->tokens, err);
     if (rc != OK)
         return rc;
     stats->ttft_ms = times[0].ms;
@@ -265,10 +264,10 @@ static size_t asking_missing(const struct asking *a, const struct decode_stats *
     return chosen ? 0 : s->fallback - s->reasons[GATE_PRIVATE] - s->reasons[GATE_CAPPED];
 }
 
-size_t asking_ahead(const struct asking_sent *s)
+bool asking_ahead(const struct asking_sent *s)
 {
-    size_t ahead = s->a->is_virtual ? 0 : s->a->routing.how.ahead;
-    return s->how.policy == POLICY_ALWAYS && !s->how.query && ahead == 1 ? 0 : ahead;
+    bool alone = s->how.policy == POLICY_ALWAYS && !s->how.query;
+    return s->a->routing.how.ahead && !s->a->is_virtual && !alone;
 }
 
 float asking_max_routed(const struct asking_sent *s)

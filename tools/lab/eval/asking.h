@@ -58,10 +58,9 @@ struct asking_options {
     size_t max_tokens;
     uint64_t seed;
     uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
-    /* NULL: times are measured. Else they are those of this clock, with the requests in flight of
-     * --ahead, and answers are written in step, which gives the same text. A call fails at the
-     * clock's deadline. Each answer begins with a closed breaker, so that it does not depend on
-     * those before it. */
+    /* NULL: times are measured. Else they are those of this clock, with --ahead, and answers are
+     * written in step, which gives the same text. A call fails at the clock's deadline. Each answer
+     * begins with a closed breaker, so that it does not depend on those before it. */
     const struct virtual_clock *clock;
 };
 

@@ -35,9 +35,9 @@ struct asking_sent {
  * when memory is out. */
 bool asking_take_token(void *sent, const struct decode_token *t);
 
-/* Return how many calls may be in flight. With W = 1 and policy always a guess would only tell what
- * the small model would have said: no call leaves before the one before it is answered. */
-size_t asking_ahead(const struct asking_sent *s);
+/* True when the text goes on behind a guess. With policy always that would only tell what the small
+ * model would have said: no call leaves before the one before it is answered. */
+bool asking_ahead(const struct asking_sent *s);
 
 /* Return the share that an answer is held to: a router's own would say more of the share for which
  * it was calibrated than of the router. */

@@ -19,20 +19,19 @@ enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = 
 #define JOURNAL_FLAGS(X) \
     X(right, right) X(citer, citer) X(truncated, truncated) X(left_out, left_out)
 #define JOURNAL_TIMES(X) X(ms, stats.total_ms) X(ttft_ms, stats.ttft_ms) X(edge_ms, stats.edge_ms)
-#define JOURNAL_COUNTS(X)                   \
-    X(tokens, stats.tokens)                 \
-    X(cloud, stats.cloud)                   \
-    X(fallback, stats.fallback)             \
-    X(prompt, stats.prompt_tokens)          \
-    X(memo, stats.memo)                     \
-    X(store, stats.store)                   \
-    X(calls, work.calls)                    \
-    X(prefilled, work.prefilled)            \
-    X(cached, work.cached)                  \
-    X(decoded, work.decoded)                \
-    X(bytes_up, stats.traffic.bytes_up)     \
-    X(bytes_down, stats.traffic.bytes_down) \
-    X(wasted, stats.wasted)
+#define JOURNAL_COUNTS(X)               \
+    X(tokens, stats.tokens)             \
+    X(cloud, stats.cloud)               \
+    X(fallback, stats.fallback)         \
+    X(prompt, stats.prompt_tokens)      \
+    X(memo, stats.memo)                 \
+    X(store, stats.store)               \
+    X(calls, work.calls)                \
+    X(prefilled, work.prefilled)        \
+    X(cached, work.cached)              \
+    X(decoded, work.decoded)            \
+    X(bytes_up, stats.traffic.bytes_up) \
+    X(bytes_down, stats.traffic.bytes_down)
 
 static const char *journal_where(const struct eval_journal *j)
 {

@@ -76,7 +76,6 @@ static void print_cost(struct row *f, const struct eval_about *about, const stru
     double n = (double)(r->answers ? r->answers : 1);
     row_put(f, "memo", (double)r->sum.memo, 0);
     row_put(f, "store", (double)r->sum.store, 0);
-    row_put(f, "wasted", (double)r->sum.wasted, 0);
     row_put(f, "prompt_tokens", (double)r->sum.prompt_tokens, 0);
     row_put(f, "calls", (double)r->work.calls, 0);
     row_put(f, "prefilled", (double)r->work.prefilled, 0);
