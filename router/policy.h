@@ -1,9 +1,5 @@
-/* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
- * the router's sigmoid. combined: that of a router which never reads the hidden state (features.h).
- * context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H /
- * ln V, where V is the number of ids in use. random: u(seed, position), so that a threshold of
- * 0.07 routes 7 %. always and never: no score. position: 0 at a place of the answer that is named
- * beforehand, else 1. */
+/* policy.h - computes the scores of the policies (policy_kind.h), from 0 to 1. V in that of entropy
+ * is the number of ids in use. random draws u(seed, position): a threshold of 0.07 routes 7 %. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 

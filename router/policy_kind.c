@@ -2,22 +2,29 @@
 
 #include <string.h>
 
-static const char *const names[] = {
-    [POLICY_MLP] = "mlp",           [POLICY_COMBINED] = "combined", [POLICY_CONTEXT] = "context",
-    [POLICY_ENTROPY] = "entropy",   [POLICY_MAX_PROB] = "max-prob", [POLICY_MARGIN] = "margin",
-    [POLICY_RANDOM] = "random",     [POLICY_ALWAYS] = "always",     [POLICY_NEVER] = "never",
-    [POLICY_POSITION] = "position",
+#include "kernels/sys/base.h"
+
+enum reads { READS_NOTHING, READS_IDS, READS_LOGITS, READS_NETWORK };
+
+static const struct {
+    const char *name;
+    enum reads reads;
+    enum router_kind router;
+} rows[] = {
+#define X(policy, name, reads, needs, help) { name, READS_##reads, ROUTER_##needs },
+    POLICIES(X)
+#undef X
 };
 
 const char *policy_name(enum policy p)
 {
-    return names[p];
+    return rows[p].name;
 }
 
 bool policy_parse(enum policy *out, const char *name)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (!strcmp(name, names[i])) {
+    for (size_t i = 0; i < POLICY_COUNT; i++)
+        if (!strcmp(name, rows[i].name)) {
             *out = (enum policy)i;
             return true;
         }
@@ -26,7 +33,7 @@ bool policy_parse(enum policy *out, const char *name)
 
 bool policy_scores(enum policy p)
 {
-    return p != POLICY_ALWAYS && p != POLICY_NEVER;
+    return rows[p].reads != READS_NOTHING;
 }
 
 bool policy_judges(enum policy p)
@@ -34,24 +41,31 @@ bool policy_judges(enum policy p)
     return p <= POLICY_MARGIN;
 }
 
-bool policy_reads_router(enum policy p)
+enum router_kind policy_router(enum policy p)
 {
-    return policy_reads_network(p) || p == POLICY_CONTEXT;
+    return rows[p].router;
 }
 
-const char *policy_router(enum policy p)
+bool policy_reads_router(enum policy p)
 {
-    return p == POLICY_CONTEXT    ? "table"
-           : p == POLICY_COMBINED ? "network without hidden states"
-                                  : "network";
+    return rows[p].router != ROUTER_NONE;
 }
 
 bool policy_reads_network(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_COMBINED;
+    return rows[p].reads == READS_NETWORK;
 }
 
 bool policy_reads_logits(enum policy p)
 {
-    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
+    return rows[p].reads == READS_LOGITS;
+}
+
+int policy_check(enum policy p, const struct router *r, struct err *err)
+{
+    enum router_kind kind = policy_router(p);
+    if (kind == ROUTER_NONE || (r && router_kind(r) == kind))
+        return OK;
+    return err_set(err, ERR_ARG, "policy %s needs a router that is a %s", policy_name(p),
+                   router_kind_name(kind));
 }

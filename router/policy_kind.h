@@ -1,23 +1,41 @@
-/* policy_kind.h - the policies by name, and what each of them reads; policy.h computes scores. A
- * token whose score is below the threshold goes to the cloud. */
+/* policy_kind.h - the policies by name, what the score of each is made of, and what it needs;
+ * policy.h computes scores. A token whose score is below the threshold goes to the cloud. To add a
+ * policy, add a row here, and its score to step_score_ids (decode/step_verdict.c) or policy.c. */
 #ifndef ROUTER_POLICY_KIND_H
 #define ROUTER_POLICY_KIND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum policy {
-    POLICY_MLP, /* up to POLICY_MARGIN a score says how good the local model's token is */
-    POLICY_COMBINED,
-    POLICY_CONTEXT,
-    POLICY_ENTROPY,
-    POLICY_MAX_PROB,
-    POLICY_MARGIN,
-    POLICY_RANDOM,
-    POLICY_ALWAYS,
-    POLICY_NEVER,
-    POLICY_POSITION
-};
+#include "router/router.h"
+
+struct err;
+
+/* X(POLICY, name, reads, needs, help). reads: NETWORK, a router's; LOGITS, those of the local
+ * model, so that the head is read before deciding; IDS, of the text alone; NOTHING: it has no
+ * score. needs: the kind of router. Up to MARGIN the score says how good the local model's token
+ * is. */
+#define POLICIES(X)                                                               \
+    X(MLP, "mlp", NETWORK, NETWORK, "a router")                                   \
+    X(COMBINED, "combined", NETWORK, PLAIN, "a router that sees no hidden state") \
+    X(CONTEXT, "context", IDS, TABLE, "a table over the last two ids")            \
+    X(ENTROPY, "entropy", LOGITS, NONE, "1 - H / ln V of the small model")        \
+    X(MAX_PROB, "max-prob", LOGITS, NONE, "the probability of its token")         \
+    X(MARGIN, "margin", LOGITS, NONE, "that less the second one's")               \
+    X(RANDOM, "random", IDS, NONE, "chance")                                      \
+    X(ALWAYS, "always", NOTHING, NONE, "every token is the cloud's")              \
+    X(NEVER, "never", NOTHING, NONE, "no token is")                               \
+    X(POSITION, "position", IDS, NONE, "the tokens at --place are")
+
+#define X(policy, name, reads, needs, help) POLICY_##policy,
+enum policy { POLICIES(X) POLICY_COUNT };
+#undef X
+
+/* "mlp, combined, ..., position, " and "mlp: a router; ...; " */
+#define POLICY_NAME(policy, name, reads, needs, help) name ", "
+#define POLICY_HELP(policy, name, reads, needs, help) name ": " help "; "
+#define POLICY_NAMES                                  POLICIES(POLICY_NAME)
+#define POLICY_HELPS                                  POLICIES(POLICY_HELP)
 
 const char *policy_name(enum policy p);
 /* Parse a name. False: there is no such policy. */
@@ -27,13 +45,14 @@ bool policy_scores(enum policy p);
 /* True when a token goes to the cloud for what its score says of it, neither by chance nor by its
  * place. */
 bool policy_judges(enum policy p);
-/* True when the score comes from a router: a network for mlp and combined, a table for context. */
-bool policy_reads_router(enum policy p);
-/* Return what router that must be, as router_kind says it. */
-const char *policy_router(enum policy p);
-/* True when that is a network. */
+/* Return the kind of router that the score comes from, ROUTER_NONE if from none. */
+enum router_kind policy_router(enum policy p);
+/* True when the score comes from a network, or from any router. */
 bool policy_reads_network(enum policy p);
+bool policy_reads_router(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
+/* ERR_ARG unless r, which may be NULL, is what the policy reads, or it reads no router. */
+int policy_check(enum policy p, const struct router *r, struct err *err);
 
 #endif

@@ -124,8 +124,10 @@ bool router_is_high(const struct router *r);
  * others 0, and nothing. */
 size_t router_logits(const struct router *r);
 void router_largest(const struct router *r, float *extra, const float *logits, size_t size);
-/* Return what it is, for people: "network", "network without hidden states" or "table". */
-const char *router_kind(const struct router *r);
+/* Return what it is. PLAIN: a network without hidden states. */
+enum router_kind { ROUTER_NONE, ROUTER_TABLE, ROUTER_PLAIN, ROUTER_NETWORK };
+enum router_kind router_kind(const struct router *r);
+const char *router_kind_name(enum router_kind k); /* for people */
 /* Return its name, that of the head which makes one that reads so many values of a hidden state and
  * besides: "mlp", "mix", "combined" or "context" (nothing); "gain" or, without a hidden state,
  * "gain-none". router_name: also "deep", "on_score". */

@@ -116,10 +116,16 @@ void router_largest(const struct router *r, float *extra, const float *logits, s
         deep_largest(extra, router_logits(r), logits, size);
 }
 
-const char *router_kind(const struct router *r)
+enum router_kind router_kind(const struct router *r)
 {
     bool blind = r->dim == router_extra(r) && !r->on_score && !r->deep;
-    return router_is_table(r) ? "table" : blind ? "network without hidden states" : "network";
+    return router_is_table(r) ? ROUTER_TABLE : blind ? ROUTER_PLAIN : ROUTER_NETWORK;
+}
+
+const char *router_kind_name(enum router_kind k)
+{
+    static const char *const names[] = { "", "table", "network without hidden states", "network" };
+    return names[k];
 }
 
 const char *router_head(size_t hidden, size_t besides, bool gain)

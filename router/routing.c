@@ -73,14 +73,14 @@ static int routing_open_router(struct routing *r, const struct engine *e,
                     path, router_name(r->router), router_about(r->router)->task, limit.msg);
             routing_add_note(r, "", note.msg);
         }
-        const char *kind = router_kind(r->router);
-        if (!o->policy)
-            r->how.policy = router_is_table(r->router)                      ? POLICY_CONTEXT
-                            : !strcmp(kind, policy_router(POLICY_COMBINED)) ? POLICY_COMBINED
-                                                                            : POLICY_MLP;
-        else if (strcmp(kind, policy_router(r->how.policy)) != 0)
+        enum router_kind kind = router_kind(r->router);
+        if (!o->policy) /* the one that reads it */
+            for (r->how.policy = POLICY_MLP; policy_router(r->how.policy) != kind;)
+                r->how.policy++;
+        else if (kind != policy_router(r->how.policy))
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
-                           path, policy_router(r->how.policy), kind);
+                           path, router_kind_name(policy_router(r->how.policy)),
+                           router_kind_name(kind));
     } else if (!o->policy) {
         r->how.policy = POLICY_NEVER;
     } else if (policy_reads_router(r->how.policy)) {
@@ -114,11 +114,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
     if (o->policy && !policy_parse(&r->how.policy, o->policy))
-        return err_set(
-            err, ERR_ARG,
-            "policy: expected mlp, combined, context, entropy, max-prob, margin, random, "
-            "position, always or never, found %s",
-            o->policy);
+        return err_set(err, ERR_ARG, "policy: expected " POLICY_NAMES "found %s", o->policy);
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > 1)

@@ -1,27 +1,11 @@
 #include "router/decode/ahead.h"
 
-#include <stdlib.h>
-
-int ahead_open(struct ahead *a, size_t cap, struct err *err)
+struct ahead_token *ahead_at(struct ahead *a, size_t i)
 {
-    *a = (struct ahead){ .cap = cap };
-    a->ring = calloc(cap, sizeof(*a->ring));
-    return a->ring ? OK : err_set(err, ERR_NOMEM, "decode: out of memory");
+    return &a->ring[(a->first + i) % AHEAD_MOST];
 }
 
-void ahead_close(struct ahead *a)
-{
-    free(a->ring);
-    a->ring = NULL;
-}
-
-struct ahead_token *ahead_at(const struct ahead *a, size_t i)
-{
-    size_t at = a->first + i;
-    return &a->ring[at < a->cap ? at : at - a->cap];
-}
-
-struct ahead_token *ahead_last(const struct ahead *a)
+struct ahead_token *ahead_last(struct ahead *a)
 {
     return a->n ? ahead_at(a, a->n - 1) : NULL;
 }
@@ -33,6 +17,6 @@ void ahead_push(struct ahead *a, const struct ahead_token *t)
 
 void ahead_pop(struct ahead *a)
 {
-    a->first = a->first + 1 < a->cap ? a->first + 1 : 0;
+    a->first = (a->first + 1) % AHEAD_MOST;
     a->n--;
 }

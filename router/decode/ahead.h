@@ -27,20 +27,18 @@ struct ahead_token {
     uint64_t asked_ns;     /* when it was made */
 };
 
+enum { AHEAD_MOST = 256 }; /* more than a call gives time for */
+
 struct ahead {
-    struct ahead_token *ring; /* [cap] */
-    size_t cap, first, n;
+    struct ahead_token ring[AHEAD_MOST];
+    size_t first, n;
 };
 
-/* Make room for cap >= 1 tokens. ERR_NOMEM. */
-int ahead_open(struct ahead *a, size_t cap, struct err *err);
-void ahead_close(struct ahead *a); /* all zero is fine */
-
 /* Return token i < n; 0 is the oldest. */
-struct ahead_token *ahead_at(const struct ahead *a, size_t i);
+struct ahead_token *ahead_at(struct ahead *a, size_t i);
 /* Return the newest token, or NULL. */
-struct ahead_token *ahead_last(const struct ahead *a);
-/* Append a token; n < cap. */
+struct ahead_token *ahead_last(struct ahead *a);
+/* Append a token; n < AHEAD_MOST. */
 void ahead_push(struct ahead *a, const struct ahead_token *t);
 /* Remove the oldest token. */
 void ahead_pop(struct ahead *a);

@@ -522,13 +522,13 @@ static void step_enqueue_next(struct step *s)
 }
 
 /* True when nothing can be written before more is decided. */
-static bool step_is_full(const struct step *s)
+static bool step_is_full(struct step *s)
 {
     const struct ahead_token *last = ahead_last(&s->ahead);
     if (!last)
         return false;
     return s->stats->tokens + s->ahead.n >= s->o->max_tokens || s->halted || !last->written ||
-           s->ahead.n == s->ahead.cap || last->at == session_context(s->text.session);
+           s->ahead.n == AHEAD_MOST || last->at == session_context(s->text.session);
 }
 
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */

@@ -24,14 +24,6 @@ static int step_find_prompt(struct step *s)
     return OK;
 }
 
-/* Return how many tokens can be undecided at once; 1 in step. */
-static size_t step_most_ahead(const struct step *s)
-{
-    size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
-    most = most && s->o->ahead ? most : 1;
-    return most < room ? most : room;
-}
-
 /* Keep the ids aside, and leave the prompt unread. */
 static int step_be_lazy(struct step *s)
 {
@@ -68,20 +60,15 @@ static void step_free(struct step *s)
 static int step_begin(struct step *s)
 {
     const struct decode_options *o = s->o;
-    const struct router *router = s->text.router;
-    if (policy_reads_router(o->policy) &&
-        (!router || strcmp(router_kind(router), policy_router(o->policy)) != 0))
-        return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(o->policy), policy_router(o->policy));
     if (o->policy == POLICY_POSITION && !o->place)
         return err_set(&s->err, ERR_ARG, "policy position needs a place");
-    int rc = stops_begin(&s->stops, o->stops, &s->err);
+    int rc = policy_check(o->policy, s->text.router, &s->err);
+    if (rc == OK)
+        rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);
     if (rc == OK)
         rc = step_open_extra(s);
-    if (rc == OK)
-        rc = ahead_open(&s->ahead, step_most_ahead(s), &s->err);
     if (rc == OK)
         rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
                         session_context(s->text.session), &s->err);
@@ -117,7 +104,6 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
         return OK;
     err_set(err, rc, "%s", s->err.msg);
     stats->finish = FINISH_ERROR;
-    ahead_close(&s->ahead);
     draft_close(&s->draft);
     step_free(s);
     *out = NULL;
@@ -156,7 +142,6 @@ int step_close(struct step *s, struct err *err)
     step_draft_end(s);
     draft_close(&s->draft);
     step_count(s);
-    ahead_close(&s->ahead);
     gate_end(&s->its);
     private_text_end(&s->matches);
     if (rc == OK && !s->ended)

@@ -47,11 +47,9 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
         if (w->prompt[i] >= e->vocab)
             return err_set(err, ERR_ARG, "token id %lu: expected below %zu",
                            (unsigned long)w->prompt[i], e->vocab);
-    if (w->model == TEXT_ROUTED && w->routing && policy_reads_router(w->routing->policy) &&
-        (!router || strcmp(router_kind(router), policy_router(w->routing->policy)) != 0))
-        return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(w->routing->policy), policy_router(w->routing->policy));
-    return sample_check(&w->sample, err);
+    int rc =
+        w->model == TEXT_ROUTED && w->routing ? policy_check(w->routing->policy, router, err) : OK;
+    return rc == OK ? sample_check(&w->sample, err) : rc;
 }
 
 /* Copy the stop strings into one block. */

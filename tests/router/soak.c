@@ -1,6 +1,6 @@
 /* soak.c - `make soak`: writes 100,000 tokens (or as many as the argument says) from a server of
- * another process that fails at every tenth, decoding ahead and in step. Memory and descriptors must
- * not grow, and the text must be the one that is written in step. */
+ * another process that fails at every tenth, decoding ahead and in step. Memory and descriptors
+ * must not grow, and the text must be the one that is written in step. */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

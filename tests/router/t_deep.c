@@ -131,7 +131,7 @@ static void test_formula(void)
     CHECK(weights_open(&w, path, NULL) == OK);
     CHECK(router_open(&r, path, &kernels, NULL) == OK);
     CHECK(router_dim(r) == ALL && router_extra(r) == HIDDEN + LOGITS && router_width(r) == 12);
-    CHECK(!strcmp(router_kind(r), "network") && router_is_deep(r) && router_logits(r) == LOGITS);
+    CHECK(router_kind(r) == ROUTER_NETWORK && router_is_deep(r) && router_logits(r) == LOGITS);
     CHECK(router_form_read(&form, path, NULL) == OK && form.softmax);
     form.has_threshold = true;
     form.threshold = 0.25f;

@@ -136,7 +136,7 @@ static void check_places(void)
 int main(void)
 {
     check_places();
-    for (enum policy p = POLICY_MLP; p <= POLICY_POSITION; p++) {
+    for (enum policy p = POLICY_MLP; p < POLICY_COUNT; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
         CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_COMBINED));

@@ -110,7 +110,7 @@ static void check_features(void)
         CHECK(again.dim == f.dim && !memcmp(again.w1, first, f.dim * sizeof(*first)));
         CHECK(again.ncontexts == 2 && !memcmp(again.contexts, rows, sizeof(rows)));
         router_form_close(&again);
-        CHECK(router_extra(r) == FEATURES && !strcmp(router_kind(r), "network") == !alone &&
+        CHECK(router_extra(r) == FEATURES && (router_kind(r) == ROUTER_NETWORK) == !alone &&
               !router_is_table(r) && !strcmp(router_name(r), alone ? "combined" : "mix"));
         CHECK(router_score_ids(r, (const uint32_t[]){ 9, 3 }, 2) == 0.25f);
         const float *x = router_inputs(r, hidden, features, scratch);

@@ -1,5 +1,7 @@
 #include "tools/cli/shared_options.h"
 
+#include "router/policy_kind.h"
+
 struct mizzle_options shared_options;
 size_t shared_parallel;
 
@@ -45,9 +47,7 @@ const struct option_group route_option_rows = {
           "model of this fingerprint; for policies context and combined the same with their name "
           "instead of router)" },
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
-          "Score tokens by mlp, combined (a router that sees no hidden state), context, "
-          "entropy, max-prob, margin or random, or route always, never or at a position (default: "
-          "with a router that is named or has a "
+          "Decide by this policy. " POLICY_HELPS "(default: with a router that is named or has a "
           "cloud to ask, mlp; else never)" },
         { "--place", NULL, OPTION_STR, &shared_options.place, "N|N-M|TEXT",
           "Policy position: route token N of each answer, 0 being the first, tokens N to M (0-3: "

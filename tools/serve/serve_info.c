@@ -115,9 +115,8 @@ static json_t *serve_info_policies(const struct serve *s)
 {
     const struct router *router = s->routing.router;
     json_t *list = json_array();
-    for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
-        if (!policy_reads_router((enum policy)p) ||
-            (router && !strcmp(router_kind(router), policy_router((enum policy)p))))
+    for (int p = 0; p < POLICY_COUNT; p++)
+        if (p != POLICY_POSITION && policy_check((enum policy)p, router, NULL) == OK)
             json_report_add(&list, json_string(policy_name((enum policy)p)));
     return list;
 }

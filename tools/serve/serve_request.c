@@ -251,15 +251,12 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     enum policy p;
     if (!v)
         return true;
+    struct err why;
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_POSITION)
-        return serve_field_wrong(e, "mizzle.policy",
-                                 "mlp, combined, context, entropy, max-prob, margin, random, "
-                                 "always or never",
-                                 v);
-    if (policy_reads_router(p) && (!router || strcmp(router_kind(router), policy_router(p)) != 0))
-        return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
-                               "mizzle.policy: %s needs a router that is a %s", policy_name(p),
-                               policy_router(p));
+        return serve_field_wrong(e, "mizzle.policy", "one of the policies in /mizzle/info", v);
+    if (policy_check(p, router, &why) != OK)
+        return serve_error_set(e, 400, "invalid_value", "mizzle.policy", "mizzle.policy: %s",
+                               why.msg);
     /* A threshold is for the scores of one policy: another one has the router's, or 0.5, as run. */
     if (p != s->routing.how.policy && !serve_field_get(m, "threshold") &&
         (!policy_reads_network(p) || !router_threshold(router, &a->routing.threshold)))

@@ -66,8 +66,7 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     e->query = fits && !strcmp(name, "query");
     if (!fits || !policy_parse(&e->policy, e->slot ? "always" : e->query ? "mlp" : name))
         return err_set(err, ERR_ARG,
-                       "--policy: expected mlp, combined, context, entropy, max-prob, "
-                       "margin, random, query, position, slot, always or never, found \"%.*s\"",
+                       "--policy: expected " POLICY_NAMES "query, slot, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
     if (!equals)
@@ -139,9 +138,10 @@ static int list_open_router(struct router **out, const struct eval_entry *e, con
     int rc = routing_router(out, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
-    if (rc == OK && strcmp(router_kind(*out), policy_router(e->policy)) != 0)
+    if (rc == OK && router_kind(*out) != policy_router(e->policy))
         return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
-                       policy_router(e->policy), router_kind(*out));
+                       router_kind_name(policy_router(e->policy)),
+                       router_kind_name(router_kind(*out)));
     return rc;
 }
 
@@ -163,8 +163,8 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const struc
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
-        bool same = policy_reads_router(open) && /* that of --router, or the one beside the model */
-                    !strcmp(policy_router(e->policy), policy_router(open));
+        /* That of --router, or the one beside the model. */
+        bool same = policy_router(e->policy) == policy_router(open);
         size_t n = e->file ? repeats : 1;
         if (!policy_reads_router(e->policy) || (!e->file && same))
             continue;
