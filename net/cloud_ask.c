@@ -52,6 +52,7 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     w->seed = seed_of(ids, n);
     w->quota = c->o.quota;
     w->paid = w->quota ? tokens : 0;
+    w->fed = w->quota ? n : 0;
     w->deadline = os_now_ns() + c->timeout_ns;
     call->cloud = c;
     call->wire = w;
@@ -72,7 +73,7 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     uint32_t id = 0;
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->answer.traffic.asked_tokens = w->ask.want;
-    w->paid = 0;
+    w->paid = w->fed = 0;
     int rc = answers_replay(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
@@ -91,11 +92,11 @@ size_t cloud_tokens(struct cloud *c)
     return n;
 }
 
-/* Give back the tokens of a call that is not made. Returns rc. */
-static int cloud_unasked(const struct cloud *c, size_t tokens, int rc)
+/* Give back what was taken for a call that is not made. Returns rc. */
+static int cloud_unasked(const struct cloud *c, size_t n, size_t tokens, int rc)
 {
     if (c->o.quota)
-        atomic_fetch_sub(&c->o.quota->taken, tokens);
+        quota_give(c->o.quota, tokens, n);
     return rc;
 }
 
@@ -106,12 +107,12 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     *out = NULL;
     c->tally = NULL;
     if (wire_forked(c->wire))
-        return cloud_unasked(c, tokens, cloud_forked(err));
+        return cloud_unasked(c, n, tokens, cloud_forked(err));
     int rc = check_ids(c, ids, n, err);
     if (rc == OK && c->o.stop && atomic_load(c->o.stop))
         rc = err_set(err, ERR_STOP, "cloud: interrupted");
     if (rc)
-        return cloud_unasked(c, tokens, rc);
+        return cloud_unasked(c, n, tokens, rc);
     wire_lock(c->wire);
     struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
@@ -136,7 +137,7 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     }
     wire_unlock(c->wire);
     *out = call;
-    return call ? OK : cloud_unasked(c, tokens, cloud_no_memory(err));
+    return call ? OK : cloud_unasked(c, n, tokens, cloud_no_memory(err));
 }
 
 /* True when the call waits for a probe that starts only after an older call has ended. If its

@@ -35,8 +35,8 @@ static int probe_fetch(struct probe *p, const char *path, const struct buf *body
     struct cloud *c = p->c;
     uint64_t start = os_now_ns();
     json_decref(p->root);
-    int rc =
-        wire_fetch(c->wire, c->base, path, body, tokens, p->deadline, &p->root, &p->status, err);
+    int rc = wire_fetch(c->wire, c->base, path, body, tokens, tokens ? p->n : 0, p->deadline,
+                        &p->root, &p->status, err);
     uint64_t took = os_now_ns() - start;
     c->trip_ns = took > c->trip_ns ? took : c->trip_ns;
     return rc;

@@ -234,7 +234,8 @@ void wire_enough(struct wire *w, struct wire_call *call)
 }
 
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               size_t tokens, uint64_t deadline, json_t **root, long *status, struct err *err)
+               size_t tokens, size_t input, uint64_t deadline, json_t **root, long *status,
+               struct err *err)
 {
     struct wire_call *call = calloc(1, sizeof(*call));
     struct buf url = { 0 };
@@ -250,6 +251,7 @@ int wire_fetch(struct wire *w, const char *base, const char *path, const struct 
     call->url = url.p;
     call->deadline = deadline;
     call->ask.want = tokens;
+    call->ask.n = input;
     call->quota = w->quota;
     wire_lock(w);
     int rc = wire_call_fund(call) ? OK : err_set(&call->answer.err, ERR_TEXT, "no tokens are left");

@@ -44,7 +44,7 @@ struct wire_call {
     uint64_t deadline;   /* os_now_ns() */
     uint64_t seed;       /* of the jitter */
     struct quota *quota; /* or NULL */
-    uint64_t paid;       /* taken from it for requests that have not gone out; wire_lock */
+    uint64_t paid, fed;  /* tokens and ids taken from it for a request that has not gone out */
     /* Owned by the network thread. */
     struct wire *wire;
     struct wire_call *next, **link; /* link: what points to this call; unused in the queue */
@@ -115,7 +115,8 @@ struct cloud_ledger *wire_ledger(struct wire *w);
  * *root to be freed by json_decref, for status 200 and JSON. ERR_TEXT: the quota does not have
  * them. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               size_t tokens, uint64_t deadline, json_t **root, long *status, struct err *err);
+               size_t tokens, size_t input, uint64_t deadline, json_t **root, long *status,
+               struct err *err);
 
 /* True when the latest reply came over HTTP/2. Call it without the lock. */
 bool wire_multiplexes(struct wire *w);

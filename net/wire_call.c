@@ -40,7 +40,7 @@ void wire_free(struct wire_call *call)
     if (!call)
         return;
     if (call->quota)
-        atomic_fetch_sub(&call->quota->taken, call->paid); /* what never went out */
+        quota_give(call->quota, call->paid, call->fed); /* what never went out */
     sse_free(&call->sse);
     json_decref(call->answer.root);
     free((uint32_t *)(size_t)call->ask.ids); /* the call's own copy */
@@ -199,11 +199,13 @@ bool wire_call_fund(struct wire_call *call)
     const struct cloud_tally *t = call->tally;
     if (t && t->limit && t->traffic.asked_tokens + n >= t->limit)
         return false;
-    if (!call->quota || call->paid >= n)
+    if (!call->quota || (call->paid >= n && call->fed))
         return true;
-    if (!quota_take(call->quota, n - call->paid))
+    size_t tokens = call->paid < n ? n - call->paid : 0, input = call->ask.n - call->fed;
+    if (!quota_take(call->quota, tokens, input))
         return false;
-    call->paid = n;
+    call->paid += tokens;
+    call->fed += input;
     return true;
 }
 
@@ -212,6 +214,7 @@ static void wire_call_left(struct wire *w, struct wire_call *call)
 {
     const struct traffic more = { .asked_tokens = call->ask.want };
     call->paid -= call->quota ? call->ask.want : 0;
+    call->fed = 0;
     traffic_add(&w->ledger.traffic, &more);
     wire_call_moved(call, &more);
 }

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "kernels/sys/base.h"
+#include "net/http/traffic.h"
 #include "router/breaker.h"
-#include "router/caps.h"
 #include "router/private.h"
 
 enum gate_reason {
@@ -31,15 +31,13 @@ enum gate_reason {
 /* Return "open", "no-cloud", "refused", "unfit", "private", "capped", "breaker" or "fault". */
 const char *gate_name(enum gate_reason r);
 
-/* Of one process, over all its texts; zero at first except its limits, to which the calls of the
- * texts keep together. */
+/* Of one process, over all its texts; zero at first except what the calls of the texts keep to
+ * together. */
 struct gate {
-    struct caps *caps;                     /* or NULL; borrowed */
-    const struct private_filter *patterns; /* or NULL; borrowed */
-    struct caps_count reserved; /* what the calls let through and in flight may cost, but for
-                                  tokens, which the quota of caps has; warm is 0 */
-    bool probing;               /* one of these is the breaker's probe */
-    size_t out;                 /* calls in flight */
+    struct quota *quota;                   /* --max-cloud-tokens, --max-cloud-input; or NULL */
+    const struct private_filter *patterns; /* or NULL; borrowed, as quota */
+    bool probing;                          /* a call in flight is the breaker's probe */
+    size_t out;                            /* calls in flight */
     struct breaker breaker;
     bool refused; /* off for all texts */
     bool lost;    /* refused, never reached, or the breaker has opened; until a call is answered */
@@ -52,38 +50,29 @@ struct gate_text { /* of one text, several of which may be written at the same t
     bool required;   /* cloud_required of decode_options: the breaker does not hold its calls */
     uint64_t limit;  /* as cloud_limit in decode_options */
     uint64_t tokens; /* that its calls have asked for */
-    size_t warm;     /* as in caps_count */
-    uint64_t cost;   /* of its calls; pico, as in caps.h */
-    struct caps_count reserved; /* its part of the gate's, of one call at most */
     bool probing;
     struct private_text matches; /* what the gate's patterns found in it */
 };
 
-/* Begin a text with prompt[n]. */
-void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
-/* Give up the call that something is reserved for, if there is one: where it was sent it is
- * charged, as the server has been asked. */
-void gate_drop(struct gate *g, struct gate_text *t, bool sent);
-/* End the text, if it was begun; nothing is reserved for it. */
+/* Give up the call in flight, if there is one. Where it was sent it stays charged. */
+void gate_drop(struct gate *g, struct gate_text *t);
+/* End the text. */
 void gate_end(struct gate_text *t);
 /* True when ids[n], a prefix of this text, must not be sent (private_holds). */
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n);
 /* Let a server that refused for good be asked again. */
 void gate_forgive(struct gate *g);
-/* Decide on a token that can be requested in two ways: ways[0], or ways[1] when a limit has less
- * left than that costs. *way is the allowed one. held is gate_holds of the prefix. GATE_OPEN: what
- * the call may cost is reserved until gate_done, so that the calls of other texts do not exceed a
- * limit together with it, and nobody else probes. Otherwise why is set. */
-enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct caps_call ways[2],
-                             bool held, size_t *way, struct err *why);
+/* Decide on a call for *tokens tokens after a prefix of n ids; held is gate_holds of that.
+ * GATE_OPEN: *tokens are what the limits allow, at least 1, and are charged with the n ids; until
+ * gate_done nobody else probes. Otherwise why is set. */
+enum gate_reason gate_decide(struct gate *g, struct gate_text *t, size_t n, bool held,
+                             size_t *tokens, struct err *why);
 /* Note that the token was not requested, for this reason of gate_decide. */
 void gate_held(struct gate *g, enum gate_reason r);
-/* Note what became of a token that gate_decide let through. ids[call->n] is the prefix. GATE_OPEN:
- * it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this reason. */
-void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
-               const struct caps_call *call, const struct err *why);
-
-/* True when the sizes of bodies matter to the gate. */
-bool gate_counts_bytes(const struct gate *g);
+/* Note what became of a token that gate_decide let through; `sent` tokens were asked for, each time
+ * that its request went out. GATE_OPEN: it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it
+ * failed for this reason. */
+void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, uint64_t sent,
+               const struct err *why);
 
 #endif

@@ -141,11 +141,10 @@ struct mizzle_options {
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* that are asked for; UINT64_MAX, the default: no limit */
-    uint64_t max_upload_bytes; /* of request bodies; UINT64_MAX, the default: no limit */
-    const char *cloud_budget;  /* an amount such as "0.50"; needs cloud_price; NULL: no limit */
-    const char *cloud_price;  /* "UP,CACHED,DOWN" per million tokens; NULL: costs are not counted */
-    const char *private_file; /* patterns, one per line: a text that matches one is not sent; NULL:
-                                 none */
+    uint64_t max_cloud_input;  /* token ids that go up, the whole prefix with each request;
+                                  UINT64_MAX, the default: no limit */
+    const char *private_file;  /* patterns, one per line: a text that matches one is not sent; NULL:
+                                  none */
 
     /* Where the cloud's answers are kept. */
     const char *cloud_store; /* file that keeps them from run to run; NULL: none */
@@ -278,14 +277,13 @@ struct mizzle_stats {
     uint64_t bytes_up, bytes_down;               /* bodies and headers, what
                                                   * comes within 200 ms of the text's end */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
-    uint64_t cost;                               /* in 1e-12 of the currency of cloud_price */
     /* Fallback tokens by reason. */
     struct mizzle_held {
         size_t no_cloud;     /* "no-cloud": there is none */
         size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
         size_t unfit;        /* "unfit": it refuses this text, for example as too long */
         size_t private_text; /* "private": the text matches a private pattern */
-        size_t capped;       /* "capped": a limit of tokens, bytes or cost is reached */
+        size_t capped;       /* "capped": a limit of tokens is reached */
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;

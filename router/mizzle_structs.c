@@ -19,7 +19,7 @@ static const struct mizzle_options mizzle_defaults = {
     .cloud_tokens = 1,
     .ahead = 1,
     .max_cloud_tokens = UINT64_MAX,
-    .max_upload_bytes = UINT64_MAX,
+    .max_cloud_input = UINT64_MAX,
 };
 
 /* True for a size that a struct of any version can have. */
@@ -104,7 +104,6 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
     if (!out)
         return;
     struct mizzle_stats own = {
-        .cost = s->cost,
         .finish = finish_name(s->finish),
         .start_ms = start_ms,
         .held = { .no_cloud = s->reasons[GATE_NO_CLOUD],

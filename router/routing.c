@@ -161,26 +161,6 @@ static int routing_open_answers(struct routing *r, const struct mizzle_options *
     return answers_open(&r->answers, &c, err);
 }
 
-/* Parse the limits. */
-static int routing_open_limits(struct routing *r, const struct mizzle_options *o, struct err *err)
-{
-    struct caps_limits l = caps_none;
-    const char *budget = o->cloud_budget;
-    l.tokens = o->max_cloud_tokens;
-    l.upload = o->max_upload_bytes;
-    if (budget && !caps_decimal(&l.budget, budget, strlen(budget), 12))
-        return err_set(err, ERR_ARG, "cloud_budget: expected an amount such as 0.50, found %s",
-                       budget);
-    if (budget && !o->cloud_price)
-        return err_set(err, ERR_ARG, "cloud_budget needs cloud_price");
-    if (o->cloud_price && !caps_price(&l.price, o->cloud_price))
-        return err_set(err, ERR_ARG,
-                       "cloud_price: expected UP,CACHED,DOWN as in 2.50,1.25,10, found %s",
-                       o->cloud_price);
-    caps_begin(&r->caps, &l);
-    return OK;
-}
-
 /* Callback of the cloud client: cut a text as the small model does. */
 static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
                           struct err *err)
@@ -276,7 +256,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     c.url = o->replay ? NULL : c.url;
     c.answers = r->answers;
     c.background = true;
-    c.quota = r->caps.limits.tokens == UINT64_MAX ? NULL : &r->caps.quota;
+    c.quota = r->gate.quota;
     if (rc == OK && routing_is_local(o))
         rc = local_cloud_open(&r->local, e, o, err);
     c.local = r->local ? local_cloud_calls(r->local) : NULL;
@@ -359,12 +339,11 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = routing_read_drafts(r, o, err);
     if (rc == OK)
-        rc = routing_open_limits(r, o, err);
-    if (rc == OK)
         rc = private_open(&r->patterns, o->private_file, NULL, e->tokenizer, err);
     if (rc == OK)
         rc = routing_open_answers(r, o, e->tokenizer, err);
-    r->gate.caps = &r->caps;
+    r->quota = (struct quota){ .tokens = o->max_cloud_tokens, .input = o->max_cloud_input };
+    r->gate.quota = quota_limits(&r->quota) ? &r->quota : NULL;
     r->gate.patterns = r->patterns;
     r->how.gate = &r->gate;
     r->how.place = r->place;
@@ -382,7 +361,6 @@ int routing_close(struct routing *r, struct err *err)
     local_cloud_close(r->local);
     int rc = answers_close(r->answers, err);
     private_close(r->patterns);
-    caps_end(&r->caps);
     router_close(r->router);
     free(r->place);
     memset(r, 0, sizeof(*r));

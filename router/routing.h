@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "kernels/sys/base.h"
-#include "router/caps.h"
 #include "router/decode/decode.h"
 #include "router/policy_kind.h"
 #include "router/cloud_port.h"
@@ -38,8 +37,8 @@ struct routing {           /* must not move: the parts point to each other */
     struct gate gate;                /* limits and breaker, over all answers */
     struct answers *answers;         /* memo, store, recording */
     struct private_filter *patterns; /* of private_file; NULL: none */
-    struct caps caps;
-    double start_ms;     /* time spent waiting for the cloud in routing_open */
+    struct quota quota;              /* limits over all answers */
+    double start_ms;                 /* time spent waiting for the cloud in routing_open */
     struct err notes[4]; /* pending notes, [unsaid]: on router and API key, why the cloud is off */
     size_t unsaid;
 };

@@ -1,5 +1,5 @@
 /* traffic.h - what has gone over the network, counted by http and wire and handed up as it is to
- * the printed summary; and how many tokens may still be asked for. */
+ * the printed summary; and how much may still be asked for. */
 #ifndef NET_HTTP_TRAFFIC_H
 #define NET_HTTP_TRAFFIC_H
 
@@ -36,21 +36,44 @@ static inline struct traffic traffic_since(const struct traffic *from, const str
     return since;
 }
 
-/* How many tokens may be asked for. Who decides on a call takes its tokens; the network thread
- * takes those of a request that goes out again, and gives back what never went out. */
+/* How many tokens may be asked for, and how many ids may go up for that: each request sends its
+ * whole prefix. Who decides on a call takes both; the network thread takes them for a request that
+ * goes out again, and gives back what never went out. */
 struct quota {
-    uint64_t most; /* UINT64_MAX: no limit */
-    _Atomic uint64_t taken;
+    uint64_t tokens, input; /* limits; UINT64_MAX: none */
+    _Atomic uint64_t asked, sent;
 };
 
-/* Take n tokens. False: that many are not left. */
-static inline bool quota_take(struct quota *q, uint64_t n)
+/* Add n to a count. False: that would be more than `most`. */
+static inline bool quota_add(_Atomic uint64_t *count, uint64_t most, uint64_t n)
 {
-    uint64_t had = atomic_load(&q->taken);
-    while (n <= q->most && had <= q->most - n)
-        if (atomic_compare_exchange_weak(&q->taken, &had, had + n))
+    uint64_t had = atomic_load(count);
+    while (n <= most && had <= most - n)
+        if (atomic_compare_exchange_weak(count, &had, had + n))
             return true;
     return false;
+}
+
+static inline void quota_give(struct quota *q, uint64_t tokens, uint64_t input)
+{
+    atomic_fetch_sub(&q->asked, tokens);
+    atomic_fetch_sub(&q->sent, input);
+}
+
+/* Take them. False: they are not left. */
+static inline bool quota_take(struct quota *q, uint64_t tokens, uint64_t input)
+{
+    if (!quota_add(&q->asked, q->tokens, tokens))
+        return false;
+    if (quota_add(&q->sent, q->input, input))
+        return true;
+    atomic_fetch_sub(&q->asked, tokens);
+    return false;
+}
+
+static inline bool quota_limits(const struct quota *q)
+{
+    return q->tokens != UINT64_MAX || q->input != UINT64_MAX;
 }
 
 #endif

@@ -22,9 +22,9 @@ struct ahead_token {
     bool called;  /* the answer is that of its own call */
     uint32_t answer;
     enum gate_reason gate;
-    struct caps_call cost; /* of its call, as the limits see it */
-    void *call;            /* the port's, while it is in flight */
-    uint64_t asked_ns;     /* when it was made */
+    size_t tokens;     /* that its call asks for */
+    void *call;        /* the port's, while it is in flight */
+    uint64_t asked_ns; /* when it was made */
 };
 
 enum { AHEAD_MOST = 256 }; /* more than a call gives time for */

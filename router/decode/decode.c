@@ -24,7 +24,6 @@ void decode_stats_add(struct decode_stats *sum, const struct decode_stats *one)
 #define X(name) sum->name += one->name;
     FIGURES_COUNTS(X)
     FIGURES_TIMES(X)
-    X(cost)
 #undef X
     for (size_t i = 0; i < GATE_REASONS; i++)
         sum->reasons[i] += one->reasons[i];

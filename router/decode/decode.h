@@ -121,7 +121,6 @@ struct decode_stats {
 #undef X
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
     struct traffic traffic;       /* of its calls until its end */
-    uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };
 

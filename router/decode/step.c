@@ -192,24 +192,12 @@ static void step_append(struct step *s)
 
 /* The cloud: what is known, a request, its answer. */
 
-/* Find the ways in which the token after the first `at` ids may be requested: as many tokens at
- * once as is set, or one. Bodies are measured only when a limit counts them. */
-static void step_find_ways(const struct step *s, size_t at, struct caps_call ways[2])
-{
-    const struct cloud_port *c = s->cloud;
-    for (size_t i = 0; i < 2; i++) {
-        ways[i] = (struct caps_call){ .n = at, .tokens = i ? 1 : c->tokens(c->arg) };
-        if (gate_counts_bytes(s->gate))
-            ways[i].bytes = c->bytes(c->arg, step_text_ids(s), at, ways[i].tokens);
-    }
-}
-
 /* Request it; returns the port's errors. */
 static int step_ask(struct step *s, struct ahead_token *e)
 {
     const struct cloud_port *c = s->cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
-    int rc = c->ask(c->arg, step_text_ids(s), e->at, e->cost.tokens, &s->tally, &e->call, &s->err);
+    int rc = c->ask(c->arg, step_text_ids(s), e->at, e->tokens, &s->tally, &e->call, &s->err);
     if (rc != OK) {
         e->call = NULL;
         return rc;
@@ -217,7 +205,7 @@ static int step_ask(struct step *s, struct ahead_token *e)
     e->state = AHEAD_ASKED;
     s->stats->calls++;
     s->gate->out++;
-    step_tell(s, DECODE_ASKED, e->at, e->cost.tokens, 0, GATE_OPEN);
+    step_tell(s, DECODE_ASKED, e->at, e->tokens, 0, GATE_OPEN);
     return OK;
 }
 
@@ -254,8 +242,6 @@ static enum gate_reason step_own_rules(struct step *s, size_t at, bool own)
  * requested, or the gate has said why not. */
 static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
-    struct caps_call ways[2];
-    size_t way = 0;
     e->state = AHEAD_HELD;
     e->gate = GATE_NO_CLOUD;
     if (!s->cloud)
@@ -273,9 +259,8 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
         e->state = AHEAD_HERE;
         return OK;
     }
-    step_find_ways(s, e->at, ways);
-    e->gate = gate_decide(s->gate, &s->its, ways, held, &way, &s->fault);
-    e->cost = ways[way];
+    e->tokens = s->cloud->tokens(s->cloud->arg);
+    e->gate = gate_decide(s->gate, &s->its, e->at, held, &e->tokens, &s->fault);
     if (e->gate == GATE_OPEN)
         return step_ask(s, e);
     gate_held(s->gate, e->gate);
@@ -283,11 +268,11 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 }
 
 /* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
-static int step_hear(struct step *s, struct ahead_token *e)
+static int step_hear(struct step *s, struct ahead_token *e, uint64_t *sent)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
     s->moved = s->cloud->moved ? s->cloud->moved(e->call) : s->moved;
-    e->cost.sent = s->cloud->moved ? s->moved.asked_tokens : e->cost.tokens;
+    *sent = s->cloud->moved ? s->moved.asked_tokens : e->tokens;
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
@@ -301,37 +286,31 @@ static int step_hear(struct step *s, struct ahead_token *e)
               : rc == ERR_REMOTE ? GATE_REFUSED
               : rc == ERR_TEXT   ? GATE_UNFIT
                                  : GATE_FAULT;
-    size_t most = s->cloud->tokens(s->cloud->arg);
-    if (rc == OK && e->cost.tokens > most)
-        e->cost.tokens = most; /* the server, unknown when it was asked, gives no more */
     return OK;
 }
 
 /* Take the answer to a token whose turn it is. */
 static int step_take_answer(struct step *s, struct ahead_token *e)
 {
-    int rc = step_hear(s, e);
+    uint64_t sent = 0;
+    int rc = step_hear(s, e, &sent);
     if (rc != OK)
         return rc;
-    gate_done(s->gate, &s->its, e->gate, step_text_ids(s), &e->cost, &s->fault);
+    gate_done(s->gate, &s->its, e->gate, sent, &s->fault);
     if (e->call)
         step_end_call(s, e, s->cloud->commit);
     s->stats->committed += e->called;
     s->stats->failed += !e->called;
-    step_tell(s, DECODE_ANSWERED, e->at, e->cost.tokens, e->asked_ns, e->gate);
+    step_tell(s, DECODE_ANSWERED, e->at, e->tokens, e->asked_ns, e->gate);
     return OK;
 }
 
-/* True when the turn of this token cannot begin without waiting: its answer is on the way already,
- * or the server is not known yet. */
+/* True when the turn of this token cannot begin without waiting: its answer is on the way. */
 static bool step_must_wait(const struct step *s, const struct ahead_token *e)
 {
     const struct cloud_port *c = s->cloud;
     uint32_t id;
-    if (!c)
-        return false;
-    return c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING ||
-           (gate_counts_bytes(s->gate) && !c->settled(c->arg));
+    return c && c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING;
 }
 
 /* True when the cloud's token after the first `at` ids is known without a call. */
@@ -612,7 +591,6 @@ const size_t *step_rows(const struct step *s, size_t *n)
 
 void step_start(struct step *s)
 {
-    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
     s->its.limit = s->tally.limit = s->o->cloud_limit;
     s->its.required = s->o->cloud_required;
     s->stats->prompt_ms = (double)(os_now_ns() - s->begun) / 1e6;

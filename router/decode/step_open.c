@@ -117,7 +117,7 @@ static void step_count(struct step *s)
     if (s->counted)
         return;
     s->counted = true;
-    gate_drop(s->gate, &s->its, e && e->call && (!s->cloud->sent || s->cloud->sent(e->call)));
+    gate_drop(s->gate, &s->its);
     if (e && e->call)
         step_end_call(s, e, s->cloud->drop);
     s->ahead.n = 0;
@@ -156,7 +156,6 @@ int step_close(struct step *s, struct err *err)
         s->cloud->end_tally(s->cloud->arg, &s->tally);
         stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
     }
-    stats->cost = s->its.cost;
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
     step_free(s);

@@ -353,7 +353,8 @@ static const char *ahead_case(unsigned agree, uint64_t trace)
                         .policy = POLICY_RANDOM,
                         .threshold = AHEAD_SHARE,
                         .seed = trace,
-                        .limits = caps_none,
+                        .most_tokens = UINT64_MAX,
+                        .most_input = UINT64_MAX,
                         .max_tokens = MOST,
                         .delay = 100,
                         .nprompt = { 1, 1 } };

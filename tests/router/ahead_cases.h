@@ -50,15 +50,8 @@ static inline void make_case(struct setup *c)
         c->cloud_limit = 1 + pick(20);
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
-    c->limits = caps_none;
-    if (pick(4) == 0)
-        c->limits.tokens = pick(20);
-    if (pick(4) == 0)
-        c->limits.upload = pick(8000);
-    if (pick(4) == 0) {
-        c->limits.budget = pick(3000);
-        c->limits.price = (struct caps_price){ 3, 1, 10 };
-    }
+    c->most_tokens = pick(4) == 0 ? pick(20) : UINT64_MAX;
+    c->most_input = pick(4) == 0 ? pick(2000) : UINT64_MAX;
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);

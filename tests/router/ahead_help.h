@@ -52,7 +52,7 @@ struct setup { /* one case */
     float threshold;
     char place[8]; /* of policy position */
     uint64_t seed, delay, step_ns;
-    struct caps_limits limits;
+    uint64_t most_tokens, most_input; /* UINT64_MAX: no limit */
     uint64_t cloud_limit;
     bool private, required;
     bool edges;
@@ -80,8 +80,7 @@ struct result { /* the results of one case and window */
     struct text text[TEXTS];
     struct sim sim;
     struct gate gate;
-    struct caps caps;
-    struct caps_count count;
+    struct quota quota;
     size_t lost; /* tokens charged for calls of texts that were given up */
 };
 
@@ -100,12 +99,6 @@ static inline bool on_token(void *arg, const struct decode_token *t)
     return x->n != x->most;
 }
 
-/* True when no limit of a case is set. */
-static inline bool unlimited(const struct caps_limits *l)
-{
-    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
-}
-
 /* The counts of a text agree with one another and with the simulation. */
 static inline void check_ledger(struct result *r, const struct text *x)
 {
@@ -120,12 +113,11 @@ static inline void check_ledger(struct result *r, const struct text *x)
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
     CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
-    CHECK(r->sim.live == 0);                             /* no call is left over */
-    size_t lost = r->caps.count.tokens - r->sim.charged; /* by a call of a text that was given up */
+    CHECK(r->sim.live == 0);                       /* no call is left over */
+    size_t lost = r->quota.asked - r->sim.charged; /* by a call of a text that was given up */
     CHECK(lost == r->lost || (x->rc != OK && lost > r->lost));
     r->lost = lost;
-    CHECK(r->caps.count.tokens <= r->caps.limits.tokens);
-    CHECK(r->caps.count.cost <= r->caps.limits.budget);
+    CHECK(r->quota.asked <= r->quota.tokens && r->quota.sent <= r->quota.input);
 }
 
 /* A token is routed if its score is below the threshold, and then alone. */
@@ -189,7 +181,7 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(!c->private || private_open(&patterns, NULL, "Q", engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
-                unlimited(&c->limits) && !(c->max_routed > 0);
+                c->most_tokens == UINT64_MAX && c->most_input == UINT64_MAX && !(c->max_routed > 0);
     r->sim = (struct sim){ .truth = c->truth,
                            .trace = trace,
                            .delay = c->delay,
@@ -203,8 +195,8 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
                            .size = size,
                            .secret = c->private ? 'Q' : 0 };
     sim_port(&port, &r->sim);
-    caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps, .patterns = patterns };
+    r->quota = (struct quota){ .tokens = c->most_tokens, .input = c->most_input };
+    r->gate = (struct gate){ .quota = &r->quota, .patterns = patterns };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
@@ -239,8 +231,6 @@ static inline void run_window(struct result *r, const struct setup *c, bool wind
         if (c->policy == POLICY_POSITION)
             check_place(c->place, x);
     }
-    r->count = r->caps.count; /* caps_end clears it */
-    caps_end(&r->caps);
     private_close(patterns);
     sampler_close(mine);
     sampler_close(its);
@@ -260,7 +250,6 @@ static inline void compare_text(const struct text *a, const struct text *b)
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }
     CHECK(s->committed == t->committed && s->failed == t->failed);
-    CHECK(s->cost == t->cost);
     CHECK(s->memo == t->memo);
     CHECK(s->store == t->store);
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);

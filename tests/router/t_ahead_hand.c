@@ -9,7 +9,7 @@ static void plain_case(struct setup *c)
     c->truth = (struct sim_truth){ .seed = 5, .agree = 60, .tokens = 1, .room = SIM_MEMO };
     c->sample = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
     c->policy = POLICY_ALWAYS;
-    c->limits = caps_none;
+    c->most_tokens = c->most_input = UINT64_MAX;
     c->max_tokens = MOST;
     c->delay = 100;
     for (size_t i = 0; i < TEXTS; i++)
@@ -54,7 +54,7 @@ static void test_limits(void)
         CHECK(x->stats.cloud == 0);
     }
     c.truth.fault = 0; /* now a limit of 5 tokens */
-    c.limits.tokens = 5;
+    c.most_tokens = 5;
     for (size_t w = 0; w < WINDOWS; w++) {
         run_window(&results[w], &c, w, w);
         const struct text *x = &results[w].text[0];
@@ -77,7 +77,7 @@ static void test_limits(void)
 }
 
 /* With 8 tokens per call, what a call in flight will bring is not requested again. A limit is never
- * passed: when fewer than 8 tokens are left, they are requested one by one. */
+ * passed: the last call asks for what is left. */
 static void test_many(void)
 {
     static struct setup c;
@@ -89,22 +89,26 @@ static void test_many(void)
         run_window(&results[w], &c, w, w);
         const struct decode_stats *s = &results[w].text[0].stats;
         CHECK(s->calls == 3 && s->committed == 3 && s->memo == 21 && s->cloud == 24);
-        CHECK(results[w].count.tokens == 24 + results[w].text[1].stats.committed * 8);
+        CHECK(results[w].quota.asked == 24 + results[w].text[1].stats.committed * 8);
     }
     static const uint64_t left[] = { 0, 2, 7, 8, 11, 17 };
-    static const size_t calls[] = { 0, 2, 7, 1, 4, 3 };
+    static const size_t calls[] = { 0, 1, 1, 1, 2, 3 };
     for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-        for (size_t w = 0; w < 2 * WINDOWS; w++) {
-            bool money = w >= WINDOWS;
-            c.limits = caps_none;
-            *(money ? &c.limits.budget : &c.limits.tokens) = left[i];
-            c.limits.price.down = 1;
-            struct result *r = &results[w % WINDOWS];
-            run_window(r, &c, w % WINDOWS, w);
-            CHECK(r->text[0].stats.committed == calls[i] && r->text[0].stats.cloud == left[i]);
-            CHECK(r->text[0].stats.cost == left[i]);
-            CHECK(r->text[1].stats.calls == 0);
+        for (size_t w = 0; w < WINDOWS; w++) {
+            c.most_tokens = left[i];
+            run_window(&results[w], &c, w, w);
+            const struct decode_stats *s = &results[w].text[0].stats;
+            CHECK(s->committed == calls[i] && s->cloud == left[i]);
+            CHECK(results[w].text[1].stats.calls == 0);
         }
+    c.most_tokens = UINT64_MAX;
+    c.most_input = 1 + 9; /* the second call sends the eight that the first has brought, too */
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, w, w);
+        const struct text *x = &results[w].text[0];
+        CHECK(x->stats.committed == 2 && x->stats.cloud == 16 && results[w].quota.sent == 10);
+        CHECK(strstr(x->fault[16], "--max-cloud-input"));
+    }
 }
 
 /* A text that the server refuses; the next text is sent to it as usual. */

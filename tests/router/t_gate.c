@@ -7,7 +7,6 @@
 
 #include "tests/support/test.h"
 
-static const uint32_t ids[4] = { 1, 2, 3, 4 };
 static const struct err why = { "no" };
 
 static void test_breaker(void)
@@ -39,113 +38,94 @@ static void test_breaker(void)
     CHECK(breaker_allows(&b));
 }
 
-/* Decide on a token with this way to request it, and then one for a single token. */
-static enum gate_reason decide(struct gate *g, struct gate_text *t, const struct caps_call *call,
-                               size_t *way)
+/* Decide on a call for *tokens tokens after four ids. */
+static enum gate_reason decide(struct gate *g, struct gate_text *t, size_t *tokens)
 {
     struct err err;
-    struct caps_call ways[2] = { *call, *call };
-    ways[1].tokens = 1;
-    return gate_decide(g, t, ways, false, way, &err);
+    return gate_decide(g, t, 4, false, tokens, &err);
 }
 
 /* Several calls are in flight when the server refuses one: it stays switched off whatever comes of
- * the others, and each of them is charged. */
+ * the others. */
 static void test_refused(void)
 {
-    const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
-    const struct caps_call call = { .n = 3, .tokens = 1, .bytes = 100 };
-    struct caps caps;
-    struct gate gate = { .caps = &caps };
+    struct gate gate = { 0 };
     struct gate_text a = { 0 }, b = { 0 }, c = { 0 };
-    caps_begin(&caps, &limits);
-    gate_done(&gate, &a, GATE_REFUSED, ids, &call, &why);
-    gate_done(&gate, &b, GATE_OPEN, ids, &call, &why);
-    CHECK(gate.refused && a.cost && b.cost);
-    gate_done(&gate, &c, GATE_REFUSED, ids, &call, &why);
-    CHECK(c.cost == a.cost && caps.count.cost == a.cost + b.cost + c.cost);
-    gate_done(&gate, &c, GATE_UNFIT, ids, &call, &why);
-    gate_done(&gate, &c, GATE_OPEN, ids, &call, &why);
-    CHECK(gate.refused && c.unfit && !b.unfit);
-    caps_end(&caps);
+    gate_done(&gate, &a, GATE_REFUSED, 1, &why);
+    gate_done(&gate, &b, GATE_OPEN, 1, &why);
+    CHECK(gate.refused && a.tokens == 1 && b.tokens == 1);
+    gate_done(&gate, &c, GATE_REFUSED, 1, &why);
+    gate_done(&gate, &c, GATE_UNFIT, 1, &why);
+    gate_done(&gate, &c, GATE_OPEN, 1, &why);
+    CHECK(gate.refused && c.unfit && !b.unfit && c.tokens == 3);
 }
 
-/* What the calls of other texts may cost counts until they have ended. */
-static void test_reserved(void)
+/* A quota is never passed, by tokens or by ids; a call that does not fit takes nothing. */
+static void test_quota(void)
 {
-    const struct caps_price price = { 3, 1, 10 };
-    /* A call of 4 tokens costs 12 + 40 and has 100 bytes; one of a single token costs 12 + 10. */
-    const struct caps_call call = { .n = 4, .tokens = 4, .bytes = 100 };
-    const struct caps_limits limits[] = { { 9, UINT64_MAX, UINT64_MAX, price },
-                                          { UINT64_MAX, 300, UINT64_MAX, price },
-                                          { UINT64_MAX, UINT64_MAX, 126, price } };
-    for (size_t i = 0; i < 3; i++) {
-        struct caps caps;
-        struct gate gate = { .caps = &caps };
-        struct gate_text t[4] = { { 0 } };
-        size_t way[4];
-        caps_begin(&caps, &limits[i]);
-        CHECK(decide(&gate, &t[0], &call, &way[0]) == GATE_OPEN && way[0] == 0);
-        CHECK(decide(&gate, &t[1], &call, &way[1]) == GATE_OPEN && way[1] == 0);
-        CHECK(decide(&gate, &t[2], &call, &way[2]) == GATE_OPEN && way[2] == (i != 1));
-        CHECK(decide(&gate, &t[3], &call, &way[3]) == GATE_CAPPED);
-        /* A failed call has asked for its tokens, but none cost anything. One without a result may
-         * have cost all that it could. */
-        gate_done(&gate, &t[0], GATE_FAULT, ids, &call, &why);
-        CHECK(decide(&gate, &t[3], &call, &way[3]) == (i < 2 ? GATE_CAPPED : GATE_OPEN));
-        gate_drop(&gate, &t[1], true);
-        CHECK(t[1].cost == 52 && caps.count.cost == t[0].cost + t[1].cost);
-        CHECK((i || caps.count.tokens == 9) && caps.count.upload == 200);
-        gate_drop(&gate, &t[1], true);
-        gate_drop(&gate, &t[2], true);
-        gate_drop(&gate, &t[3], true);
-        CHECK(caps.count.tokens <= limits[i].tokens && caps.count.upload <= limits[i].upload);
-        CHECK(caps.count.cost <= limits[i].budget && caps.count.tokens > 4);
-        CHECK(!gate.reserved.tokens && !gate.reserved.upload && !gate.reserved.cost);
-        caps_end(&caps);
-    }
+    struct quota q = { .tokens = 9, .input = 20 };
+    CHECK(quota_limits(&q) && quota_take(&q, 4, 8) && quota_take(&q, 5, 12));
+    CHECK(!quota_take(&q, 1, 0) && !quota_take(&q, 0, 1) && quota_take(&q, 0, 0));
+    CHECK(q.asked == 9 && q.sent == 20);
+    quota_give(&q, 5, 12);
+    CHECK(!quota_take(&q, 1, 13) && q.asked == 4 && q.sent == 8);
+    CHECK(!quota_take(&q, UINT64_MAX, 0) && !quota_take(&q, 0, UINT64_MAX));
+    struct quota none = { .tokens = UINT64_MAX, .input = UINT64_MAX };
+    CHECK(!quota_limits(&none) && quota_take(&none, 7, UINT64_MAX) && !quota_take(&none, 0, 1));
 }
 
-/* A call that was given up before it was sent costs nothing; its tokens are given back by net/. */
-static void test_unsent(void)
+/* The calls of several texts keep to the limits together, and ask for what is left. */
+static void test_limits(void)
 {
-    const struct caps_limits limits = { UINT64_MAX, 100, UINT64_MAX, { 0, 0, 0 } };
-    const struct caps_call call = { .n = 4, .tokens = 1, .bytes = 100 };
-    struct caps caps;
-    struct gate gate = { .caps = &caps };
-    struct gate_text t = { 0 };
-    size_t way;
-    caps_begin(&caps, &limits);
-    for (int sent = 0; sent < 2; sent++) {
-        CHECK(decide(&gate, &t, &call, &way) == GATE_OPEN);
-        gate_drop(&gate, &t, sent);
+    struct quota q = { .tokens = 9, .input = UINT64_MAX };
+    struct gate gate = { .quota = &q };
+    struct gate_text t[4] = { { 0 } };
+    size_t tokens[4] = { 4, 4, 4, 4 };
+    for (size_t i = 0; i < 3; i++)
+        CHECK(decide(&gate, &t[i], &tokens[i]) == GATE_OPEN && tokens[i] == (i < 2 ? 4 : 1));
+    CHECK(decide(&gate, &t[3], &tokens[3]) == GATE_CAPPED);
+    gate_done(&gate, &t[0], GATE_FAULT, 4, &why); /* which has asked for them, too */
+    gate_drop(&gate, &t[1]);                      /* one that was sent stays charged */
+    CHECK(decide(&gate, &t[3], &tokens[3]) == GATE_CAPPED && q.asked == 9 && q.sent == 12);
+
+    q = (struct quota){ .tokens = UINT64_MAX, .input = 11 };
+    for (size_t i = 0; i < 3; i++) { /* four ids each */
+        tokens[i] = 2;
+        CHECK(decide(&gate, &t[i], &tokens[i]) == (i < 2 ? GATE_OPEN : GATE_CAPPED));
     }
-    CHECK(decide(&gate, &t, &call, &way) == GATE_CAPPED && caps.count.upload == 100);
-    caps_end(&caps);
+    CHECK(q.sent == 8 && q.asked == 4);
+
+    struct gate_text own = { .limit = 1 + 5 }; /* of a text alone */
+    struct gate free_gate = { 0 };
+    size_t many = 4;
+    CHECK(decide(&free_gate, &own, &many) == GATE_OPEN && many == 4);
+    gate_done(&free_gate, &own, GATE_OPEN, 4, &why);
+    CHECK(decide(&free_gate, &own, &many) == GATE_OPEN && many == 1);
+    gate_done(&free_gate, &own, GATE_OPEN, 1, &why);
+    CHECK(decide(&free_gate, &own, &many) == GATE_CAPPED);
 }
 
 /* Calls of five texts fail together: the breaker opens once, and then one text probes. */
 static void test_probe(void)
 {
     enum { TEXTS = 5 };
-    const struct caps_call call = { .n = 4, .tokens = 1 };
     struct gate gate = { 0 };
     struct gate_text t[TEXTS] = { { 0 } };
-    size_t way;
+    size_t one = 1;
     for (size_t i = 0; i < TEXTS; i++)
-        CHECK(decide(&gate, &t[i], &call, &way) == GATE_OPEN);
+        CHECK(decide(&gate, &t[i], &one) == GATE_OPEN);
     for (size_t i = 0; i < TEXTS; i++)
-        gate_done(&gate, &t[i], GATE_FAULT, ids, &call, &why);
+        gate_done(&gate, &t[i], GATE_FAULT, 1, &why);
     CHECK(gate.breaker.pause == BREAKER_PAUSE);
     for (size_t i = 0; i < BREAKER_PAUSE; i++) {
-        CHECK(decide(&gate, &t[0], &call, &way) == GATE_BREAKER);
+        CHECK(decide(&gate, &t[0], &one) == GATE_BREAKER);
         gate_held(&gate, GATE_BREAKER);
     }
-    CHECK(decide(&gate, &t[0], &call, &way) == GATE_OPEN);
-    CHECK(decide(&gate, &t[1], &call, &way) == GATE_BREAKER);
-    gate_drop(&gate, &t[0], true); /* interrupted: another one may */
-    CHECK(decide(&gate, &t[1], &call, &way) == GATE_OPEN);
-    gate_done(&gate, &t[1], GATE_FAULT, ids, &call, &why);
+    CHECK(decide(&gate, &t[0], &one) == GATE_OPEN);
+    CHECK(decide(&gate, &t[1], &one) == GATE_BREAKER);
+    gate_drop(&gate, &t[0]); /* interrupted: another one may */
+    CHECK(decide(&gate, &t[1], &one) == GATE_OPEN);
+    gate_done(&gate, &t[1], GATE_FAULT, 1, &why);
     CHECK(gate.breaker.pause == 2 * BREAKER_PAUSE && !gate.probing);
 }
 
@@ -153,8 +133,8 @@ int main(void)
 {
     test_breaker();
     test_refused();
-    test_reserved();
-    test_unsent();
+    test_quota();
+    test_limits();
     test_probe();
     CHECK(!strcmp(gate_name(GATE_UNFIT), "unfit"));
     return 0;

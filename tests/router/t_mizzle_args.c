@@ -199,8 +199,6 @@ static void test_refused(void)
     BAD(isa, "z80", ARG, "z80");
     BAD(kv, "q3", ARG, "q3");
     BAD(cloud, "perhaps", ARG, "perhaps");
-    BAD(cloud_budget, "much", ARG, "much");
-    BAD(cloud_budget, "1", ARG, "cloud_price");
     BAD(private_file, "none.txt", IO, "none.txt");
     BAD(store_limit, 1 << 20, ARG, "store_limit");
     BAD(replay, "none.jsonl", IO, "none.jsonl");

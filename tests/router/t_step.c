@@ -231,8 +231,6 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
 {
     struct cloud_port port;
     struct err err = { "" };
-    struct caps caps;
-    const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
     const struct decode_options o = { .policy = policy,
                                       .threshold = policy == POLICY_COMBINED ? 0.8f : 0.5f,
                                       .call_tokens = memo ? 4 : 1,
@@ -243,12 +241,11 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     ask_ns = 200000;
     for (int way = 0; way < 2; way++) {
         struct text *x = way ? together : alone;
-        struct gate gate = { .caps = &caps };
+        struct gate gate = { 0 };
         struct traffic before = cloud_ledger(c)->traffic;
-        uint64_t calls = cloud_ledger(c)->calls, cost = 0;
+        uint64_t calls = cloud_ledger(c)->calls;
         if (memo)
             answers_forget(memo);
-        caps_begin(&caps, &limits);
         make_texts(x, &o, &port);
         for (size_t i = 0; i < TEXTS; i++) {
             x[i].o.gate = &gate;
@@ -265,19 +262,14 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
             compare(&alone[i], &x[i]);
             traffic_add(sum, &x[i].stats.traffic);
             calls += x[i].stats.calls;
-            cost += x[i].stats.cost;
             accepted += x[i].stats.accepted;
-            CHECK(x[i].stats.cost == alone[i].stats.cost);
-            CHECK(!(x[i].stats.committed + x[i].stats.failed) == !x[i].stats.cost);
             CHECK(!x[i].stats.calls == !x[i].stats.traffic.bytes_up);
         }
         const struct cloud_ledger *l = cloud_ledger(c);
         struct traffic moved = traffic_since(&l->traffic, &before);
         CHECK(l->calls == calls && gate.out == 0);
-        CHECK(caps.count.cost == cost && cost > 0);
         CHECK(sum->retries <= moved.retries && sum->bytes_up <= moved.bytes_up);
         CHECK(memo || memcmp(sum, &moved, sizeof(moved)) == 0);
-        caps_end(&caps);
     }
     ask_ns = 0;
 }
@@ -303,21 +295,16 @@ static void test_policies(const char *url)
 /* Texts whose calls are in flight together keep to a limit, and use what it allows. */
 static void test_limits(const char *url, bool ahead)
 {
-    const struct caps_price price = { 3, 1, 10 };
-    const struct caps_limits limits[] = { { 7, UINT64_MAX, UINT64_MAX, price },
-                                          { UINT64_MAX, 2000, UINT64_MAX, price },
-                                          { UINT64_MAX, UINT64_MAX, 200, price } };
     const struct decode_options o = { .policy = POLICY_ALWAYS,
                                       .ahead = ahead,
                                       .max_tokens = LENGTH };
     struct cloud *c = client(url, 1);
     struct cloud_port port;
     cloud_port_cloud(&port, c);
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        struct caps caps;
-        struct gate gate = { .caps = &caps };
+    for (size_t i = 0; i < 2; i++) {
+        struct quota quota = { .tokens = i ? UINT64_MAX : 7, .input = i ? 100 : UINT64_MAX };
+        struct gate gate = { .quota = &quota };
         size_t capped = 0, cloud = 0;
-        caps_begin(&caps, &limits[i]);
         make_texts(together, &o, &port);
         for (size_t k = 0; k < TEXTS; k++)
             together[k].o.gate = &gate;
@@ -326,11 +313,9 @@ static void test_limits(const char *url, bool ahead)
             capped += together[k].stats.reasons[GATE_CAPPED];
             cloud += together[k].stats.cloud;
         }
-        CHECK(caps.count.tokens == cloud && cloud + capped == TEXTS * LENGTH);
-        CHECK(caps.count.tokens <= limits[i].tokens && caps.count.upload <= limits[i].upload);
-        CHECK(caps.count.cost <= limits[i].budget && (i || cloud == 7) && cloud > TEXTS);
-        CHECK(!gate.reserved.tokens && !gate.reserved.upload && !gate.reserved.cost);
-        caps_end(&caps);
+        CHECK(quota.asked == cloud && cloud + capped == TEXTS * LENGTH);
+        CHECK(quota.asked <= quota.tokens && quota.sent <= quota.input);
+        CHECK((i || cloud == 7) && cloud > TEXTS);
     }
     cloud_close(c);
 }

@@ -88,7 +88,7 @@ static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
                       struct cloud_tally *tally, void **call, struct err *err)
 {
     struct script *s = arg;
-    CHECK(tokens == 1 || tokens == s->tokens);
+    CHECK(tokens && (tokens == 1 || tokens <= s->tokens));
     uint64_t key = script_key(s, ids, n);
     struct script_call *c = calloc(1, sizeof(*c) + (n + tokens) * sizeof(*ids));
     if (!c)

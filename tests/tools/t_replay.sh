@@ -60,7 +60,7 @@ expect 0 $ask --replay "$dir/full"
 # Faults, calls held by the breaker, and further tokens of a reply are replayed as recorded.
 start_cloud --fault 500:0.6 --seed 2
 faults() {
-    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"passes":.*"cost"/"cost"/' \
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"passes":.*"held"/"held"/' \
         "$dir/out"
 }
 for args in '-n 12 --ahead 0' '-n 12 --ahead 1' '-n 12 --cloud-tokens 4 --ahead 0'; do

@@ -22,7 +22,7 @@ keys='"event":"done","replayed":false'
 for key in tokens cloud fallback memo store calls committed failed prompt_tokens \
     passes drafted accepted retries \
     asked_tokens bytes_up bytes_down header_bytes_up header_bytes_down prompt_ms ttft_ms total_ms \
-    edge_ms router_ms cloud_ms start_ms tok_s cost; do
+    edge_ms router_ms cloud_ms start_ms tok_s; do
     keys="$keys,\"$key\":[0-9.]*"
 done
 keys="$keys,\"held\":{.*}"
@@ -45,7 +45,7 @@ for policy in always max-prob random; do
         [ "$(field calls)" -eq "$calls" ] && [ "$(field committed)" -eq "$calls" ] || fail "$line: calls"
     done
 done
-for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
+for limit in '' '--max-cloud-tokens 9' '--max-cloud-input 500'; do
     for ahead in 0 1; do # a new server each: faults depend on how often a prefix was asked
         start_cloud --fault 500:0.5 --latency 3 --seed 4
         # shellcheck disable=SC2086

@@ -129,14 +129,9 @@ const struct option_group cloud_limit_option_rows = {
         { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
           "Ask the cloud for at most N tokens over all answers, with those of failed and repeated "
           "requests; what the store or the memo knows does not count (default: no limit)" },
-        { "--max-upload-bytes", NULL, OPTION_U64, &shared_options.max_upload_bytes, "N",
-          "Send at most N bytes of requests; headers and retries do not count (default: no "
-          "limit)" },
-        { "--cloud-budget", NULL, OPTION_STR, &shared_options.cloud_budget, "AMOUNT",
-          "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
-        { "--cloud-price", NULL, OPTION_STR, &shared_options.cloud_price, "PRICES",
-          "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
-          "2.50,1.25,10 (default: costs are not counted)" },
+        { "--max-cloud-input", NULL, OPTION_U64, &shared_options.max_cloud_input, "N",
+          "Send the cloud at most N token ids over all answers: each request, with those that are "
+          "repeated, sends the whole text so far (default: no limit)" },
         { "--private-file", NULL, OPTION_STR, &shared_options.private_file, "FILE",
           "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
           "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "

@@ -54,6 +54,9 @@ static const struct option_group share_opts = {
         { "--target-cost", NULL, OPTION_FLOAT, &options.target_cost, "AMOUNT",
           "Spend this on the calls of an answer, on average, under every policy, in the currency "
           "of --cloud-price; found in the same way (default: none)" },
+        { "--cloud-price", NULL, OPTION_STR, &options.price, "PRICES",
+          "Compute costs from these prices per million tokens: UP,CACHED,DOWN, such as "
+          "2.50,1.25,10 (default: a call costs 1)" },
         { "--sweep", NULL, OPTION_STR, &options.sweep, "LOW:HIGH:N",
           "Measure every policy at N such shares from LOW to HIGH (default: no sweep)" },
         { "--share", NULL, OPTION_FLOAT, &options.share, "X",
@@ -150,7 +153,7 @@ static bool eval_reads(unsigned runs, const char *name)
         { PPL, "--task, --model, --threads, --isa, --kv, --file, --context, --questions, --seed, "
                "--world" },
         { EXTRACT, "--extract" },
-        { MERGE, "--merge, --against, --repeats, --table, --items, --csv, --cloud-price" },
+        { MERGE, "--merge, --against, --repeats, --table, --items, --csv" },
     };
     if (runs == ANSWERS)
         return !text_among(name, "--file, --context");

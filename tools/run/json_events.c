@@ -8,7 +8,6 @@
 
 #include "kernels/sys/text.h"
 #include "net/http/traffic.h"
-#include "router/caps.h"
 #include "router/decode/figures.h"
 #include "tools/run/token_view.h"
 
@@ -113,14 +112,6 @@ static void json_events_put_real(const char *name, double x, int digits)
     printf("\"%s\":%.*f,", name, digits, x);
 }
 
-/* Print an amount of the currency of --cloud-price. */
-static void json_events_put_cost(uint64_t pico)
-{
-    char cost[CAPS_AMOUNT];
-    caps_amount(cost, pico);
-    printf("\"cost\":%s", cost);
-}
-
 void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed)
 {
     printf("{\"event\":\"done\",%s\"replayed\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
@@ -134,8 +125,7 @@ void json_events_done(const struct json_events *j, const struct mizzle_stats *s,
     X(start_ms)
 #undef X
     json_events_put_real("tok_s", json_events_speed(s), 3);
-    json_events_put_cost(s->cost);
-    fputs(",\"held\":{", stdout);
+    fputs("\"held\":{", stdout);
     json_events_put_reasons(&s->held);
     putchar('}');
     printf(",\"reason\":\"%s\"}\n", s->finish);

@@ -20,8 +20,8 @@ struct json_events {
 bool json_events_token(struct json_events *j, const struct mizzle_token *t);
 /* Print {"event":"done",...} with the statistics, in their own names. "text" is there only if the
  * answer ends inside a character: U+FFFD, as serve has it. "replayed" means that the
- * calls are those of the recording and none was made; "cost" is in the currency of --cloud-price;
- * "held" counts the fallback tokens by reason. */
+ * calls are those of the recording and none was made; "held" counts the fallback tokens by reason.
+ */
 void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed);
 
 /* The reasons for fallback tokens: X(member of struct mizzle_held, name in JSON, words of a

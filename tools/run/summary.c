@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "router/caps.h"
 #include "router/mizzle.h"
 #include "tools/run/json_events.h"
 
@@ -19,9 +18,7 @@ static void summary_part(const char **sep, uint64_t count, const char *what)
 /* Print the second line of the summary: the calls and what became of them. */
 static void summary_ledger(const struct mizzle_stats *s, bool replays)
 {
-    char cost[CAPS_AMOUNT];
     const char *sep = ": ";
-    caps_amount(cost, s->cost);
     fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
             s->calls, s->calls == 1 ? "" : "s");
     summary_part(&sep, s->committed, "answered");
@@ -33,8 +30,6 @@ static void summary_ledger(const struct mizzle_stats *s, bool replays)
                 (double)s->bytes_down / 1e3);
         sep = ", ";
     }
-    if (s->cost)
-        fprintf(stderr, "%scost %s", sep, cost);
     sep = "; known without a call: ";
     summary_part(&sep, s->memo, "memo");
     summary_part(&sep, s->store, "store");
@@ -72,6 +67,6 @@ void summary(const struct mizzle_stats *s, bool replays, bool verbose)
     if (verbose)
         summary_times(s);
     fprintf(stderr, "\n");
-    if (s->failed + s->fallback || s->cost || (verbose && s->calls + s->memo + s->store))
+    if (s->failed + s->fallback || (verbose && s->calls + s->memo + s->store))
         summary_ledger(s, replays);
 }

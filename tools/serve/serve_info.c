@@ -92,7 +92,7 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     return json_pack("{s:s?,s:s?,s:s?,s:s,s:s?,s:o,s:b,s:b}", "url", s->cloud_url, "api",
                      s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
                      later, "local", s->routing.local != NULL, "limited",
-                     caps_limited(&s->routing.caps.limits));
+                     quota_limits(&s->routing.quota));
 }
 
 /* Return the router, or null. */
@@ -121,16 +121,6 @@ static json_t *serve_info_policies(const struct serve *s)
     return list;
 }
 
-/* Return the prices per million tokens, or null. */
-static json_t *serve_info_price(const struct serve *s)
-{
-    const struct caps_price *p = &s->routing.caps.limits.price;
-    if (!p->up && !p->cached && !p->down)
-        return json_null();
-    return json_pack("{s:f,s:f,s:f}", "up", (double)p->up / 1e6, "cached", (double)p->cached / 1e6,
-                     "down", (double)p->down / 1e6);
-}
-
 void serve_info_all(struct serve_exchange *x)
 {
     const struct serve *s = x->s;
@@ -149,14 +139,14 @@ void serve_info_all(struct serve_exchange *x)
                               e->weights, "layers", (json_int_t)c->layers, "hidden",
                               (json_int_t)c->hidden, "vocab", (json_int_t)c->vocab, "context",
                               (json_int_t)s->context, "trained", (json_int_t)c->context);
-    json_t *out = json_pack(
-        "{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:O}", "version",
-        MIZZLE_VERSION, "model", model, "names", names, "chat", (int)chat, "fingerprint",
-        s->fingerprint, "router", serve_info_router(s), "policies", serve_info_policies(s), "kv",
-        kvcache_name(s->kv), "isa", e->kernels.isa, "threads",
-        (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots", (json_int_t)s->o.parallel,
-        "context", (json_int_t)s->context, "queue", (json_int_t)s->o.queue, "ahead",
-        (json_int_t)s->routing.how.ahead, "cloud", serve_info_cloud(s, &count), "price",
-        serve_info_price(s), "questions", s->questions);
+    json_t *out =
+        json_pack("{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:O}", "version",
+                  MIZZLE_VERSION, "model", model, "names", names, "chat", (int)chat, "fingerprint",
+                  s->fingerprint, "router", serve_info_router(s), "policies",
+                  serve_info_policies(s), "kv", kvcache_name(s->kv), "isa", e->kernels.isa,
+                  "threads", (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots",
+                  (json_int_t)s->o.parallel, "context", (json_int_t)s->context, "queue",
+                  (json_int_t)s->o.queue, "ahead", (json_int_t)s->routing.how.ahead, "cloud",
+                  serve_info_cloud(s, &count), "questions", s->questions);
     serve_routes_json(x, 200, out);
 }

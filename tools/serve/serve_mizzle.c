@@ -99,7 +99,7 @@ static json_t *serve_mizzle_event(const struct serve_choice *c, const struct dec
     return out;
 }
 
-/* Return what the text has cost. */
+/* Return what the text has taken. */
 static json_t *serve_mizzle_ledger(const struct serve_choice *c)
 {
     const struct text_view *v = &c->view;
@@ -108,8 +108,8 @@ static json_t *serve_mizzle_ledger(const struct serve_choice *c)
     s.prompt_tokens = c->prompt->n;
     s.ttft_ms = v->n ? (double)(v->tokens[0].at - c->begun) / 1e6 : 0;
     s.total_ms = v->n ? (double)(v->tokens[v->n - 1].at - c->begun) / 1e6 : 0;
-    json_t *out = json_pack("{s:f,s:f,s:I}", "cost", (double)s.cost / 1e12, "queue_ms", v->queue_ms,
-                            "cached_tokens", (json_int_t)v->cached);
+    json_t *out =
+        json_pack("{s:f,s:I}", "queue_ms", v->queue_ms, "cached_tokens", (json_int_t)v->cached);
 #define X(name) json_report_set(&out, #name, json_integer((json_int_t)s.name));
     FIGURES_COUNTS(X)
 #undef X

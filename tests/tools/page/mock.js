@@ -166,7 +166,6 @@ async function write(req, reply, wish, chat) {
                 failed: 0,
                 bytes_up: calls.length * 420,
                 bytes_down: calls.length * 220,
-                cost: calls.length * 1e-5,
                 ttft_ms: 12,
                 total_ms: 700,
             },

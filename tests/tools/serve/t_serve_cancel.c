@@ -163,7 +163,8 @@ static void test_uncharged(void)
         close(fd);
         await("slots_busy", 0);
     }
-    CHECK(((struct serve *)server.serve)->routing.caps.quota.taken == 0);
+    const struct quota *q = &((struct serve *)server.serve)->routing.quota;
+    CHECK(q->asked == 0 && q->sent == 0);
     serving_close(&server);
     close(silent);
 }

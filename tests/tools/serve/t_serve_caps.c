@@ -1,6 +1,6 @@
-/* What a server was asked for, counted by the server: no more than --max-cloud-tokens, and as many
- * tokens as the ledger says, whatever becomes of the calls. With the library, and with requests to
- * `mizzle serve` that require the cloud. */
+/* What a server was asked for, counted by the server: no more than --max-cloud-tokens and
+ * --max-cloud-input, and as many tokens as the ledger says, whatever becomes of the calls. With the
+ * library, and with requests to `mizzle serve` that require the cloud. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 
-enum { LIMIT = 16, TEXTS = 40, TEXT_LIMIT = 5, FDS = 1024 };
+enum { LIMIT = 16, INPUT = 60, TEXTS = 40, TEXT_LIMIT = 5, FDS = 1024 };
 
 static const struct part {
     const char *name;
@@ -32,6 +32,7 @@ static const struct part {
 
 static _Atomic(const struct part *) now;
 static atomic_uint_fast64_t probed, asked, requests; /* tokens of the probe, of calls; requests */
+static atomic_uint_fast64_t sent;                    /* ids of calls */
 static atomic_bool answered[FDS];                    /* this connection has had an answer */
 
 static bool serve(const struct rude_request *r)
@@ -44,6 +45,9 @@ static bool serve(const struct rude_request *r)
     if (most) {
         atomic_fetch_add(probe ? &probed : &asked, strtoul(most + 13, NULL, 10));
         requests++;
+        for (const char *at = probe ? NULL : strstr(r->body, "\"prompt\":["); at && *at != ']';
+             at++)
+            sent += *at == ',' || *at == '[';
     }
     bool again = atomic_load(&answered[r->fd]);
     atomic_store(&answered[r->fd], !again);
@@ -63,7 +67,7 @@ static bool serve(const struct rude_request *r)
 static struct rude *begin(const struct part *p, struct mizzle_options *o)
 {
     now = p;
-    probed = asked = requests = 0;
+    probed = asked = requests = sent = 0;
     for (size_t i = 0; i < FDS; i++)
         answered[i] = false;
     struct rude *r = rude_open(serve);
@@ -117,6 +121,26 @@ static void test_library(const struct part *p)
     rude_close(r);
 }
 
+/* The same for the ids that go up; the probe's count, too. */
+static void test_input(const struct part *p)
+{
+    const struct mizzle_prompt prompt = { .size = sizeof(prompt), .text = "Once upon" };
+    struct mizzle_options o;
+    struct rude *r = begin(p, &o);
+    struct mizzle *m;
+    size_t capped = 0;
+    o.max_cloud_input = INPUT;
+    CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_OK);
+    for (int i = 0; i < TEXTS; i++) {
+        struct mizzle_stats s = { .size = sizeof(s) };
+        CHECK(mizzle_generate(m, &prompt, NULL, NULL, &s, NULL) == MIZZLE_OK);
+        capped += s.held.capped;
+    }
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    CHECK_MSG(sent <= INPUT && (capped || p->models), "%s: %d ids", p->name, (int)sent);
+    rude_close(r);
+}
+
 /* Let a server that requires its cloud write until it is at the limit. */
 static void test_serve(const struct part *p)
 {
@@ -166,6 +190,7 @@ int main(void)
     serving_need_pair();
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         test_library(&parts[i]);
+        test_input(&parts[i]);
         test_serve(&parts[i]);
         test_text(&parts[i]);
     }

@@ -369,7 +369,7 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
     return a->is_virtual && stats->tokens ? asking_set_times(stats, a, err) : OK;
 }
 
-double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
+double asked_cost(const struct asked_work *w, const struct price *tokens)
 {
     const double pico = 1e-12;
     if (!tokens->up && !tokens->cached && !tokens->down)
@@ -455,8 +455,7 @@ static int asking_judge(struct asked *out, const struct asking_sent *s, struct e
 int asking_take(struct asked *out, struct asking *a, struct err *err)
 {
     struct asking_sent *s = &a->sent[a->oldest];
-    const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
-    *out = (struct asked){ .left_out = s->left_out, .caps = caps };
+    *out = (struct asked){ .left_out = s->left_out, .limited = a->routing.gate.quota };
     a->text.n = a->trace.n = a->times.n = a->scores.n = 0;
     int rc = OK;
     if (!s->left_out && s->how.query && !s->text)
@@ -467,6 +466,8 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
         rc = asking_fill(out, s, err);
     if (rc == OK)
         rc = asking_judge(out, s, err);
+    out->counts[0] = a->routing.quota.asked;
+    out->counts[1] = a->routing.quota.sent;
     free(s->ids);
     a->oldest = (a->oldest + 1) % a->window;
     a->flying--;
@@ -475,8 +476,9 @@ int asking_take(struct asked *out, struct asking *a, struct err *err)
 
 bool asking_resume(struct asking *a, const struct asked *one)
 {
-    if (!one->caps)
-        return !caps_limited(&a->routing.caps.limits);
-    caps_resume(&a->routing.caps, one->caps);
-    return true;
+    if (one->limited) {
+        a->routing.quota.asked = one->counts[0];
+        a->routing.quota.sent = one->counts[1];
+    }
+    return one->limited == (a->routing.gate.quota != NULL);
 }

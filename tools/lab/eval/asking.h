@@ -14,6 +14,7 @@
 #include "router/engine.h"
 #include "router/policy_kind.h"
 #include "router/routing.h"
+#include "tools/lab/eval/price.h"
 #include "tools/lab/tasks/task.h"
 #include "tools/lab/clock/virtual_cloud.h"
 
@@ -107,7 +108,8 @@ struct asked_token { /* one token of an answer */
 
 /* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache
  * remembers anything: counted from the decided tokens alone, so memo, store and calls made ahead do
- * not matter. The cache is that of caps.h. Before an answer it holds the part of the prompt that
+ * not matter. The cache holds what was sent before in the
+ * text. Before an answer it holds the part of the prompt that
  * the previous item's prompt shares. */
 struct asked_work {
     size_t calls, prefilled, cached, decoded;
@@ -127,9 +129,9 @@ struct asked {         /* one answer */
     uint64_t hash;            /* over ids and sources of the tokens in order; 0: not known */
     const char *id;           /* of the item, as in struct task_item; as long as that */
     char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
-    /* What the limits have counted so far, this answer included, and the prefix of the last call;
-     * borrowed until the next asking_take. NULL: there are no limits. */
-    const struct caps *caps;
+    /* Tokens and ids that the limits have counted so far, this answer included. */
+    bool limited;
+    uint64_t counts[2];
     /* The tokens in order and the text, borrowed until the next asking_take. */
     const struct asked_token *trace; /* [tokens] */
     const float *scores;             /* [tokens]; NaN: the policy has none */
@@ -137,7 +139,7 @@ struct asked {         /* one answer */
 };
 
 /* Return what that costs at these prices; if they are all zero, a call costs 1. */
-double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
+double asked_cost(const struct asked_work *w, const struct price *tokens);
 
 /* True when another answer can be sent. */
 bool asking_has_room(const struct asking *a);

@@ -23,7 +23,7 @@ const char *asking_alone(const struct asking *a)
         { "--clock virtual", a->is_virtual },
         { "--edge-ms", a->step_ns > 0 },
         /* What an answer uses up is not there for those after it. */
-        { "a limit on what the cloud may cost", caps_limited(&a->routing.caps.limits) },
+        { "a limit on what the cloud may cost", a->routing.gate.quota != NULL },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].given)

@@ -23,6 +23,7 @@ struct eval_options {
     float share;           /* for policies that have no threshold; NaN: as the first one routed */
     float target;          /* share for every policy; NaN: they use their thresholds */
     float target_cost;     /* or cost of an answer's calls; NaN: none */
+    const char *price;     /* UP,CACHED,DOWN for a million tokens; NULL: a call costs 1 */
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
     const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */

@@ -78,8 +78,8 @@ static bool answers_free(const struct answers_run *m)
 {
     const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
     bool here = m->asking.server || m->asking.routing.local;
-    return here && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
-           !n->latency && !n->bandwidth && !(n->loss > 0);
+    return here && !m->asking.routing.gate.quota && !m->clock.step_ns && !n->latency &&
+           !n->bandwidth && !(n->loss > 0);
 }
 
 /* Find out what the run is made with, and open the journal of --jsonl. */
@@ -100,7 +100,7 @@ static int answers_journal(struct answers_run *m, struct err *err)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     if (m->o->jsonl)
         rc = eval_journal_open(&m->run.journal, m->o->jsonl, m->settings,
-                               caps_limited(&a->routing.caps.limits), err);
+                               a->routing.gate.quota != NULL, err);
     if (m->run.journal) /* other processes may have answered, too */
         json_object_set(m->settings, "on",
                         json_object_get(eval_journal_settings(m->run.journal), "on"));
@@ -156,7 +156,7 @@ static int answers_begin(struct answers_run *m, struct err *err)
     const json_t *on = json_object_get(m->settings, "on");
     const json_t *clock = json_object_get(m->settings, "clock");
     m->about = (struct eval_about){ .task = answers_text(m->settings, "task"),
-                                    .price = m->asking.routing.caps.limits.price,
+                                    .price = m->plan.price,
                                     .by_cost = m->plan.by_cost,
                                     .clock = answers_text(clock, "kind"),
                                     .seed = answers_text(m->settings, "seed"),

@@ -66,27 +66,18 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
     return true;
 }
 
-/* Take what the limits had counted from the line: `counts` and `last`. False: there is something
- * else, or no memory. */
-static bool journal_read_caps(struct eval_journal *j, struct asked *a)
+/* Take what the limits had counted from the line. False: there is something else. */
+static bool journal_read_counts(struct eval_journal *j, struct asked *a)
 {
-    json_int_t n[3];
+    json_int_t tokens, ids;
     const json_t *counts = json_object_get(j->read, "counts");
-    const json_t *last = json_object_get(j->read, "last");
-    size_t ids = json_array_size(last), bytes;
+    a->limited = counts != NULL;
     if (!counts)
         return true;
-    if (json_unpack((json_t *)(size_t)counts, "[I, I, I!]", &n[0], &n[1], &n[2]) != 0 ||
-        !json_is_array(last) || !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
-        return false;
-    caps_end(&j->caps);
-    j->caps.last = malloc(bytes);
-    for (size_t i = 0; j->caps.last && i < ids; i++)
-        j->caps.last[i] = (uint32_t)json_integer_value(json_array_get(last, i));
-    j->caps.count = (struct caps_count){ (uint64_t)n[0], (uint64_t)n[1], (uint64_t)n[2], 0 };
-    j->caps.last_n = ids;
-    a->caps = &j->caps;
-    return j->caps.last != NULL;
+    bool fine = json_unpack((json_t *)(size_t)counts, "[I, I!]", &tokens, &ids) == 0;
+    a->counts[0] = fine ? (uint64_t)tokens : 0;
+    a->counts[1] = fine ? (uint64_t)ids : 0;
+    return fine;
 }
 
 bool eval_journal_has(struct eval_journal *j, const struct eval_journal_key *key)
@@ -131,7 +122,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     bool fine = json_unpack((json_t *)(size_t)j->read, "{s:s, s:s, s?s}", "answer", &answer, "id",
                             &out->id, "hash", &hash) == 0 &&
                 strlen(answer) < sizeof(out->answer) && journal_read_figures(out, j->read) &&
-                journal_read_trace(j, out) && journal_read_caps(j, out);
+                journal_read_trace(j, out) && journal_read_counts(j, out);
     if (!fine)
         return err_set(err, ERR_FORMAT, "%s: expected the fields of an answer", journal_where(j));
     out->hash = strtoull(hash, NULL, 16);
@@ -183,18 +174,6 @@ static void journal_add_trace(json_t **line, const struct asked *one)
     free(t);
 }
 
-/* Add what the limits have counted to a line. */
-static void journal_add_caps(json_t **line, const struct caps *c)
-{
-    json_t *last = json_array();
-    for (size_t i = 0; i < c->last_n; i++)
-        json_report_add(&last, json_integer(c->last[i]));
-    json_report_set(line, "counts",
-                    json_pack("[I, I, I]", (json_int_t)c->count.tokens, (json_int_t)c->count.upload,
-                              (json_int_t)c->count.cost));
-    json_report_set(line, "last", last);
-}
-
 /* Return the text as a string; one that is not UTF-8 as a harmless line. */
 static json_t *journal_text(const char *text)
 {
@@ -238,8 +217,10 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         json_report_set(&line, "hash", json_sprintf("%016" PRIx64, one->hash));
     journal_add_trace(&line, one);
     journal_add_scores(&line, one);
-    if (one->caps)
-        journal_add_caps(&line, one->caps);
+    if (one->limited)
+        json_report_set(
+            &line, "counts",
+            json_pack("[I, I]", (json_int_t)one->counts[0], (json_int_t)one->counts[1]));
     return eval_journal_append(j, line, err);
 }
 

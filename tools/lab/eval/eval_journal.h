@@ -47,7 +47,7 @@ int eval_journal_items(struct eval_items *out, const struct eval_journal *j, str
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* Read the answer, if the file has it: *found. Its trace is valid
- * until the next call, and so are the counts of the limits and the id; scores and text are not
+ * until the next call, and so is the id; scores and text are not
  * kept, and older files have no hash. ERR_FORMAT. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);

@@ -286,7 +286,6 @@ void eval_journal_close(struct eval_journal *j)
     json_decref(j->settings);
     json_decref(j->lines);
     free(j->trace);
-    caps_end(&j->caps);
     free(j);
 }
 

@@ -17,7 +17,6 @@ struct eval_journal {
     const json_t *read; /* the one that is taken apart */
     struct asked_token *trace;
     size_t trace_room;
-    struct caps caps; /* of the answer read last */
 };
 
 /* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may

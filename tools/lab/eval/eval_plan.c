@@ -45,7 +45,11 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
         return err_set(err, ERR_ARG,
                        "--target-routed, --target-cost, --sweep and --threshold: expected one of "
                        "them");
-    if (p->by_cost && !(o->target_cost > 0 && shared_options.cloud_price))
+    if (o->price && !price_parse(&p->price, o->price))
+        return err_set(err, ERR_ARG,
+                       "--cloud-price: expected UP,CACHED,DOWN as in 2.50,1.25,10, found %s",
+                       o->price);
+    if (p->by_cost && !(o->target_cost > 0 && o->price))
         return err_set(err, ERR_ARG,
                        "--target-cost: expected an amount above 0, and --cloud-price");
     if ((target || o->sweep) && !isnan(o->share))
@@ -134,7 +138,7 @@ int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
     bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(shared_options.threshold);
     if (!o->first && !o->count)
         return OK;
-    if (l->max_cloud_tokens != UINT64_MAX || l->max_upload_bytes != UINT64_MAX || l->cloud_budget)
+    if (l->max_cloud_tokens != UINT64_MAX || l->max_cloud_input != UINT64_MAX)
         return err_set(err, ERR_ARG,
                        "--first, --count: expected without limits of the cloud, with which an "
                        "answer depends on those before it");
@@ -230,17 +234,17 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
-    const struct caps_limits *most = &a->routing.caps.limits;
-    const struct caps_price *c = &most->price;
+    const struct quota *most = &a->routing.quota;
+    const struct price *c = &p->price;
     /* The words of version 0.4, and "span" and "audit" of 0.5: their hash stands in published
      * answers (items.h). */
     snprintf(price, sizeof(price), "worth 0, call %d, up %.9g, cached %.9g, down %.9g, wait 0",
              !c->up && !c->cached && !c->down, (double)c->up * 1e-12, (double)c->cached * 1e-12,
              (double)c->down * 1e-12);
     snprintf(limits, sizeof(limits), "none");
-    if (caps_limited(most))
-        snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64,
-                 most->tokens, most->upload, most->budget);
+    if (quota_limits(most))
+        snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", input %" PRIu64, most->tokens,
+                 most->input);
     json_t *targets = json_array();
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
@@ -259,8 +263,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         o->task.wording ? o->task.wording : "all", "place",
         shared_options.place ? shared_options.place : "", "span", "0", "price", price, "by_cost",
         p->by_cost, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits,
-        "prices", (json_int_t)most->price.up, (json_int_t)most->price.cached,
-        (json_int_t)most->price.down, "baselines",
+        "prices", (json_int_t)c->up, (json_int_t)c->cached, (json_int_t)c->down, "baselines",
         p->baselines);                              /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
@@ -292,9 +295,8 @@ int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
     p->by_cost = by_cost;
     p->baselines = baselines;
     p->asked.closed = !strcmp(task, "milli");
-    a->routing.caps.limits = caps_none;
-    a->routing.caps.limits.price =
-        (struct caps_price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
+    a->routing.gate.quota = NULL;
+    p->price = (struct price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
     int rc = eval_journal_items(&p->asked, j, err);
     if (rc == OK && p->asked.n != (size_t)whole)
         rc =

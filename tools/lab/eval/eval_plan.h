@@ -32,6 +32,7 @@ struct eval_plan {
     size_t whole, first;                  /* those asked are a part of this many, from first on */
     double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
     bool by_cost;                         /* they are costs of an answer's calls instead */
+    struct price price;                   /* by which; all zero: a call costs 1 */
     size_t ntargets;
     bool sweeps;
     bool baselines; /* each model is asked alone, whether it is in the list or not */

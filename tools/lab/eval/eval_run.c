@@ -172,8 +172,7 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .cloud = one.stats.cloud,
                                       .scores = one.scores,
                                       .right = one.right,
-                                      .cost = asked_cost(&one.work,
-                                                         &run->asking->routing.caps.limits.price),
+                                      .cost = asked_cost(&one.work, &run->plan->price),
                                       .left_out = one.left_out };
     progress_left(left, run->since, ++run->answered, run->plan->calibration.n);
     err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,

@@ -138,7 +138,7 @@ function startOver() {
 
 async function write(turn, models, path, prompt, more = {}) {
     const runs = models.map(
-        (model) => new Run({ model, path, body: body(model, prompt), price: info.price, ...more })
+        (model) => new Run({ model, path, body: body(model, prompt), ...more })
     );
     player.stop();
     details.hide(false);

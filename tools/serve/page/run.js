@@ -63,7 +63,7 @@ async function refusal(reply) {
 
 /* The fields of a run that a recording keeps, besides its state. */
 const RECORDED = (
-    'model body price first promptIds label tokens events ledger ' +
+    'model body first promptIds label tokens events ledger ' +
     'finish error usage threshold policy seed'
 ).split(' ');
 
@@ -77,8 +77,8 @@ function firstDifference(a, b) {
 
 class Run {
     /* model: routed, edge or cloud. first: tokens that an earlier run has written. */
-    constructor({ model, path, body, price, first = [], promptIds = null, label = '' }) {
-        Object.assign(this, { model, path, body, price, promptIds, label });
+    constructor({ model, path, body, first = [], promptIds = null, label = '' }) {
+        Object.assign(this, { model, path, body, promptIds, label });
         this.first = first.length;
         this.tokens = [];
         this.events = [];
@@ -175,8 +175,7 @@ class Run {
         return this.threshold ?? this.body.mizzle?.threshold ?? null;
     }
 
-    /* The figures of the first `upTo` tokens; of the whole text from the ledger, once it has come.
-     * What the previous call has sent costs as cached, as router/caps.h counts it. */
+    /* The figures of the first `upTo` tokens; of the whole text from the ledger, once it has come. */
     figures(upTo = this.tokens.length) {
         const f = {
             n: 0,
@@ -189,11 +188,7 @@ class Run {
             down: 0,
             calls: 0,
         };
-        const price = this.price,
-            before = (this.promptIds || []).length;
-        let sent = 0,
-            cost = 0,
-            begin = null,
+        let begin = null,
             end = 0;
         for (let i = this.first; i < upTo; i++) {
             const t = this.tokens[i],
@@ -206,23 +201,17 @@ class Run {
             f.calls++;
             f.up += call.bytes_up || 0;
             f.down += call.bytes_down || 0;
-            if (price) cost += (before + i - sent) * price.up + sent * price.cached + price.down;
-            sent = before + i;
         }
         f.share = f.n ? (f.cloud + f.memo) / f.n : null;
         f.speed = f.n > 1 && end > begin ? (1000 * (f.n - 1)) / (end - begin) : null;
         f.ttft = begin;
-        f.cost = price ? cost / 1e6 : null;
-        f.live = true;
         const l = upTo === this.tokens.length && this.ledger;
         if (l)
             Object.assign(f, {
-                live: false,
                 ttft: l.ttft_ms ?? begin,
                 up: l.bytes_up,
                 down: l.bytes_down,
                 calls: l.calls,
-                cost: price ? Number(l.cost) : null,
             });
         return f;
     }

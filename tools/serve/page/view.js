@@ -130,7 +130,6 @@ const speed = (x) =>
 function figures(view) {
     const f = view.run.figures(Math.min(view.run.tokens.length, view.upTo)),
         n = f.n;
-    const about = f.live && f.cost ? '≈ ' : '';
     const here = f.calls && !f.up;
     const moved = here ? 'no bytes' : `${bytes(f.up)}, ${bytes(f.down)}`;
     facts(document.querySelector('#numbers dl'), [
@@ -139,7 +138,6 @@ function figures(view) {
         ['From the cloud', n ? `${f.cloud + f.memo} of ${n} (${percent(f.share)})` : '–'],
         ['Calls', String(f.calls)],
         ['Sent, received', moved],
-        ['Cost', f.cost === null ? 'no price set' : about + Number(f.cost.toPrecision(3))],
     ]);
     document.querySelectorAll('[data-count]').forEach((e) => {
         e.textContent = n ? f[e.dataset.count] : '';
