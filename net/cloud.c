@@ -19,8 +19,7 @@ static int cloud_name(struct cloud *c, struct err *err)
 {
     if (!c->o.answers)
         return OK;
-    return answers_server(c->o.answers, c->model ? c->model : c->base,
-                          cloud_api_name(c->dialect->api), err);
+    return answers_server(c->o.answers, c->model ? c->model : c->base, err);
 }
 
 /* Return the oldest call that waits for the prober, or NULL: the list begins with the newest. */
@@ -139,21 +138,14 @@ static void cloud_know(struct cloud *c, enum cloud_api api)
     c->state = CLOUD_READY;
 }
 
-/* Take the server from the replay file, so that calls are as large as they were then. */
-static int open_replay(struct cloud *c, struct err *err)
+/* Without a network the model is the one that is asked for, else the one of the kept answers. */
+static int cloud_open_offline(struct cloud *c, struct err *err)
 {
-    const char *model = answers_model(c->o.answers), *api = answers_api(c->o.answers);
-    enum cloud_api of;
-    int rc = answers_server(c->o.answers, c->model, NULL, err);
-    if (rc)
-        return rc;
-    if (!model || !api || !cloud_api_parse(&of, api) || of == CLOUD_AUTO)
-        return err_set(err, ERR_FORMAT, "replay: dialect: expected one that is known, found %s",
-                       api ? api : "none");
-    bool named = strncmp(model, "http://", 7) != 0 && strncmp(model, "https://", 8) != 0;
-    if (named && !c->model)
+    int rc = answers_server(c->o.answers, c->model, err);
+    const char *model = answers_model(c->o.answers);
+    if (rc == OK && !c->model)
         rc = cloud_set_model(c, model, strlen(model), err);
-    cloud_know(c, of);
+    cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
     return rc;
 }
 
@@ -174,7 +166,7 @@ static int cloud_open_local(struct cloud *c, struct err *err)
 /* Open what cloud_open needs, and probe the server if that must be done now. */
 static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
-    int rc = c->replay || o->local ? OK : cloud_url_check(&c->base, o->url, err);
+    int rc = o->offline || o->local ? OK : cloud_url_check(&c->base, o->url, err);
     if (rc)
         return rc;
     const struct wire_options w = {
@@ -193,8 +185,8 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
         rc = cloud_set_model(c, o->model, strlen(o->model), err);
     if (rc)
         return rc;
-    if (c->replay)
-        return open_replay(c, err);
+    if (o->offline)
+        return cloud_open_offline(c, err);
     if (o->api != CLOUD_AUTO)
         c->dialect = dialect_of(o->api);
     if (!probe_needed(c)) {
@@ -229,7 +221,6 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     c->o = *o;
     c->o.url = c->o.key = c->o.ca = c->o.proxy = c->o.model = NULL;
     c->o.tokens = o->tokens ? o->tokens : 1;
-    c->replay = o->answers && answers_replays(o->answers);
     c->timeout_ns = (o->timeout_ms ? o->timeout_ms : CLOUD_TIMEOUT_MS) * UINT64_C(1000000);
     int rc = cloud_open_parts(c, o, err);
     if (rc) {
@@ -308,7 +299,7 @@ const struct cloud_ledger *cloud_ledger(struct cloud *c)
 int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
 {
     int rc = cloud_ready(c, err);
-    if (rc == OK && (c->replay || c->o.local))
+    if (rc == OK && (c->o.offline || c->o.local))
         rc = err_set(err, ERR_ARG, "cloud: there is no server to look at");
     return rc == OK ? probe_inspect(c, out, err) : rc;
 }

@@ -17,10 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/answers/answer_origin.h"
+#include "net/answers/answers.h"
 #include "net/http/traffic.h"
 
-struct answers;
 struct err;
 struct cloud;      /* used by one thread at a time; a forked child may only close it */
 struct cloud_call; /* a request for the token after one prefix; used by its cloud's thread */
@@ -66,13 +65,13 @@ struct cloud_options {
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
-    struct answers *answers; /* borrowed; NULL: no answers are kept. With a replay there is no
-                                network, and url may be NULL */
+    struct answers *answers; /* borrowed; NULL: no answers are kept */
+    bool offline;            /* they are all that answers: no network, and url is not read */
     /* Tokens that may be asked for, or NULL. Who asks has taken those of a call; probes and
      * requests that are sent again take theirs, or are not sent. Borrowed. */
     struct quota *quota;
     size_t tokens;   /* most tokens requested in one call, 0: 1; those after the first are streamed
-                        into the memo */
+                        into memory */
     bool background; /* probe in a thread of its own, which cloud_open does not await */
     /* Cut text[n] into token ids, malloc'ed, as the local model does; called from any thread. With
      * it, the server's tokenizer is compared at the start, and a server that gives text alone can
@@ -212,10 +211,9 @@ bool cloud_sent(const struct cloud_call *call);
 /* Let the answer end with the tokens that have come, at least one, as the text needs no more. The
  * call is then committed or dropped like any other. */
 void cloud_enough(struct cloud_call *call);
-/* Use the answer: wait for it like cloud_take; a token then enters memo and store. Frees
- * the call. */
+/* Use the answer: wait for it like cloud_take; a token is then kept. Frees the call. */
 void cloud_commit(struct cloud_call *call);
-/* Discard the call: it counts as wasted and never enters memo or store. Does not wait. Frees the
+/* Discard the call: it counts as wasted and its answer is not kept. Does not wait. Frees the
  * call. */
 void cloud_drop(struct cloud_call *call);
 /* Return the size of the request's body for a call that has not been made, as a limit on bytes must
@@ -223,12 +221,12 @@ void cloud_drop(struct cloud_call *call);
  * when no body can be written (the server was never reached). Waits as cloud_ready does. */
 size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 
-/* Find the token after exactly ids[n] in memo or store, and count the hit: ORIGIN_MEMO or
+/* Find the token after exactly ids[n] among the answers, and count the hit: ORIGIN_MEMO or
  * ORIGIN_STORE with *id set, else ORIGIN_NONE. Makes no call, but waits while the rest of a
  * committed call's reply may still bring it, so that what is requested never depends on timing. */
 enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* Say whether cloud_known would find the token if no further call were committed. Never waits,
- * counts nothing, and leaves memo and store as they are: for a token whose turn has not come. */
+ * counts nothing and leaves no trace: for a token whose turn has not come. */
 enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);
 
 /* Do cloud_ask, cloud_take and cloud_commit in one; returns their errors. */

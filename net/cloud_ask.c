@@ -65,8 +65,8 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     return call;
 }
 
-/* Answer the call from the replay. With the lock held. */
-static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
+/* Answer the call without a network: what is not known is a fault. With the lock held. */
+static void cloud_call_offline(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct err why = { "" };
@@ -74,7 +74,10 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     w->answer.traffic.asked_tokens = w->ask.want;
     w->paid = w->fed = 0;
-    int rc = answers_replay(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
+    int rc = answers_get(c->o.answers, w->ask.ids, w->ask.n, false, &id) ? OK : ERR_NET;
+    if (rc != OK)
+        err_set(&why, rc, "offline: no answer to a prefix of %zu tokens, the last of them %u",
+                w->ask.n, (unsigned)w->ask.ids[w->ask.n - 1]);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
@@ -117,11 +120,11 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
         wire_ledger(c->wire)->calls++;
-        if (c->replay)
-            cloud_call_from_file(c, call);
+        if (c->o.offline)
+            cloud_call_offline(c, call);
         if (tally)
             wire_tally(call->wire, tally);
-        if (c->replay) {
+        if (c->o.offline) {
             /* it has ended */
         } else if (c->state == CLOUD_READY) {
             cloud_call_launch(c, call);
@@ -287,7 +290,7 @@ static void let_go(struct cloud_call *call)
     cloud_free_handle(call);
 }
 
-/* Put the remaining tokens of a committed reply into the memo. The ids so far are the prefix of the
+/* Keep the remaining tokens of a committed reply. The ids so far are the prefix of the
  * next. With the lock held. */
 static void harvest(struct cloud *c, struct cloud_call *call)
 {
@@ -296,7 +299,7 @@ static void harvest(struct cloud *c, struct cloud_call *call)
     for (; call->kept < r->n; call->kept++) {
         size_t n = call->wire->ask.n + call->kept;
         if (call->kept)
-            answers_extra(c->o.answers, ids, n, r->ids[call->kept]);
+            answers_put(c->o.answers, ids, n, false, r->ids[call->kept]);
         ids[n] = r->ids[call->kept];
     }
 }
@@ -323,8 +326,8 @@ void cloud_commit(struct cloud_call *call)
         return;
     int rc = cloud_take(call, &id, &why);
     const struct ask *a = &call->wire->ask;
-    if (c->o.answers)
-        answers_put(c->o.answers, a->ids, a->n, rc, id, why.msg);
+    if (c->o.answers && rc == OK)
+        answers_put(c->o.answers, a->ids, a->n, true, id);
     wire_lock(c->wire);
     wire_ledger(c->wire)->committed += rc == OK;
     call->committed = true;
@@ -394,7 +397,7 @@ enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint
     for (const struct cloud_call *call = c->calls; call && !sight; call = call->next)
         sight = in_reply(call, ids, n, id);
     wire_unlock(c->wire);
-    if (sight == CLOUD_UNKNOWN && answers_peek(c->o.answers, ids, n, id) != ORIGIN_NONE)
+    if (sight == CLOUD_UNKNOWN && answers_get(c->o.answers, ids, n, false, id))
         sight = CLOUD_HERE;
     return sight;
 }
@@ -407,7 +410,7 @@ enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t
     for (harvest_all(c); some_may_come(c, ids, n); harvest_all(c))
         wire_wait(c->wire);
     wire_unlock(c->wire);
-    enum origin from = answers_get(c->o.answers, ids, n, id);
+    enum origin from = answers_get(c->o.answers, ids, n, true, id);
     if (from == ORIGIN_NONE)
         return from;
     wire_lock(c->wire);

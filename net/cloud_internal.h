@@ -28,7 +28,7 @@ struct cloud_call {
     bool parked;    /* the call waits for the prober */
     bool sent;      /* the network thread has or had it */
     bool committed; /* the caller has given the handle back; more tokens may come */
-    size_t kept;    /* how many of the reply's tokens are in the memo */
+    size_t kept;    /* how many of the reply's tokens are kept */
     size_t tokens;  /* how many tokens to ask for, if the server can */
 };
 
@@ -37,7 +37,6 @@ struct cloud {
     struct wire *wire;
     char *base; /* URL without a slash at its end */
     uint64_t timeout_ns;
-    bool replay; /* all answers come from o.answers */
     /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
     char *model, *model_json; /* NULL: requests name no model */

@@ -40,7 +40,7 @@ struct mizzle {
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
     char *piece;     /* room for the longest token and a zero */
     double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
-    bool blas_told, recorded_told; /* notes that are not repeated */
+    bool blas_told;  /* this note is not repeated */
     /* That of the chat form is due once conversations are expected or one was encoded. */
     enum { NOTE_NONE, NOTE_DUE, NOTE_TOLD } form;
 };
@@ -139,17 +139,16 @@ static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, s
     return rc;
 }
 
-/* Free m, which may be only partly open. Return the error of the recording. */
-static int mizzle_free(struct mizzle *m)
+/* Free m, which may be only partly open. */
+static void mizzle_free(struct mizzle *m)
 {
     sampler_close(m->sampler);
     session_close(m->session);
-    int rc = routing_close(&m->routing, NULL);
+    routing_close(&m->routing);
     engine_close(&m->engine);
     free(m->piece);
     free(m->stops);
     free(m);
-    return rc;
 }
 
 /* Do the work of mizzle_open, with a struct err. */
@@ -370,10 +369,11 @@ int mizzle_close(struct mizzle *m)
         return MIZZLE_OK;
     if (!mizzle_take(m))
         return MIZZLE_BUSY;
-    return -mizzle_free(m);
+    mizzle_free(m);
+    return MIZZLE_OK;
 }
 
-/* Take the next note: of the kernels, the routing, the chat template or the recording. */
+/* Take the next note: of the kernels, the routing or the chat template. */
 static bool mizzle_next_note(struct mizzle *m, struct err *note)
 {
     if (!m->blas_told) {
@@ -383,14 +383,10 @@ static bool mizzle_next_note(struct mizzle *m, struct err *note)
     }
     if (routing_note(&m->routing, note))
         return true;
-    if (m->form == NOTE_DUE) {
-        m->form = NOTE_TOLD;
-        if (chat_note(m->engine.chat, note))
-            return true;
-    }
-    if (m->recorded_told || routing_recorded(&m->routing, note) == OK)
+    if (m->form != NOTE_DUE)
         return false;
-    return m->recorded_told = true;
+    m->form = NOTE_TOLD;
+    return chat_note(m->engine.chat, note);
 }
 
 bool mizzle_note(struct mizzle *m, struct mizzle_error *out)

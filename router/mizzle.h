@@ -22,7 +22,7 @@
  * The library prints nothing, never exits, installs no signal handlers, does not depend on the
  * locale, and reads environment variables only if an option says so. libcurl is initialized once,
  * when the first cloud is opened. Two signals are up to the program. SIGXFSZ: ignore it if there is
- * a limit on file sizes and a store or a recording is used; the write then fails with an error.
+ * a limit on file sizes and a file of answers is used; the write then fails with an error.
  * SIGBUS: it is raised if another process truncates the file of a model while mizzle_open reads it.
  *
  * Versions: every struct begins with its size, which the caller sets to sizeof, so that a newer
@@ -147,10 +147,9 @@ struct mizzle_options {
                                   none */
 
     /* Where the cloud's answers are kept. */
-    const char *cloud_store; /* file that keeps them from run to run; NULL: none */
-    size_t store_limit;      /* its size in MiB; 0: 64 */
-    const char *record;      /* file to append them to, as JSON lines; NULL: none */
-    const char *replay;      /* file to take them from, without a network; NULL: none */
+    const char *answers;  /* file that keeps them from run to run, as JSON lines; NULL: none */
+    size_t answers_limit; /* its size in MiB, at which it begins anew; 0: 64 */
+    size_t offline;       /* 1: take them from this file alone, without a network */
 
     /* mizzle_open calls this, with opening_arg, as soon as m may be passed to mizzle_stop, which
      * then ends a long wait for the cloud: mizzle_open returns MIZZLE_STOPPED. Other calls on m are
@@ -321,11 +320,10 @@ MIZZLE_API int mizzle_generate(struct mizzle *m, const struct mizzle_prompt *pro
  * handler, but not during or after mizzle_close. NULL is fine. */
 MIZZLE_API void mizzle_stop(struct mizzle *m);
 
-/* Free m; NULL is fine. Return MIZZLE_OK; MIZZLE_IO if the recording is incomplete (m is freed all
- * the same); or MIZZLE_BUSY if a call is running (m is not freed). */
+/* Free m; NULL is fine. Return MIZZLE_OK, or MIZZLE_BUSY if a call is running (m is not freed). */
 MIZZLE_API int mizzle_close(struct mizzle *m);
 
-/* Take the next note for the user, such as why the cloud is off or that the store's disk is full.
+/* Take the next note for the user, such as why the cloud is off or that the disk is full.
  * Return true and set note->message (note->code is MIZZLE_OK), or false if there is none, m is NULL
  * or a call is running. The caller sets note->size. Each note is returned once. Ask until false
  * after mizzle_open, after each answer and before mizzle_close. */

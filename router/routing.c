@@ -16,7 +16,7 @@
 #include "router/private.h"
 #include "router/router.h"
 
-enum { DAY_MS = 86400000, MAX_STORE = 65536 };
+enum { DAY_MS = 86400000, MAX_ANSWERS = 65536 };
 
 /* A router that asks for this many times the share that it was calibrated for is away from its
  * task.
@@ -141,21 +141,18 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     return OK;
 }
 
-/* Open memo, store, recording or replay. */
+/* Open the answers in memory and, if one is named, in a file. */
 static int routing_open_answers(struct routing *r, const struct mizzle_options *o,
                                 const struct tokenizer *t, struct err *err)
 {
-    if (o->store_limit > MAX_STORE)
-        return err_set(err, ERR_ARG, "store_limit: expected 1 to %d MiB, found %zu", MAX_STORE,
-                       o->store_limit);
-    if (o->replay && (o->record || o->cloud_store))
-        return err_set(err, ERR_ARG,
-                       "%s: expected none beside a replay, which takes answers only from its file",
-                       o->record ? "record" : "cloud_store");
-    const struct answers_options c = { .store = o->cloud_store,
-                                       .store_limit = (uint64_t)o->store_limit << 20,
-                                       .record = o->record,
-                                       .replay = o->replay,
+    if (o->answers_limit > MAX_ANSWERS)
+        return err_set(err, ERR_ARG, "answers_limit: expected 1 to %d MiB, found %zu", MAX_ANSWERS,
+                       o->answers_limit);
+    if (o->offline && !o->answers)
+        return err_set(err, ERR_ARG, "offline: expected answers, a file; found none");
+    const struct answers_options c = { .file = o->answers,
+                                       .limit = (uint64_t)o->answers_limit << 20,
+                                       .offline = o->offline != 0,
                                        .tokenizer = tokenizer_fingerprint(t),
                                        .vocab = tokenizer_size(t) };
     return answers_open(&r->answers, &c, err);
@@ -171,7 +168,7 @@ static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *
 /* True when the cloud is a model of this process. */
 static bool routing_is_local(const struct mizzle_options *o)
 {
-    return !o->replay && !(o->cloud_url && *o->cloud_url) && o->cloud_model && *o->cloud_model;
+    return !o->offline && !(o->cloud_url && *o->cloud_url) && o->cloud_model && *o->cloud_model;
 }
 
 static unsigned routing_at_most_a_day(size_t ms)
@@ -184,7 +181,7 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
                             struct err *err)
 {
     note->msg[0] = '\0';
-    if (o->replay || routing_is_local(o))
+    if (o->offline || routing_is_local(o))
         return OK;
     if (o->cloud_key)
         return api_key_copy(key, o->cloud_key, o->cloud_url, o->cloud_proxy, note, err);
@@ -225,8 +222,7 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
 }
 
 /* Wait for the server if something must be known of it. If it does not answer and is not required,
- * the first routed token asks it again. The breaker counts calls for tokens alone, so that a
- * replay, which has these and no server to reach, decides as the run did that was recorded. */
+ * the first routed token asks it again. The breaker counts calls for tokens alone. */
 static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
 {
     int rc = r->how.cloud_required || asks ? cloud_ready(r->cloud, err) : OK;
@@ -253,8 +249,8 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     bool asks = c.api == CLOUD_AUTO;
     if (note.msg[0])
         routing_add_note(r, "", note.msg);
-    c.url = o->replay ? NULL : c.url;
     c.answers = r->answers;
+    c.offline = o->offline != 0;
     c.background = true;
     c.quota = r->gate.quota;
     if (rc == OK && routing_is_local(o))
@@ -301,7 +297,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
     if (off)
         return needs ? err_set(err, ERR_NET, "%s: the cloud is off", needs) : OK;
-    if (!o->replay && !(o->cloud_url && *o->cloud_url) && !routing_is_local(o)) {
+    if (!o->offline && !(o->cloud_url && *o->cloud_url) && !routing_is_local(o)) {
         if (r->how.cloud_required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
         if (r->how.policy == POLICY_NEVER)
@@ -351,20 +347,19 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
     if (rc != OK)
-        routing_close(r, NULL);
+        routing_close(r);
     return rc;
 }
 
-int routing_close(struct routing *r, struct err *err)
+void routing_close(struct routing *r)
 {
     cloud_close(r->cloud);
     local_cloud_close(r->local);
-    int rc = answers_close(r->answers, err);
+    answers_close(r->answers);
     private_close(r->patterns);
     router_close(r->router);
     free(r->place);
     memset(r, 0, sizeof(*r));
-    return rc;
 }
 
 const struct cloud_port *routing_port(const struct routing *r)
@@ -381,9 +376,4 @@ bool routing_note(struct routing *r, struct err *note)
     *note = r->notes[0];
     r->notes[0] = r->notes[--r->unsaid];
     return true;
-}
-
-int routing_recorded(const struct routing *r, struct err *err)
-{
-    return r->answers ? answers_recorded(r->answers, err) : OK;
 }

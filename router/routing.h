@@ -35,7 +35,7 @@ struct routing {           /* must not move: the parts point to each other */
     struct turn *turn;               /* which it shares with the edge's texts (turn.h); or NULL */
     struct cloud_port port;          /* how decode_run asks the cloud */
     struct gate gate;                /* limits and breaker, over all answers */
-    struct answers *answers;         /* memo, store, recording */
+    struct answers *answers;         /* in memory and in a file */
     struct private_filter *patterns; /* of private_file; NULL: none */
     struct quota quota;              /* limits over all answers */
     double start_ms;                 /* time spent waiting for the cloud in routing_open */
@@ -49,8 +49,8 @@ struct routing {           /* must not move: the parts point to each other */
  * ERR_FORMAT, ERR_NOMEM, ERR_NET, ERR_REMOTE, ERR_STOP. */
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err);
-/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
-int routing_close(struct routing *r, struct err *err);
+/* Close all parts; a routing that is all zero is fine. */
+void routing_close(struct routing *r);
 
 /* Return what scores tokens, for people: of policy mlp the router's own name, else the policy's. */
 const char *routing_scorer(const struct routing *r);
@@ -74,8 +74,6 @@ int routing_router(struct router **out, const struct engine *e, const char *path
 const struct cloud_port *routing_port(const struct routing *r);
 /* Take the next note for the user: true and one line, or false. */
 bool routing_note(struct routing *r, struct err *note);
-/* Return ERR_IO, with the cause, if the recording is already incomplete. */
-int routing_recorded(const struct routing *r, struct err *err);
 
 /* Fill *out with the options of the cloud client alone, without stored answers. *key is malloc'ed
  * or NULL; once the cloud is open, the caller passes it to wipe_text. *note is one line for the

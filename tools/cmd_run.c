@@ -122,7 +122,7 @@ static const struct option_group *const groups[] = { &text_opts,
                                                      &cloud_option_rows,
                                                      &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
-                                                     &cloud_store_option_rows,
+                                                     &answers_option_rows,
                                                      NULL };
 
 struct run {
@@ -184,7 +184,7 @@ static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
                 strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : why.msg);
-    summary(s, shared_options.replay != NULL, options.verbose);
+    summary(s, shared_offline, options.verbose);
     r->signs.ms += s->total_ms;
     r->signs.waited_ms += s->cloud_ms;
 }
@@ -219,7 +219,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     setup_stop_on_interrupt(NULL);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&r->json, &stats, shared_options.replay != NULL);
+        json_events_done(&r->json, &stats, shared_offline);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -442,7 +442,7 @@ const struct command cmd_run = {
         "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "
         "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
-        "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
+        "of their own, because an earlier reply or --answers held them. A fallback has a "
         "reason and a message, too. The last line sums up: among others prompt_ms, ttft_ms, "
         "start_ms (to open the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, "
         "the small model, waiting), passes (of the small model after the prompt), and how many "

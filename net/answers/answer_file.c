@@ -2,330 +2,347 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "kernels/sys/atomic_file.h"
-#include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "net/answers/answer_line.h"
+#include "net/http/json_input.h"
 
-enum { HEAD = 64 };
+#define FIRST "{\"mizzle_answers\":3,"
+
+enum { PATIENCE_MS = 50, CRC_TAIL = 18 /* ,"crc":"01234567"} */ };
 
 /* Report a failed system call with errno. */
-static int io_error(const struct answer_file *f, const char *what, struct err *err)
+static int answer_file_error(const char *path, const char *what, struct err *err)
 {
-    return err_set(err, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
+    return err_set(err, ERR_IO, "%s: %s%s", path, what, strerror(errno));
 }
 
-/* Read as much of [at, at + n) as there is. -1: an error, see errno. */
-static ssize_t read_at(int fd, char *to, size_t n, uint64_t at)
+/* Keep a problem for answer_file_note, unless it is the latest one again. */
+static void trouble(struct answer_file *f, const struct err *why)
 {
-    size_t got = 0;
-    while (got < n) {
-        ssize_t k = pread(fd, to + got, n - got, (off_t)(at + got));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -1;
-        if (!k)
-            break;
-        got += (size_t)k;
-    }
-    return (ssize_t)got;
+    f->untold |= strcmp(f->trouble.msg, why->msg) != 0;
+    f->trouble = *why;
 }
 
-/* Append p[n] to a file of `size` bytes in one write; a partial write is undone. */
-static bool answer_file_write(int fd, const void *p, size_t n, off_t size)
-{
-    ssize_t k;
-    do
-        k = write(fd, p, n);
-    while (k < 0 && errno == EINTR);
-    if (k >= 0 && (size_t)k == n)
-        return true;
-    int why = k < 0 ? errno : ENOSPC;
-    if (k > 0 && ftruncate(fd, size)) /* if this fails, the next writer cuts the torn tail */
-        why = errno;
-    errno = why;
-    return false;
-}
-
-/* Open f->path; a store that cannot be written is opened for reading. made: O_CREAT or 0. */
-static int open_fd(struct answer_file *f, int made, struct err *err)
+static uint64_t size_of(int fd)
 {
     struct stat st;
-    /* Do not wait for the other end of a FIFO. */
-    int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY, why = EACCES;
-    flags |= f->use == ANSWER_REPLAY ? 0 : O_NOFOLLOW; /* the path has been followed */
-    f->writable = f->use != ANSWER_REPLAY;
-    if (f->writable) {
-        f->fd = open(f->path, O_RDWR | O_APPEND | made | flags, 0600);
-        why = errno;
-    }
-    if (f->fd < 0 && f->use != ANSWER_RECORD && (why == EACCES || why == EROFS || why == EPERM)) {
-        f->fd = open(f->path, O_RDONLY | flags);
-        if (f->fd < 0 && f->writable)
-            errno = why; /* "no such file" would hide that it could not be created */
-        f->writable = false;
-    }
-    if (f->fd < 0)
-        return err_set(err, errno == EISDIR ? ERR_ARG : ERR_IO, "%s: %s", f->path, strerror(errno));
-    if (fstat(f->fd, &st))
-        return err_set(err, ERR_IO, "%s: %s", f->path, strerror(errno));
+    return fstat(fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+/* Look at the first bytes; a file that is empty or torn there is fine. */
+static int answer_file_check(const struct answer_file *f, const char *path, struct err *err)
+{
+    char found[40], line[64];
+    ssize_t n = pread(f->fd, found, sizeof(found), 0);
+    size_t most = strlen(FIRST), known = n < 0 ? 0 : (size_t)n;
+    if (n >= 0 && memcmp(found, FIRST, known < most ? known : most) == 0)
+        return OK;
+    json_input_line(line, sizeof(line), found, known);
+    return err_set(err, ERR_FORMAT, "%s: expected a file of answers, %s..., found %s", path, FIRST,
+                   line);
+}
+
+/* Open this path. made: O_CREAT or 0. */
+static int answer_file_fd(struct answer_file *f, const char *path, int made, struct err *err)
+{
+    struct stat st;
+    /* Do not wait for the other end of a FIFO; the path has been followed. */
+    int flags = f->offline ? O_RDONLY : O_RDWR | O_APPEND | O_NOFOLLOW | made;
+    f->fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+    if (f->fd < 0 || fstat(f->fd, &st))
+        return answer_file_error(path, "", err);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_ARG, "%s: expected a regular file", f->path);
+        return err_set(err, ERR_ARG, "%s: expected a regular file", path);
     f->dev = st.st_dev;
     f->ino = st.st_ino;
+    f->read = 0;
     /* Others could fill it with answers, or get to read them. */
-    return f->use == ANSWER_REPLAY ? OK : atomic_file_owned(f->path, &st, f->writable, err);
+    int rc = f->offline ? OK : atomic_file_owned(path, &st, true, err);
+    return rc == OK ? answer_file_check(f, path, err) : rc;
 }
 
-/* Write what a file of this use begins with: all of a store's first line, or the part of a
- * recording's that is the same in each. */
-static size_t answer_file_head(enum answer_use use, char head[ANSWER_LINE])
+/* Read a line of n bytes without its LF. */
+static void take_line(struct answer_file *f, const char *p, size_t n)
 {
-    if (use == ANSWER_STORE)
-        return answer_line_store(head);
-    answer_line_server(head, &(struct answer_server){ 0 });
-    return strlen("{\"mizzle_answers\":2,\"model\":\"");
+    char line[ANSWER_FILE_LINE], tail[CRC_TAIL + 1];
+    struct prefix_key k;
+    uint64_t id = 0;
+    int from = 0, to = 0, end = 0;
+    bool whole = n > CRC_TAIL && n < sizeof(line);
+    size_t body = whole ? n - CRC_TAIL : 0;
+    snprintf(tail, sizeof(tail), ",\"crc\":\"%08x\"}",
+             (unsigned)crc32_z(0, (const Bytef *)p, body));
+    if (!whole || memcmp(tail, p + body, CRC_TAIL) != 0) {
+        f->damaged++;
+        return;
+    }
+    memcpy(line, p, n);
+    line[n] = '\0';
+    if (!f->head || strncmp(line, f->head, strlen(f->head)) != 0) {
+        if (!f->other && (f->other = malloc(n + 1)))
+            memcpy(f->other, line, n + 1);
+        return;
+    }
+    sscanf(line + strlen(f->head),
+           "\"n\":%*19[0-9],\"prefix\":\"%n%16" SCNx64 "%16" SCNx64 "%n\",\"id\":%10" SCNu64
+           ",\"crc%n",
+           &from, &k.hi, &k.lo, &to, &id, &end);
+    if (!end || to - from != 32 || id > UINT32_MAX) {
+        f->damaged++;
+        return;
+    }
+    f->ours = true;
+    f->take(f->arg, &k, (uint32_t)id);
 }
 
-/* No line has been read. */
-static void answer_file_rewind(struct answer_file *f)
+/* Read the whole lines of fd from *at on; of a file far beyond the limit, only the end. */
+static void each_line(struct answer_file *f, int fd, uint64_t *at)
 {
-    char head[ANSWER_LINE];
-    f->lines = f->use == ANSWER_STORE;
-    f->read = f->lines ? answer_file_head(f->use, head) : 0;
-    f->skipping = false;
+    char bytes[4 * ANSWER_FILE_LINE];
+    struct err why;
+    uint64_t size = size_of(fd);
+    if (size < *at) /* another program has truncated it */
+        *at = 0;
+    bool within = size > f->limit && *at < size - f->limit; /* of a line, which is left out */
+    *at = within ? size - f->limit : *at;
+    while (*at < size) {
+        ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)*at);
+        const char *p = bytes, *end;
+        if (n < 0) {
+            answer_file_error(f->path, "cannot be read: ", &why);
+            trouble(f, &why);
+        }
+        if (n <= 0)
+            return;
+        while ((end = memchr(p, '\n', (size_t)(bytes + n - p)))) {
+            if (!within)
+                take_line(f, p, (size_t)(end - p));
+            within = false;
+            p = end + 1;
+        }
+        if (p == bytes && n < ANSWER_FILE_LINE) /* a torn line, or one that is being written */
+            return;
+        if (p == bytes) {
+            f->damaged++;
+            p += n;
+        }
+        *at += (uint64_t)(p - bytes);
+    }
+}
+
+/* Go on with the file that the path leads to, if it is another one: it has been begun anew. If the
+ * path leads nowhere or to something else, the open file stays in use. made: O_CREAT or 0. */
+static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
+{
+    struct stat st;
+    struct answer_file now = *f;
+    if (!made && stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+        return false;
+    if (answer_file_fd(&now, f->path, made, err) != OK) {
+        if (now.fd >= 0)
+            close(now.fd);
+        return false;
+    }
+    each_line(f, f->fd, &f->read); /* what others have added last */
+    close(f->fd);                  /* which releases the lock */
+    f->fd = now.fd;
+    f->dev = now.dev;
+    f->ino = now.ino;
+    f->read = 0;
+    return true;
+}
+
+void answer_file_read(struct answer_file *f)
+{
+    uint64_t at = 0;
+    struct answer_file old = *f;
+    if (f->fd < 0)
+        return;
+    if (!f->old_read) {
+        f->old_read = true;
+        if (answer_file_fd(&old, f->old, 0, NULL) == OK)
+            each_line(f, old.fd, &at);
+        if (old.fd >= 0)
+            close(old.fd);
+    }
+    answer_file_follow(f, 0, NULL);
+    if (size_of(f->fd) != f->read)
+        each_line(f, f->fd, &f->read);
+}
+
+/* Lock the file, read it, and cut off a torn last line. After one wait for the lock in vain there
+ * are no more waits. */
+static int answer_file_lock(struct answer_file *f, struct err *err)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    for (int waited = 0; fcntl(f->fd, F_SETLK, &lock) || answer_file_follow(f, 0, NULL);) {
+        if (f->impatient || waited++ == PATIENCE_MS) {
+            f->impatient = true;
+            return answer_file_error(f->path, "another process holds the lock: ", err);
+        }
+        os_nap(1000000);
+    }
+    f->impatient = false;
+    each_line(f, f->fd, &f->read);
+    uint64_t size = size_of(f->fd);
+    if (size > f->read && ftruncate(f->fd, (off_t)f->read))
+        return answer_file_error(f->path, "a torn line cannot be cut off: ", err);
+    f->torn += (size_t)(size - f->read);
+    return OK;
+}
+
+static void answer_file_unlock(const struct answer_file *f)
+{
+    fcntl(f->fd, F_SETLK, &(struct flock){ .l_type = F_UNLCK, .l_whence = SEEK_SET });
+}
+
+/* Append p[n] in one write; a partial one is undone. With the lock. */
+static int answer_file_write(struct answer_file *f, const char *p, size_t n, struct err *err)
+{
+    uint64_t size = size_of(f->fd);
+    ssize_t k = write(f->fd, p, n);
+    if (k == (ssize_t)n) {
+        f->read = size + n;
+        return OK;
+    }
+    errno = k < 0 ? errno : ENOSPC;
+    int rc = answer_file_error(f->path, "cannot write: ", err);
+    if (k > 0)
+        (void)!ftruncate(f->fd, (off_t)size); /* else the next writer cuts it off */
+    return rc;
+}
+
+bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_t n, uint32_t id)
+{
+    char line[ANSWER_FILE_LINE];
+    struct err why;
+    if (f->fd < 0 || f->offline)
+        return false;
+    int at = snprintf(line, sizeof(line),
+                      "%s\"n\":%zu,\"prefix\":\"%016" PRIx64 "%016" PRIx64 "\",\"id\":%u", f->head,
+                      n, k->hi, k->lo, (unsigned)id);
+    unsigned crc = (unsigned)crc32_z(0, (const Bytef *)line, (size_t)at);
+    at += snprintf(line + at, sizeof(line) - (size_t)at, ",\"crc\":\"%08x\"}\n", crc);
+    int rc = answer_file_lock(f, &why);
+    if (rc == OK && f->read + (size_t)at > f->limit) {
+        if (rename(f->path, f->old))
+            rc = answer_file_error(f->path, "cannot be renamed to .old: ", &why);
+        else if (!answer_file_follow(f, O_CREAT, &why))
+            rc = ERR_IO;
+        else
+            rc = answer_file_lock(f, &why);
+    }
+    if (rc == OK)
+        rc = answer_file_write(f, line, (size_t)at, &why);
+    answer_file_unlock(f);
+    if (rc != OK)
+        trouble(f, &why);
+    return rc == OK;
+}
+
+int answer_file_open(struct answer_file *f, const char *path, struct err *err)
+{
+    char name[ATOMIC_FILE_NAME];
+    int rc = f->offline ? OK : atomic_file_target(name, path, err);
+    if (rc != OK)
+        return rc;
+    path = f->offline ? path : name;
+    size_t n = strlen(path) + sizeof(".old");
+    f->path = malloc(n);
+    f->old = malloc(n);
+    if (!f->path || !f->old)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    snprintf(f->path, n, "%s", path);
+    snprintf(f->old, n, "%s.old", path);
+    return answer_file_fd(f, f->path, O_CREAT, err);
 }
 
 void answer_file_close(struct answer_file *f)
 {
     if (f->fd >= 0)
         close(f->fd);
+    f->fd = -1;
     free(f->path);
-    *f = (struct answer_file){ .fd = -1 };
+    free(f->old);
+    free(f->model);
+    free(f->head);
+    free(f->other);
 }
 
-uint64_t answer_file_size(const struct answer_file *f)
+/* Keep the model's name, and how its lines begin. */
+static int answer_file_name(struct answer_file *f, const char *model, struct err *err)
 {
-    struct stat st;
-    return fstat(f->fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+    char tokenizer[17], head[ANSWER_FILE_LINE - 128];
+    snprintf(tokenizer, sizeof(tokenizer), "%016" PRIx64, f->tokenizer);
+    json_t *named =
+        json_pack("{s:i,s:s,s:s}", "mizzle_answers", 3, "model", model, "tokenizer", tokenizer);
+    size_t n = named ? json_dumpb(named, head, sizeof(head), JSON_COMPACT) : 0;
+    json_decref(named);
+    free(f->model);
+    free(f->head);
+    f->model = malloc(strlen(model) + 1);
+    f->head = n && n < sizeof(head) ? malloc(n + 1) : NULL;
+    if (!f->model || !f->head)
+        return err_set(err, ERR_NOMEM, "answers: no memory for the name of the model");
+    memcpy(f->model, model, strlen(model) + 1);
+    memcpy(f->head, head, n - 1);
+    memcpy(f->head + n - 1, ",", 2); /* in place of } */
+    return OK;
 }
 
-/* True when p[n] begins with text. */
-static bool begins(const char *p, size_t n, const char *text)
+int answer_file_server(struct answer_file *f, const char *model, struct err *err)
 {
-    return n >= strlen(text) && memcmp(p, text, strlen(text)) == 0;
-}
-
-/* Look at the first bytes. ERR_FORMAT: the file is something else, or of another version. A file
- * that is empty or torn there is fine if it can be written. */
-static int answer_file_check(const struct answer_file *f, struct err *err)
-{
-    static const char ours[] = "{\"mizzle_answers\":";
-    char head[ANSWER_LINE], found[HEAD];
-    size_t most = answer_file_head(f->use, head);
-    ssize_t k = read_at(f->fd, found, HEAD, 0);
-    if (k < 0)
-        return io_error(f, "cannot be read", err);
-    size_t n = (size_t)k;
-    if (memcmp(found, head, n < most ? n : most) == 0 && (n >= most || f->writable))
+    json_t *first = NULL;
+    if (!model) { /* until one is named, all lines are another model's */
+        answer_file_read(f);
+        f->read = 0;
+        f->old_read = false;
+        if (f->other)
+            json_input_parse(&first, f->other, strlen(f->other), NULL);
+        model = json_string_value(json_object_get(first, "model"));
+    }
+    int rc = answer_file_name(f, model ? model : "", err);
+    json_decref(first);
+    if (rc != OK || f->fd < 0)
+        return rc;
+    f->damaged = 0;
+    answer_file_read(f);
+    if (!f->offline) { /* a torn line is cut off now, unless the lock is another's */
+        answer_file_lock(f, NULL);
+        answer_file_unlock(f);
         return OK;
-    const char *want = f->use == ANSWER_STORE ? "a store of answers" : "a recording", *is = NULL;
-    bool older = begins(found, n, "MZSTORE\n") || begins(found, n, "{\"mizzle_record\":");
-    if (older || (begins(found, n, ours) && n >= sizeof(ours) && found[sizeof(ours) - 1] != '2'))
-        return err_set(err, ERR_FORMAT,
-                       "%s: version: expected 2, found %c, of another Mizzle: name another file",
-                       f->path, older ? '1' : found[sizeof(ours) - 1]);
-    if (begins(found, n, "{\"mizzle_answers\":2,\"model\":"))
-        is = "a recording";
-    else if (begins(found, n, "{\"mizzle_answers\":2,\"crc\":"))
-        is = "a store of answers";
-    return err_set(err, ERR_FORMAT, "%s: expected %s, found %s", f->path, want,
-                   is && strcmp(is, want) != 0 ? is
-                   : n                         ? "other bytes"
-                                               : "an empty file");
-}
-
-int answer_file_cut(struct answer_file *f, struct err *err)
-{
-    char tail[ANSWER_LINE], head[ANSWER_LINE];
-    uint64_t size = answer_file_size(f), from = size > ANSWER_LINE ? size - ANSWER_LINE : 0;
-    if (f->read == size && !f->skipping)
+    }
+    f->torn = (size_t)(size_of(f->fd) - f->read);
+    if (f->ours)
         return OK;
-    ssize_t n = read_at(f->fd, tail, (size_t)(size - from), from);
-    size_t torn = 0;
-    if (n < 0)
-        return io_error(f, "cannot be read", err);
-    while (torn < (size_t)n && tail[(size_t)n - torn - 1] != '\n')
-        torn++;
-    if (torn && torn == (size_t)n && from) /* damage: it ends here, and is skipped like a line */
-        return answer_file_append(f, "\n", 1, err);
-    if (torn && ftruncate(f->fd, (off_t)(size - torn)))
-        return io_error(f, "a torn line cannot be cut off", err);
-    f->torn += torn;
-    return f->use == ANSWER_STORE && size == torn
-               ? answer_file_append(f, head, answer_file_head(f->use, head), err)
-               : OK;
+    char line[160];
+    const char *found = f->other ? f->other : "none", *end = strstr(found, "\"n\":");
+    json_input_line(line, sizeof(line), found, end ? (size_t)(end - found) : strlen(found));
+    return err_set(err, ERR_FORMAT, "%s: expected %s... found %s", f->path, f->head, line);
 }
 
 bool answer_file_note(struct answer_file *f, struct err *note)
 {
-    if (!f->torn)
+    if (f->torn) {
+        err_set(note, OK, "%s: %s %zu bytes of a torn line", f->path,
+                f->offline ? "left out" : "cut off", f->torn);
+        f->torn = 0;
+    } else if (f->damaged) {
+        err_set(note, OK, "%s: %zu damaged lines are not used", f->path, f->damaged);
+        f->damaged = 0;
+    } else if (f->untold) {
+        *note = f->trouble;
+        f->untold = false;
+    } else {
         return false;
-    err_set(note, OK, "%s: %s %zu bytes of a torn line", f->path,
-            f->writable ? "cut off" : "left out", f->torn);
-    f->torn = 0;
+    }
     return true;
-}
-
-/* Give one line to take. */
-static int take_line(struct answer_file *f, answer_file_take *take, void *arg, const char *p,
-                     size_t n, struct err *err)
-{
-    struct err low;
-    int rc = f->skipping ? OK : take(arg, f->lines + 1, p, n, &low);
-    return rc == OK ? OK : err_set(err, rc, "%s: line %zu: %s", f->path, f->lines + 1, low.msg);
-}
-
-int answer_file_read(struct answer_file *f, uint64_t most, answer_file_take *take, void *arg,
-                     struct err *err)
-{
-    char bytes[4 * ANSWER_LINE];
-    uint64_t size = answer_file_size(f);
-    if (size < f->read) /* another program has truncated it */
-        answer_file_rewind(f);
-    if (size > most && f->read < size - most) {
-        f->read = size - most;
-        f->skipping = true;
-    }
-    if (f->read >= size)
-        return OK;
-    for (;;) {
-        ssize_t n = read_at(f->fd, bytes, sizeof(bytes), f->read);
-        const char *p = bytes, *end;
-        if (n < 0)
-            return io_error(f, "cannot be read", err);
-        while ((end = memchr(p, '\n', (size_t)(bytes + n - p)))) {
-            int rc = take_line(f, take, arg, p, (size_t)(end - p), err);
-            if (rc != OK)
-                return rc;
-            f->skipping = false;
-            f->lines++;
-            f->read += (size_t)(end - p) + 1;
-            p = end + 1;
-        }
-        if (p > bytes)
-            continue;
-        if (n <= ANSWER_LINE)
-            return OK;
-        int rc = take_line(f, take, arg, p, (size_t)n, err);
-        if (rc != OK)
-            return rc;
-        f->skipping = true;
-        f->read += (size_t)n;
-    }
-}
-
-/* Try to set or drop the lock, without waiting. */
-static bool set_lock(int fd, short type)
-{
-    struct flock l = { .l_type = type, .l_whence = SEEK_SET };
-    return fcntl(fd, F_SETLK, &l) == 0;
-}
-
-bool answer_file_moved(struct answer_file *f)
-{
-    struct stat st;
-    struct answer_file now = { .use = f->use, .fd = -1, .path = f->path, .torn = f->torn };
-    if (stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
-        return false;
-    answer_file_rewind(&now);
-    /* If the path no longer exists or is not a store, keep using the open file. */
-    if (stat(f->path, &st) || !S_ISREG(st.st_mode) || open_fd(&now, 0, NULL) ||
-        answer_file_check(&now, NULL) || answer_file_size(&now) < now.read) {
-        if (now.fd >= 0)
-            close(now.fd);
-        return false;
-    }
-    close(f->fd);
-    *f = now;
-    return true;
-}
-
-int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err)
-{
-    for (unsigned waited = 0;; waited++) {
-        if (set_lock(f->fd, F_WRLCK)) {
-            if (!answer_file_moved(f)) /* closing the old file has released the lock */
-                return OK;
-        } else if (errno != EACCES && errno != EAGAIN && errno != EINTR) {
-            return io_error(f, "cannot be locked", err);
-        }
-        if (waited >= ms)
-            return err_set(err, ERR_IO, "%s: another process holds the lock", f->path);
-        os_nap(1000000);
-    }
-}
-
-int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,
-                     struct err *err)
-{
-    char name[ATOMIC_FILE_NAME];
-    *f = (struct answer_file){ .use = use, .fd = -1 };
-    int rc = use == ANSWER_REPLAY ? OK : atomic_file_target(name, path, err);
-    if (rc != OK)
-        return rc;
-    path = use == ANSWER_REPLAY ? path : name;
-    size_t n = strlen(path) + 1;
-    if (!(f->path = malloc(n)))
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    memcpy(f->path, path, n);
-    answer_file_rewind(f);
-    rc = open_fd(f, O_CREAT, err);
-    if (rc == OK && f->writable)
-        rc = answer_file_lock(f, ms, err);
-    return rc == OK ? answer_file_check(f, err) : rc;
-}
-
-void answer_file_unlock(struct answer_file *f)
-{
-    set_lock(f->fd, F_UNLCK);
-}
-
-int answer_file_append(struct answer_file *f, const char *lines, size_t n, struct err *err)
-{
-    uint64_t size = answer_file_size(f);
-    if (!answer_file_write(f->fd, lines, n, (off_t)size))
-        return io_error(f, "cannot write", err);
-    if (f->read == size) {
-        f->read += n;
-        f->skipping = false;
-    }
-    return OK;
-}
-
-int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to), void *arg,
-                        struct err *err)
-{
-    char head[ANSWER_LINE];
-    struct atomic_file made;
-    struct stat old, new;
-    int rc = atomic_file_open(&made, f->path, err);
-    if (rc != OK)
-        return rc;
-    int fd = fileno(made.f); /* whoever may write the store may write the new one, */
-    if (fstat(f->fd, &old) == 0 && fstat(fd, &new) == 0 && old.st_gid == new.st_gid)
-        (void)!fchmod(fd, old.st_mode & 0777); /* unless that would be another group */
-    fwrite(head, 1, answer_file_head(f->use, head), made.f);
-    fill(arg, made.f);
-    rc = atomic_file_close(&made, true, err);
-    if (rc == OK && !answer_file_moved(f)) /* closing the old file releases the lock */
-        rc = err_set(err, ERR_IO, "%s: the compacted file cannot be opened", f->path);
-    return rc;
 }

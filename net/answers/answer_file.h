@@ -1,83 +1,76 @@
-/* answer_file.h - the bytes of a store or a recording: its lines (answer_line.h), the lock, and the
- * new file of a compaction. It knows lines, no answers.
+/* answer_file.h - the cloud's answers in a file of JSON lines, which only grows:
  *
- * The file is append-only. Lines are appended whole, by one write(2), under an fcntl lock that the
- * system drops when a process dies. A killed writer or a full disk leaves at most a torn line at
- * the end; the next process that opens or appends cuts it off and reports it. What damaged lines
- * cost is decided by who reads.
+ *   {"mizzle_answers":3,"model":"NAME","tokenizer":"16 hex digits","n":41,
+ *    "prefix":"32 hex digits","id":17,"crc":"8 hex digits"}
+ *
+ * on one line: after a prefix of n tokens with this hash, this model of this tokenizer continues
+ * with this id. The hash is the first half of a SHA-256 over the tokenizer's fingerprint and the
+ * ids, in 8 and 4 bytes each. crc is the CRC-32 of the line before ,"crc". The file holds no text,
+ * no token of a prompt and no API key. Lines of other models are left alone.
+ *
+ * Processes may share the file. A line is appended by one write(2), under an fcntl lock that the
+ * system drops when a process dies; the others read it at their next miss. A killed writer or a
+ * full disk leaves at most a torn last line, which the next one to open or append cuts off and
+ * reports. A damaged line costs its answer. A file at its limit is renamed to FILE.old, which is
+ * read, too, and FILE begins anew.
  *
  * A process may open a file only once, because fcntl locks belong to the process. */
 #ifndef NET_ANSWERS_ANSWER_FILE_H
 #define NET_ANSWERS_ANSWER_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
-struct err;
+#include "kernels/sys/base.h"
+#include "net/answers/answers.h"
 
-enum answer_use {
-    ANSWER_STORE,  /* written if that is allowed; processes share it */
-    ANSWER_RECORD, /* written */
-    ANSWER_REPLAY, /* a recording that is only read */
+enum {
+    ANSWER_FILE_LINE = 8192, /* longest line in bytes */
+    ANSWER_FILE_LEAST_LINE = 128,
+    ANSWER_FILE_LIMIT = 64 << 20
+};
+
+/* The hash of a prefix. With 2^32 answers, two prefixes share one with a probability of 2^-65. */
+struct prefix_key {
+    uint64_t hi, lo;
 };
 
 struct answer_file {
-    enum answer_use use;
-    int fd; /* -1 when not open */
-    char *path;
-    bool writable;
+    /* Set by the caller; all else begins as zero. */
+    int fd;         /* -1: there is no file, and the functions below do nothing */
+    uint64_t limit; /* bytes */
+    bool offline;   /* only read */
+    uint64_t tokenizer;
+    void (*take)(void *arg, const struct prefix_key *k, uint32_t id); /* gets the answers */
+    void *arg;
+
+    char *path, *old;   /* old: with ".old" behind it */
+    char *model, *head; /* the model's name, and how its lines begin; NULL before it is named */
+    char *other;        /* the first line of another model, or NULL */
+    bool ours;          /* it has lines of the model */
     dev_t dev;
     ino_t ino;
-    uint64_t read; /* bytes of the lines read so far, */
-    size_t lines;  /* which are so many */
-    bool skipping; /* they end within a line of which nothing is wanted */
-    size_t torn;   /* bytes of a torn line that answer_file_note has not reported */
+    uint64_t read;            /* bytes of the lines read so far */
+    bool old_read, impatient; /* so was FILE.old; the last wait for the lock was in vain */
+    /* For answer_file_note. */
+    size_t torn, damaged; /* bytes; lines */
+    struct err trouble;   /* the latest one, */
+    bool untold;          /* which has not been reported */
 };
 
-/* Open path, or create it, readable by its owner alone, and look at its first bytes; a file that
- * can be written is locked as below. One that is not to be replayed must be this user's, a store
- * that is only read may be root's, and nobody else may write it or have planted a link to it
- * (atomic_file.h). *f is always fit for answer_file_close. Nothing is changed
- * yet. ERR_FORMAT: the file is something else, or of another version; one that is empty or torn at
- * its beginning is fine if it can be written. ERR_ARG (not a regular file), ERR_IO, ERR_NOMEM. */
-int answer_file_open(struct answer_file *f, const char *path, enum answer_use use, unsigned ms,
-                     struct err *err);
+/* Open path, or create it, readable by its owner alone, and look at its first bytes. It must be
+ * this user's, and nobody else may write it or have planted a link to it (atomic_file.h); offline
+ * it must only be there. ERR_FORMAT: it is something else, or of another version, and is left as it
+ * is; ERR_ARG (not a regular file), ERR_IO, ERR_NOMEM. *f is always fit for answer_file_close. */
+int answer_file_open(struct answer_file *f, const char *path, struct err *err);
 void answer_file_close(struct answer_file *f);
+/* Name the model, as answers_server does, and read the file. */
+int answer_file_server(struct answer_file *f, const char *model, struct err *err);
 
-/* Take the lock, waiting for at most ms milliseconds; the path may meanwhile lead to another file,
- * which is open then. ERR_IO. */
-int answer_file_lock(struct answer_file *f, unsigned ms, struct err *err);
-void answer_file_unlock(struct answer_file *f);
-/* True when the path now leads to another store, which is open then, with none of its lines read.
- * Needs no lock. */
-bool answer_file_moved(struct answer_file *f);
-
-/* Cut off a torn tail, and write an empty store's first line. With the lock. ERR_IO. */
-int answer_file_cut(struct answer_file *f, struct err *err);
-
-/* Give the lines that have not been read to take, each without its LF; the first one of a store is
- * left out, and all that do not lie within the last `most` bytes are. A line beyond ANSWER_LINE may
- * be given in part, with an n beyond it. When take fails, its line is the next to be read; *err
- * then has path and number. ERR_IO, and what take returns. */
-typedef int answer_file_take(void *arg, size_t number, const char *p, size_t n, struct err *err);
-int answer_file_read(struct answer_file *f, uint64_t most, answer_file_take *take, void *arg,
-                     struct err *err);
-/* Return the size in bytes; 0 when it cannot be found out. */
-uint64_t answer_file_size(const struct answer_file *f);
-
-/* Append whole lines, all or none; they count as read if all before are. With the lock, after
- * answer_file_cut. ERR_IO. */
-int answer_file_append(struct answer_file *f, const char *lines, size_t n, struct err *err);
-/* Put a new store in the place of f (atomic_file.h): its first line, and the lines that fill
- * writes. With the lock, which success releases; then no line has been read. On error the old file
- * stays open. ERR_IO, ERR_NOMEM. */
-int answer_file_replace(struct answer_file *f, void (*fill)(void *arg, FILE *to), void *arg,
-                        struct err *err);
-
-/* Give the line about a torn tail, once. False: there is none. */
+/* Give the answers that have not been read yet. */
+void answer_file_read(struct answer_file *f);
+/* Append an answer; may read. False: it is not in the file. */
+bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_t n, uint32_t id);
+/* Give one line that a person should see, each once. False: there is none. */
 bool answer_file_note(struct answer_file *f, struct err *note);
 
 #endif

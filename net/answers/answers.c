@@ -4,270 +4,229 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sys/base.h"
-#include "net/answers/prefix_key.h"
-#include "net/answers/record.h"
-#include "net/answers/store.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/sha256.h"
+#include "net/answers/answer_file.h"
 
-enum { MEMO = 65536 };
+enum { PLACES = 128, MEMORY = 65536 /* answers */ };
+
+struct answer {
+    struct prefix_key key; /* of the prefix */
+    uint32_t id;
+    enum origin from; /* ORIGIN_NONE: a free place */
+    bool filed;       /* it is in the file, too */
+};
+
+struct generation {
+    struct answer *at; /* [mask + 1], open addressing; at most half of it is used */
+    size_t n, mask;
+};
 
 struct answers {
     pthread_mutex_t mutex;
-    struct answer_table memo;
-    struct store *store;   /* NULL: no store */
-    struct record *record; /* what is recorded or replayed; NULL: neither */
-    bool replays;
-    uint64_t tokenizer;
+    /* When the young generation is full, it becomes the old one, and the old one is forgotten. */
+    struct generation young, old;
+    size_t most;            /* answers in a generation, of some 64 bytes each */
+    struct prefix_key seed; /* odd and secret, so that no file has keys that share a place */
+    struct answer_file file;
     size_t vocab;
-    struct answer_server server;
-    bool named; /* the server is known; nothing is found or kept before */
-    struct prefix_key print;
+    bool named; /* the model is known; nothing is found or kept before */
 };
 
-/* The answers are from this server. */
-static void name_server(struct answers *c, const struct answer_server *s)
+static struct prefix_key prefix_key(const struct answers *c, const uint32_t *ids, size_t n)
 {
-    c->server = *s;
-    c->named = true;
-    c->print = prefix_key_fingerprint(s->model, c->tokenizer);
+    struct sha256 s;
+    unsigned char hash[SHA256_BYTES];
+    struct prefix_key k = { 0, 0 };
+    sha256_begin(&s);
+    sha256_add(&s, &c->file.tokenizer, sizeof(c->file.tokenizer));
+    sha256_add(&s, ids, n * sizeof(*ids));
+    sha256_end(hash, &s);
+    for (size_t i = 0; i < 8; i++) {
+        k.hi = k.hi << 8 | hash[i];
+        k.lo = k.lo << 8 | hash[8 + i];
+    }
+    return k;
 }
 
-/* Open memo, store, recording and replay as the options want them. */
-static int answers_open_parts(struct answers *c, const struct answers_options *o, struct err *err)
+/* Return the place of k, or the free place where it would go. */
+static struct answer *answers_place(const struct answers *c, const struct generation *g,
+                                    const struct prefix_key *k)
 {
-    if (o->replay && (o->record || o->store))
-        return err_set(err, ERR_ARG, "a replay answers from %s alone: neither store nor recording",
-                       o->replay);
-    answer_table_init(&c->memo, o->memo ? o->memo : MEMO);
-    int rc =
-        answer_table_reserve(&c->memo) ? OK : err_set(err, ERR_NOMEM, "answers: out of memory");
-    if (rc == OK && o->store)
-        rc = store_open(&c->store, o->store, o->store_limit, err);
-    const char *file = c->replays ? o->replay : o->record;
-    if (rc == OK && file)
-        rc = record_open(&c->record, file, o->tokenizer, c->replays, err);
-    if (rc == OK && c->replays)
-        name_server(c, record_server(c->record));
-    return rc;
+    size_t i = (size_t)((k->hi * c->seed.hi + k->lo * c->seed.lo) >> 32) & g->mask;
+    while (g->at[i].from != ORIGIN_NONE && memcmp(&g->at[i].key, k, sizeof(*k)) != 0)
+        i = (i + 1) & g->mask;
+    return &g->at[i];
+}
+
+/* Return the answer with this key, valid until the next change, or NULL. */
+static struct answer *answers_at(const struct answers *c, const struct prefix_key *k)
+{
+    struct answer *a = c->young.n ? answers_place(c, &c->young, k) : NULL;
+    if ((!a || a->from == ORIGIN_NONE) && c->old.n)
+        a = answers_place(c, &c->old, k);
+    return a && a->from != ORIGIN_NONE ? a : NULL;
+}
+
+/* Keep an answer, unless there is one with its key. Without memory it is not kept. */
+static void answers_add(struct answers *c, const struct answer *a)
+{
+    if (answers_at(c, &a->key))
+        return;
+    if (c->young.n == c->most) {
+        free(c->old.at);
+        c->old = c->young;
+        c->young = (struct generation){ NULL, 0, 0 };
+    }
+    size_t places = c->young.at ? c->young.mask + 1 : 0;
+    if (c->young.n >= places / 2) {
+        struct generation g = { .n = c->young.n, .mask = places ? 2 * places - 1 : PLACES - 1 };
+        if (!(g.at = calloc(g.mask + 1, sizeof(*g.at))))
+            return;
+        for (size_t i = 0; i < places; i++)
+            if (c->young.at[i].from != ORIGIN_NONE)
+                *answers_place(c, &g, &c->young.at[i].key) = c->young.at[i];
+        free(c->young.at);
+        c->young = g;
+    }
+    *answers_place(c, &c->young, &a->key) = *a;
+    c->young.n++;
+}
+
+/* Forget all answers. */
+static void answers_clear(struct answers *c)
+{
+    free(c->young.at);
+    free(c->old.at);
+    c->young = c->old = (struct generation){ NULL, 0, 0 };
+}
+
+/* Take an answer from the file. */
+static void answers_take(void *arg, const struct prefix_key *k, uint32_t id)
+{
+    struct answers *c = arg;
+    if (id < c->vocab)
+        answers_add(c, &(struct answer){ *k, id, ORIGIN_STORE, true });
 }
 
 int answers_open(struct answers **out, const struct answers_options *o, struct err *err)
 {
     *out = NULL;
     struct answers *c = calloc(1, sizeof(*c));
-    if (!c)
-        return err_set(err, ERR_NOMEM, "answers: out of memory");
-    if (pthread_mutex_init(&c->mutex, NULL)) {
+    if (!c || pthread_mutex_init(&c->mutex, NULL)) {
         free(c);
-        return err_set(err, ERR_NOMEM, "answers: cannot create a lock");
+        return err_set(err, ERR_NOMEM, "answers: out of memory");
     }
-    c->tokenizer = o->tokenizer;
     c->vocab = o->vocab;
-    c->replays = o->replay != NULL;
-    int rc = answers_open_parts(c, o, err);
-    if (rc != OK) {
-        answers_close(c, NULL);
-        return rc;
-    }
-    *out = c;
-    return OK;
+    c->file = (struct answer_file){ .fd = -1,
+                                    .limit = o->limit ? o->limit : ANSWER_FILE_LIMIT,
+                                    .offline = o->offline,
+                                    .tokenizer = o->tokenizer,
+                                    .take = answers_take,
+                                    .arg = c };
+    size_t most = o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE) : 0;
+    c->most = most < MEMORY / 2 ? MEMORY / 2 : most;
+    c->seed = (struct prefix_key){ os_now_ns() << 16 | 1, (uint64_t)(uintptr_t)c << 16 | 1 };
+    int rc = o->file ? answer_file_open(&c->file, o->file, err) : OK;
+    if (rc == OK)
+        *out = c;
+    else
+        answers_close(c);
+    return rc;
 }
 
-int answers_close(struct answers *c, struct err *err)
+void answers_close(struct answers *c)
 {
     if (!c)
-        return OK;
-    int rc = record_close(c->record, err);
-    store_close(c->store);
-    answer_table_free(&c->memo);
+        return;
+    answer_file_close(&c->file);
+    answers_clear(c);
     pthread_mutex_destroy(&c->mutex);
     free(c);
-    return rc;
 }
 
-/* answers_server, with the lock held. */
-static int set_server(struct answers *c, const char *model, const char *api, struct err *err)
+int answers_server(struct answers *c, const char *model, struct err *err)
 {
-    struct answer_server s;
-    if (!model)
-        return OK;
-    answer_line_set_server(&s, model, api ? api : "", c->tokenizer);
-    if (c->named)
-        return strcmp(c->server.model, s.model) == 0
-                   ? OK
-                   : err_set(err, c->replays ? ERR_FORMAT : ERR_REMOTE,
-                             "answers are kept of the model %s, found %s", c->server.model,
-                             s.model);
-    int rc = c->record ? record_begin(c->record, &s, err) : OK;
-    if (rc == OK)
-        name_server(c, &s);
-    return rc;
-}
-
-int answers_server(struct answers *c, const char *model, const char *api, struct err *err)
-{
+    int rc = OK;
     pthread_mutex_lock(&c->mutex);
-    int rc = set_server(c, model, api, err);
+    if (!c->named) {
+        rc = answer_file_server(&c->file, model, err);
+        c->named = rc == OK;
+    } else if (model && strcmp(model, c->file.model) != 0) {
+        rc = err_set(err, ERR_REMOTE, "answers are kept of the model %s, found %s", c->file.model,
+                     model);
+    }
     pthread_mutex_unlock(&c->mutex);
     return rc;
-}
-
-bool answers_replays(const struct answers *c)
-{
-    return c->replays;
 }
 
 const char *answers_model(const struct answers *c)
 {
-    return c->named ? c->server.model : NULL;
+    return c->named ? c->file.model : NULL;
 }
 
-const char *answers_api(const struct answers *c)
+/* Find an answer, also one that another process has added to the file since. With the lock held. */
+static struct answer *answers_find(struct answers *c, const struct prefix_key *k)
 {
-    return c->named ? c->server.api : NULL;
+    struct answer *a = answers_at(c, k);
+    if (a || !c->named)
+        return a;
+    answer_file_read(&c->file);
+    return answers_at(c, k);
 }
 
-/* Add a line to the recording, if there is one. */
-static void answers_record(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
-                           size_t n, const struct answer *a, const char *why)
+/* Put an answer that is used into the file, unless it is there. With the lock held. */
+static void answers_file(struct answers *c, const struct prefix_key *k, size_t n)
 {
-    if (c->record && !c->replays)
-        record_put(c->record, k, ids, n, a, why);
+    struct answer *a = answers_at(c, k);
+    if (!a)
+        return;
+    a->from = ORIGIN_MEMO;
+    if (a->filed || !answer_file_append(&c->file, k, n, a->id))
+        return;
+    a = answers_at(c, k); /* others' lines may have been read */
+    if (a)
+        a->filed = true;
 }
 
-/* Keep an answer in the memo, which has room. */
-static void memo_put(struct answers *c, const struct prefix_key *k, uint32_t id)
+enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t *id)
 {
-    answer_table_put(&c->memo, &(struct answer){ .key = *k, .from = ORIGIN_MEMO, .id = id });
-}
-
-/* Look in memo, store and replay, without changing them. With the lock held. */
-static enum origin answers_look(struct answers *c, const struct prefix_key *k, uint32_t *id)
-{
-    const struct answer *a = answer_table_find(&c->memo, k);
-    if (!a && c->store && store_get(c->store, k, id) && *id < c->vocab)
-        return ORIGIN_STORE;
-    if (!a && c->replays) {
-        a = record_get(c->record, k);
-        if (a && (a->from == ORIGIN_CALL || a->fault || a->id >= c->vocab))
-            a = NULL;
-    }
+    const struct prefix_key k = prefix_key(c, ids, n);
+    pthread_mutex_lock(&c->mutex);
+    const struct answer *a = answers_find(c, &k);
+    enum origin from = a ? a->from : ORIGIN_NONE;
     if (a)
         *id = a->id;
-    return a ? a->from : ORIGIN_NONE;
-}
-
-/* Keep an answer that is used now in the places that the next look asks first, and record it. */
-static void answers_keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
-                         size_t n, uint32_t id, enum origin from)
-{
-    if (c->replays || from == ORIGIN_NONE)
-        return;
-    if (from == ORIGIN_STORE)
-        memo_put(c, k, id);
-    else if (c->store) /* a further token of a reply, wanted for the first time */
-        store_put(c->store, k, id);
-    answers_record(c, k, ids, n, &(struct answer){ .from = from, .id = id }, NULL);
-}
-
-/* Look an answer up; `used` also keeps and records it. */
-static enum origin answers_find(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
-                                bool used)
-{
-    enum origin from = ORIGIN_NONE;
-    uint32_t found = 0;
-    pthread_mutex_lock(&c->mutex);
-    if (c->named) {
-        struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        from = answers_look(c, &k, &found);
-        if (used)
-            answers_keep(c, &k, ids, n, found, from);
-    }
+    if (used)
+        answers_file(c, &k, n);
     pthread_mutex_unlock(&c->mutex);
-    if (from != ORIGIN_NONE)
-        *id = found;
     return from;
 }
 
-enum origin answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
+void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t id)
 {
-    return answers_find(c, ids, n, id, false);
-}
-
-enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
-{
-    return answers_find(c, ids, n, id, true);
-}
-
-int answers_replay(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
-{
-    int rc = OK;
-    if (!c->replays)
-        return err_set(err, ERR_ARG, "there is no replay");
+    const struct prefix_key k = prefix_key(c, ids, n);
     pthread_mutex_lock(&c->mutex);
-    const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-    const struct answer *a = record_get(c->record, &k);
-    if (!a)
-        rc = record_miss(c->record, &k, ids, n, err);
-    else if (a->fault)
-        rc = err_set(err, a->fault, "replay: %s", a->message);
-    else if (a->id >= c->vocab)
-        rc = err_set(err, ERR_NET, "replay: token id: expected below %zu, found %u", c->vocab,
-                     (unsigned)a->id);
-    else
-        *id = a->id;
-    pthread_mutex_unlock(&c->mutex);
-    return rc;
-}
-
-void answers_put(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
-                 const char *why)
-{
-    const struct answer a = { .from = ORIGIN_CALL, .fault = code, .id = code ? 0 : id };
-    bool repeated = code == OK || code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
-    pthread_mutex_lock(&c->mutex);
-    if (c->named && repeated) {
-        const struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        if (code == OK) {
-            memo_put(c, &k, id);
-            if (c->store)
-                store_put(c->store, &k, id);
-        }
-        answers_record(c, &k, ids, n, &a, why);
-    }
-    pthread_mutex_unlock(&c->mutex);
-}
-
-void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
-{
-    pthread_mutex_lock(&c->mutex);
-    if (c->named) {
-        struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        memo_put(c, &k, id);
-    }
+    if (c->named && !answers_find(c, &k))
+        answers_add(c, &(struct answer){ k, id, ORIGIN_MEMO, false });
+    if (used)
+        answers_file(c, &k, n);
     pthread_mutex_unlock(&c->mutex);
 }
 
 void answers_forget(struct answers *c)
 {
     pthread_mutex_lock(&c->mutex);
-    answer_table_clear(&c->memo);
+    answers_clear(c);
+    c->file.read = 0;
+    c->file.old_read = false;
     pthread_mutex_unlock(&c->mutex);
 }
 
 bool answers_note(struct answers *c, struct err *note)
 {
     pthread_mutex_lock(&c->mutex);
-    bool told =
-        (c->store && store_note(c->store, note)) || (c->record && record_note(c->record, note));
+    bool told = answer_file_note(&c->file, note);
     pthread_mutex_unlock(&c->mutex);
     return told;
-}
-
-int answers_recorded(struct answers *c, struct err *err)
-{
-    pthread_mutex_lock(&c->mutex);
-    int rc = record_whole(c->record, err);
-    pthread_mutex_unlock(&c->mutex);
-    return rc;
 }

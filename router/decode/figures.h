@@ -6,10 +6,10 @@
 #define ROUTER_DECODE_FIGURES_H
 
 /* Tokens of the answer; of these, written by the cloud, and by the local model in its place; of
- * the cloud's, those that memo and store knew without a call. calls = committed (the text continues
- * with their answer) + failed (the local model's token stands), and one more if the text was
- * interrupted in it. Tokens of the prompt; evaluations after it; ids of drafts that were evaluated;
- * of these, those that were used, if only until a roll-back. */
+ * the cloud's, those that memory and file knew without a call. calls = committed (the text
+ * continues with their answer) + failed (the local model's token stands), and one more if the text
+ * was interrupted in it. Tokens of the prompt; evaluations after it; ids of drafts that were
+ * evaluated; of these, those that were used, if only until a roll-back. */
 #define FIGURES_COUNTS(X) \
     X(tokens)             \
     X(cloud)              \

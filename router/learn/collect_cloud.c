@@ -58,7 +58,8 @@ int collect_chain_open(struct collect_work *w, struct collect *c, size_t given,
 }
 
 /* Look for the token that follows a chain's ids in the text itself, in what the cloud has added to
- * the chains before it, and in memo and store. CLOUD_COMING: such a chain may still get there. */
+ * the chains before it, and among the kept answers. CLOUD_COMING: such a chain may still get there.
+ */
 static enum cloud_sight collect_foresee(const struct collect_run *r, const struct collect_work *w,
                                         const struct collect_chain *chain, uint32_t *id)
 {

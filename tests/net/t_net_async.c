@@ -344,7 +344,7 @@ static void test_stream(void)
     cloud_drop(ask(c, STREAM)); /* while it streams */
     CHECK(next(c, 99, &id, &err) == OK && id == 106);
     cloud_close(c);
-    answers_close(answers, NULL);
+    answers_close(answers);
 }
 
 /* Wait for the first token of a call that succeeds. */
@@ -422,7 +422,7 @@ static void test_look(void)
     look(c);
     fault(c);
     cloud_close(c);
-    answers_close(answers, NULL);
+    answers_close(answers);
 }
 
 /* Every allocation fails once: an error or a right answer, and no leak. */

@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "net/answers/answer_origin.h"
+#include "net/answers/answers.h"
 #include "router/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/port.h"

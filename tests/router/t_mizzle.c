@@ -354,24 +354,37 @@ static void test_key(void)
     stand_in_close(locked);
 }
 
-/* A recording that cannot be written is reported by a note and by mizzle_close. */
-static void test_recording(void)
+/* Answers are kept and need no network then; a note says that a file of them cannot be written. */
+static void test_answers(void)
 {
     struct rlimit was, now;
     struct mizzle_error e = { .size = sizeof(e) };
+    struct mizzle_stats stats = { .size = sizeof(stats) };
     struct mizzle_options o = base;
     struct seen s = { 0 };
     o.policy = "always";
     o.cloud_url = stand_in_url(cloud);
-    o.record = in_scratch("record");
+    o.answers = in_scratch("answers");
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
     struct mizzle *m = open_with(&o);
     now = was;
     now.rlim_cur = 400;
     CHECK(!mizzle_note(m, &e) && setrlimit(RLIMIT_FSIZE, &now) == 0);
     CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK);
-    CHECK(mizzle_note(m, &e) && strstr(e.message, "incomplete") && !mizzle_note(m, &e));
-    CHECK(mizzle_close(m) == MIZZLE_IO && setrlimit(RLIMIT_FSIZE, &was) == 0);
+    CHECK(mizzle_note(m, &e) && strstr(e.message, "cannot write") && !mizzle_note(m, &e));
+    CHECK(mizzle_close(m) == MIZZLE_OK && setrlimit(RLIMIT_FSIZE, &was) == 0);
+    m = open_with(&o);
+    s = (struct seen){ 0 };
+    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK && mizzle_close(m) == MIZZLE_OK);
+    o.offline = 1;
+    o.cloud = "required";
+    o.cloud_url = NULL;
+    m = open_with(&o);
+    s = (struct seen){ 0 };
+    CHECK(write_text(m, "some text", &s, &stats) == MIZZLE_OK && s.from[MIZZLE_CLOUD] == s.n);
+    CHECK(stats.store == s.n && stats.calls == 0);
+    s = (struct seen){ 0 };
+    CHECK(write_text(m, "another text", &s, NULL) == MIZZLE_NET && mizzle_close(m) == MIZZLE_OK);
 }
 
 /* Let the n-th allocation fail, for every n: the call returns MIZZLE_NOMEM and nothing leaks. */
@@ -423,7 +436,7 @@ int main(void)
     test_cloud();
     test_own_score();
     test_key();
-    test_recording();
+    test_answers();
     test_leaks();
     stand_in_close(cloud);
     return 0;

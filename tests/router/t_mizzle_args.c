@@ -200,8 +200,9 @@ static void test_refused(void)
     BAD(kv, "q3", ARG, "q3");
     BAD(cloud, "perhaps", ARG, "perhaps");
     BAD(private_file, "none.txt", IO, "none.txt");
-    BAD(store_limit, 1 << 20, ARG, "store_limit");
-    BAD(replay, "none.jsonl", IO, "none.jsonl");
+    BAD(answers_limit, 1 << 20, ARG, "answers_limit");
+    BAD(answers, "none/x.jsonl", IO, "none/x.jsonl");
+    BAD(offline, 1, ARG, "offline");
 #undef BAD
 }
 

@@ -52,15 +52,15 @@ END { print n + 0, sum + 0 }' "$dir/all.both" >"$dir/out"
 read -r runs accepted <"$dir/out"
 [ "$runs" -ge $n ] && [ "$accepted" -gt "$runs" ] || fail "ahead: accepted in $runs answers: $accepted"
 grep -q '"source":"cloud".*"edge_id":[0-9]' "$dir/both" || fail "no edge_id of a cloud's token"
-# Answers of a store are there at once: few passes are left.
-line="run --question 3 --json --policy always --ahead 0 --cloud-url $url --cloud-store $dir/store"
+# Kept answers are there at once: few passes are left.
+line="run --question 3 --json --policy always --ahead 0 --cloud-url $url --answers $dir/kept"
 for draft in off off cloud; do
     # shellcheck disable=SC2086
     expect 0 $line --draft $draft
     tokens | sed 's/"calls".*//' >"$dir/$draft"
 done
-cmp -s "$dir/off" "$dir/cloud" || fail "drafts from a store differ"
-[ "$(field accepted)" -gt 25 ] && [ "$(field passes)" -lt 10 ] || fail "store: $(field passes)"
+cmp -s "$dir/off" "$dir/cloud" || fail "drafts from kept answers differ"
+[ "$(field accepted)" -gt 25 ] && [ "$(field passes)" -lt 10 ] || fail "kept: $(field passes)"
 # Lookup is the default, and with several tokens a call the cloud is a source, too.
 expect 0 run -v --question 3 --policy never -n 60
 grep -Eq ' [0-9]+ of [0-9]+ drafted tokens accepted, [0-9.]+ per pass' "$dir/err" || fail "the summary does not tell"

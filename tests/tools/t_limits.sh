@@ -1,29 +1,7 @@
 #!/bin/sh
-# What lowers calls, on the command line with the demo pair: --cloud-store, limits, private text.
+# What lowers calls, on the command line with the demo pair: limits, private text.
 . tests/support/demo_pair.sh
 ask="run --question 1 --policy always --json"
-
-# The store: no calls the second time; two processes at once; an unknown file is not touched.
-alike tokens $ask --cloud-store "$dir/store"
-[ "$(field calls)" -gt 0 ] && [ "$(field store)" -eq 0 ] || fail "store: first run"
-alike tokens $ask --cloud-store "$dir/store"
-[ "$(field calls)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "store: again"
-"$MIZZLE" run --question 4 --policy always -q --cloud-store "$dir/store" >/dev/null 2>&1 &
-other=$!
-expect 0 run --question 5 --policy always -q --cloud-store "$dir/store"
-wait $other || fail "the other process"
-for question in 1 4 5; do
-    expect 0 run --question $question --policy always --json --cloud-store "$dir/store"
-    [ "$(field calls)" -eq 0 ] || fail "question $question is asked again"
-done
-printf x >>"$dir/store"
-expect 0 $ask --cloud-store "$dir/store"
-says 'torn line'
-cp $edge "$dir/strange"
-expect 3 $ask --cloud-store "$dir/strange"
-one_line
-same $edge "$dir/strange"
-expect 2 $ask --cloud-store "$dir/store" --store-limit 0
 
 # Limits give the same tokens for any --ahead.
 for cap in '--max-cloud-tokens 7' '--max-cloud-input 200'; do
@@ -59,7 +37,7 @@ expect 0 $ask --private-file "$dir/patterns"
 printf '# the answer\nanswer is\n' >"$dir/patterns"
 anew
 for ahead in 0 1; do
-    alike tokens $ask --private-file "$dir/patterns" --ahead $ahead --record "$dir/private$ahead"
+    alike tokens $ask --private-file "$dir/patterns" --ahead $ahead --answers "$dir/private$ahead"
     [ "$(field private)" -gt 0 ] && [ "$(field cloud)" -gt 0 ] || fail "--private-file"
 done
 same "$dir/private0" "$dir/private1" # the same calls

@@ -178,18 +178,18 @@ says 'edge-1'
 divergent="--questions 48 --labels divergent"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
-# With any number of calls in flight: the same bytes, and the same recording.
+# With any number of calls in flight: the same bytes, and the same file of answers.
 for calls in 1 40; do
     # shellcheck disable=SC2086
     collect 0 -o "$dir/calls$calls" $divergent --calls $calls \
-        --record "$dir/record$calls" --cloud-timeout 600000
+        --answers "$dir/kept$calls" --cloud-timeout 600000
     same_folders "$dir/whole" "$dir/calls$calls"
 done
-same "$dir/record1" "$dir/record40"
+same "$dir/kept1" "$dir/kept40"
 # shellcheck disable=SC2086
-collect 0 -o "$dir/replayed" $divergent --replay "$dir/record1"
+collect 0 -o "$dir/offline" $divergent --answers "$dir/kept1" --offline
 # The cloud says something else of itself there.
-[ "$(counts "$dir/whole")" = "$(counts "$dir/replayed")" ] || fail "another collection is replayed"
+[ "$(counts "$dir/whole")" = "$(counts "$dir/offline")" ] || fail "another collection offline"
 for pause in 0.1 0.3 0.2 0.4; do
     # shellcheck disable=SC2086
     "$MIZZLE" router collect -o "$dir/killed" $divergent >"$dir/out" 2>"$dir/err" 3>&- &
@@ -224,7 +224,7 @@ for pause in 0.1 0.3 0.2; do
     wait $! 2>/dev/null
 done
 # shellcheck disable=SC2086
-collect 0 -o "$dir/gain_killed" $gain --calls 3 --record "$dir/record_gain"
+collect 0 -o "$dir/gain_killed" $gain --calls 3 --answers "$dir/kept_gain"
 same_folders "$dir/gain" "$dir/gain_killed"
 
 # A cloud that dies: status 4, and another one continues.

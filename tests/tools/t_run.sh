@@ -18,7 +18,7 @@ expect 0 --question 1 --policy always --json --ahead 0
     fail "the head was read for tokens of the cloud"
 [ ! -s "$dir/err" ] || fail "--json writes to stderr"
 [ "$(field calls)" -eq "$(field tokens)" ] || fail "in step: calls"
-keys='"event":"done","replayed":false'
+keys='"event":"done","offline":false'
 for key in tokens cloud fallback memo store calls committed failed prompt_tokens \
     passes drafted accepted retries \
     asked_tokens bytes_up bytes_down header_bytes_up header_bytes_down prompt_ms ttft_ms total_ms \

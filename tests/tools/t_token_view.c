@@ -128,7 +128,7 @@ static const char *json_text(const char *text)
     size_t n = 0;
     for (const char *p = json(text); (p = strstr(p, "\"text\":\""));) {
         p += 8;
-        const char *end = strstr(p, "\",\"source\""), *last = strstr(p, "\",\"replayed\"");
+        const char *end = strstr(p, "\",\"source\""), *last = strstr(p, "\",\"offline\"");
         end = end ? end : last;
         CHECK(end && n + (size_t)(end - p) < sizeof(all));
         memcpy(all + n, p, (size_t)(end - p));
@@ -142,7 +142,7 @@ static void test_json(void)
 {
     const char *a =
         "{\"event\":\"token\",\"pos\":0,\"id\":97,\"text\":\"a\",\"source\":\"edge\","
-        "\"score\":0.5,\"edge_id\":null,\"ms\":1.000}\n{\"event\":\"done\",\"replayed\":";
+        "\"score\":0.5,\"edge_id\":null,\"ms\":1.000}\n{\"event\":\"done\",\"offline\":";
     CHECK(!strncmp(json("a"), a, strlen(a)));
     expect(json_text("a\"b\\c\n\t\033z"), "a\\\"b\\\\c\\n\\t\\u001bz");
     expect(json_text("x\xe2\x82\xacy\xf0\x9f\x98\x80"), "x\xe2\x82\xacy\xf0\x9f\x98\x80");

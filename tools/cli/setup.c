@@ -95,6 +95,7 @@ static int setup_fill(struct mizzle_options *o, const char *path, struct err *er
     o->routers = demo_files_path("../routers");
     o->cloud_url = setup_cloud_url();
     o->cloud_key_env = 1;
+    o->offline = shared_offline;
     if (o->model)
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
@@ -141,7 +142,7 @@ int setup_large_model(struct mizzle_options *o, struct err *err)
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !shared_options.model;
-    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
+    if ((!o->cloud_model && !demo) || o->cloud_url || o->offline || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;
     char path[FIND_PATH];

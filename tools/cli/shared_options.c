@@ -4,6 +4,7 @@
 
 struct mizzle_options shared_options;
 size_t shared_parallel;
+bool shared_offline;
 
 const struct option_group engine_option_rows = {
     "Model and machine",
@@ -128,7 +129,7 @@ const struct option_group cloud_limit_option_rows = {
     (const struct option[]){
         { "--max-cloud-tokens", NULL, OPTION_U64, &shared_options.max_cloud_tokens, "N",
           "Ask the cloud for at most N tokens over all answers, with those of failed and repeated "
-          "requests; what the store or the memo knows does not count (default: no limit)" },
+          "requests; what is known without a call does not count (default: no limit)" },
         { "--max-cloud-input", NULL, OPTION_U64, &shared_options.max_cloud_input, "N",
           "Send the cloud at most N token ids over all answers: each request, with those that are "
           "repeated, sends the whole text so far (default: no limit)" },
@@ -140,19 +141,17 @@ const struct option_group cloud_limit_option_rows = {
     },
 };
 
-const struct option_group cloud_store_option_rows = {
-    "Stored answers of the cloud",
+const struct option_group answers_option_rows = {
+    "Kept answers of the cloud",
     (const struct option[]){
-        { "--cloud-store", NULL, OPTION_STR, &shared_options.cloud_store, "FILE",
-          "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
-          "(default: none)" },
-        { "--store-limit", NULL, OPTION_COUNT, &shared_options.store_limit, "MB",
-          "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
-        { "--record", NULL, OPTION_STR, &shared_options.record, "FILE",
-          "Append the cloud's answers to FILE as JSON lines (default: none)" },
-        { "--replay", NULL, OPTION_STR, &shared_options.replay, "FILE",
-          "Take the cloud's answers from a recording, without a network; a call that is not in "
-          "it fails (default: none)" },
+        { "--answers", NULL, OPTION_STR, &shared_options.answers, "FILE",
+          "Keep the cloud's answers in FILE, as JSON lines, and request nothing twice; processes "
+          "may share it (default: none)" },
+        { "--answers-limit", NULL, OPTION_COUNT, &shared_options.answers_limit, "MB",
+          "Begin the file anew at MB megabytes; what it had goes to FILE.old, which is read, too "
+          "(default: 64)" },
+        { "--offline", NULL, OPTION_FLAG, &shared_offline, NULL,
+          "Answer from --answers alone, without a network; an answer that is missing is a fault" },
         OPTION_END,
     },
 };

@@ -19,11 +19,12 @@ extern const struct option_group ahead_option_rows;       /* --ahead --draft ...
 extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud --cloud-api */
 extern const struct option_group cloud_call_option_rows;  /* --cloud-model --cloud-timeout ... */
 extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens ... */
-extern const struct option_group cloud_store_option_rows; /* --cloud-store --record ... */
+extern const struct option_group answers_option_rows;     /* --answers ... */
 
 /* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
 extern struct mizzle_options shared_options;
 extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides */
+extern bool shared_offline;    /* --offline */
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several
  * have of their own. otherwise: the set without --isa and MIZZLE_ISA. */

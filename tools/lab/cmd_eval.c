@@ -136,7 +136,7 @@ static const struct option_group *const groups[] = { &task_option_rows,
                                                      &cloud_option_rows,
                                                      &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
-                                                     &cloud_store_option_rows,
+                                                     &answers_option_rows,
                                                      NULL };
 
 /* What runs. */

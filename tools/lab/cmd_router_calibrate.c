@@ -48,10 +48,10 @@ static const struct option_group calibrate_opts = {
     },
 };
 
-static const struct option_group *const groups[] = {
-    &calibrate_opts,    &task_option_rows,       &chat_option_rows,        &engine_option_rows,
-    &cloud_option_rows, &cloud_call_option_rows, &cloud_store_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &calibrate_opts,      &task_option_rows,
+                                                     &chat_option_rows,    &engine_option_rows,
+                                                     &cloud_option_rows,   &cloud_call_option_rows,
+                                                     &answers_option_rows, NULL };
 
 /* Everything that one calibration needs and finds. */
 struct calibrating {
@@ -136,14 +136,13 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
     return asking_prepare(&c->asking, items->task, items->at, items->n, err);
 }
 
-static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
+static void cmd_router_calibrate_close(struct calibrating *c)
 {
     free(c->cloud_right);
     eval_run_end(&c->run);
     progress_end(c->run.progress);
-    int rc = asking_close(&c->asking, err);
+    asking_close(&c->asking);
     eval_plan_close(&c->plan);
-    return rc;
 }
 
 /* Let the cloud alone answer. */
@@ -195,7 +194,7 @@ static int find_threshold(struct calibrating *c, struct err *err)
     const struct err why = *err;
     return err_set(err, rc,
                    "%.300s; a token was not given, after %zu of %zu answers of a pass; the same "
-                   "command begins again, and with --cloud-store FILE asks for nothing twice",
+                   "command begins again, and with --answers FILE asks for nothing twice",
                    why.msg, c->run.answered, c->plan.calibration.n);
 }
 
@@ -324,8 +323,7 @@ static int cmd_router_calibrate_main(int n, char **args, struct err *err)
     setup_catch_interrupts();
     int status = EXIT_FINE;
     rc = cmd_router_calibrate_run(&c, &status, err);
-    int end = cmd_router_calibrate_close(&c, rc == OK ? err : NULL);
-    rc = rc == OK ? end : rc;
+    cmd_router_calibrate_close(&c);
     return rc == OK ? status : rc;
 }
 

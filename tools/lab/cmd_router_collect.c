@@ -49,10 +49,10 @@ static const struct option_group collect_opts = {
     },
 };
 
-static const struct option_group *const groups[] = {
-    &collect_opts,      &task_option_rows,       &chat_option_rows,        &engine_option_rows,
-    &cloud_option_rows, &cloud_call_option_rows, &cloud_store_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &collect_opts,        &task_option_rows,
+                                                     &chat_option_rows,    &engine_option_rows,
+                                                     &cloud_option_rows,   &cloud_call_option_rows,
+                                                     &answers_option_rows, NULL };
 
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)

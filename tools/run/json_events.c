@@ -112,10 +112,10 @@ static void json_events_put_real(const char *name, double x, int digits)
     printf("\"%s\":%.*f,", name, digits, x);
 }
 
-void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed)
+void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool offline)
 {
-    printf("{\"event\":\"done\",%s\"replayed\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
-           replayed ? "true" : "false");
+    printf("{\"event\":\"done\",%s\"offline\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
+           offline ? "true" : "false");
 #define X(name) json_events_put_count(#name, s->name);
     FIGURES_COUNTS(X)
     TRAFFIC_COUNTS(X)

@@ -19,10 +19,9 @@ struct json_events {
  * longer be written. */
 bool json_events_token(struct json_events *j, const struct mizzle_token *t);
 /* Print {"event":"done",...} with the statistics, in their own names. "text" is there only if the
- * answer ends inside a character: U+FFFD, as serve has it. "replayed" means that the
- * calls are those of the recording and none was made; "held" counts the fallback tokens by reason.
- */
-void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool replayed);
+ * answer ends inside a character: U+FFFD, as serve has it. "offline": there was no network; "held"
+ * counts the fallback tokens by reason. */
+void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool offline);
 
 /* The reasons for fallback tokens: X(member of struct mizzle_held, name in JSON, words of a
  * sentence about the tokens). */

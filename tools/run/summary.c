@@ -16,16 +16,16 @@ static void summary_part(const char **sep, uint64_t count, const char *what)
 }
 
 /* Print the second line of the summary: the calls and what became of them. */
-static void summary_ledger(const struct mizzle_stats *s, bool replays)
+static void summary_ledger(const struct mizzle_stats *s, bool offline)
 {
     const char *sep = ": ";
-    fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
-            s->calls, s->calls == 1 ? "" : "s");
+    fprintf(stderr, "%s: %" PRIu64 " call%s", offline ? "offline" : "cloud", s->calls,
+            s->calls == 1 ? "" : "s");
     summary_part(&sep, s->committed, "answered");
     summary_part(&sep, s->failed, "failed");
     sep = "; ";
     summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
-    if (s->bytes_up + s->bytes_down && !replays) {
+    if (s->bytes_up + s->bytes_down && !offline) {
         fprintf(stderr, "%s%.1f KB up, %.1f KB down", sep, (double)s->bytes_up / 1e3,
                 (double)s->bytes_down / 1e3);
         sep = ", ";
@@ -55,7 +55,7 @@ static void summary_times(const struct mizzle_stats *s)
         fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
 }
 
-void summary(const struct mizzle_stats *s, bool replays, bool verbose)
+void summary(const struct mizzle_stats *s, bool offline, bool verbose)
 {
     double share = s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0;
     double speed = json_events_speed(s);
@@ -68,5 +68,5 @@ void summary(const struct mizzle_stats *s, bool replays, bool verbose)
         summary_times(s);
     fprintf(stderr, "\n");
     if (s->failed + s->fallback || (verbose && s->calls + s->memo + s->store))
-        summary_ledger(s, replays);
+        summary_ledger(s, offline);
 }

@@ -7,8 +7,7 @@
 struct mizzle_stats;
 
 /* Print tokens, their sources and speed to stderr; verbose: times and calls, too. Calls are told
- * wherever one failed or had a price, or a token is a fallback. replays: they come from a
- * recording. */
-void summary(const struct mizzle_stats *s, bool replays, bool verbose);
+ * wherever one failed or had a price, or a token is a fallback. offline: there is no network. */
+void summary(const struct mizzle_stats *s, bool offline, bool verbose);
 
 #endif

@@ -71,7 +71,7 @@ static const struct option_group *const groups[] = { &listen_option_rows,
                                                      &cloud_option_rows,
                                                      &cloud_call_option_rows,
                                                      &cloud_limit_option_rows,
-                                                     &cloud_store_option_rows,
+                                                     &answers_option_rows,
                                                      NULL };
 
 static _Atomic int ended; /* the first signal's number */
@@ -110,16 +110,13 @@ static bool cmd_serve_folder(char out[FOLDER], const char *path)
     return true;
 }
 
-/* Give up what is not needed. Only the store and the recording are written. */
+/* Give up what is not needed. Only the file of answers is written. */
 static void cmd_serve_confine(void)
 {
-    static char folder[2][FOLDER];
-    const char *list[3] = { NULL };
-    size_t n = 0;
-    if (cmd_serve_folder(folder[n], shared_options.cloud_store))
-        list[n] = folder[n], n++;
-    if (cmd_serve_folder(folder[n], shared_options.record))
-        list[n] = folder[n], n++;
+    static char folder[FOLDER];
+    const char *list[2] = { NULL };
+    if (!shared_offline && cmd_serve_folder(folder, shared_options.answers))
+        list[0] = folder;
     sandbox_enter(list);
 }
 
@@ -189,9 +186,7 @@ static int cmd_serve_run(const struct serve_options *o, struct err *err)
     atomic_store(&ready, 1);
     if (rc == OK)
         listen_wait(serve_url(s), &ended, cmd_serve_look, s);
-    int closed = serve_close(s, rc == OK ? (unsigned)grace * 1000 : 0, rc == OK ? err : NULL);
-    if (rc == OK && closed != OK)
-        return closed;
+    serve_close(s, rc == OK ? (unsigned)grace * 1000 : 0);
     if (rc != OK)
         return rc;
     return atomic_load(&ended) == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
@@ -244,7 +239,7 @@ const struct command cmd_serve = {
         "stops on SIGTERM or SIGHUP (status 0) or SIGINT (status 130) and gives requests in "
         "progress two "
         "seconds (--grace) to finish. It says on stderr when the cloud is lost and when it is "
-        "back. It can write no files but those of --cloud-store and --record, where "
+        "back. It can write no file but that of --answers, where "
         "the system can guarantee that. The key is not asked for by /health and the page's own "
         "files; the page asks for it.\n\n"
         "  mizzle serve\n"

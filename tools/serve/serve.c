@@ -42,7 +42,7 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
     if (rc == OK)
         *out = s;
     else
-        serve_close(s, 0, NULL);
+        serve_close(s, 0);
     return rc;
 }
 
@@ -201,18 +201,17 @@ void serve_look(struct serve *s)
             c.why.msg);
 }
 
-int serve_close(struct serve *s, unsigned grace_ms, struct err *err)
+void serve_close(struct serve *s, unsigned grace_ms)
 {
     if (!s)
-        return OK;
+        return;
     server_close(s->server, grace_ms);
     texts_close(s->texts);
     if (s->engine.model)
         serve_notes(s); /* those of background work */
-    int rc = routing_close(&s->routing, err);
+    routing_close(&s->routing);
     engine_close(&s->engine);
     json_decref(s->questions);
     free(s->cloud_model);
     free(s);
-    return rc;
 }

@@ -32,8 +32,8 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
  * serve_load. */
 void serve_look(struct serve *s);
 /* Take no new requests; those in progress have grace_ms to finish and then get status 503. Frees
- * everything. NULL is fine. ERR_IO if the recording is incomplete. */
-int serve_close(struct serve *s, unsigned grace_ms, struct err *err);
+ * everything. NULL is fine. */
+void serve_close(struct serve *s, unsigned grace_ms);
 const char *serve_url(const struct serve *s); /* "http://127.0.0.1:PORT" */
 
 #endif

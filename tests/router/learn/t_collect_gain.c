@@ -244,7 +244,7 @@ static void close_parts(struct parts *p)
 {
     texts_close(p->c.texts);
     session_close(p->c.session);
-    CHECK(routing_close(&p->routing, NULL) == OK);
+    routing_close(&p->routing);
     engine_close(&p->engine);
 }
 

@@ -169,14 +169,14 @@ run 2 --task ppl -c 1
 for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' \
     '--jsonl f' '--data f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
     '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
-    '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--cloud-store f' '--record f' '--replay f'; do
+    '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--answers f' '--offline'; do
     fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
 done
 for unread in '--kind sums' '--wording plain'; do
     fails 2 "^mizzle eval: ${unread%% *}: expected without --task ppl" --task ppl $unread
 done
 for with in '--task ppl' '--extract f' '--merge f'; do # whatever group an option is of
-    for unread in '--chat-template qwq' '--private-file f' '--cloud off' '--store-limit 5'; do
+    for unread in '--chat-template qwq' '--private-file f' '--cloud off' '--answers-limit 5'; do
         fails 2 "^mizzle eval: ${unread%% *}: expected without ${with%% f}" $with $unread
     done
 done

@@ -65,13 +65,12 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     if (rc == OK && alone && shared_parallel > 1)
         rc = err_set(err, ERR_ARG, "--parallel %zu: expected 1 with %s", shared_parallel, alone);
     if (rc != OK)
-        asking_close(a, NULL);
+        asking_close(a);
     return rc;
 }
 
-int asking_close(struct asking *a, struct err *err)
+void asking_close(struct asking *a)
 {
-    int rc = OK;
     asking_many_close(a);
     buf_free(&a->trace);
     buf_free(&a->times);
@@ -80,10 +79,9 @@ int asking_close(struct asking *a, struct err *err)
     sampler_close(a->sampler);
     session_close(a->session);
     if (a->engine.model)
-        rc = routed_close(&a->routing, a->server, err);
+        routed_close(&a->routing, a->server);
     engine_close(&a->engine);
     *a = (struct asking){ 0 };
-    return rc;
 }
 
 void asking_form(struct task *t, const struct engine *e)

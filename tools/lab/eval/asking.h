@@ -69,9 +69,8 @@ struct asking_options {
  * Returns the errors of setup_engine and routed_open; ERR_ARG: --parallel with an option that
  * takes one answer after the other. */
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
-/* Close all parts, after the notes for the user; all zero is fine. ERR_IO: --record is incomplete.
- */
-int asking_close(struct asking *a, struct err *err);
+/* Close all parts, after the notes for the user; all zero is fine. */
+void asking_close(struct asking *a);
 
 /* Settle the form of the task's prompts for e, and print once what is to be said of it. */
 void asking_form(struct task *t, const struct engine *e);
@@ -83,8 +82,8 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
                    struct err *err);
 
 /* Begin another series of answers; none is in flight. What it costs must not depend on what was
- * asked before: the memo is emptied, and the stand-in server of this process draws losses anew.
- * Unless times mean nothing, the models also forget what they have read. */
+ * asked before: what is kept in memory is forgotten, and the stand-in server of this process draws
+ * losses anew. Unless times mean nothing, the models also forget what they have read. */
 void asking_begin(struct asking *a, bool timed);
 
 struct asking_how { /* what decides about one token */

@@ -42,7 +42,7 @@ struct answers_run {
 };
 
 /* Open models and routing for the policies of the list. */
-static int answers_open(struct answers_run *m, struct err *err)
+static int answers_open_parts(struct answers_run *m, struct err *err)
 {
     struct mizzle_options options;
     const char *needs = m->list.n ? eval_list_demanding(&m->list) : NULL;
@@ -397,7 +397,7 @@ static int answers_ask(struct answers_run *m, struct err *err)
 {
     int rc = answers_check(m, err);
     if (rc == OK)
-        rc = answers_open(m, err);
+        rc = answers_open_parts(m, err);
     return rc == OK ? answers_prepare(m, err) : rc;
 }
 
@@ -443,7 +443,7 @@ int eval_answers(const struct eval_options *o, struct err *err)
     eval_list_close(&m->list);
     eval_plan_close(&m->plan);
     json_decref(m->settings);
-    int end = asking_close(&m->asking, rc == OK ? err : NULL);
+    asking_close(&m->asking);
     free(m);
-    return rc == OK ? end : rc;
+    return rc;
 }

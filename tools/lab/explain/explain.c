@@ -197,9 +197,8 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
     return rc;
 }
 
-int explain_close(struct explain *x, struct err *err)
+void explain_close(struct explain *x)
 {
-    int rc = OK;
     for (size_t i = 0; i < x->n; i++)
         free(x->tokens[i].fault);
     free(x->ids);
@@ -213,10 +212,9 @@ int explain_close(struct explain *x, struct err *err)
     free(x->without.tokens);
     session_close(x->session);
     if (x->engine.model)
-        rc = routed_close(&x->routing, x->server, err);
+        routed_close(&x->routing, x->server);
     engine_close(&x->engine);
     *x = (struct explain){ .n = 0 };
-    return rc;
 }
 
 void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)

@@ -142,8 +142,7 @@ struct explain {
  * max_tokens can); and other errors of setup.h and decode_run. The caller calls explain_close in
  * any case. */
 int explain_open(struct explain *x, const struct explain_options *o, struct err *err);
-/* Close everything. Return the error of the recording, as routed_close does. */
-int explain_close(struct explain *x, struct err *err);
+void explain_close(struct explain *x);
 
 /* The parts of explain_open. The first writes the text: tokens, passes, stats; x->ids[prompt] is
  * the prompt. The second evaluates the text once more and keeps what is seen. */

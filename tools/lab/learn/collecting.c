@@ -277,8 +277,8 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
-    /* A store or a recording is of calls. */
-    if (rc == OK && c->routing.local && !shared_options.cloud_store && !shared_options.record)
+    /* A file of answers keeps those of calls. */
+    if (rc == OK && c->routing.local && !shared_options.answers)
         c->collect.large = local_cloud_texts(c->routing.local);
     return rc;
 }
@@ -391,20 +391,17 @@ static int collecting_open(struct collecting *c, struct err *err)
     return sample_files_open(&c->files, &c->meta, c->how->out, err);
 }
 
-/* Close what is open; errors of a recording count if there was none before. */
-static int collecting_close(struct collecting *c, int rc, struct err *err)
+/* Close what is open. */
+static void collecting_close(struct collecting *c)
 {
     sample_files_close(&c->files);
     texts_close(c->collect.texts);
     session_close(c->collect.session);
-    if (c->engine.model) {
-        int end = routed_close(&c->routing, c->server, rc == OK ? err : NULL);
-        rc = rc == OK ? end : rc;
-    }
+    if (c->engine.model)
+        routed_close(&c->routing, c->server);
     task_close(c->task);
     engine_close(&c->engine);
     buf_free(&c->text);
-    return rc;
 }
 
 /* Open everything, collect, and say in *c what was found. */
@@ -446,7 +443,8 @@ int collecting_run(const struct collecting_options *o, struct err *err)
     int rc = collecting_do(&c, o, err);
     if (rc == OK)
         collecting_print(&c);
-    return collecting_close(&c, rc, err);
+    collecting_close(&c);
+    return rc;
 }
 
 int collecting_demo(struct samples *out, struct sample_meta *meta,
@@ -463,5 +461,6 @@ int collecting_demo(struct samples *out, struct sample_meta *meta,
     shared_options.cloud_timeout = DEMO_TIMEOUT_MS;
     int rc = collecting_do(&c, &how, err);
     *meta = c.meta;
-    return collecting_close(&c, rc, err);
+    collecting_close(&c);
+    return rc;
 }

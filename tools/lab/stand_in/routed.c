@@ -135,12 +135,11 @@ int routed_open(struct routing *r, struct stand_in **server, const struct engine
     return rc;
 }
 
-int routed_close(struct routing *r, struct stand_in *server, struct err *err)
+void routed_close(struct routing *r, struct stand_in *server)
 {
     routed_notes(r); /* those of background work */
-    int rc = routing_close(r, err);
+    routing_close(r);
     stand_in_close(server);
-    return rc;
 }
 
 void routed_identity(struct cloud_identity *out, const struct routing *r,

@@ -30,8 +30,8 @@ int routed_network(struct stand_in_net *net, struct err *err);
  * not move afterwards. */
 int routed_open(struct routing *r, struct stand_in **server, const struct engine *e,
                 struct err *err);
-/* Print the remaining notes and close both. ERR_IO if --record is incomplete. */
-int routed_close(struct routing *r, struct stand_in *server, struct err *err);
+/* Print the remaining notes and close both. */
+void routed_close(struct routing *r, struct stand_in *server);
 
 /* What the large model says it is, by which a journal or a collection tells one from another. */
 struct cloud_identity {

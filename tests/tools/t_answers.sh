@@ -1,0 +1,96 @@
+#!/bin/sh
+# Kept answers with the demo pair on the command line: --answers, and --offline without any network.
+. tests/support/demo_pair.sh
+ask="run --question 1 --policy always --json"
+
+# Kept with a server and used without one: the same tokens.
+echo sesame-1234 >"$dir/key"
+start_cloud --api-key-file "$dir/key"
+alike tokens $ask --cloud-url "$url" --cloud-key-file "$dir/key" --answers "$dir/kept"
+[ "$(wc -l <"$dir/kept")" -eq "$(field committed)" ] || fail "not a line a call"
+grep -q sesame "$dir/kept" && fail "the key is in the file"
+grep -qv '^{"mizzle_answers":3,"model":"[^"]*","tokenizer":"[0-9a-f]\{16\}","n":[0-9]*,"prefix":"[0-9a-f]\{32\}","id":[0-9]*,"crc":"[0-9a-f]\{8\}"}$' \
+    "$dir/kept" && fail "lines"
+cp "$dir/kept" "$dir/whole"
+alike tokens $ask --cloud-url "$url" --cloud-key-file "$dir/key" --answers "$dir/kept"
+[ "$(field calls)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "asked again"
+same "$dir/kept" "$dir/whole" # no answer is kept twice
+stop_cloud
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    before="strace -f -o $dir/calls -e trace=socket,connect -E ASAN_OPTIONS=detect_leaks=0" # (libcurl wakes its thread over a socketpair)
+    $before "$MIZZLE" run --question 1 -n 1 --cloud-url http://127.0.0.1:9 >/dev/null 2>&1
+    grep -q 'socket(' "$dir/calls" || fail "strace shows no network where there is one"
+else
+    echo "SKIP: no strace: a dead URL alone shows that --offline uses no network"
+fi
+for ahead in 0 1; do
+    alike tokens $ask --ahead $ahead --answers "$dir/kept" --offline
+    [ -z "$before" ] || ! grep -q '(' "$dir/calls" || fail "--offline uses the network"
+    [ "$(field fallback)" -eq 0 ] || fail "--offline has fallback tokens"
+    [ "$(field calls)" -eq 0 ] && [ "$(field offline)" = true ] || fail "--offline has calls"
+done
+before=
+alike tokens $ask --answers "$dir/kept" --offline --cloud-url http://127.0.0.1:1 --cloud required
+
+# What is missing is a fault, which is named; a torn end is left out; damage costs its answer.
+expect 0 run -v --question 2 --policy always -n 4 --answers "$dir/kept" --offline
+says 'offline: no answer to a prefix of [0-9]* tokens, the last of them [0-9]*'
+says '^offline: [0-9]* calls*: [0-9]* failed'
+expect 4 run --question 2 --policy always --cloud required --answers "$dir/kept" --offline -q
+one_line
+same "$dir/kept" "$dir/whole" # nothing is written
+head -c $(($(wc -c <"$dir/whole") - 5)) "$dir/whole" >"$dir/kept"
+expect 0 $ask --answers "$dir/kept" --offline
+says 'left out [0-9]* bytes of a torn line'
+sed '1s/"id":[0-9]/"id":77/' "$dir/whole" >"$dir/kept"
+expect 0 $ask --answers "$dir/kept" --offline
+says '1 damaged lines are not used'
+fails 3 'expected {"mizzle_answers":3,"model":"another".*found {"mizzle_answers":3,"model":' \
+    $ask --answers "$dir/whole" --offline --cloud-model another
+expect 3 $ask --answers "$dir/none" --offline
+fails 2 ': --offline: expected answers' $ask --offline
+
+# Two processes at once; another file is not touched; a full disk.
+"$MIZZLE" run --question 4 --policy always -q --answers "$dir/kept" >/dev/null 2>&1 &
+other=$!
+expect 0 run --question 5 --policy always -q --answers "$dir/kept"
+wait $other || fail "the other process"
+for question in 4 5; do
+    expect 0 run --question $question --policy always --json --answers "$dir/kept"
+    [ "$(field calls)" -eq 0 ] || fail "question $question is asked again"
+done
+printf x >>"$dir/kept"
+expect 0 $ask --answers "$dir/kept"
+says 'cut off 1 bytes of a torn line'
+cp $edge "$dir/strange"
+fails 3 'strange: expected a file of answers, {"mizzle_answers":3,..., found GGUF' $ask --answers "$dir/strange"
+one_line
+same $edge "$dir/strange"
+printf '{"mizzle_answers":2,"crc":"01234567"}\n' >"$dir/strange"
+fails 3 'found {"mizzle_answers":2,' $ask --answers "$dir/strange"
+expect 2 $ask --answers "$dir/kept" --answers-limit 0
+(
+    ulimit -f 1
+    "$MIZZLE" $ask --answers "$dir/full" >/dev/null 2>"$dir/err"
+) || fail "a full disk: status $?"
+says 'full: cannot write: '
+expect 0 $ask --answers "$dir/full" --offline
+[ "$(field cloud)" -gt 2 ] && [ "$(field fallback)" -gt 0 ] || fail "a full disk"
+
+# A server's faults are no answers; further tokens of a reply are kept when they are used.
+start_cloud --fault 500:0.6 --seed 2
+expect 0 $ask -n 12 --ahead 0 --cloud-url "$url" --answers "$dir/faults"
+[ "$(field failed)" -gt 0 ] && [ "$(wc -l <"$dir/faults")" -eq "$(field committed)" ] || fail "faults"
+stop_cloud
+start_cloud
+expect 0 $ask --cloud-tokens 4 --cloud-url "$url" --answers "$dir/more"
+[ "$(field memo)" -gt 0 ] && [ "$(wc -l <"$dir/more")" -eq "$(field cloud)" ] || fail "further tokens"
+stop_cloud
+
+# mizzle eval, with three policies on the same prefixes, but for times and where answers are from.
+results() { sed 's/"memo".*//' "$dir/out"; }
+compared="eval --questions 5 --policy never,mlp,always --json -q"
+anew
+alike results $compared --answers "$dir/eval"
+alike results $compared --answers "$dir/eval" --offline
+expect 0 run --question 3 --policy always --json --answers "$dir/eval" --offline -n 3
