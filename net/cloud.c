@@ -44,16 +44,6 @@ static void cloud_unpark(struct cloud *c, int rc, const struct err *why)
     }
 }
 
-void cloud_charge(struct cloud *c)
-{
-    struct cloud_call *call = cloud_oldest(c);
-    c->failing = call;
-    if (!call)
-        return;
-    call->parked = false;
-    cloud_call_settle(call, c->failed, &c->why);
-}
-
 /* Run the probe in this thread, and settle what waited for it; without the lock. */
 static int cloud_probe(struct cloud *c, struct err *why)
 {
@@ -64,11 +54,12 @@ static int cloud_probe(struct cloud *c, struct err *why)
     wire_lock(c->wire);
     c->failed = rc;
     c->why = *why;
-    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_FAILED : CLOUD_REFUSED;
-    if (c->state == CLOUD_FAILED)
-        cloud_charge(c);
-    else
-        cloud_unpark(c, rc, why);
+    bool awaited = cloud_oldest(c);
+    c->state = rc == OK   ? CLOUD_READY
+               : !passing ? CLOUD_REFUSED
+               : awaited  ? CLOUD_ASLEEP
+                          : CLOUD_FAILED;
+    cloud_unpark(c, rc, why);
     wire_tell(c->wire);
     wire_unlock(c->wire);
     return rc;
@@ -82,9 +73,7 @@ static void *cloud_prober(void *arg)
     return NULL;
 }
 
-/* Start the thread of the prober, from ASLEEP to PROBING. False: no thread could be started. With
- * the lock held. */
-static bool cloud_wake_prober(struct cloud *c)
+bool cloud_wake_prober(struct cloud *c)
 {
     if (c->prober_runs)
         pthread_join(c->prober, NULL); /* it has ended or is about to end */
@@ -102,32 +91,6 @@ int cloud_wait_ready(struct cloud *c, struct err *err)
     while (c->state == CLOUD_PROBING)
         wire_wait(c->wire);
     return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
-}
-
-/* Restart the deadline of each parked call, as if it had been made now. */
-void cloud_probe_again(struct cloud *c)
-{
-    uint64_t deadline = os_now_ns() + c->timeout_ns;
-    for (struct cloud_call *call = c->calls; call; call = call->next)
-        if (call->parked)
-            call->wire->deadline = deadline;
-    if (!cloud_wake_prober(c))
-        cloud_unpark(c, ERR_NOMEM, &(struct err){ "cloud: no thread can be started" });
-}
-
-void cloud_charged(struct cloud_call *call, bool committed)
-{
-    struct cloud *c = call->cloud;
-    if (c->failing != call)
-        return;
-    c->failing = NULL;
-    if (!committed) {
-        cloud_charge(c);
-        return;
-    }
-    c->state = CLOUD_ASLEEP;
-    if (cloud_oldest(c))
-        cloud_probe_again(c);
 }
 
 /* Take it as known that the server speaks this dialect, and that it does what is asked. */
@@ -258,7 +221,7 @@ int cloud_ready(struct cloud *c, struct err *err)
     if (!wire_enter(c->wire))
         return cloud_forked(err);
     int rc = cloud_wait_ready(c, err);
-    if (c->state == CLOUD_FAILED && !c->failing)
+    if (c->state == CLOUD_FAILED)
         c->state = CLOUD_ASLEEP; /* the caller gets the error */
     wire_unlock(c->wire);
     return rc;

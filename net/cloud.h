@@ -147,10 +147,8 @@ int api_key_copy(char **key, const char *text, const char *url, const char *prox
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err);
 /* Close it. Calls in flight are dropped, and their handles become invalid. */
 void cloud_close(struct cloud *c);
-/* Wait until the facts above are known; returns cloud_open's errors. After ERR_NET the next call
- * asks again. When several calls wait for it, too, the oldest one fails with it, and the server is
- * asked again once that call has ended: the same calls fail whether they are made one after another
- * or together. */
+/* Wait until the facts above are known; returns cloud_open's errors. All calls that wait for them,
+ * too, fail with it; after ERR_NET the next call asks again. */
 int cloud_ready(struct cloud *c, struct err *err);
 /* Let the next call ask a server that turned out to be unusable once more. */
 void cloud_forgive(struct cloud *c);
@@ -185,9 +183,6 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
 void cloud_tally(struct cloud *c, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t);
-/* True when *t counts no dropped call any more: it has ended, or, over HTTP/1.1, is left to end by
- * itself and has been counted for 200 ms, time for its request to go up. wait: wait for that. */
-bool cloud_tally_quiet(struct cloud *c, const struct cloud_tally *t, bool wait);
 /* Count no more in *t, which may then go; call it before cloud_close. */
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t);
 /* Return what the call has moved so far. */

@@ -128,14 +128,13 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
             /* it has ended */
         } else if (c->state == CLOUD_READY) {
             cloud_call_launch(c, call);
-        } else if (c->state == CLOUD_REFUSED) {
+        } else if (c->state == CLOUD_REFUSED || c->state == CLOUD_FAILED) {
             cloud_call_settle(call, c->failed, &c->why);
+            c->state = c->state == CLOUD_FAILED ? CLOUD_ASLEEP : c->state;
+        } else if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c)) {
+            cloud_call_settle(call, ERR_NOMEM, &(struct err){ "cloud: no thread can be started" });
         } else {
             call->parked = true;
-            if (c->state == CLOUD_ASLEEP)
-                cloud_probe_again(c);
-            else if (c->state == CLOUD_FAILED && !c->failing)
-                cloud_charge(c);
         }
     }
     wire_unlock(c->wire);
@@ -143,17 +142,10 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     return call ? OK : cloud_unasked(c, n, tokens, cloud_no_memory(err));
 }
 
-/* True when the call waits for a probe that starts only after an older call has ended. If its
- * answer is needed now, it shares the older one's. With the lock held. */
-static bool given_up(const struct cloud_call *call)
-{
-    return call->parked && call->cloud->state == CLOUD_FAILED;
-}
-
 bool cloud_done(const struct cloud_call *call)
 {
     wire_lock(call->cloud->wire);
-    bool done = call->wire->answer.done || given_up(call);
+    bool done = call->wire->answer.done;
     wire_unlock(call->cloud->wire);
     return done;
 }
@@ -166,7 +158,7 @@ size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, siz
     size_t n = from < answer->reply.n ? answer->reply.n - from : 0;
     n = n < room ? n : room;
     memcpy(ids, answer->reply.ids + from, n * sizeof(*ids));
-    bool over = answer->ended || answer->reply.ended || given_up(call);
+    bool over = answer->ended || answer->reply.ended;
     *ended = over && from + n >= answer->reply.n;
     wire_unlock(call->cloud->wire);
     return n;
@@ -194,12 +186,8 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     const struct wire_answer *answer = &call->wire->answer;
     if (!wire_enter(c->wire))
         return cloud_forked(err);
-    while (!answer->done && !given_up(call))
+    while (!answer->done)
         wire_wait(c->wire);
-    if (!answer->done) {
-        call->parked = false;
-        cloud_call_settle(call, c->failed, &c->why);
-    }
     int rc = answer->rc;
     if (rc)
         err_set(err, rc, "%s", answer->err.msg);
@@ -221,28 +209,6 @@ struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
     struct traffic sum = t->traffic;
     wire_unlock(c->wire);
     return sum;
-}
-
-/* True when a dropped call of the tally is still on the wire. With the lock held. */
-static bool tally_moves(const struct cloud_tally *t)
-{
-    const struct wire_call *call = t->calls;
-    while (call && !call->dropped)
-        call = call->tally_next;
-    return call != NULL;
-}
-
-bool cloud_tally_quiet(struct cloud *c, const struct cloud_tally *t, bool wait)
-{
-    if (!wire_enter(c->wire))
-        return true;
-    bool quiet = !tally_moves(t);
-    if (!quiet)
-        wire_wake(c->wire); /* a dropped call whose reply has ended is not looked after at once */
-    for (; wait && !quiet; quiet = !tally_moves(t))
-        wire_wait(c->wire);
-    wire_unlock(c->wire);
-    return quiet;
 }
 
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t)
@@ -280,7 +246,6 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
  * held. */
 static void let_go(struct cloud_call *call)
 {
-    cloud_charged(call, call->committed);
     if (call->sent && !call->wire->answer.ended)
         wire_drop(call->cloud->wire, call->wire);
     else {

@@ -17,7 +17,7 @@ enum cloud_state {
     CLOUD_ASLEEP,  /* the server must be probed first, and no probe is running */
     CLOUD_PROBING, /* the prober is asking */
     CLOUD_READY,   /* calls can be written */
-    CLOUD_FAILED,  /* the probe failed, which is the answer to one call: failing, or the next one */
+    CLOUD_FAILED,  /* the probe failed while no call waited, so that the next one fails */
     CLOUD_REFUSED, /* this server cannot be used, for the reason in why */
 };
 
@@ -49,8 +49,7 @@ struct cloud {
     enum cloud_state state;
     int failed; /* the error of the latest probe */
     struct err why;
-    struct cloud_call *failing; /* in FAILED: the call that got the error, until it ends; or NULL */
-    struct err note;            /* if empty, it has been reported */
+    struct err note; /* if empty, it has been reported */
     struct cloud_call *calls;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
     struct cloud_tally *tally; /* of the next call; or NULL */
@@ -102,13 +101,7 @@ void cloud_free_handle(struct cloud_call *call);
 
 /* Wait while the prober runs. OK in READY, else how the probe ended. */
 int cloud_wait_ready(struct cloud *c, struct err *err);
-/* Probe once more, from ASLEEP and with calls parked. */
-void cloud_probe_again(struct cloud *c);
-/* A failed probe is the answer to one call, as it is in step: in FAILED, the oldest waiting call is
- * ended with its error. If that call is committed, the next probe is for the next call; if it is
- * dropped, the next call is ended. */
-void cloud_charge(struct cloud *c);
-/* Note that the call ends, committed or dropped; see cloud_charge. */
-void cloud_charged(struct cloud_call *call, bool committed);
+/* Start the thread of the prober, from ASLEEP to PROBING. False: no thread could be started. */
+bool cloud_wake_prober(struct cloud *c);
 
 #endif

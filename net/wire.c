@@ -63,7 +63,6 @@ struct cloud_ledger *wire_ledger(struct wire *w)
 /* Take over submitted calls, and forget dropped ones. False: the wire is closing. */
 static bool take_over(struct wire *w)
 {
-    uint64_t now = os_now_ns();
     wire_lock(w);
     struct wire_call *queue = w->queue;
     bool closing = w->closing;
@@ -80,7 +79,7 @@ static bool take_over(struct wire *w)
         bool dropped = call->dropped, enough = call->enough;
         wire_unlock(w);
         if (dropped)
-            wire_call_forget(w, call, now);
+            wire_call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
         else if (enough)
             wire_call_finish(w, call, OK, NULL);
     }

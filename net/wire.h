@@ -53,10 +53,9 @@ struct wire_call {
     struct reply reply;
     int rc;
     struct err err;
-    uint64_t retry_at;            /* 0: never */
-    bool retried, resent, linger; /* linger: dropped, and left to end by itself */
-    uint64_t count_until;         /* its tally lets go of it then; 0: not while it lasts */
-    struct traffic moved;         /* bytes of the attempts that were released */
+    uint64_t retry_at; /* 0: never */
+    bool retried, resent;
+    struct traffic moved; /* bytes of the attempts that were released */
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
     bool dropped;              /* the network thread frees it */

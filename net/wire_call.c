@@ -10,10 +10,7 @@
 #include "net/http/json_input.h"
 
 enum {
-    MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
-    LINGER_MS = 2000, /* and for how long at most */
-    COUNT_MS = 200,   /* and for how long what they move is counted */
-    RETRY_MS = 40,    /* mean delay before the retry, times 1/2 to 3/2 */
+    RETRY_MS = 40, /* mean delay before the retry, times 1/2 to 3/2 */
 };
 
 static const uint64_t ms = 1000000;
@@ -140,7 +137,6 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         call->next->link = call->link;
     else
         w->active_end = call->link;
-    w->lingering -= call->linger != 0;
     wire_lock(w);
     count_wire(w, call);
     if (!answer->done && code) {
@@ -350,15 +346,6 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
         return;
     }
     wire_call_lower(next, call->deadline);
-    if (call->count_until && now >= call->count_until) {
-        call->count_until = 0;
-        wire_lock(w);
-        count_wire(w, call);
-        wire_untally(call); /* a text may wait for it */
-        wire_tell(w);
-        wire_unlock(w);
-    }
-    wire_call_lower(next, call->count_until);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
         wire_call_count_retry(w, call);
@@ -374,7 +361,7 @@ static uint64_t retry_time(const struct wire_call *call, const struct http_try *
     long s = t->status;
     bool passing = t->rc ? t->broken : s == 408 || s == 425 || s == 429 || s >= 500;
     uint64_t wait = jitter_ns(call->seed);
-    if (call->retried || call->linger || !passing)
+    if (call->retried || !passing)
         return 0;
     if (!t->rc && t->retry_ms > (call->deadline - now) / ms)
         return 0;
@@ -396,7 +383,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
         call->resent = true;
         wire_call_count_retry(w, call);
     }
-    bool lost = t->lost && !call->resent && !call->linger;
+    bool lost = t->lost && !call->resent;
     uint64_t again = retry_time(call, t, now);
     wire_lock(w);
     if (rc && (lost || again) && !wire_call_fund(call)) { /* the fault stands */
@@ -423,19 +410,4 @@ void wire_call_ended(struct wire *w, struct http_try *t)
         call->retried = true;
         call->retry_at = again;
     }
-}
-
-void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now)
-{
-    if (call->linger)
-        return;
-    if (w->lingering == MAX_LINGER || http_multiplexes(w->http) || call->ask.stream || !call->try) {
-        wire_call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
-        return;
-    }
-    call->linger = true;
-    call->count_until = now + COUNT_MS * ms;
-    w->lingering++;
-    if (call->deadline > now + LINGER_MS * ms)
-        call->deadline = now + LINGER_MS * ms;
 }

@@ -32,7 +32,6 @@ struct wire {
     void *notify_arg;
     /* Owned by the network thread. */
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
-    size_t lingering;
 };
 
 /* wire_reply.c */
@@ -62,8 +61,5 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
 void wire_call_ended(struct wire *w, struct http_try *t);
 /* End the call and take it out of w->active; its memory may be freed here. */
 void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why);
-/* Drop the call. Over HTTP/1.1, aborting a transfer would close its connection, so a few short ones
- * are left to end by themselves. */
-void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now);
 
 #endif

@@ -88,11 +88,6 @@ static void cloud_port_enough(void *call)
     cloud_enough(call);
 }
 
-static bool cloud_port_quiet(void *arg, const struct cloud_tally *tally, bool wait)
-{
-    return cloud_tally_quiet(arg, tally, wait);
-}
-
 static bool cloud_port_sent(const void *call)
 {
     return cloud_sent(call);
@@ -100,23 +95,22 @@ static bool cloud_port_sent(const void *call)
 
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
-    *out = (struct cloud_port){ c,
-                                cloud_port_known,
-                                cloud_port_peek,
-                                cloud_port_tokens,
-                                cloud_port_ask,
-                                cloud_port_done,
-                                cloud_port_take,
-                                cloud_port_commit,
-                                cloud_port_drop,
-                                cloud_port_bytes,
-                                cloud_port_settled,
-                                cloud_port_traffic,
-                                cloud_port_end_tally,
-                                cloud_port_notify,
-                                cloud_port_moved,
-                                cloud_port_look,
-                                cloud_port_enough,
-                                cloud_port_quiet,
-                                cloud_port_sent };
+    *out = (struct cloud_port){ .arg = c,
+                                .known = cloud_port_known,
+                                .peek = cloud_port_peek,
+                                .tokens = cloud_port_tokens,
+                                .ask = cloud_port_ask,
+                                .done = cloud_port_done,
+                                .take = cloud_port_take,
+                                .commit = cloud_port_commit,
+                                .drop = cloud_port_drop,
+                                .bytes = cloud_port_bytes,
+                                .settled = cloud_port_settled,
+                                .traffic = cloud_port_traffic,
+                                .end_tally = cloud_port_end_tally,
+                                .notify = cloud_port_notify,
+                                .moved = cloud_port_moved,
+                                .look = cloud_port_look,
+                                .enough = cloud_port_enough,
+                                .sent = cloud_port_sent };
 }

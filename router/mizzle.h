@@ -273,8 +273,7 @@ struct mizzle_stats {
     uint64_t calls, committed, failed;
     uint64_t memo, store;                        /* cloud tokens that were known without a call */
     uint64_t retries;                            /* requests sent again, after a fault */
-    uint64_t bytes_up, bytes_down;               /* bodies and headers, what
-                                                  * comes within 200 ms of the text's end */
+    uint64_t bytes_up, bytes_down;               /* bodies and headers */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
     /* Fallback tokens by reason. */
     struct mizzle_held {

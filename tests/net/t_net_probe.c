@@ -336,59 +336,39 @@ static void test_background(void)
     cloud_close(c);
 }
 
-/* Make five calls at once while the server fails three times. ends: what each gets, in the order in
- * which they end; '-': it is dropped before. */
-static void together(const char *ends, size_t ahead)
+/* A failed probe is the error of all calls that wait for it, or of the next one; the next call
+ * probes again. */
+static void test_failed_probe(void)
 {
     struct cloud *c;
-    struct cloud_call *calls[5] = { NULL };
-    struct err err = { "" };
-    const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
-    size_t n = strlen(ends), asked = 0;
-    down_for = 3 * 2; /* each request is tried twice */
-    probes = 0;
-    CHECK(begin(&c, o, &err) == OK);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t id = 77;
-        for (; asked < n && asked <= i + ahead; asked++)
-            CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[asked],
-                            &err) == OK);
-        if (ends[i] == '-') {
-            cloud_drop(calls[i]);
-            continue;
-        }
-        int rc = cloud_take(calls[i], &id, &err);
-        CHECK(cloud_done(calls[i]) && rc == (ends[i] == 'x' ? ERR_NET : OK) && (rc || id == 7));
-        CHECK(rc == OK || strstr(err.msg, "503"));
-        cloud_commit(calls[i]);
-    }
-    CHECK(down_for == 0 && probes == 3 * 2 + 1);
-    cloud_close(c);
-}
-
-/* A failed probe is the error of one call, however many wait for it. */
-static void test_one_at_a_time(void)
-{
-    for (size_t ahead = 0; ahead < 5; ahead++)
-        together("xxx77", ahead);
-    together("xxx77", 5);
-    together("-xxx7", 4); /* the dropped one may have got the error */
-    struct cloud *c;
-    struct cloud_call *calls[3];
+    struct cloud_call *calls[5];
     struct err err = { "" };
     uint32_t id = 77;
-    down_for = 2;
-    CHECK(begin(&c, (struct cloud_options){ .api = CLOUD_OPENAI, .background = true }, &err) == OK);
-    for (size_t i = 0; i < 3; i++)
+    const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
+    probes = 0;
+    slow = 1;         /* the calls are made before it fails */
+    down_for = 2 * 2; /* each request is tried twice */
+    CHECK(begin(&c, o, &err) == OK);
+    for (size_t i = 0; i < 5; i++)
         CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
-    CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
-    CHECK(cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
-    /* It is asked before its turn. */
-    CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET);
-    cloud_drop(calls[0]); /* so the next one gets the error */
-    CHECK(cloud_take(calls[2], &id, &err) == ERR_NET && id == 77);
-    cloud_commit(calls[1]);
-    cloud_commit(calls[2]);
+    cloud_drop(calls[0]);
+    for (size_t i = 1; i < 5; i++) {
+        CHECK(cloud_take(calls[i], &id, &err) == ERR_NET && strstr(err.msg, "503"));
+        CHECK(cloud_done(calls[i]));
+        cloud_commit(calls[i]);
+    }
+    CHECK(probes == 2 && cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    slow = 0;
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
+    CHECK(down_for == 0 && probes == 2 * 2 + 1);
+    cloud_close(c);
+
+    down_for = 2; /* nobody waits for the first probe */
+    CHECK(begin(&c, o, &err) == OK);
+    while (!cloud_settled(c))
+        os_nap(1000000);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    CHECK(cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) > 0);
     CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
     cloud_close(c);
 }
@@ -438,7 +418,7 @@ int main(void)
     test_models();
     test_key();
     test_background();
-    test_one_at_a_time();
+    test_failed_probe();
     rude_close(server);
     return 0;
 }
