@@ -77,17 +77,6 @@ static struct traffic cloud_port_moved(const void *call)
     return cloud_call_traffic(call);
 }
 
-static size_t cloud_port_look(const void *call, uint32_t *ids, size_t from, size_t room,
-                              bool *ended)
-{
-    return cloud_look(call, ids, from, room, ended);
-}
-
-static void cloud_port_enough(void *call)
-{
-    cloud_enough(call);
-}
-
 static bool cloud_port_sent(const void *call)
 {
     return cloud_sent(call);
@@ -110,7 +99,5 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 .end_tally = cloud_port_end_tally,
                                 .notify = cloud_port_notify,
                                 .moved = cloud_port_moved,
-                                .look = cloud_port_look,
-                                .enough = cloud_port_enough,
                                 .sent = cloud_port_sent };
 }

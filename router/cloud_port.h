@@ -49,13 +49,6 @@ struct cloud_port {
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
     /* Return what the call has moved so far. May be NULL. */
     struct traffic (*moved)(const void *call);
-    /* Copy the tokens of the answer that have come after the first `from` ones, at most `room`, to
-     * ids, committed or not, and return how many. Never waits. *ended: there will be no more; a
-     * fault is given by take alone. Only collect.h needs it; else it may be NULL. */
-    size_t (*look)(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended);
-    /* Let the answer end with the tokens that have come, at least one: the text needs no more. The
-     * call is then committed or dropped like any other. May be NULL. */
-    void (*enough)(void *call);
     /* True when dropped calls will move no more, so that *tally has all of it. wait: wait for that.
      * NULL: it is always so. */
     bool (*quiet)(void *arg, const struct cloud_tally *tally, bool wait);

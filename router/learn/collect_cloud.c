@@ -8,6 +8,18 @@
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 
+static size_t collect_look(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended)
+{
+    return cloud_look(call, ids, from, room, ended);
+}
+
+static void collect_enough(void *call)
+{
+    cloud_enough(call);
+}
+
+const struct collect_calls collect_calls_cloud = { collect_look, collect_enough };
+
 int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number, size_t prompt,
                       size_t at, struct err *err)
 {
@@ -128,24 +140,24 @@ static int collect_append(struct collect_run *r, struct collect_work *w,
 static int collect_listen(struct collect_run *r, struct collect_work *w,
                           struct collect_chain *chain, bool *waits, struct err *err)
 {
-    const struct cloud_port *p = r->c->cloud;
+    const struct collect_calls *calls = r->c->calls;
     const struct collect_call *last = &chain->calls[chain->ncalls - 1];
     size_t have = chain->n - last->at;
     bool over;
     uint32_t id;
     int rc = OK;
     *waits = false;
-    if (p->look(last->call, &id, have, 1, &over)) {
+    if (calls->look(last->call, &id, have, 1, &over)) {
         rc = collect_append(r, w, chain, id, err);
         r->c->stats.written++;
         /* A stream that ends by itself leaves its connection open. */
         bool full = chain->n == chain->most || tokenizer_is_eog(r->c->tok, id);
-        if (chain->ended && !full && !over && p->enough)
-            p->enough(last->call);
+        if (chain->ended && !full && !over)
+            calls->enough(last->call);
     } else if (!over) {
         *waits = true;
     } else if (!have) {
-        rc = p->take(last->call, &id, err);
+        rc = r->c->cloud->take(last->call, &id, err);
         chain->refused = chain->ended = rc == ERR_TEXT;
         if (chain->refused)
             r->c->refusal = *err;

@@ -253,11 +253,11 @@ static void test_ends(void)
     /* Looked at as it comes, and enough before its end. */
     bool ended = false;
     CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);
-    CHECK(p->take(call, &id, NULL) == OK && p->look(call, ids, 0, 8, &ended) && ids[0] == id);
-    p->enough(call);
+    CHECK(p->take(call, &id, NULL) == OK && cloud_look(call, ids, 0, 8, &ended) && ids[0] == id);
+    cloud_enough(call);
     size_t n = 0;
     do
-        n += p->look(call, ids + n, n, 8 - n, &ended);
+        n += cloud_look(call, ids + n, n, 8 - n, &ended);
     while (!ended);
     CHECK(n && !p->traffic(p->arg, &tally).bytes_down);
     p->commit(call);

@@ -195,25 +195,21 @@ static void *script_run(void *arg)
 
 void script_open(struct script *s)
 {
-    s->port = (struct cloud_port){ s,
-                                   script_known,
-                                   script_peek,
-                                   script_tokens,
-                                   script_ask,
-                                   script_done,
-                                   script_take,
-                                   script_commit,
-                                   script_drop,
-                                   script_bytes,
-                                   port_settled,
-                                   port_traffic,
-                                   port_end_tally,
-                                   script_notify,
-                                   script_moved,
-                                   NULL,
-                                   NULL,
-                                   NULL,
-                                   NULL };
+    s->port = (struct cloud_port){ .arg = s,
+                                   .known = script_known,
+                                   .peek = script_peek,
+                                   .tokens = script_tokens,
+                                   .ask = script_ask,
+                                   .done = script_done,
+                                   .take = script_take,
+                                   .commit = script_commit,
+                                   .drop = script_drop,
+                                   .bytes = script_bytes,
+                                   .settled = port_settled,
+                                   .traffic = port_traffic,
+                                   .end_tally = port_end_tally,
+                                   .notify = script_notify,
+                                   .moved = script_moved };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }

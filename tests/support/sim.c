@@ -316,10 +316,19 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
-    *out =
-        (struct cloud_port){ s,      known, peek,  tokens,       ask,          done,           take,
-                             commit, drop,  bytes, port_settled, port_traffic, port_end_tally, NULL,
-                             NULL,   NULL,  NULL,  NULL,         NULL };
+    *out = (struct cloud_port){ .arg = s,
+                                .known = known,
+                                .peek = peek,
+                                .tokens = tokens,
+                                .ask = ask,
+                                .done = done,
+                                .take = take,
+                                .commit = commit,
+                                .drop = drop,
+                                .bytes = bytes,
+                                .settled = port_settled,
+                                .traffic = port_traffic,
+                                .end_tally = port_end_tally };
 }
 
 void sim_text(struct sim *s)

@@ -262,9 +262,19 @@ static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want
     return n + want;
 }
 
-static const struct cloud_port port = { NULL,         known,        peek,           tokens, ask,
-                                        done,         take,         commit,         drop,   bytes,
-                                        port_settled, port_traffic, port_end_tally, notify, NULL,
-                                        look,         enough,       NULL,           NULL };
+static const struct cloud_port port = { .known = known,
+                                        .peek = peek,
+                                        .tokens = tokens,
+                                        .ask = ask,
+                                        .done = done,
+                                        .take = take,
+                                        .commit = commit,
+                                        .drop = drop,
+                                        .bytes = bytes,
+                                        .settled = port_settled,
+                                        .traffic = port_traffic,
+                                        .end_tally = port_end_tally,
+                                        .notify = notify };
+static const struct collect_calls port_calls = { look, enough };
 
 #endif

@@ -109,6 +109,7 @@ static struct collect collect_with(const struct collect_options *o)
     return (struct collect){ .session = session,
                              .tok = engine.tokenizer,
                              .cloud = &port,
+                             .calls = &port_calls,
                              .o = o,
                              .texts = o->router ? routed : alone };
 }
