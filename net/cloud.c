@@ -137,7 +137,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
                   .ca = o->ca,
                   .proxy = o->proxy,
                   .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
-        .local = o->local,
+        .offline = o->offline || o->local,
         .stop = o->stop,
         .quota = o->quota,
     };
@@ -202,10 +202,11 @@ void cloud_close(struct cloud *c)
     wire_stop(c->wire);
     if (c->prober_runs && !child)
         pthread_join(c->prober, NULL);
-    while (c->calls) {
-        if (!child)
-            wire_free(c->calls->wire);
-        cloud_free_handle(c->calls);
+    if (!child && c->calls) {
+        wire_lock(c->wire);
+        while (c->calls)
+            cloud_call_free(c->calls);
+        wire_unlock(c->wire);
     }
     wire_close(c->wire);
     id_list_free(&c->list);

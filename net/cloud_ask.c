@@ -175,7 +175,9 @@ bool cloud_sent(const struct cloud_call *call)
 void cloud_enough(struct cloud_call *call)
 {
     wire_lock(call->cloud->wire);
-    if (call->sent && call->wire->answer.reply.n && !call->wire->answer.ended)
+    if (call->text && call->wire->answer.done)
+        call->wire->answer.ended = true;
+    else if (call->sent && call->wire->answer.reply.n && !call->wire->answer.ended)
         wire_enough(call->cloud->wire, call->wire);
     wire_unlock(call->cloud->wire);
 }
@@ -187,7 +189,7 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     if (!wire_enter(c->wire))
         return cloud_forked(err);
     while (!answer->done)
-        wire_wait(c->wire);
+        cloud_wait(c);
     int rc = answer->rc;
     if (rc)
         err_set(err, rc, "%s", answer->err.msg);
@@ -242,19 +244,6 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
     return bytes;
 }
 
-/* Free the handle and the wire call; the network thread frees one that it still has. With the lock
- * held. */
-static void let_go(struct cloud_call *call)
-{
-    if (call->sent && !call->wire->answer.ended)
-        wire_drop(call->cloud->wire, call->wire);
-    else {
-        wire_untally(call->wire);
-        wire_free(call->wire);
-    }
-    cloud_free_handle(call);
-}
-
 /* Keep the remaining tokens of a committed reply. The ids so far are the prefix of the
  * next. With the lock held. */
 static void harvest(struct cloud *c, struct cloud_call *call)
@@ -278,7 +267,7 @@ static void harvest_all(struct cloud *c)
             continue;
         harvest(c, call);
         if (call->wire->answer.ended)
-            let_go(call);
+            cloud_call_free(call);
     }
 }
 
@@ -299,7 +288,7 @@ void cloud_commit(struct cloud_call *call)
     if (c->o.answers && rc == OK && a->want > 1)
         harvest_all(c);
     else
-        let_go(call);
+        cloud_call_free(call);
     wire_unlock(c->wire);
 }
 
@@ -309,7 +298,7 @@ void cloud_drop(struct cloud_call *call)
     if (!wire_enter(c->wire))
         return;
     wire_ledger(c->wire)->wasted++;
-    let_go(call);
+    cloud_call_free(call);
     wire_unlock(c->wire);
 }
 
@@ -318,8 +307,8 @@ void cloud_drop(struct cloud_call *call)
 static bool may_come(const struct cloud_call *call, const uint32_t *ids, size_t n)
 {
     const struct ask *a = &call->wire->ask;
-    if (!call->committed || call->wire->answer.reply.ended || n <= a->n || n - a->n >= a->want ||
-        n < a->n + call->kept)
+    if (!call->committed || call->wire->answer.ended || call->wire->answer.reply.ended ||
+        n <= a->n || n - a->n >= a->want || n < a->n + call->kept)
         return false;
     return memcmp(a->ids, ids, (a->n + call->kept) * sizeof(*ids)) == 0;
 }
@@ -373,7 +362,7 @@ enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t
         return ORIGIN_NONE;
     wire_lock(c->wire);
     for (harvest_all(c); some_may_come(c, ids, n); harvest_all(c))
-        wire_wait(c->wire);
+        cloud_wait(c);
     wire_unlock(c->wire);
     enum origin from = answers_get(c->o.answers, ids, n, true, id);
     if (from == ORIGIN_NONE)

@@ -25,6 +25,7 @@ struct cloud_call {
     struct cloud *cloud;
     struct cloud_call *next, **link;
     struct wire_call *wire;
+    void *text;     /* the local model's; or NULL */
     bool parked;    /* the call waits for the prober */
     bool sent;      /* the network thread has or had it */
     bool committed; /* the caller has given the handle back; more tokens may come */
@@ -94,8 +95,11 @@ bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a);
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
-/* Free the handle alone. */
-void cloud_free_handle(struct cloud_call *call);
+/* Free the call, or leave its wire call to the network thread; a text of the local model is dropped
+ * without the lock, as it may be about to call for it. */
+void cloud_call_free(struct cloud_call *call);
+/* Wait until some call may have changed, or is interrupted. */
+void cloud_wait(struct cloud *c);
 
 /* cloud.c; with the lock held. */
 

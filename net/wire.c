@@ -37,14 +37,14 @@ bool wire_enter(struct wire *w)
     return true;
 }
 
-void wire_wake(struct wire *w)
-{
-    http_wake(w->http);
-}
-
 void wire_wait(struct wire *w)
 {
     pthread_cond_wait(&w->changed, &w->lock);
+}
+
+void wire_wait_until(struct wire *w, uint64_t ns)
+{
+    os_cond_wait(&w->changed, &w->lock, ns);
 }
 
 void wire_notify(struct wire *w, void (*f)(void *arg), void *arg)
@@ -98,7 +98,7 @@ static void end_all(struct wire *w, int code, const char *why)
 /* Return how long the thread may sleep. */
 static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
 {
-    if (!w->active && !w->local.ask)
+    if (!w->active)
         return IDLE_MS;
     uint64_t wait = next > now ? (next - now) / 1000000 + 1 : 0;
     if (w->stop && wait > STOP_SLICE_MS)
@@ -152,9 +152,7 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
     if (!w)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->changed, NULL);
-    if (o->local)
-        w->local = *o->local;
+    os_cond_open(&w->changed);
     w->queue_end = &w->queue;
     w->active_end = &w->active;
     w->owner = getpid();
@@ -167,9 +165,9 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
         rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
     else if (n)
         memcpy(w->key, o->http.key, n);
-    if (rc == OK)
+    if (rc == OK && !o->offline)
         rc = http_open(&w->http, &o->http, err);
-    if (rc == OK && !wire_start(w))
+    if (rc == OK && !o->offline && !wire_start(w))
         rc = err_set(err, ERR_NOMEM, "cloud: no thread can be started");
     if (rc) {
         wire_close(w);
@@ -211,12 +209,9 @@ void wire_submit(struct wire *w, struct wire_call *call)
         call->answer.done = call->answer.ended = true;
         return;
     }
-    if (w->local.ask && !wire_call_local(w, call))
-        return;
     *w->queue_end = call;
     w->queue_end = &call->next;
-    if (!call->text) /* else there is nothing to send */
-        http_wake(w->http);
+    http_wake(w->http);
 }
 
 void wire_drop(struct wire *w, struct wire_call *call)

@@ -130,8 +130,6 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
 {
     struct wire_answer *answer = &call->answer;
     release(w, call);
-    if (call->text)
-        w->local.drop(call->text);
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
@@ -205,8 +203,7 @@ bool wire_call_fund(struct wire_call *call)
     return true;
 }
 
-/* Count what the call asks for as it goes out. With the lock held. */
-static void wire_call_left(struct wire *w, struct wire_call *call)
+void wire_left(struct wire *w, struct wire_call *call)
 {
     const struct traffic more = { .asked_tokens = call->ask.want };
     call->paid -= call->quota ? call->ask.want : 0;
@@ -222,7 +219,7 @@ static bool on_leave(struct http_try *t)
     wire_lock(call->wire);
     bool may = wire_call_fund(call);
     if (may)
-        wire_call_left(call->wire, call);
+        wire_left(call->wire, call);
     wire_unlock(call->wire);
     return may;
 }
@@ -248,67 +245,12 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
     }
 }
 
-/* Note how the model of this process failed. With the lock held. */
-static void wire_call_fail(struct wire *w, struct wire_call *call, int rc, const struct err *why)
-{
-    struct wire_answer *a = &call->answer;
-    a->rc = err_set(&a->err, rc, "cloud %s: %s", w->local.name, why->msg);
-    w->ledger.faults += rc != ERR_STOP;
-}
-
-/* Callback of the model of this process: copy what there is of its text. */
-static void wire_call_news(void *arg)
-{
-    struct wire_call *call = arg;
-    struct wire *w = call->wire;
-    struct wire_answer *a = &call->answer;
-    struct err why = { "" };
-    int rc = OK;
-    wire_lock(w);
-    size_t had = a->reply.n;
-    if (!a->reply.ended)
-        a->reply.ended = w->local.look(call->text, a->reply.ids, &a->reply.n, &rc, &why);
-    for (size_t i = had; i < a->reply.n; i++)
-        if (a->reply.ids[i] >= call->ask.vocab) { /* as in a reply: it ends before that */
-            rc = err_set(&why, ERR_NET, "expected a token id below %zu, found %u", call->ask.vocab,
-                         (unsigned)a->reply.ids[i]);
-            a->reply.n = i;
-            a->reply.ended = true;
-        }
-    w->ledger.tokens += a->reply.n - had;
-    if (rc && !a->reply.n)
-        wire_call_fail(w, call, rc, &why);
-    a->done = a->reply.n || a->reply.ended;
-    call->enough |= a->reply.ended; /* the text cannot be dropped from here */
-    wire_tell(w);
-    wire_unlock(w);
-}
-
-bool wire_call_local(struct wire *w, struct wire_call *call)
-{
-    struct err why = { "" };
-    call->wire = w;
-    call->deadline = UINT64_MAX;
-    int rc = w->local.ask(w->local.arg, &call->text, call->ask.ids, call->ask.n, call->ask.want,
-                          wire_call_news, call, &why);
-    if (rc == OK)
-        wire_call_left(w, call);
-    if (rc == OK)
-        return true;
-    wire_call_fail(w, call, rc, &why);
-    call->answer.done = call->answer.ended = true;
-    wire_tell(w);
-    return false;
-}
-
 void wire_call_begin(struct wire *w, struct wire_call *call)
 {
     call->next = NULL;
     call->link = w->active_end;
     *w->active_end = call;
     w->active_end = &call->next;
-    if (call->text)
-        return;
     call->wire = w;
     wire_call_send(w, call, false);
 }

@@ -12,9 +12,8 @@
 #include "net/wire.h"
 
 struct wire {
-    struct cloud_local local; /* ask is NULL: a server answers */
-    struct http *http;
-    char *key; /* hidden in messages */
+    struct http *http; /* NULL: offline */
+    char *key;         /* hidden in messages */
     size_t max_reply;
     struct quota *quota; /* or NULL */
     const _Atomic int *stop;
@@ -47,13 +46,10 @@ int wire_reply_read(struct wire_call *call, const struct http_try *t, json_t **r
 
 /* wire_call.c */
 
-/* Let the model of this process begin to answer; false: it does not, and the call has ended. With
- * the lock held. */
-bool wire_call_local(struct wire *w, struct wire_call *call);
 /* Make sure that the call may go out, again or for the first time. False: a limit has too little
  * left. With the lock held. */
 bool wire_call_fund(struct wire_call *call);
-/* Add a call from the queue to w->active, and send it unless that model has it. */
+/* Add a call from the queue to w->active, and send it. */
 void wire_call_begin(struct wire *w, struct wire_call *call);
 /* Do what is due by now, and lower *next to the time when something is due again. */
 void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
