@@ -37,23 +37,12 @@ static uint64_t size_of(int fd)
     return fstat(fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
 }
 
-/* Look at the first bytes; a file that is empty or torn there is fine. */
-static int answer_file_check(const struct answer_file *f, const char *path, struct err *err)
-{
-    char found[40], line[64];
-    ssize_t n = pread(f->fd, found, sizeof(found), 0);
-    size_t most = strlen(FIRST), known = n < 0 ? 0 : (size_t)n;
-    if (n >= 0 && memcmp(found, FIRST, known < most ? known : most) == 0)
-        return OK;
-    json_input_line(line, sizeof(line), found, known);
-    return err_set(err, ERR_FORMAT, "%s: expected a file of answers, %s..., found %s", path, FIRST,
-                   line);
-}
-
-/* Open this path. made: O_CREAT or 0. */
+/* Open this path, and look at its first bytes; a file that is empty or torn there is fine. made:
+ * O_CREAT or 0. */
 static int answer_file_fd(struct answer_file *f, const char *path, int made, struct err *err)
 {
     struct stat st;
+    char found[40], line[64];
     /* Do not wait for the other end of a FIFO; the path has been followed. */
     int flags = f->offline ? O_RDONLY : O_RDWR | O_APPEND | O_NOFOLLOW | made;
     f->fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
@@ -66,7 +55,15 @@ static int answer_file_fd(struct answer_file *f, const char *path, int made, str
     f->read = 0;
     /* Others could fill it with answers, or get to read them. */
     int rc = f->offline ? OK : atomic_file_owned(path, &st, true, err);
-    return rc == OK ? answer_file_check(f, path, err) : rc;
+    if (rc != OK)
+        return rc;
+    ssize_t n = pread(f->fd, found, sizeof(found), 0);
+    size_t most = strlen(FIRST), known = n < 0 ? 0 : (size_t)n;
+    if (n >= 0 && memcmp(found, FIRST, known < most ? known : most) == 0)
+        return OK;
+    json_input_line(line, sizeof(line), found, known);
+    return err_set(err, ERR_FORMAT, "%s: expected a file of answers, %s..., found %s", path, FIRST,
+                   line);
 }
 
 /* Read a line of n bytes without its LF. */
@@ -186,7 +183,7 @@ static int answer_file_lock(struct answer_file *f, struct err *err)
     for (int waited = 0; fcntl(f->fd, F_SETLK, &lock) || answer_file_follow(f, 0, NULL);) {
         if (f->impatient || waited++ == PATIENCE_MS) {
             f->impatient = true;
-            return answer_file_error(f->path, "another process holds the lock: ", err);
+            return err_set(err, ERR_IO, "%s: another process holds the lock", f->path);
         }
         os_nap(1000000);
     }
@@ -269,7 +266,6 @@ void answer_file_close(struct answer_file *f)
 {
     if (f->fd >= 0)
         close(f->fd);
-    f->fd = -1;
     free(f->path);
     free(f->old);
     free(f->model);

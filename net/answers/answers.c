@@ -124,8 +124,7 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
                                     .tokenizer = o->tokenizer,
                                     .take = answers_take,
                                     .arg = c };
-    size_t most = o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE) : 0;
-    c->most = most < MEMORY / 2 ? MEMORY / 2 : most;
+    c->most = MEMORY / 2 + (o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE) : 0);
     c->seed = (struct prefix_key){ os_now_ns() << 16 | 1, (uint64_t)(uintptr_t)c << 16 | 1 };
     int rc = o->file ? answer_file_open(&c->file, o->file, err) : OK;
     if (rc == OK)
