@@ -44,14 +44,11 @@ struct cloud_port {
     struct traffic (*traffic)(void *arg, const struct cloud_tally *tally);
     /* Count no more in *tally. */
     void (*end_tally)(void *arg, struct cloud_tally *tally);
-    /* Call f from now on, from any thread, whenever done, peek, settled or quiet may say something
-     * else; NULL: no longer. Only texts.h needs it; else it may be NULL. */
+    /* Call f from now on, from any thread, whenever done, peek or settled may say something else;
+     * NULL: no longer. Only texts.h needs it; else it may be NULL. */
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
     /* Return what the call has moved so far. May be NULL. */
     struct traffic (*moved)(const void *call);
-    /* True when dropped calls will move no more, so that *tally has all of it. wait: wait for that.
-     * NULL: it is always so. */
-    bool (*quiet)(void *arg, const struct cloud_tally *tally, bool wait);
     /* True when the server is or has been asked. NULL: it is always so. */
     bool (*sent)(const void *call);
 };

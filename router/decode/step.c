@@ -568,12 +568,12 @@ enum step_want step_next(struct step *s)
             rc = step_advance(s);
         step_end(s, rc);
     }
-    if (s->ended)
-        step_after(s, false);
-    if (s->ended && s->want != STEP_CLOUD)
+    if (s->ended) {
+        step_count(s);
         s->want = STEP_DONE;
-    else if (s->want == STEP_CLOUD)
+    } else if (s->want == STEP_CLOUD) {
         s->since = os_now_ns();
+    }
     return s->want;
 }
 
@@ -680,11 +680,6 @@ void step_wait(struct step *s)
     if (s->want != STEP_CLOUD)
         return;
     s->want = 0;
-    if (s->ended) {
-        step_after(s, true);
-        s->want = 0; /* it will be wanted again */
-        return;
-    }
     uint64_t now = os_now_ns(), rest = s->awaited_until - now;
     if (s->awaited_until)
         os_nap(now > s->awaited_until ? 0 : rest < POLL_NS ? rest : POLL_NS);

@@ -27,8 +27,7 @@ enum step_want {
     STEP_ROWS = 1,
     STEP_SCORE, /* the router's, of the policies that read a network */
     STEP_HEAD,
-    STEP_CLOUD, /* there is nothing to do but to wait: for an answer, a moment for a draft, or at
-                   the end for the rest of dropped calls, whose bytes count */
+    STEP_CLOUD, /* there is nothing to do but to wait: for an answer, or a moment for a draft */
     STEP_DONE   /* the text has ended, or an error has ended it */
 };
 

@@ -102,8 +102,7 @@ void step_draft_end(struct step *s);
 
 /* step_open.c */
 
-/* Do what follows the end of a text: complete its counts, and let its dropped calls end, so that
- * their bytes are counted. Wants the cloud while they have not; wait: wait for that. */
-void step_after(struct step *s, bool wait);
+/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
+void step_count(struct step *s);
 
 #endif

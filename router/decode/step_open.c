@@ -110,8 +110,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     return rc;
 }
 
-/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
-static void step_count(struct step *s)
+void step_count(struct step *s)
 {
     struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : NULL;
     if (s->counted)
@@ -122,15 +121,6 @@ static void step_count(struct step *s)
         step_end_call(s, e, s->cloud->drop);
     s->ahead.n = 0;
     s->stats->total_ms = step_lap(&s->begun);
-}
-
-void step_after(struct step *s, bool wait)
-{
-    const struct cloud_port *c = s->cloud;
-    bool stopped = s->o->stop && *s->o->stop;
-    step_count(s);
-    if (s->rc == OK && !stopped && c && c->quiet && !c->quiet(c->arg, &s->tally, wait))
-        s->want = STEP_CLOUD;
 }
 
 int step_close(struct step *s, struct err *err)
