@@ -52,7 +52,7 @@ static size_t server_places(size_t wanted)
 
 /* Start libmicrohttpd on the open socket, with one thread per connection. Its own timeout is off:
  * it starts again with each byte. */
-int server_start(struct server *s, struct err *err)
+static int server_start(struct server *s, struct err *err)
 {
     static char versions[] = "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1";
     struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
@@ -94,7 +94,7 @@ static int server_build(struct server *s, struct err *err)
     s->layout = server_has_layout();
     if (!server_watch_open(&s->watch, o, o->connections))
         return err_set(err, ERR_NOMEM, "server: no thread can be started");
-    return o->later ? OK : server_start(s, err);
+    return server_start(s, err);
 }
 
 int server_open(struct server **out, const struct server_options *o, struct err *err)

@@ -68,9 +68,6 @@ struct server_options {
     /* Looks at the head of a request that has passed the checks, before its body is read. False: it
      * has answered, and the body will not be read. NULL: all are fine. */
     bool (*head)(void *arg, struct server_request *r);
-    /* Told of n bytes: those of the head, then each part of the body. It may wait; the deadline of
-     * the body stands still meanwhile. False: close the connection. NULL: not told. */
-    bool (*received)(void *arg, struct server_request *r, size_t n);
     /* Answers a complete request with server_reply or server_stream. If it returns without an
      * answer, the connection is closed, or gets status 503 once the grace of server_close is over.
      */
@@ -81,7 +78,6 @@ struct server_options {
     void (*refuse)(void *arg, struct server_request *r, enum server_refusal what, unsigned status,
                    const char *why);
     void *arg;
-    bool later; /* let connections wait until server_start is called */
 };
 
 /* Start a server that runs until it is closed. Strings are borrowed. May raise the limit of this
@@ -89,8 +85,6 @@ struct server_options {
  * and there is no key; ERR_NET: the port is in use; ERR_IO, ERR_FORMAT: certificate or key are
  * unusable; ERR_NOMEM. */
 int server_open(struct server **out, const struct server_options *o, struct err *err);
-/* Accept connections, if o->later kept server_open from it. ERR_FORMAT, ERR_NET, ERR_NOMEM. */
-int server_start(struct server *s, struct err *err);
 /* Take no new connections and close the idle ones. Replies in progress may finish for grace_ms;
  * then waiting ends, requests without an answer get status 503, and each stream is asked for bytes
  * once more and cut unless these are its last. NULL is fine. */
@@ -118,7 +112,9 @@ int server_parse(struct server_request *r, json_t **out, struct err *err);
 void server_drop_body(struct server_request *r);
 /* True if it is declared as JSON. */
 bool server_is_json(const struct server_request *r);
-size_t server_received(const struct server_request *r); /* bytes of the body as sent */
+/* Return the bytes of the body as sent; of the head. */
+size_t server_received(const struct server_request *r);
+size_t server_head_bytes(const struct server_request *r);
 int server_fd(const struct server_request *r);
 unsigned server_status(const struct server_request *r); /* of its reply; 0: it has none */
 enum { SERVER_PEER = 64 };

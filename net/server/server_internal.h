@@ -122,9 +122,6 @@ void server_watch_started(struct server_guest *g, struct server_request *r);
 /* Count the request in, and out; the latter ends its watching. */
 void server_watch_enter(struct server_guest *g);
 void server_watch_leave(struct server_guest *g, bool busy);
-/* Stop the clock of the body and return its deadline; set it going again with another. */
-uint64_t server_watch_pause(struct server_guest *g);
-void server_watch_resume(struct server_guest *g, uint64_t until);
 /* Wait until no request is in progress, or until os_now_ns() reaches until_ns. */
 void server_watch_settle(struct server_watch *w, uint64_t until_ns);
 /* Close idle connections and wake all that wait; over: all are to end. */

@@ -122,8 +122,7 @@ static enum MHD_Result server_request_field(void *arg, enum MHD_ValueKind kind, 
 static void server_request_read_head(struct server_request *r, const char *method,
                                      const char *version)
 {
-    const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t size = server_head_bytes(r);
     struct server_layout l = { .r = r, .end = (uintptr_t)version + strlen(version) + 2 };
     struct server_head *h = &r->head;
     l.fine = (uintptr_t)method + strlen(method) + 1 == (uintptr_t)r->raw &&
@@ -131,26 +130,12 @@ static void server_request_read_head(struct server_request *r, const char *metho
     server_head_begin(h, method, version);
     MHD_get_connection_values(r->c, MHD_HEADER_KIND, server_request_field, &l);
     server_head_target(h, r->target);
-    if (r->server->layout && !h->why &&
-        !(l.fine && size && l.end + 2 == (uintptr_t)method + size->header_size)) {
+    if (r->server->layout && !h->why && !(l.fine && l.end + 2 == (uintptr_t)method + size)) {
         h->what = SERVER_BAD_HEAD;
         h->why = "a line holds NUL, is folded, or does not end in CRLF";
     }
     server_head_end(h, &r->server->o);
     r->last = h->single[SINGLE_TRANSFER] != NULL;
-}
-
-/* Tell of n bytes that have arrived. */
-static bool server_request_received(struct server_request *r, size_t n, bool body)
-{
-    const struct server_options *o = &r->server->o;
-    if (!o->received)
-        return true;
-    uint64_t begin = os_now_ns(), until = body ? server_watch_pause(r->guest) : 0;
-    bool fine = o->received(o->arg, r, n);
-    if (body)
-        server_watch_resume(r->guest, until + (os_now_ns() - begin));
-    return fine;
 }
 
 /* Decide from the head; r->reply is set if that is all. */
@@ -176,14 +161,10 @@ static void server_request_judge(struct server_request *r)
 static enum MHD_Result server_request_first(struct server_request *r, const char *method,
                                             const char *version)
 {
-    const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     r->begun = r->busy = true;
     server_watch_enter(r->guest);
     server_watch_phase(r->guest, PHASE_NONE);
     server_request_read_head(r, method, version);
-    if (!server_request_received(r, size ? size->header_size : 0, false))
-        return MHD_NO;
     server_request_judge(r);
     bool body = server_head_has_body(&r->head);
     r->last |= r->reply && body;
@@ -229,7 +210,7 @@ enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const
     size_t size = *n;
     *n = 0;
     r->received += size;
-    if (r->received > WASTE_MAX || !server_request_received(r, size, true))
+    if (r->received > WASTE_MAX)
         return MHD_NO;
     if (!r->why)
         server_body_add(r, data, size);
@@ -293,6 +274,13 @@ void server_drop_body(struct server_request *r)
 size_t server_received(const struct server_request *r)
 {
     return r->received;
+}
+
+size_t server_head_bytes(const struct server_request *r)
+{
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return size ? size->header_size : 0;
 }
 
 int server_fd(const struct server_request *r)

@@ -381,24 +381,6 @@ void server_watch_leave(struct server_guest *g, bool busy)
     pthread_mutex_unlock(&w->lock);
 }
 
-uint64_t server_watch_pause(struct server_guest *g)
-{
-    struct server_watch *w = &g->server->watch;
-    pthread_mutex_lock(&w->lock);
-    uint64_t until = g->when;
-    g->phase = PHASE_NONE;
-    pthread_mutex_unlock(&w->lock);
-    return until;
-}
-
-void server_watch_resume(struct server_guest *g, uint64_t until)
-{
-    struct server_watch *w = &g->server->watch;
-    pthread_mutex_lock(&w->lock);
-    server_watch_set(w, g, PHASE_BODY, until);
-    pthread_mutex_unlock(&w->lock);
-}
-
 void server_watch_settle(struct server_watch *w, uint64_t until_ns)
 {
     pthread_mutex_lock(&w->lock);

@@ -268,28 +268,6 @@ static void test_drip(void)
     server_close(server, 1000);
 }
 
-/* Wait for a while before each part of the body. */
-static bool at_received(void *arg, struct server_request *r, size_t n)
-{
-    uint64_t until = os_now_ns() + 350 * UINT64_C(1000000);
-    (void)arg, (void)n;
-    while (strcmp(server_method(r), "POST") == 0 && os_now_ns() < until)
-        if (!server_wait(r, until))
-            return false;
-    return true;
-}
-
-/* The time that the server itself takes over a body does not count. */
-static void test_paced(void)
-{
-    struct raw_reply r;
-    serve((struct server_options){ .body_ms = 250, .received = at_received });
-    raw_http_ask(server_port(server), &r, POST "Content-Length: 2\r\n\r\n{}",
-                 sizeof(POST "Content-Length: 2\r\n\r\n{}") - 1, 1, PATIENT_MS);
-    CHECK(r.status == 200);
-    server_close(server, 1000);
-}
-
 /* With few descriptors there are fewer places, and the limit is raised where that is allowed. */
 static void test_files(void)
 {
@@ -471,7 +449,7 @@ static void test_close(void)
 int main(void)
 {
     static void (*const lanes[][6])(void) = {
-        { test_files, test_left, test_gone, test_wake, test_paced },
+        { test_files, test_left, test_gone, test_wake },
         { test_drip },
         { test_reader, test_evicted, test_shrunk, test_many, test_close },
     };

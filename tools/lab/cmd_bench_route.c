@@ -35,7 +35,6 @@
 #include "tools/lab/bench/subject.h"
 #include "tools/cli/progress.h"
 #include "tools/lab/clock/ahead_model.h"
-#include "tools/lab/stand_in/stand_in.h"
 
 enum { MOST_TOKENS = 1 << 16, MOST_MS = 60000, SLICE_MS = 20, HABIT_TOKENS = 16 };
 enum { REPEAT = 3, CLOUD_MS = 20, TRIPS = 2, SEED = 1, SEEDS = 1000 };
@@ -133,7 +132,7 @@ static int cmd_bench_route_check(struct bench_list *aheads, struct err *err)
     return OK;
 }
 
-/* The oracle of the stand-in: the token of the rehearsed answer, whatever comes before it, because
+/* What the cloud answers: the token of the rehearsed answer, whatever comes before it, because
  * what was asked after a wrong guess is thrown away. */
 static uint32_t cmd_bench_route_next(void *arg, const uint32_t *ids, size_t n)
 {
@@ -148,8 +147,10 @@ static uint32_t cmd_bench_route_next(void *arg, const uint32_t *ids, size_t n)
 static int cmd_bench_route_open(struct route *r, const struct engine *e, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    const struct stand_in_net net = { .latency_ms = (unsigned)latency,
-                                      .trips = as_paper ? TRIPS : 0 };
+    const struct oracle_cloud_answers answers = { .next = cmd_bench_route_next,
+                                                  .arg = r,
+                                                  .latency_ms = (unsigned)latency,
+                                                  .trips = as_paper ? TRIPS : 0 };
     size_t room = prompt_tokens + answer_tokens;
     enum kvcache kv;
     r->text = calloc(room, sizeof(*r->text));
@@ -161,9 +162,7 @@ static int cmd_bench_route_open(struct route *r, const struct engine *e, struct 
     if (rc == OK)
         rc = session_open(&r->session, e->batch, room + answer_tokens, kv, err);
     if (rc == OK)
-        rc = oracle_cloud_open(&r->net, model_config(e->model)->vocab,
-                               room + answer_tokens + HABIT_TOKENS, &net, cmd_bench_route_next, r,
-                               err);
+        rc = oracle_cloud_open(&r->net, model_config(e->model)->vocab, &answers, err);
     if (rc)
         return rc;
     r->size = tokenizer_size(r->net.vocab);
@@ -264,7 +263,7 @@ static int cmd_bench_route_transfer(struct route *r, struct way *w, const char *
     char url[64];
     struct http_try *t;
     json_t *reply = NULL;
-    snprintf(url, sizeof(url), "%s%s", stand_in_url(r->net.server), path);
+    snprintf(url, sizeof(url), "%s%s", oracle_cloud_url(&r->net), path);
     const struct http_request request = {
         .url = url, .body = body, .n = body ? strlen(body) : 0, .fresh = w->connect
     };

@@ -16,7 +16,6 @@
 #include "tools/lab/bench/subject.h"
 #include "tools/cli/progress.h"
 #include "tools/lab/clock/fleet.h"
-#include "tools/lab/stand_in/stand_in.h"
 
 enum { CHUNK = 8192, MOST_TOKENS = 1 << 16, MOST_SECONDS = 3600, MOST_MS = 60000 };
 enum { CLIENTS = 64, CLIENTS_BATCH = 8, VOCAB = 4096, NAP_NS = 200000, ANSWER = 7 };
@@ -231,16 +230,18 @@ static int run_devices(struct server *s, struct cloud *cloud, uint32_t *ids, str
 /* Run the fleet in real time. */
 static int run_real(struct fleet *f, struct err *err)
 {
-    const struct stand_in_net net = { .latency_ms = (unsigned)o.latency };
     struct server s = { .f = f,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .change = PTHREAD_COND_INITIALIZER };
+    const struct oracle_cloud_answers answers = { .next = answer_call,
+                                                  .arg = &s,
+                                                  .latency_ms = (unsigned)o.latency };
     struct oracle_cloud c = { .vocab = NULL };
     size_t n = o.prompt + o.tokens;
     uint32_t *ids = malloc(n * sizeof(*ids));
     for (size_t i = 0; ids && i < n; i++)
         ids[i] = (uint32_t)(i % VOCAB);
-    int rc = ids ? oracle_cloud_open(&c, VOCAB, n, &net, answer_call, &s, err)
+    int rc = ids ? oracle_cloud_open(&c, VOCAB, &answers, err)
                  : err_set(err, ERR_NOMEM, "fleet: out of memory");
     struct progress *shown = progress_begin("measuring", "the real fleet");
     if (rc == OK)

@@ -16,7 +16,7 @@
 #include "router/mizzle.h"
 #include "tools/cli/demo_questions.h"
 #include "tools/command.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -30,10 +30,12 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
     struct serve *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "serve: out of memory");
-#ifdef __GLIBC__
-    mallopt(M_ARENA_MAX, 1); /* a connection's thread would keep what its requests once took */
-#endif
     s->o = *o;
+    s->o.face = o->face ? o->face : &serve_routes_face;
+#ifdef __GLIBC__
+    if (!s->o.face->plain)
+        mallopt(M_ARENA_MAX, 1); /* a connection's thread would keep what its requests once took */
+#endif
     s->created = (int64_t)time(NULL);
     s->salt = os_now_ns() ^ (uint64_t)s->created << 32;
     struct server_options so = o->listen;
@@ -152,6 +154,9 @@ static int serve_open_texts(struct serve *s, struct err *err)
 {
     size_t trained = model_config(s->engine.model)->context;
     s->context = s->o.context ? s->o.context : trained < CONTEXT_MAX ? trained : CONTEXT_MAX;
+    int rc = s->o.parallel ? OK : texts_fit(&s->o.parallel, &s->engine, s->context, s->kv, err);
+    if (rc != OK)
+        return rc;
     const struct texts_options to = { .engine = &s->engine,
                                       .routing = &s->routing,
                                       .slots = s->o.parallel,
@@ -167,7 +172,8 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
     serve_set_name(s, mo->model);
     int rc = engine_kv(&s->kv, mo->kv, KVCACHE_F32, err); /* before the model is read */
     if (rc == OK)
-        rc = engine_open(&s->engine, mo, true, err);
+        rc = s->o.face->plain ? engine_open_alone(&s->engine, mo, err)
+                              : engine_open(&s->engine, mo, true, err);
     if (rc == OK)
         rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
@@ -186,7 +192,8 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
         rc = serve_open_texts(s, err);
     if (rc != OK)
         return rc;
-    serve_note_chat(s);
+    if (!s->o.face->plain)
+        serve_note_chat(s);
     atomic_store(&s->ready, 1);
     return OK;
 }

@@ -11,15 +11,18 @@
 struct err;
 struct mizzle_options;
 struct serve;
+struct serve_face;
 
 struct serve_options {
-    /* Only host, port, key (required of all but /health and the page's files), TLS, hosts and
-     * origin are read. */
+    /* Its callbacks are set here; the key is required of all but /health and the page's files. */
     struct server_options listen;
-    bool demo;              /* the page offers questions of the demo world */
-    size_t parallel, queue; /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */
-    size_t context;         /* of each text; 0: that of the model, at most 4,096 */
-    bool log;               /* print a line for each request to stderr */
+    const struct serve_face *face; /* NULL: serve's own (serve_exchange.h) */
+    void *face_arg;
+    bool demo;       /* the page offers questions of the demo world */
+    size_t parallel; /* texts at a time, up to TEXTS_SLOTS; 0: as texts_fit says */
+    size_t queue;    /* those that wait */
+    size_t context;  /* of each text; 0: that of the model, at most 4,096 */
+    bool log;        /* print a line for each request to stderr */
 };
 
 /* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of

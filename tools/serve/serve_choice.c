@@ -56,7 +56,12 @@ static bool serve_choice_take(struct serve_choice *c, uint32_t id)
 bool serve_choice_look(struct serve_choice *c)
 {
     c->view = text_look(c->text);
-    for (; c->taken < c->view.n; c->taken++)
+    size_t n = c->view.n;
+    if (c->ask->plain && c->ask->stream && n > c->taken + 1) {
+        n = c->taken + 1;
+        c->view.finished = false;
+    }
+    for (; c->taken < n; c->taken++)
         if (!serve_choice_take(c, c->view.tokens[c->taken].t.id))
             return false;
     return true;
@@ -82,6 +87,12 @@ size_t serve_choice_ready(const struct serve_choice *c)
 size_t serve_choice_tokens(const struct serve_choice *c)
 {
     return c->taken + (c->ask->echo ? c->prompt->n : 0);
+}
+
+size_t serve_choice_from(const struct serve_choice *c)
+{
+    size_t prompt = c->ask->echo ? c->prompt->n : 0;
+    return c->told > prompt ? c->told - prompt : 0;
 }
 
 const char *serve_choice_reason(const struct serve_choice *c)

@@ -12,6 +12,7 @@
 #include "router/texts/texts.h"
 #include "tools/serve/serve_request.h"
 
+struct serve_exchange;
 struct tokenizer;
 
 struct serve_choice {
@@ -34,15 +35,27 @@ struct serve_choice {
     bool opened, closed; /* its first and its last event were sent */
 };
 
+/* Another form than OpenAI's for an answer with one text. What returns JSON returns NULL without
+ * memory. */
+struct serve_form {
+    json_t *(*whole)(struct serve_exchange *x, struct serve_choice *c);
+    /* The event of the newest token; text[n] is what it adds. last: it finishes the text. */
+    json_t *(*event)(struct serve_exchange *x, struct serve_choice *c, const char *text, size_t n,
+                     bool last);
+    json_t *(*closing)(struct serve_exchange *x, struct serve_choice *c); /* in place of [DONE] */
+};
+
 /* Begin before the text is asked for. False without memory. */
 bool serve_choice_begin(struct serve_choice *c);
-/* Look at the text and take what is new. False without memory. */
+/* Look at the text and take what is new; one token of a plain stream. False without
+ * memory. */
 bool serve_choice_look(struct serve_choice *c);
 /* Return how many bytes of raw may be shown: all when finished, else those before an incomplete
  * character or what may become a stop string. */
 size_t serve_choice_ready(const struct serve_choice *c);
 /* Return how many tokens there are to tell of: with echo the prompt's too. */
 size_t serve_choice_tokens(const struct serve_choice *c);
+size_t serve_choice_from(const struct serve_choice *c); /* tokens of the answer that were told */
 const char *serve_choice_reason(const struct serve_choice *c); /* "stop" or "length" */
 void serve_choice_end(struct serve_choice *c);
 

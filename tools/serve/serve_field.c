@@ -171,57 +171,25 @@ enum { BOTH, CHAT, RAW };
 
 /* What is not served. NaN: no number is neutral. */
 static const struct {
-    const char *name;
+    const char *names;
     float number;     /* a neutral value besides null, false, "", [] and {} */
     const char *word; /* another, or NULL */
     int where;
 } unserved[] = {
-    { "tools", NAN, NULL, BOTH },
-    { "functions", NAN, NULL, BOTH },
-    { "tool_choice", NAN, "none", BOTH },
-    { "function_call", NAN, "none", BOTH },
-    { "response_format", NAN, "text", BOTH },
-    { "suffix", NAN, NULL, BOTH },
-    { "best_of", 1, NULL, BOTH },
-    { "presence_penalty", 0, NULL, BOTH },
-    { "frequency_penalty", 0, NULL, BOTH },
-    { "repeat_penalty", 1, NULL, BOTH },
-    { "modalities", NAN, "text", BOTH },
-    { "audio", NAN, NULL, BOTH },
-    { "prediction", NAN, NULL, BOTH },
-    { "web_search_options", NAN, NULL, BOTH },
-    { "echo", NAN, NULL, CHAT },
-    { "prompt_logprobs", NAN, NULL, BOTH },
-    { "prompt_embeds", NAN, NULL, BOTH },
-    { "truncate_prompt_tokens", NAN, NULL, BOTH },
-    { "min_tokens", 0, NULL, BOTH },
-    { "use_beam_search", NAN, NULL, BOTH },
-    { "length_penalty", 1, NULL, BOTH },
-    { "bad_words", NAN, NULL, BOTH },
-    { "allowed_token_ids", NAN, NULL, BOTH },
-    { "logits_processors", NAN, NULL, BOTH },
-    { "include_stop_str_in_output", NAN, NULL, BOTH },
-    { "guided_json", NAN, NULL, BOTH },
-    { "guided_regex", NAN, NULL, BOTH },
-    { "guided_choice", NAN, NULL, BOTH },
-    { "guided_grammar", NAN, NULL, BOTH },
-    { "structured_outputs", NAN, NULL, BOTH },
-    { "grammar", NAN, NULL, BOTH },
-    { "json_schema", NAN, NULL, BOTH },
-    { "regex", NAN, NULL, BOTH },
-    { "ebnf", NAN, NULL, BOTH },
-    { "typical_p", 1, NULL, BOTH },
-    { "tfs_z", 1, NULL, BOTH },
-    { "mirostat", 0, NULL, BOTH },
-    { "dry_multiplier", 0, NULL, BOTH },
-    { "xtc_probability", 0, NULL, BOTH },
-    { "dynatemp_range", 0, NULL, BOTH },
-    { "n_probs", 0, NULL, BOTH },
-    { "continue_final_message", NAN, NULL, CHAT },
-    { "chat_template", NAN, NULL, CHAT },
-    { "documents", NAN, NULL, CHAT },
+    { "tools, functions, suffix, audio, prediction, web_search_options, prompt_logprobs, "
+      "prompt_embeds, truncate_prompt_tokens, use_beam_search, bad_words, allowed_token_ids, "
+      "logits_processors, include_stop_str_in_output, guided_json, guided_regex, guided_choice, "
+      "guided_grammar, structured_outputs, structural_tag, grammar, json_schema, regex, ebnf, "
+      "stop_regex, return_logprob",
+      NAN, NULL, BOTH },
+    { "presence_penalty, frequency_penalty, min_tokens, min_new_tokens, mirostat, dry_multiplier, "
+      "xtc_probability, dynatemp_range, n_probs",
+      0, NULL, BOTH },
+    { "best_of, repeat_penalty, length_penalty, typical_p, tfs_z", 1, NULL, BOTH },
+    { "tool_choice, function_call", NAN, "none", BOTH },
+    { "response_format, modalities", NAN, "text", BOTH },
+    { "echo, prompt, continue_final_message, chat_template, documents", NAN, NULL, CHAT },
     { "messages", NAN, NULL, RAW },
-    { "prompt", NAN, NULL, CHAT },
 };
 
 /* True for a value that changes nothing. */
@@ -242,11 +210,16 @@ static bool serve_field_neutral(const json_t *v, float number, const char *word)
 
 bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e)
 {
+    const char *name;
+    json_t *v;
     bool tools = json_array_size(json_object_get(in, "tools")) > 0;
-    for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++) {
-        const char *name = unserved[i].name;
-        const json_t *v = serve_field_get(in, name);
-        if (!v || unserved[i].where == (chat ? RAW : CHAT) ||
+    json_object_foreach((json_t *)(size_t)in, name, v)
+    {
+        size_t i = 0, n = sizeof(unserved) / sizeof(unserved[0]);
+        while (i < n &&
+               (unserved[i].where == (chat ? RAW : CHAT) || !text_among(name, unserved[i].names)))
+            i++;
+        if (i == n || json_is_null(v) ||
             serve_field_neutral(v, unserved[i].number, unserved[i].word) ||
             (!tools && json_is_string(v) && strcmp(name, "tool_choice") == 0 &&
              strcmp(json_string_value(v), "auto") == 0))

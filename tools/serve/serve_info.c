@@ -9,7 +9,7 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/json_report.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m)
 {

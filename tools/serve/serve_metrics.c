@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 void serve_metrics(struct serve_exchange *x)
 {

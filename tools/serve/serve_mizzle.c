@@ -127,6 +127,8 @@ json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last)
     const struct serve_ask *a = c->ask;
     struct decode_event events[EVENTS];
     json_t *out = json_object();
+    if (a->plain)
+        return out;
     if (a->trace && from < c->taken) {
         json_t *list = json_array();
         for (size_t i = from; i < c->taken; i++)

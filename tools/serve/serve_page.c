@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tools/cli/assets.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -7,7 +7,7 @@
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
 #include "tools/serve/serve_field.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 bool serve_prompt_ids(uint32_t **ids, size_t *n, const struct serve *s, const json_t *list,
                       const char *param, struct serve_error *e)

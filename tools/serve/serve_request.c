@@ -11,7 +11,7 @@
 #include "router/router.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_field.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum {
     USUAL_MAX = 16, /* tokens of a raw completion, as OpenAI has it */
@@ -369,6 +369,7 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
                      : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);
     if (!fine || !serve_request_fits(a, s, e))
         return false;
+    a->plain = s->o.face->plain;
     a->wish.logprobs = (a->logprobs || a->trace_top) && !(a->wish.score && !a->max);
     a->wish.top = a->top > a->trace_top ? a->top : a->trace_top;
     a->wish.edges = a->trace && a->trace_top;

@@ -11,6 +11,7 @@
 #include "tools/serve/serve_field.h"
 
 struct serve;
+struct serve_form;
 
 enum {
     SERVE_PROMPTS = 64,
@@ -29,10 +30,12 @@ struct serve_ask {
     bool chat, stream, usage, echo, return_ids;
     bool specials; /* control tokens appear in the text */
     bool logprobs, trace, events;
-    bool draws;                   /* no seed was given, and one is needed */
-    size_t top, trace_top;        /* alternatives in logprobs; in the trace */
-    size_t n;                     /* choices of each prompt */
-    struct serve_prompt *prompts; /* [nprompts] */
+    bool plain;                    /* no "mizzle"; one event of a stream for each token */
+    const struct serve_form *form; /* of an answer with one text; NULL: OpenAI's */
+    bool draws;                    /* no seed was given, and one is needed */
+    size_t top, trace_top;         /* alternatives in logprobs; in the trace */
+    size_t n;                      /* choices of each prompt */
+    struct serve_prompt *prompts;  /* [nprompts] */
     size_t nprompts;
     /* For all texts, apart from prompt, max and seed. It points into this struct. */
     struct text_wish wish;

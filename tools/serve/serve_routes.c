@@ -6,17 +6,9 @@
 #include "kernels/sys/os.h"
 #include "net/http/json_input.h"
 #include "tools/cli/json_report.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum { SMALL = 16 << 10 /* bytes of an answer that is sent even when there is no room for more */ };
-
-struct serve_route {
-    const char *path; /* one that ends in '/' stands for all that begin so, except "/" */
-    bool post;        /* with a JSON body; else GET or HEAD */
-    bool open, early; /* needs no key; is answered while the model is loaded */
-    void (*answer)(struct serve_exchange *x);
-    bool (*room)(struct serve_exchange *x); /* or NULL; asked before the body is parsed */
-};
 
 static const struct serve_route routes[] = {
     { "/v1/chat/completions", .post = true, .answer = serve_write },
@@ -32,6 +24,7 @@ static const struct serve_route routes[] = {
     { "/", .open = true, .early = true, .answer = serve_page },
     { "/page.css", .open = true, .early = true, .answer = serve_page },
     { "/page.js", .open = true, .early = true, .answer = serve_page },
+    { .path = NULL },
 };
 
 void serve_routes_refuse_busy(struct serve_exchange *x)
@@ -48,11 +41,12 @@ void serve_routes_send(struct serve_exchange *x, unsigned status, const char *ty
         serve_routes_refuse_busy(x);
         return;
     }
-    const char *headers[8][2] = { { "X-Content-Type-Options", "nosniff" },
-                                  { "Cache-Control", "no-store" } };
-    for (size_t i = 2; more && more[0][0] && i < 7; i++, more++)
+    const char *headers[9][2] = { { "X-Content-Type-Options", "nosniff" },
+                                  { "Cache-Control", "no-store" },
+                                  { "Accept-Encoding", "gzip, deflate" } }; /* RFC 7694 */
+    for (size_t i = 3; more && more[0][0] && i < 8; i++, more++)
         memcpy(headers[i], more[0], sizeof(headers[i]));
-    server_reply(x->r, status, type, text, (const char *const(*)[2])headers);
+    x->s->o.face->send(x, status, type, text, (const char *const(*)[2])headers);
 }
 
 bool serve_routes_print(struct buf *out, json_t *json)
@@ -78,6 +72,12 @@ void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
 
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)
 {
+    x->s->o.face->refuse(x, e);
+}
+
+/* Refuse as OpenAI's clients expect it. */
+static void serve_routes_explain(struct serve_exchange *x, const struct serve_error *e)
+{
     const char *const later[][2] = { { "Retry-After", "1" }, { NULL, NULL } };
     const char *const never[][2] = { { "x-should-retry", "false" }, { NULL, NULL } };
     const char *const allow[][2] = { { "Allow", e->param }, { NULL, NULL } };
@@ -99,8 +99,26 @@ void serve_routes_stream(struct serve_exchange *x,
                                        { "X-Accel-Buffering", "no" },
                                        { NULL, NULL } };
     atomic_fetch_add(&x->s->streams, 1);
+    x->s->o.face->stream(x, headers, more, arg);
+}
+
+static void serve_routes_reply(struct serve_exchange *x, unsigned status, const char *type,
+                               struct buf *text, const char *const (*headers)[2])
+{
+    server_reply(x->r, status, type, text, headers);
+}
+
+static void serve_routes_events(struct serve_exchange *x, const char *const (*headers)[2],
+                                enum server_more (*more)(void *arg, struct buf *out), void *arg)
+{
     server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
 }
+
+const struct serve_face serve_routes_face = { .name = "mizzle",
+                                              .routes = routes,
+                                              .refuse = serve_routes_explain,
+                                              .send = serve_routes_reply,
+                                              .stream = serve_routes_events };
 
 /* Find the route; if there is none x->error says why. */
 static void serve_routes_find(struct serve_exchange *x)
@@ -108,8 +126,7 @@ static void serve_routes_find(struct serve_exchange *x)
     const char *method = server_method(x->r), *path = server_path(x->r);
     bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool post = strcmp(method, "POST") == 0, found = false;
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]) && !x->route; i++) {
-        const struct serve_route *r = &routes[i];
+    for (const struct serve_route *r = x->s->o.face->routes; r->path && !x->route; r++) {
         size_t n = strlen(r->path);
         bool all = n > 1 && r->path[n - 1] == '/';
         if (all ? strncmp(path, r->path, n) != 0 || !path[n] : strcmp(path, r->path) != 0)
@@ -164,6 +181,8 @@ static void serve_routes_drop(void *own)
     serve_write_drop(x->writing);
     if (x->s->o.log)
         serve_routes_log(x);
+    if (x->s->o.face->end)
+        x->s->o.face->end(x);
     serve_request_free(&x->ask);
     free(x);
 }
@@ -177,8 +196,12 @@ static struct serve_exchange *serve_routes_of(struct serve *s, struct server_req
     x->s = s;
     x->r = r;
     x->begun = os_now_ns();
-    server_set_own(r, x, serve_routes_drop);
     serve_routes_find(x);
+    if (s->o.face->begin && !s->o.face->begin(x)) {
+        free(x);
+        return NULL;
+    }
+    server_set_own(r, x, serve_routes_drop);
     return x;
 }
 
@@ -197,7 +220,7 @@ static bool serve_routes_head(void *arg, struct server_request *r)
         return false;
     if (x->route && !x->route->early && !atomic_load(&x->s->ready))
         serve_error_set(&x->error, 503, "loading", NULL, "the model is being loaded");
-    else if (x->route && x->route->post && !server_is_json(r))
+    else if (x->route && x->route->post && !x->route->any_type && !server_is_json(r))
         serve_error_set(&x->error, 415, "unsupported_media_type", NULL,
                         "Content-Type: expected application/json");
     if (x->error.status)
@@ -260,7 +283,7 @@ static void serve_routes_refused(void *arg, struct server_request *r, enum serve
 
 void serve_routes_serve(struct server_options *o, struct serve *s)
 {
-    o->name = "mizzle";
+    o->name = s->o.face->name;
     o->late = "{\"error\":{\"message\":\"the request took too long to arrive\","
               "\"type\":\"timeout_error\",\"param\":null,\"code\":\"timeout\"}}";
     o->malformed =

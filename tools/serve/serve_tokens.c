@@ -6,7 +6,7 @@
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
 #include "tools/serve/serve_field.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum {
     TEXT_MAX = 1 << 20, /* bytes of a text, as a body has it; at most three tokens each */
@@ -138,7 +138,10 @@ void serve_tokens_decode(struct serve_exchange *x)
     free(ids);
     if (fine) {
         json_t *text = json_report_text(raw.p, raw.n);
-        serve_routes_json(x, 200, json_pack("{s:O,s:o}", "prompt", text, "content", text));
+        const char *field = x->route->field;
+        serve_routes_json(x, 200,
+                          field ? json_pack("{s:o}", field, text)
+                                : json_pack("{s:O,s:o}", "prompt", text, "content", text));
     } else {
         serve_routes_refuse(x, &e);
     }

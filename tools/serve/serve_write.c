@@ -9,7 +9,7 @@
 #include "kernels/sys/os.h"
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum { SILENCE_MS = 10000, QUEUE_MS = 20 };
 
@@ -117,6 +117,8 @@ static bool serve_write_look(struct serve_writing *w)
             continue;
         if (!serve_choice_look(c))
             return serve_error_of(&w->error, ERR_NOMEM, NULL);
+        if (c->taken && c->view.tokens[c->taken - 1].at > w->x->at)
+            w->x->at = c->view.tokens[c->taken - 1].at;
         if (c->view.finished && c->view.rc != OK)
             return serve_error_of(&w->error, c->view.rc, c->view.why);
     }
@@ -187,8 +189,7 @@ static void serve_write_prompt(json_t **choice, const struct serve_choice *c)
 /* Add the ids of the tokens that were not told, if they are wanted. */
 static void serve_write_ids(json_t **choice, const struct serve_choice *c)
 {
-    size_t prompt = c->ask->echo ? c->prompt->n : 0;
-    size_t from = c->told > prompt ? c->told - prompt : 0;
+    size_t from = serve_choice_from(c);
     if (!c->ask->return_ids)
         return;
     serve_write_prompt(choice, c);
@@ -196,26 +197,36 @@ static void serve_write_ids(json_t **choice, const struct serve_choice *c)
                     json_report_ids(c->view.ids + c->prompt->n + from, c->taken - from));
 }
 
-/* Return a finished choice. */
-static json_t *serve_write_choice(struct serve_choice *c)
+/* Return what was not told of a choice: its text up to `ready` and all tokens; `last`: it ends. */
+static json_t *serve_write_part(struct serve_choice *c, size_t ready, bool last)
 {
-    json_t *text = json_report_text(c->raw.p, c->raw.n), *choice;
-    json_t *logprobs = serve_write_logprobs(c);
-    if (c->ask->chat)
-        choice = json_pack("{s:I,s:{s:s,s:o,s:n},s:o,s:s}", "index", (json_int_t)c->index,
-                           "message", "role", "assistant", "content", text, "refusal", "logprobs",
-                           logprobs, "finish_reason", serve_choice_reason(c));
+    const struct serve_ask *a = c->ask;
+    bool some = !a->stream || ready > c->shown || c->told < serve_choice_tokens(c);
+    json_t *out = json_pack("{s:I}", "index", (json_int_t)c->index);
+    json_t *text = json_report_text(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
+    if (!a->chat)
+        json_report_set(&out, "text", text);
+    else if (a->stream)
+        json_report_set(&out, "delta", some ? json_pack("{s:O}", "content", text) : json_object());
     else
-        choice = json_pack("{s:I,s:o,s:o,s:s}", "index", (json_int_t)c->index, "text", text,
-                           "logprobs", logprobs, "finish_reason", serve_choice_reason(c));
-    serve_write_ids(&choice, c);
-    return choice;
+        json_report_set(
+            &out, "message",
+            json_pack("{s:s,s:o,s:n}", "role", "assistant", "content", text, "refusal"));
+    if (a->chat && a->stream)
+        json_decref(text);
+    json_report_set(&out, "logprobs", some ? serve_write_logprobs(c) : json_null());
+    json_report_set(&out, "finish_reason",
+                    last ? json_string(serve_choice_reason(c)) : json_null());
+    serve_write_ids(&out, c);
+    return out;
 }
 
 /* Append the reply with all choices. Each is printed as soon as it is made, because the JSON of a
  * scored prompt takes far more memory than its text. */
 static bool serve_write_all(struct serve_writing *w, struct buf *out)
 {
+    if (w->x->ask.form)
+        return serve_routes_print(out, w->x->ask.form->whole(w->x, &w->choices[0]));
     json_t *mizzle = w->n == 1 ? serve_mizzle(&w->choices[0], 0, true) : json_object();
     json_t *head = serve_write_object(w, NULL, mizzle);
     json_report_set(&head, "usage", serve_write_usage(w));
@@ -223,7 +234,7 @@ static bool serve_write_all(struct serve_writing *w, struct buf *out)
     out->n -= fine; /* the closing brace */
     fine = fine && buf_str(out, ",\"choices\":");
     for (size_t i = 0; i < w->n && fine; i++) {
-        json_t *choice = serve_write_choice(&w->choices[i]);
+        json_t *choice = serve_write_part(&w->choices[i], w->choices[i].raw.n, true);
         if (w->n > 1)
             json_report_set(&choice, "mizzle", serve_mizzle(&w->choices[i], 0, true));
         fine = buf_str(out, i ? "," : "[") && serve_routes_print(out, choice);
@@ -263,6 +274,15 @@ static bool serve_write_event(struct buf *out, json_t *json)
     return buf_str(out, "data: ") && serve_routes_print(out, json) && buf_str(out, "\n\n");
 }
 
+/* Append an event of a choice. */
+static bool serve_write_told(struct serve_writing *w, const struct serve_choice *c, struct buf *out,
+                             json_t *choices, json_t *mizzle)
+{
+    if (json_object_size(mizzle) && w->n > 1)
+        json_report_set(&mizzle, "index", json_integer((json_int_t)c->index));
+    return serve_write_event(out, serve_write_object(w, choices, mizzle));
+}
+
 /* Append the event that opens a choice of a chat: who speaks. */
 static bool serve_write_role(struct serve_writing *w, struct serve_choice *c, struct buf *out)
 {
@@ -270,40 +290,27 @@ static bool serve_write_role(struct serve_writing *w, struct serve_choice *c, st
                                "role", "assistant", "content", "", "logprobs", "finish_reason");
     serve_write_prompt(&choice, c);
     c->opened = true;
-    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), json_object()));
+    return serve_write_told(w, c, out, json_pack("[o]", choice), json_object());
 }
 
 /* Append an event with the text up to `ready` and all tokens; with `last` it is the final one. */
 static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, struct buf *out,
                               size_t ready, bool last)
 {
-    const struct serve_ask *a = &w->x->ask;
-    bool some = ready > c->shown || c->told < serve_choice_tokens(c);
-    size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
+    const struct serve_form *form = c->ask->form;
+    size_t shown = c->shown;
     bool ends = last && c->view.rc == OK; /* of a text that failed, the error tells */
-    json_t *choice = NULL, *reason = ends ? json_string(serve_choice_reason(c)) : json_null();
-    json_t *mizzle = serve_mizzle(c, from, last);
-    json_t *text = json_report_text(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
-    if (a->chat && some)
-        choice =
-            json_pack("{s:I,s:{s:o},s:o,s:o}", "index", (json_int_t)c->index, "delta", "content",
-                      text, "logprobs", serve_write_logprobs(c), "finish_reason", reason);
-    else if (a->chat)
-        choice = json_pack("{s:I,s:{},s:n,s:o}", "index", (json_int_t)c->index, "delta", "logprobs",
-                           "finish_reason", reason);
-    else
-        choice =
-            json_pack("{s:I,s:o,s:o,s:o}", "index", (json_int_t)c->index, "text", text, "logprobs",
-                      some ? serve_write_logprobs(c) : json_null(), "finish_reason", reason);
-    if (a->chat && !some)
-        json_decref(text);
-    serve_write_ids(&choice, c);
+    if (form && c->told == c->taken)
+        return true;
+    json_t *mizzle = form ? NULL : serve_mizzle(c, serve_choice_from(c), last);
+    json_t *choice = form ? NULL : serve_write_part(c, ready, ends);
     c->opened = true;
     c->shown = ready;
     c->told = serve_choice_tokens(c);
-    if (json_object_size(mizzle) && w->n > 1)
-        json_report_set(&mizzle, "index", json_integer((json_int_t)c->index));
-    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), mizzle));
+    if (form)
+        return serve_write_event(
+            out, form->event(w->x, c, ready ? c->raw.p + shown : "", ready - shown, ends));
+    return serve_write_told(w, c, out, json_pack("[o]", choice), mizzle);
 }
 
 /* Append what is new of a choice. */
@@ -316,7 +323,7 @@ static bool serve_write_progress(struct serve_writing *w, struct serve_choice *c
     if (a->chat && !c->opened && !serve_write_role(w, c, out))
         return false;
     size_t ready = serve_choice_ready(c);
-    bool tells = a->return_ids || a->logprobs || a->trace;
+    bool tells = a->return_ids || a->logprobs || a->trace || a->plain;
     bool some = ready > c->shown || (tells && c->told < serve_choice_tokens(c));
     if (some && (a->chat || !finished) && !serve_write_delta(w, c, out, ready, false))
         return false;
@@ -328,10 +335,7 @@ static bool serve_write_progress(struct serve_writing *w, struct serve_choice *c
         return true;
     if (!c->opened) /* the first event has the ids of the prompt */
         return serve_write_delta(w, c, out, ready, false);
-    json_t *mizzle = serve_mizzle(c, c->taken, false);
-    if (w->n > 1)
-        json_report_set(&mizzle, "index", json_integer((json_int_t)c->index));
-    return serve_write_event(out, serve_write_object(w, json_array(), mizzle));
+    return serve_write_told(w, c, out, json_array(), serve_mizzle(c, c->taken, false));
 }
 
 /* Append what ends the stream. */
@@ -340,6 +344,8 @@ static bool serve_write_done(struct serve_writing *w, struct buf *out)
     w->done = true;
     if (w->error.status)
         return serve_write_event(out, serve_error_json(&w->error));
+    if (w->x->ask.form && w->x->ask.form->closing)
+        return serve_write_event(out, w->x->ask.form->closing(w->x, &w->choices[0]));
     if (w->x->ask.usage) {
         json_t *last = serve_write_object(w, json_array(), json_object());
         json_report_set(&last, "usage", serve_write_usage(w));
@@ -382,20 +388,15 @@ static bool serve_write_starts(struct serve_writing *w)
     }
 }
 
-/* Append an error as the last event: the server closes. */
-static enum server_more serve_write_stop(struct serve_writing *w, struct buf *out)
-{
-    serve_error_of(&w->error, ERR_STOP, NULL);
-    return serve_write_done(w, out) ? SERVER_END : SERVER_BROKEN;
-}
-
 /* Callback of the server: append the next events, when there are some. */
 static enum server_more serve_write_more(void *arg, struct buf *out)
 {
     struct serve_writing *w = arg;
     while (!w->done) {
-        if (server_closing(w->x->r) && server_gone(w->x->r))
-            return serve_write_stop(w, out);
+        if (server_closing(w->x->r) && server_gone(w->x->r)) { /* the last event is an error */
+            serve_error_of(&w->error, ERR_STOP, NULL);
+            return serve_write_done(w, out) ? SERVER_END : SERVER_BROKEN;
+        }
         uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
         if (!serve_write_some(w, out))
             return SERVER_BROKEN;
@@ -456,16 +457,21 @@ static bool serve_write_has_room(struct serve_exchange *x)
     return false;
 }
 
-/* Answer a request for texts. */
 void serve_write(struct serve_exchange *x)
 {
     bool chat = strcmp(server_path(x->r), "/v1/chat/completions") == 0;
     struct serve_error e = { 0 };
     bool fine = serve_request_read(&x->ask, x->s, x->in, chat, &e);
     serve_routes_read(x);
-    if (!fine)
+    if (fine)
+        serve_write_texts(x);
+    else
         serve_routes_refuse(x, &e);
-    struct serve_writing *w = fine && serve_write_has_room(x) ? calloc(1, sizeof(*w)) : NULL;
+}
+
+void serve_write_texts(struct serve_exchange *x)
+{
+    struct serve_writing *w = serve_write_has_room(x) ? calloc(1, sizeof(*w)) : NULL;
     if (!w)
         return;
     x->writing = w;
@@ -474,7 +480,7 @@ void serve_write(struct serve_exchange *x)
     w->created = (int64_t)time(NULL);
     w->heard = os_now_ns();
     serve_info_name(w->model, x->s, x->ask.wish.model);
-    snprintf(w->id, sizeof(w->id), "%s-%016llx", chat ? "chatcmpl" : "cmpl",
+    snprintf(w->id, sizeof(w->id), "%s-%016llx", x->ask.chat ? "chatcmpl" : "cmpl",
              (unsigned long long)server_number(x->r));
     if (!serve_write_begin(w) || !serve_write_ask(w)) {
         if (!w->error.status)

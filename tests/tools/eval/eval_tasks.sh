@@ -24,7 +24,7 @@ while [ $i -lt 6 ]; do
     i=$((i + 1))
 done >"$dir/gsm8k"
 cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
-pair="-m $edge --cloud-url $KNOWN_URL -q -n 24"
+pair="-m $edge --cloud-url $KNOWN_URL --cloud-api llamacpp -q -n 24"
 
 # The cloud alone says what the file says, the edge alone does not; without a stand-in of its own,
 # eval asks neither on its own account.
@@ -51,7 +51,7 @@ grep -q 'And so on' "$dir/on" || fail "no run-on to say"
 cp "$dir/on" "$KNOWN"
 for form in '' '--prompt citer' '--prompt citer --ahead 0' '--prompt citer --ahead 1'; do
     rm -f "$dir/answers"
-    run 0 -m $edge --cloud-url "$KNOWN_URL" -q -n 60 --task csqa --data "$dir/on" --policy always --json \
+    run 0 -m $edge --cloud-url "$KNOWN_URL" --cloud-api llamacpp -q -n 60 --task csqa --data "$dir/on" --policy always --json \
         --jsonl "$dir/answers" $form
     is "$(field right) == 4 && $(field tokens) < 4 * 40"
     grep -q '"form":"citer"' "$dir/answers" || fail "$(head -n 1 "$dir/answers")"
@@ -64,7 +64,7 @@ rm "$dir/answers"
 cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
 
 # Every row says what it was measured with, and tables of two pairs have the same columns.
-run 0 -m $edge --cloud-url "$KNOWN_URL" -q -n 24 --task csqa --data "$dir/on" --policy never,always \
+run 0 -m $edge --cloud-url "$KNOWN_URL" --cloud-api llamacpp -q -n 24 --task csqa --data "$dir/on" --policy never,always \
     --csv "$dir/one.csv" --json
 for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud_says form version date processor; do
     printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"

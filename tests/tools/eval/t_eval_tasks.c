@@ -9,7 +9,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/files.h"
-#include "tools/lab/stand_in/stand_in.h"
+#include "tests/support/rude.h"
 
 enum { IDS = 512 };
 
@@ -31,7 +31,7 @@ static void append(uint32_t *ids, size_t *n, const char *text)
 }
 
 /* The token after ids[n], by the first line whose prompt and text begin so. */
-static uint32_t next(void *arg, const uint32_t *ids, size_t n)
+static uint32_t next(const uint32_t *ids, size_t n)
 {
     uint32_t eos, found;
     FILE *file = fopen(path, "r");
@@ -52,26 +52,77 @@ static uint32_t next(void *arg, const uint32_t *ids, size_t n)
         }
     }
     fclose(file);
-    (void)arg;
     return found;
+}
+
+/* Return a completion of llama.cpp's: ids until the text ends. */
+static json_t *complete(const json_t *in)
+{
+    uint32_t ids[2 * IDS], eos;
+    const json_t *list = json_object_get(in, "prompt");
+    size_t n = json_array_size(list), made = 0;
+    size_t want = (size_t)json_integer_value(json_object_get(in, "n_predict"));
+    json_t *tokens = json_array();
+    CHECK(n + want <= 2 * IDS && tokenizer_eos(tok, &eos));
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (uint32_t)json_integer_value(json_array_get(list, i));
+    for (; made < want && (!made || ids[n + made - 1] != eos); made++) {
+        ids[n + made] = next(ids, n + made);
+        json_array_append_new(tokens, json_integer(ids[n + made]));
+    }
+    return json_pack("{s:s,s:o,s:b,s:s,s:I}", "content", "", "tokens", tokens, "stop", 1,
+                     "stop_type", made && ids[n + made - 1] == eos ? "eos" : "limit",
+                     "tokens_predicted", (json_int_t)made);
+}
+
+/* Return the ids of a text, so that the client finds the tokenizer to be its own. */
+static json_t *cut(const json_t *in)
+{
+    const json_t *text = json_object_get(in, "content");
+    uint32_t *ids;
+    size_t n;
+    json_t *list = json_array();
+    CHECK(json_is_string(text) &&
+          tokenizer_encode_part(tok, &ids, &n, json_string_value(text), json_string_length(text),
+                                true, NULL) == OK);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    free(ids);
+    return json_pack("{s:o}", "tokens", list);
+}
+
+/* Answer as llama.cpp's server does. */
+static bool answer(const struct rude_request *r)
+{
+    json_t *in = json_loadb(r->body, r->n, 0, NULL), *out;
+    if (strcmp(r->path, "/completion") == 0)
+        out = complete(in);
+    else if (strcmp(r->path, "/tokenize") == 0)
+        out = cut(in);
+    else
+        out = json_pack("{s:[{s:s,s:{s:i}}]}", "data", "id", "known", "meta", "n_ctx", 2 * IDS);
+    char *text = json_dumps(out, JSON_COMPACT);
+    json_decref(in);
+    json_decref(out);
+    CHECK(text);
+    bool stays = rude_json(r, "200 OK", text);
+    free(text);
+    return stays;
 }
 
 int main(void)
 {
     struct err err = { "" };
-    struct stand_in *s;
     const char *run = getenv("RUN");
     if (access(model, R_OK) || (run && *run))
         SKIP("%s", run && *run ? "scripts start the program themselves"
                                : "no demo pair in weights/milli");
     path = in_scratch("known");
     CHECK(tokenizer_open_path(&tok, model, &err) == OK);
-    const struct stand_in_oracle oracle = { .next = next, .tokenizer = tok };
-    const struct stand_in_options o = { .oracle = &oracle };
-    CHECK(stand_in_open(&s, &o, &err) == OK);
-    CHECK(setenv("KNOWN", path, 1) == 0 && setenv("KNOWN_URL", stand_in_url(s), 1) == 0);
+    struct rude *s = rude_open(answer);
+    CHECK(setenv("KNOWN", path, 1) == 0 && setenv("KNOWN_URL", rude_url(s), 1) == 0);
     int status = system("sh tests/tools/eval/eval_tasks.sh"); /* NOLINT: no input in the command */
-    stand_in_close(s);
+    rude_close(s);
     tokenizer_close(tok);
     return status ? 1 : 0;
 }

@@ -15,7 +15,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
 

@@ -9,7 +9,7 @@
 #include "net/http/json_input.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 enum { RUNS = SANITIZED ? 4000 : 30000, ROOM = 4096 };
 

@@ -11,7 +11,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/gzip.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 static struct serving server;
 

@@ -8,14 +8,13 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/json_input.h"
-#include "tests/support/http_client.h"
-#include "tests/support/raw_http.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
+#include "tests/tools/torture_path.h"
 #include "tools/cli/json_report.h"
 #include "tools/serve/serve_choice.h"
-#include "tools/serve/serve_internal.h"
+#include "tools/serve/serve_exchange.h"
 
 static struct serving server;
 
@@ -111,35 +110,6 @@ static void tell(const struct serve_ask *a, bool first)
     serve_choice_end(&c);
 }
 
-/* Ask and read what comes back, without an allocation. Returns the status, 0 if the connection was
- * closed without a whole answer, and the body with its numbers blotted out, which may differ. */
-static int ask(const char *path, const char *body, char out[ANSWER], size_t *n)
-{
-    static struct raw_reply r;
-    char head[300];
-    int fd = http_client_open(server.port);
-    snprintf(head, sizeof(head),
-             "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: "
-             "application/json\r\nContent-Length: %zu\r\n\r\n",
-             body ? "POST" : "GET", path, body ? strlen(body) : 0);
-    http_client_send(fd, head, strlen(head));
-    http_client_send(fd, body ? body : "", body ? strlen(body) : 0);
-    raw_http_read(fd, &r, 0, 60000);
-    close(fd);
-    CHECK(r.ended && r.n < sizeof(r.bytes) - 1);
-    const char *p = strstr(r.bytes, "\r\n\r\n"), *end = r.bytes + r.n;
-    const char *length = strstr(r.bytes, "Content-Length: ");
-    *n = 0;
-    if (!p || !length || (size_t)(end - p - 4) < strtoul(length + 16, NULL, 10))
-        return 0;
-    for (p += 4; p < end; *n += 1) {
-        size_t digits = strspn(p, "0123456789abcdef.-");
-        out[*n] = digits ? '0' : *p;
-        p += digits ? digits : 1;
-    }
-    return r.status;
-}
-
 /* Every path answers whole, with an error, or not at all. */
 static void test_paths(void)
 {
@@ -162,24 +132,8 @@ static void test_paths(void)
           "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":2,\"logprobs\":"
           "true,\"top_logprobs\":1}" },
     };
-    static char text[ANSWER];
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        long n = 0, silent = 0, refused = 0;
-        do {
-            size_t length;
-            torture_begin(n);
-            int status = ask(paths[i][0], paths[i][1], text, &length);
-            CHECK(status == 200 || (n && (!status || status >= 400)));
-            if (!n)
-                memcpy(whole[0].text, text, whole[0].n = length);
-            CHECK_MSG(status != 200 ||
-                          (length == whole[0].n && memcmp(text, whole[0].text, length) == 0),
-                      "%s, allocation %ld: %.*s", paths[i][0], n, (int)length, text);
-            silent += !status;
-            refused += status >= 400;
-        } while (torture_end() + (n++ == 0));
-        printf("%s: %ld allocations, %ld refused, %ld closed\n", paths[i][0], n, refused, silent);
-    }
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        torture_path(server.port, paths[i][0], paths[i][1]);
 }
 
 int main(void)

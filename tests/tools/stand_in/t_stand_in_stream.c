@@ -140,10 +140,10 @@ static void test_usage(void)
         "{\"prompt\":[1,2],\"max_tokens\":2,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
         "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}",
         &r);
-    CHECK(strstr(r.body, "\"prompt_token_ids\":[1,2]") && strstr(r.body, "\"choices\":[],\"usage\":"
-                                                                         "{\"prompt_tokens\":2,"
-                                                                         "\"total_tokens\":4"));
-    CHECK(strstr(strstr(r.body, "prompt_token_ids") + 1, "\"prompt_token_ids\":null"));
+    const char *first = strstr(r.body, "\"prompt_token_ids\":[1,2]");
+    CHECK(first && !strstr(first + 9, "prompt_token_ids"));
+    CHECK(strstr(r.body, "\"choices\":[],\"usage\":{\"prompt_tokens\":2,\"completion_tokens\":2,"
+                         "\"total_tokens\":4"));
     http_client_free(&r);
 }
 
@@ -208,7 +208,7 @@ static void test_probes(void)
     http_client_free(&r);
     ask(CLOUD_SGLANG, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}", &r);
-    CHECK(r.status == 200 && !strstr(r.body, "token_ids") && strstr(r.body, "matched_stop"));
+    CHECK(r.status == 200 && !strstr(r.body, "token_ids"));
     http_client_free(&r);
 }
 

@@ -1,6 +1,6 @@
-/* Reads a question and formats its answer while the n-th allocation fails, jansson's included, for
- * every n: the result is an error or no answer, without crash or leak. Covers all dialects, errors
- * and edits of faults. */
+/* Asks the stand-in server, in every dialect and under every fault that edits an answer, while the
+ * n-th allocation fails, jansson's included, for every n: the result is an error or no answer,
+ * without crash or leak. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,144 +10,90 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
+#include "tests/tools/torture_path.h"
 #include "tools/lab/stand_in/stand_in.h"
-#include "tools/lab/stand_in/paths.h"
-#include "tools/lab/stand_in/fault.h"
-#include "tools/lab/stand_in/reply.h"
-#include "tools/lab/stand_in/source.h"
 
-static struct stand_in_source *source;
-static const uint32_t answer[] = { 72, 0xe4, TINY_IM_END };
-static const struct text_token tokens[] = { { .t.id = 72 },
-                                            { .t.id = 0xe4 },
-                                            { .t.id = TINY_IM_END } };
-
-static const struct question {
+/* Requests that are answered with status 200, by enum cloud_api. */
+static const struct {
     enum cloud_api server;
-    enum stand_in_form form;
-    const char *body;
-} questions[] = {
-    { CLOUD_OPENAI, FORM_VLLM,
+    const char *path, *body;
+} requests[] = {
+    { CLOUD_OPENAI, "/v1/completions",
       "{\"prompt\":[1,2,3],\"max_tokens\":3,\"return_token_ids\":true,\"stream_options\":"
       "{\"include_usage\":true}}" },
-    { CLOUD_SGLANG, FORM_TEXT, "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
-    { CLOUD_SGLANG, FORM_GENERATE,
+    { CLOUD_SGLANG, "/v1/completions", "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
+    { CLOUD_SGLANG, "/generate",
       "{\"input_ids\":[1,2,3],\"rid\":\"r\",\"sampling_params\":{\"max_new_tokens\":3}}" },
-    { CLOUD_LLAMACPP, FORM_COMPLETION,
+    { CLOUD_LLAMACPP, "/completion",
       "{\"prompt\":[1,2,3],\"n_predict\":3,\"return_tokens\":true}" },
-    { CLOUD_OPENAI, FORM_VLLM, "{\"prompt\":[1,2,999]}" },
-    { CLOUD_SGLANG, FORM_GENERATE, "{\"input_ids\":[1,2,999]}" },
-    { CLOUD_LLAMACPP, FORM_COMPLETION, "{\"prompt\":[1,2,999]}" },
+    { CLOUD_SGLANG, "/generate", "{\"input_ids\":[1,2,999],\"stream\":true}" },
+    { CLOUD_AUTO, "/v1/models", NULL },
+    { CLOUD_AUTO, "/props", NULL },
+    { CLOUD_AUTO, "/slots", NULL },
+    { CLOUD_AUTO, "/model_info", NULL },
+    { CLOUD_AUTO, "/server_info", NULL },
+    { CLOUD_AUTO, "/version", NULL },
+    { CLOUD_AUTO, "/tokenize", "{\"content\":\"Hi\"}" },
+    { CLOUD_AUTO, "/detokenize", "{\"tokens\":[72,105]}" },
 };
 
-/* Print the JSON as a reply would be, with the fault's edit of the text. */
-static void print(json_t *json, const struct stand_in_fault *f)
+static void test_requests(const char *model)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    struct buf out = { 0 };
-    if (text && buf_str(&out, text) && f && f->text && f->name[0] != 'g') /* compressing is slow */
-        f->text(&out, f->with);
-    buf_free(&out);
-    free(text);
-    json_decref(json);
-}
-
-/* Format the answer whole and as events. */
-static void tell(const struct stand_in_question *ask, const struct stand_in_fault *f)
-{
-    const struct text_view t = {
-        .ids = answer, .tokens = tokens, .n = 3, .finished = true, .ended = true
-    };
-    const struct stand_in_case c = { .fault = f, .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
-    struct stand_in_reply say;
-    stand_in_reply_begin(&say, source, ask, "tiny", 1, 1);
-    json_t *json = stand_in_reply_all(&say, &t);
-    if (json && f && f->json)
-        f->json(&json, &c);
-    print(json, f);
-    stand_in_reply_end(&say);
-    stand_in_reply_begin(&say, source, ask, "tiny", 1, 1);
-    for (size_t i = 0; i < t.n; i++)
-        print(stand_in_reply_event(&say, &t, i, i + 1 == t.n), NULL);
-    print(stand_in_reply_closing(&say, &t), NULL);
-    stand_in_reply_end(&say);
-}
-
-/* Do everything that one request does; json is its body. */
-static void exchange(const struct question *q, const json_t *json, const struct stand_in_fault *f)
-{
-    struct stand_in_question ask;
-    struct stand_in_refusal no = { .server = q->server };
-    if (stand_in_question_read(&ask, source, q->form, NULL, json, &no) == WRONG_NOTHING)
-        tell(&ask, f);
-    else
-        print(stand_in_refusal_answer("/v1/x", &no).json, NULL);
-    free(ask.ids);
-}
-
-/* Run the exchange with each allocation failing in turn. */
-static void torture(const struct question *q, const struct stand_in_fault *f)
-{
-    json_t *json = json_loads(q->body, 0, NULL);
-    CHECK(json);
-    long n = 1;
-    do {
-        torture_begin(n++);
-        exchange(q, json, f);
-        CHECK(torture_live() == 0);
-    } while (torture_end());
-    CHECK(n > 5);
-    json_decref(json);
-}
-
-static void test_paths(void)
-{
-    static const char *const paths[] = { "/v1/models",  "/props",       "/slots",
-                                         "/model_info", "/server_info", "/version" };
-    const struct stand_in_paths a = { .source = source, .name = "tiny", .created = 1 };
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        long n = 1;
-        do {
-            struct stand_in_refusal no;
-            const struct stand_in_route *r = stand_in_paths_find(&a, "GET", paths[i], &no);
-            CHECK(r && r->answer);
-            torture_begin(n++);
-            json_decref(r->answer(&(struct stand_in_query){ &a, NULL, &no }));
-            CHECK(torture_live() == 0);
-        } while (torture_end());
-        CHECK(n > 2);
+    for (unsigned api = CLOUD_AUTO; api <= CLOUD_SGLANG; api++) {
+        const struct stand_in_options o = { .model = model,
+                                            .threads = 1,
+                                            .server = (enum cloud_api)api };
+        struct stand_in *s;
+        struct err err = { "" };
+        CHECK(stand_in_open(&s, &o, &err) == OK);
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+            if (requests[i].server == (enum cloud_api)api)
+                torture_path(stand_in_port(s), requests[i].path, requests[i].body);
+        stand_in_close(s);
     }
 }
 
-/* The same for a question to the source itself. */
-static void test_source(void)
+/* Replies of each dialect at the end of a text. */
+static const char *const replies[] = {
+    ("{\"choices\":[{\"index\":0,\"text\":\"Hi\",\"finish_reason\":\"stop\",\"token_ids\":[72,105,"
+     "256]"
+     "}],\"model\":\"m\",\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":3}}"),
+    ("{\"text\":\"Hi\",\"output_ids\":[72,105,256],\"meta_info\":{\"finish_reason\":{\"type\":"
+     "\"stop\"},"
+     "\"prompt_tokens\":3,\"completion_tokens\":3}}"),
+    ("{\"content\":\"Hi\",\"tokens\":[72,105,256],\"stop_type\":\"eos\",\"tokens_evaluated\":3,"
+     "\"tokens_predicted\":3}"),
+};
+
+/* Let a fault edit them. */
+static void test_fault(const struct stand_in_fault *f)
 {
-    uint32_t prompt[] = { 1, 2, 3 };
-    const struct stand_in_question q = { .ids = prompt, .n = 3, .max = 2, .slot = -1 };
-    for (long n = 1; n <= 2; n++) {
-        struct text *t;
-        struct err err = { "" };
-        torture_begin(n);
-        CHECK(stand_in_source_ask(source, &t, &q, &err) == ERR_NOMEM && !t);
-        CHECK(torture_end() && torture_live() == 0);
+    static const uint32_t prompt[] = { 1, 2, 3 };
+    const struct stand_in_facts at = { prompt, 3, TINY_VOCAB };
+    for (size_t i = 0; i < 3; i++) {
+        long n = 1;
+        bool fine;
+        do {
+            struct buf text = { 0 };
+            torture_begin(n++);
+            fine = buf_str(&text, replies[i]) && stand_in_fault_edit(&text, f, &at, true);
+            bool same = text.n == strlen(replies[i]) && !memcmp(text.p, replies[i], text.n);
+            CHECK_MSG(!fine || !same, "%s: nothing is edited: %s", f->name, replies[i]);
+            buf_free(&text);
+            CHECK(torture_live() == 0);
+        } while (torture_end());
+        CHECK_MSG(fine, "%s", f->name);
     }
 }
 
 int main(void)
 {
     const char *model = tiny_make();
-    const struct stand_in_options o = { .model = model, .threads = 1 };
-    struct err err = { "" };
     json_set_alloc_funcs(malloc, free);
     json_object_seed(1);
-    CHECK(stand_in_source_open(&source, model, &o, &err) == OK);
-    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
-        torture(&questions[i], NULL);
     for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
-        for (size_t i = 0; i < 4 && (f->json || f->text); i++)
-            torture(&questions[i], f);
-    test_paths();
-    test_source();
-    stand_in_source_close(source);
+        if (stand_in_fault_edits_json(f) || stand_in_fault_edits_text(f))
+            test_fault(f);
+    test_requests(model);
     return 0;
 }

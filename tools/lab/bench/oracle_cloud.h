@@ -1,5 +1,5 @@
-/* oracle_cloud.h - a cloud for measurements that holds no model: a stand-in server of this process
- * whose tokens a function says, and a client of it.
+/* oracle_cloud.h - a cloud for measurements that holds no model: a server of this process whose
+ * tokens a function says, and a client of it. It knows SGLang's /generate.
  *
  * Its vocabulary is synthetic, because models that are only a shape have none. It holds 256 bytes,
  * then "aaaa", "aaab", and so on (English has 4.5 bytes in a token). No id ends a text. */
@@ -11,24 +11,29 @@
 
 struct cloud;
 struct err;
-struct stand_in;
-struct stand_in_net;
+struct oracle_server;
 struct tokenizer;
+
+struct oracle_cloud_answers {
+    /* Return the token after ids[n]; any thread may call it, and it may take its time. */
+    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
+    void *arg;
+    unsigned latency_ms; /* of a round trip */
+    unsigned trips;      /* that a new connection costs before its first completion */
+};
 
 struct oracle_cloud {
     struct tokenizer *vocab;
-    struct stand_in *server;
+    struct oracle_server *server;
     struct cloud *cloud; /* connected; calls are not given up for ten minutes */
 };
 
-/* Open all three, for ids 0 to vocab - 1 (or fewer: tokenizer_size says how many) and texts of up
- * to `context` tokens. next returns the token after ids[n]; any thread may call it, and it may take
- * its time. ERR_ARG for fewer than 256 ids; ERR_NOMEM; errors of stand_in_open and cloud_open. The
- * caller calls oracle_cloud_close after an error, too. */
-int oracle_cloud_open(struct oracle_cloud *out, size_t vocab, size_t context,
-                      const struct stand_in_net *net,
-                      uint32_t (*next)(void *arg, const uint32_t *ids, size_t n), void *arg,
-                      struct err *err);
-void oracle_cloud_close(struct oracle_cloud *c); /* an all-zero *c is fine */
+/* Open all, for ids 0 to vocab - 1 (or fewer: tokenizer_size says how many). ERR_ARG for fewer than
+ * 256 ids; ERR_NOMEM; errors of server_open and cloud_open. The caller calls oracle_cloud_close
+ * after an error, too. */
+int oracle_cloud_open(struct oracle_cloud *out, size_t vocab,
+                      const struct oracle_cloud_answers *answers, struct err *err);
+const char *oracle_cloud_url(const struct oracle_cloud *c); /* "http://127.0.0.1:PORT" */
+void oracle_cloud_close(struct oracle_cloud *c);            /* an all-zero *c is fine */
 
 #endif

@@ -15,13 +15,13 @@
 struct err;
 
 struct virtual_clock {
-    double edge_ms;          /* of one step of the small model */
-    double prefill_ms;       /* to read one id of the prompt; all of it takes one step at least */
-    double cloud_ms;         /* that the cloud computes for one token */
-    double deadline_ms;      /* after which a call fails (virtual_cloud.h) */
-    struct stand_in_net net; /* trips count as 0: connections stay open */
-    uint64_t seed;           /* for loss */
-    bool ahead;              /* as in decode.h */
+    double edge_ms;     /* of one step of the small model */
+    double prefill_ms;  /* to read one id of the prompt; all of it takes one step at least */
+    double cloud_ms;    /* that the cloud computes for one token */
+    double deadline_ms; /* after which a call fails (virtual_cloud.h) */
+    struct stand_in_net net;
+    uint64_t seed; /* for loss */
+    bool ahead;    /* as in decode.h */
 };
 
 struct virtual_token {

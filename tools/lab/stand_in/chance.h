@@ -27,7 +27,6 @@ struct stand_in_net {
     unsigned latency_ms; /* of a round trip */
     uint64_t up, down;   /* bytes per second of one connection; 0: no limit */
     double loss;         /* share of packets lost */
-    unsigned trips;      /* that a new connection costs before its first completion */
 };
 
 /* Return the nanoseconds that a question of `up` bytes and its answer of `down` bytes spend in

@@ -1,256 +1,202 @@
 #include "tools/lab/stand_in/fault.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/lab/stand_in/gzip.h"
+#include "kernels/sys/buf.h"
+#include "kernels/sys/text.h"
+#include "tools/cli/json_report.h"
 #include "tools/lab/stand_in/chance.h"
+#include "tools/lab/stand_in/gzip.h"
+
+#define ZERO "\1" /* stands for a zero byte in `front` */
 
 enum { FOR_FAULTS = 1 << 10, DEPTH = 100000, BOMB = 16 << 20, FRONT = 5 };
 
-/* The edits of JSON change an answer or an event, and leave one without ids as it is; the others
- * change its text. All return false if there is no memory. */
-
-/* Return the object that holds text and ids. */
-static json_t *fault_choice(json_t *reply, const struct stand_in_case *c)
+/* Return what is edited of a reply: OpenAI's choice, or the reply itself. */
+static json_t *fault_choice(json_t *reply)
 {
-    bool choices = c->ask->form == FORM_VLLM || c->ask->form == FORM_TEXT;
-    return choices ? json_array_get(json_object_get(reply, "choices"), 0) : reply;
-}
-
-/* Return the list of ids and set *key to its name in that object; NULL if the dialect sends none.
- */
-static json_t *fault_list_of(json_t *reply, const struct stand_in_case *c, const char **key)
-{
-    static const char *const keys[] = { "token_ids", "token_ids", "output_ids", "tokens" };
-    *key = keys[c->ask->form];
-    json_t *list = json_object_get(fault_choice(reply, c), *key);
-    return json_is_array(list) ? list : NULL;
-}
-
-/* Return the same list, or NULL if it is missing or empty. */
-static json_t *fault_ids(json_t *reply, const struct stand_in_case *c)
-{
-    const char *key;
-    json_t *list = fault_list_of(reply, c, &key);
-    return json_array_size(list) ? list : NULL;
-}
-
-/* Replace the last id by v. */
-static bool fault_put(json_t *reply, const struct stand_in_case *c, json_t *v)
-{
-    json_t *list = fault_ids(reply, c);
-    if (list)
-        return v && json_array_set_new(list, json_array_size(list) - 1, v) == 0;
-    json_decref(v);
-    return true;
-}
-
-static bool fault_wrong_id(json_t **reply, const struct stand_in_case *c)
-{
-    json_t *list = fault_ids(*reply, c);
-    json_int_t was = json_integer_value(json_array_get(list, json_array_size(list) - 1));
-    return fault_put(*reply, c, json_integer(was == (json_int_t)c->other ? was + 1 : c->other));
-}
-
-static bool fault_out_of_vocab(json_t **reply, const struct stand_in_case *c)
-{
-    return fault_put(*reply, c, json_integer((json_int_t)c->vocab + 7));
-}
-
-/* Replace the last id by the JSON of the fault. */
-static bool fault_last_id(json_t **reply, const struct stand_in_case *c)
-{
-    return fault_put(*reply, c, json_loads(c->fault->with, JSON_DECODE_ANY, NULL));
-}
-
-/* Replace the list of ids by the JSON of the fault, or remove it. */
-static bool fault_all_ids(json_t **reply, const struct stand_in_case *c)
-{
-    const char *key, *with = c->fault->with;
-    json_t *at = fault_choice(*reply, c);
-    if (!fault_list_of(*reply, c, &key))
-        return true;
-    return with ? json_object_set_new(at, key, json_loads(with, JSON_DECODE_ANY, NULL)) == 0
-                : json_object_del(at, key) == 0;
-}
-
-/* Set the reason for the end of the text, in the words of the dialect. */
-static bool fault_reason(json_t *reply, const struct stand_in_case *c, const char *why)
-{
-    if (c->ask->form == FORM_COMPLETION)
-        return json_object_set_new(reply, "stop_type",
-                                   json_string(strcmp(why, "stop") == 0 ? "eos" : "limit")) == 0;
-    if (c->ask->form == FORM_GENERATE)
-        return json_object_set_new(json_object_get(reply, "meta_info"), "finish_reason",
-                                   json_pack("{s:s}", "type", why)) == 0;
-    return json_object_set_new(fault_choice(reply, c), "finish_reason", json_string(why)) == 0;
-}
-
-static bool fault_empty_ids(json_t **reply, const struct stand_in_case *c)
-{
-    const char *key;
-    return !fault_list_of(*reply, c, &key) ||
-           (fault_all_ids(reply, c) && fault_reason(*reply, c, "stop"));
-}
-
-static bool fault_abort(json_t **reply, const struct stand_in_case *c)
-{
-    return fault_all_ids(reply, c) && fault_reason(*reply, c, "abort");
+    json_t *choice = json_array_get(json_object_get(reply, "choices"), 0);
+    return choice ? choice : reply;
 }
 
 /* True if this answer or event says that the text ended at end-of-text. */
-static bool fault_stopped(const json_t *reply, const struct stand_in_case *c)
+static bool fault_stopped(json_t *reply)
 {
-    const json_t *why;
-    if (c->ask->form == FORM_COMPLETION)
-        why = json_object_get(reply, "stop_type");
-    else if (c->ask->form == FORM_GENERATE)
-        why = json_object_get(json_object_get(json_object_get(reply, "meta_info"), "finish_reason"),
-                              "type");
-    else
-        why =
-            json_object_get(json_array_get(json_object_get(reply, "choices"), 0), "finish_reason");
+    const json_t *meta = json_object_get(json_object_get(reply, "meta_info"), "finish_reason");
+    const json_t *why = json_object_get(reply, "stop_type");
+    why = meta  ? json_object_get(meta, "type")
+          : why ? why
+                : json_object_get(fault_choice(reply), "finish_reason");
     const char *word = json_string_value(why);
-    return word && (strcmp(word, "stop") == 0 || strcmp(word, "eos") == 0);
+    return word && text_among(word, "stop, eos");
 }
 
-static bool fault_no_eos(json_t **reply, const struct stand_in_case *c)
+/* Set the reason for the end of the text, in the words of the dialect. */
+static bool fault_reason(json_t *reply, const char *why)
 {
-    json_t *list = fault_ids(*reply, c);
-    return !list || !fault_stopped(*reply, c) ||
-           json_array_remove(list, json_array_size(list) - 1) == 0;
+    json_t *meta = json_object_get(reply, "meta_info");
+    if (meta)
+        return json_object_set_new(meta, "finish_reason", json_pack("{s:s}", "type", why)) == 0;
+    if (json_object_get(reply, "choices"))
+        return json_object_set_new(fault_choice(reply), "finish_reason", json_string(why)) == 0;
+    return json_object_set_new(reply, "stop_type",
+                               json_string(strcmp(why, "stop") == 0 ? "eos" : "limit")) == 0;
 }
 
-static bool fault_length(json_t **reply, const struct stand_in_case *c)
+/* Return the list of ids that f makes of this one. */
+static json_t *fault_list(json_t *ids, const struct stand_in_fault *f,
+                          const struct stand_in_facts *at)
 {
-    return !fault_stopped(*reply, c) || fault_reason(*reply, c, "length");
+    json_t *out = json_array(), *v;
+    size_t n = json_array_size(ids), from = at->n < FRONT ? 0 : at->n - FRONT, i;
+    json_int_t last = json_integer_value(json_array_get(ids, n - 1));
+    for (const char *p = f->ids; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (*p == 'H')
+            json_array_foreach(ids, i, v)
+            {
+                if (i + 1 < n)
+                    json_report_add(&out, json_incref(v));
+            }
+        else if (*p == 'P')
+            for (i = from; i < at->n; i++)
+                json_report_add(&out, json_integer(at->prompt[i]));
+        else if (*p == 'L')
+            json_report_add(&out, json_integer(last));
+        else if (*p == 'O')
+            json_report_add(&out, json_integer(last == at->prompt[0] ? last + 1 : at->prompt[0]));
+        else if (*p == 'V')
+            json_report_add(&out, json_integer((json_int_t)at->vocab + 7));
+        else
+            json_report_add(&out, json_loads(p, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL));
+    return out;
 }
 
-static bool fault_prompt(json_t **reply, const struct stand_in_case *c)
+/* Edit the ids; *none: there are none, so the reply stays as it is. */
+static bool fault_ids(json_t *reply, const struct stand_in_fault *f,
+                      const struct stand_in_facts *at, bool *none)
 {
-    json_t *list = fault_ids(*reply, c);
-    size_t n = c->ask->n < FRONT ? c->ask->n : (size_t)FRONT;
-    for (size_t i = 0; list && i < n; i++)
-        if (json_array_insert_new(list, i, json_integer(c->ask->ids[c->ask->n - n + i])))
-            return false;
-    return true;
+    static const char *const names[] = { "token_ids", "output_ids", "tokens" };
+    json_t *in = fault_choice(reply), *ids = NULL;
+    bool whole = *f->ids != 'H' && *f->ids != 'P';
+    size_t i = 0;
+    while (i < 3 && !json_is_array(ids = json_object_get(in, names[i])))
+        i++;
+    *none = i == 3 || (!whole && !json_array_size(ids));
+    if (*none)
+        return true;
+    if (!*f->ids)
+        return json_object_del(in, names[i]) == 0;
+    return json_object_set_new(in, names[i],
+                               whole ? json_loads(f->ids, JSON_DECODE_ANY, NULL)
+                                     : fault_list(ids, f, at)) == 0;
 }
 
-static bool fault_too_many(json_t **reply, const struct stand_in_case *c)
+/* Edit the members of an object that f names; *found: there are some. */
+static bool fault_members(json_t *in, const struct stand_in_fault *f, bool *found)
 {
-    json_t *list = fault_ids(*reply, c);
-    for (int i = 0; list && i < 3; i++)
-        if (json_array_append_new(list, json_integer(c->other)))
-            return false;
-    return true;
+    const char *key;
+    json_t *v;
+    void *next;
+    bool fine = true;
+    json_object_foreach_safe(in, next, key, v)
+    {
+        json_t *edited = NULL;
+        if (f->member && text_among(key, f->member))
+            edited = json_string(f->with);
+        else if (f->count && text_among(key, f->count))
+            edited = json_integer(json_integer_value(v) + f->by);
+        else
+            continue;
+        fine = json_object_set_new(in, key, edited) == 0 && fine;
+        *found = true;
+    }
+    return fine;
 }
 
-/* Change the token count of the prompt or of the text by `by`. */
-static bool fault_miscount(json_t *reply, const struct stand_in_case *c, bool prompt, json_int_t by)
+/* Edit an answer or an event as JSON. */
+static bool fault_json(json_t *reply, const struct stand_in_fault *f,
+                       const struct stand_in_facts *at)
 {
-    const char *key = prompt ? "prompt_tokens" : "completion_tokens";
-    if (c->ask->form == FORM_COMPLETION)
-        key = prompt ? "tokens_evaluated" : "tokens_predicted";
-    else
-        reply = json_object_get(reply, c->ask->form == FORM_GENERATE ? "meta_info" : "usage");
-    const json_t *v = json_object_get(reply, key);
-    return !v || json_object_set_new(reply, key, json_integer(json_integer_value(v) + by)) == 0;
+    bool none = false, found = false;
+    if (f->at_end && !fault_stopped(reply))
+        return true;
+    if (f->ids && !fault_ids(reply, f, at, &none))
+        return false;
+    if (f->reason && !none && !fault_reason(reply, f->reason))
+        return false;
+    if (!f->member && !f->count)
+        return true;
+    return fault_members(json_object_get(reply, "usage"), f, &found) &&
+           fault_members(json_object_get(reply, "meta_info"), f, &found) &&
+           fault_members(fault_choice(reply), f, &found) && fault_members(reply, f, &found) &&
+           (found || !f->member ||
+            json_object_set_new(reply, f->member, json_string(f->with)) == 0);
 }
 
-static bool fault_count(json_t **reply, const struct stand_in_case *c)
-{
-    return fault_miscount(*reply, c, false, 6);
-}
-
-static bool fault_short_prompt(json_t **reply, const struct stand_in_case *c)
-{
-    return fault_miscount(*reply, c, true, -1);
-}
-
-static bool fault_in_list(json_t **reply, const struct stand_in_case *c)
-{
-    (void)c;
-    *reply = json_pack("[o]", *reply);
-    return *reply != NULL;
-}
-
-static bool fault_control(json_t **reply, const struct stand_in_case *c)
-{
-    json_t *text = json_string("\x1b[2J\x1b]0;title\x07\xe2\x80\xaetxet");
-    return json_object_set_new(fault_choice(*reply, c),
-                               c->ask->form == FORM_COMPLETION ? "content" : "text", text) == 0;
-}
-
-static bool fault_model(json_t **reply, const struct stand_in_case *c)
-{
-    (void)c;
-    return json_object_set_new(*reply, "model", json_string("another-model")) == 0;
-}
-
-static bool fault_bad_json(struct buf *text, const char *with)
-{
-    (void)with;
-    text->n -= text->n < 3 ? text->n : 3;
-    return true;
-}
-
-/* Put p[n] before the text; an object then loses its own brace. */
-static bool fault_insert(struct buf *text, const char *p, size_t n)
+/* Make of the text what f says. */
+static bool fault_text(struct buf *text, const struct stand_in_fault *f)
 {
     struct buf made = { .max = text->max };
-    size_t skip = *p == '{';
-    bool fine = buf_add(&made, p, n) && buf_add(&made, text->p + skip, text->n - skip);
-    buf_free(text);
-    *text = made;
-    return fine;
-}
-
-static bool fault_front(struct buf *text, const char *with)
-{
-    return fault_insert(text, with, strlen(with));
-}
-
-static bool fault_nul(struct buf *text, const char *with)
-{
-    static const char front[] = "{\0\"note\":\"\",";
-    (void)with;
-    return fault_insert(text, front, sizeof(front) - 1);
-}
-
-static bool fault_deep(struct buf *text, const char *with)
-{
+    size_t skip = f->front && *f->front == '{'; /* an object then loses its own brace */
+    bool fine = buf_str(&made, f->front ? f->front : "");
+    for (size_t i = 0; i < made.n; i++)
+        made.p[i] = made.p[i] == *ZERO ? 0 : made.p[i];
+    for (size_t i = 0; f->fill && i < DEPTH && fine; i++)
+        fine = buf_str(&made, f->fill);
+    if (!f->fill)
+        fine = fine && buf_add(&made, text->p + skip,
+                               text->n - skip > f->cut ? text->n - skip - f->cut : 0);
+    fine = fine && buf_str(&made, f->behind ? f->behind : "");
     text->n = 0;
-    for (size_t i = 0; i < DEPTH; i++)
-        if (!buf_str(text, with))
-            return false;
-    return true;
-}
-
-/* Replace the text by p[n], compressed. */
-static bool fault_compress(struct buf *text, const char *p, size_t n)
-{
-    struct buf out = { .max = text->max };
-    bool fine = gzip_add(&out, p, n);
-    buf_free(text);
-    *text = out;
+    if (fine && f->gzip)
+        fine = gzip_add(text, made.p, made.n);
+    else if (fine)
+        fine = buf_add(text, made.p, made.n);
+    buf_free(&made);
     return fine;
 }
 
-static bool fault_gzip(struct buf *text, const char *with)
+bool stand_in_fault_edit(struct buf *text, const struct stand_in_fault *f,
+                         const struct stand_in_facts *at, bool first)
 {
-    (void)with;
-    return fault_compress(text, text->p, text->n);
+    bool fine = true;
+    if (stand_in_fault_edits_json(f)) {
+        json_t *reply = json_loadb(text->p, text->n, 0, NULL);
+        fine = reply && fault_json(reply, f, at);
+        text->n = 0;
+        fine = json_report_append(text, reply, JSON_COMPACT) && fine;
+    }
+    return fine && (!first || !stand_in_fault_edits_text(f) || fault_text(text, f));
 }
 
-static bool fault_bomb(struct buf *text, const char *with)
+bool stand_in_fault_edits_json(const struct stand_in_fault *f)
 {
-    char *zeros = calloc(1, BOMB); /* only read, so the kernel backs it with one zero page */
-    bool fine = zeros && fault_compress(text, zeros, BOMB);
-    (void)with;
+    return f->ids || f->reason || f->member || f->count;
+}
+
+bool stand_in_fault_edits_text(const struct stand_in_fault *f)
+{
+    return f->front || f->behind || f->cut || f->fill || f->gzip;
+}
+
+bool stand_in_fault_body(struct buf *out, const struct stand_in_fault *f)
+{
+    char *zeros =
+        f->zeros ? calloc(1, f->zeros) : NULL; /* only read: one zero page of the kernel */
+    bool fine = f->zeros ? zeros && gzip_add(out, zeros, f->zeros) : buf_str(out, f->body);
     free(zeros);
     return fine;
+}
+
+bool stand_in_fault_needs_room(const struct stand_in_faults *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->at[i].fault->header && !f->at[i].fault->value)
+            return true;
+    return false;
 }
 
 static const char gateway[] = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
@@ -302,44 +248,46 @@ const struct stand_in_fault stand_in_fault_table[] = {
               "{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"finish_"
               "reason\":\"stop\"}]}" },
     { "gzip-bomb", "200 and 16 MB of zeros, compressed", .status = 200, "Content-Encoding", "gzip",
-      .body = "", .text = fault_bomb },
+      .body = "", .zeros = BOMB },
     { "huge-header", "200 and a header of 100 KB", .status = 200, "X-Filler", NULL, .body = "" },
     /* The answer, edited. */
-    { "wrong-id", "an id other than the model's (the reply alone does not show it)",
-      .json = fault_wrong_id },
-    { "out-of-vocab", "an id beyond the vocabulary", .json = fault_out_of_vocab },
-    { "negative-id", "the id -1", .json = fault_last_id, .with = "-1" },
-    { "real-id", "an id with a fraction", .json = fault_last_id, .with = "42.5" },
-    { "string-id", "an id as a string", .json = fault_last_id, .with = "\"42\"" },
-    { "huge-id", "the id 2^63 - 1", .json = fault_last_id, .with = "9223372036854775807" },
-    { "no-ids", "text without ids", .json = fault_all_ids },
-    { "null-ids", "null instead of the ids", .json = fault_all_ids, .with = "null" },
-    { "empty-ids", "an empty list of ids, as at the end of a text", .json = fault_empty_ids,
-      .with = "[]" },
-    { "no-eos", "end-of-text left out of the ids", .json = fault_no_eos },
-    { "eos-as-length", "end-of-text with the reason \"length\"", .json = fault_length },
+    { "wrong-id", "an id other than the model's (the reply alone does not show it)", .ids = "H O" },
+    { "out-of-vocab", "an id beyond the vocabulary", .ids = "H V" },
+    { "negative-id", "the id -1", .ids = "H -1" },
+    { "real-id", "an id with a fraction", .ids = "H 42.5" },
+    { "string-id", "an id as a string", .ids = "H \"42\"" },
+    { "huge-id", "the id 2^63 - 1", .ids = "H 9223372036854775807" },
+    { "no-ids", "text without ids", .ids = "" },
+    { "null-ids", "null instead of the ids", .ids = "null" },
+    { "empty-ids", "an empty list of ids, as at the end of a text", .ids = "[]", .reason = "stop" },
+    { "no-eos", "end-of-text left out of the ids", .ids = "H", .at_end = true },
+    { "eos-as-length", "end-of-text with the reason \"length\"", .reason = "length",
+      .at_end = true },
     { "prompt-in-front", "the last tokens of the prompt before those of the answer",
-      .json = fault_prompt },
-    { "too-many", "more ids than requested", .json = fault_too_many },
-    { "wrong-count", "a token count that does not match the ids", .json = fault_count },
-    { "short-prompt", "a prompt count that is too small by one", .json = fault_short_prompt },
-    { "aborted", "the reason \"abort\" and no ids", .json = fault_abort, .with = "[]" },
-    { "list", "the answer in a list", .json = fault_in_list },
-    { "control", "terminal control sequences in the text, correct ids", .json = fault_control },
-    { "wrong-model", "the name of another model, correct ids", .json = fault_model },
-    { "bad-json", "JSON that ends too early", .text = fault_bad_json },
-    { "nan", "JSON with a NaN", .text = fault_front, .with = "{\"score\":NaN," },
-    { "infinity", "JSON with the number 1e999", .text = fault_front, .with = "{\"score\":1e999," },
-    { "bad-utf8", "JSON with bytes that are not UTF-8", .text = fault_front,
-      .with = "{\"note\":\"\xff\xfe\xc3\"," },
-    { "nul", "JSON with a NUL byte", .text = fault_nul },
-    { "bom", "a byte order mark before the JSON", .text = fault_front, .with = "\xef\xbb\xbf" },
-    { "trailing", "more text after the JSON", .text = buf_str, .with = "\n{\"more\":1}" },
-    { "deep", "lists nested 100,000 deep", .text = fault_deep, .with = "[" },
-    { "twice", "each key twice, the wrong one first", .text = fault_front,
-      .with = "{\"tokens\":[0],\"output_ids\":[0],\"choices\":[]," },
+      .ids = "P H L" },
+    { "too-many", "more ids than requested", .ids = "H L O O O" },
+    { "wrong-count", "a token count that does not match the ids",
+      .count = "completion_tokens, tokens_predicted", .by = 6 },
+    { "short-prompt", "a prompt count that is too small by one",
+      .count = "prompt_tokens, tokens_evaluated", .by = -1 },
+    { "aborted", "the reason \"abort\" and no ids", .ids = "[]", .reason = "abort" },
+    { "list", "the answer in a list", .front = "[", .behind = "]" },
+    { "control", "terminal control sequences in the text, correct ids", .member = "text, content",
+      .with = "\x1b[2J\x1b]0;title\x07\xe2\x80\xaetxet" },
+    { "wrong-model", "the name of another model, correct ids", .member = "model",
+      .with = "another-model" },
+    { "bad-json", "JSON that ends too early", .cut = 3 },
+    { "nan", "JSON with a NaN", .front = "{\"score\":NaN," },
+    { "infinity", "JSON with the number 1e999", .front = "{\"score\":1e999," },
+    { "bad-utf8", "JSON with bytes that are not UTF-8", .front = "{\"note\":\"\xff\xfe\xc3\"," },
+    { "nul", "JSON with a NUL byte", .front = "{" ZERO "\"note\":\"\"," },
+    { "bom", "a byte order mark before the JSON", .front = "\xef\xbb\xbf" },
+    { "trailing", "more text after the JSON", .behind = "\n{\"more\":1}" },
+    { "deep", "lists nested 100,000 deep", .fill = "[" },
+    { "twice", "each key twice, the wrong one first",
+      .front = "{\"tokens\":[0],\"output_ids\":[0],\"choices\":[]," },
     { "gzip", "compressed although not requested", .header = "Content-Encoding", .value = "gzip",
-      .text = fault_gzip },
+      .gzip = true },
     { "gzip-broken", "declared as compressed, but plain", .header = "Content-Encoding",
       .value = "gzip" },
     { "text-plain", "Content-Type: text/plain, otherwise correct", .type = "text/plain" },

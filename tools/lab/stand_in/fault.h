@@ -2,14 +2,11 @@
 #ifndef TOOLS_LAB_STAND_IN_FAULT_H
 #define TOOLS_LAB_STAND_IN_FAULT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/sys/buf.h"
-#include "tools/lab/stand_in/question.h"
-
+struct buf;
 struct err;
 
 /* How the answer is sent. */
@@ -31,24 +28,36 @@ enum { STAND_IN_LATE_MS = 30000, STAND_IN_SLOW_MS = 20 };
 /* Faults in the events of a stream. */
 enum stand_in_events { EVENTS_FINE, EVENTS_NO_DONE, EVENTS_TWICE, EVENTS_COMMENTS, EVENTS_ERROR };
 
-/* What an edit may know about the answer. */
-struct stand_in_case {
-    const struct stand_in_fault *fault;
-    const struct stand_in_question *ask;
-    size_t vocab;
-    uint32_t other; /* an id in use */
+/* What an edit may know about the request. */
+struct stand_in_facts {
+    const uint32_t *prompt; /* [n] */
+    size_t n, vocab;
 };
 
 /* One fault: any combination of the changes below. */
 struct stand_in_fault {
     const char *name, *help;
-    unsigned status;            /* sent instead of an answer; 0: the answer's own */
-    const char *header, *value; /* added, or NULL */
+    /* Instead of the answer. */
+    unsigned status;            /* 0: the answer's own */
+    const char *header, *value; /* added, or NULL; header alone: a value of 100 KB */
     const char *type;           /* Content-Type; NULL: the correct one */
     const char *body;           /* sent with status; NULL: the server's own error form */
-    bool (*json)(json_t **reply, const struct stand_in_case *c); /* edits an answer or event */
-    bool (*text)(struct buf *text, const char *with);            /* edits its JSON text */
-    const char *with;                                            /* what an edit puts there */
+    size_t zeros;               /* as many, compressed, in place of body */
+    /* Edits of the answer's JSON, or of each event's. */
+    const char *ids;    /* words for the list of ids: H all but the last, L the last, P the end of
+                           the prompt, O another id, V one beyond the vocabulary, or JSON. Without H
+                           or P the whole list, in JSON; "": no list */
+    const char *reason; /* why the text ended: "stop", "length" or "abort" */
+    bool at_end;        /* only where the text ended at end-of-text */
+    const char *member, *with; /* names of members, and the text that they get */
+    const char *count;         /* names of numbers */
+    int by;                    /* what is added to these */
+    /* Edits of its text, or of the first event's. */
+    const char *front, *behind; /* front: one with '{' takes the place of the answer's */
+    size_t cut;                 /* bytes off the end */
+    const char *fill;           /* 100,000 times in place of the answer */
+    bool gzip;
+    /* How it is sent. */
     enum stand_in_way way;
     bool no_length; /* send in chunks */
     enum stand_in_events events;
@@ -70,5 +79,16 @@ struct stand_in_faults {
 int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *err);
 /* Return the first of the faults that is drawn for this key, or NULL. */
 const struct stand_in_fault *stand_in_fault_draw(const struct stand_in_faults *f, uint64_t key);
+
+/* Edit the JSON text of an answer or of an event; first: it is the answer, or the first event.
+ * False: out of memory. */
+bool stand_in_fault_edit(struct buf *text, const struct stand_in_fault *f,
+                         const struct stand_in_facts *at, bool first);
+bool stand_in_fault_edits_json(const struct stand_in_fault *f);
+bool stand_in_fault_edits_text(const struct stand_in_fault *f);
+/* Append what is sent with f->status; f->body is not NULL. False: out of memory. */
+bool stand_in_fault_body(struct buf *out, const struct stand_in_fault *f);
+/* True if one of the faults sends a header of 100 KB. */
+bool stand_in_fault_needs_room(const struct stand_in_faults *f);
 
 #endif

@@ -1,10 +1,9 @@
-#include "tools/lab/stand_in/refusal.h"
-
-#include <stdarg.h>
+/* refusal.c - the error replies of each real server. Sources: recorded exchanges with llama.cpp,
+ * and the source code of vLLM and SGLang. */
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/sys/base.h"
+#include "tools/lab/stand_in/stand_in_internal.h"
 
 /* The name that each server gives a status. */
 static const struct {
@@ -20,145 +19,116 @@ static const struct {
 };
 
 /* Return the name for a status; unlisted ones get that of their class. */
-static const char *name_of(enum cloud_api server, unsigned status)
+static const char *refusal_name(enum cloud_api server, unsigned status)
 {
+    bool openai = server == CLOUD_OPENAI;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].status == status)
-            return server == CLOUD_OPENAI ? names[i].openai : names[i].llamacpp;
-    if (server == CLOUD_OPENAI)
-        return status < 500 ? "BadRequestError" : "InternalServerError";
-    return status < 500 ? "invalid_request_error" : "server_error";
+            return openai ? names[i].openai : names[i].llamacpp;
+    if (status < 500)
+        return openai ? "BadRequestError" : "invalid_request_error";
+    return openai ? "InternalServerError" : "server_error";
 }
 
-enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand_in_wrong what,
-                                         const char *fmt, ...)
+/* Return SGLang's create_error_response. */
+static json_t *refusal_sglang(unsigned status, const char *type, const char *why)
 {
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(no->why, sizeof(no->why), fmt, args);
-    va_end(args);
-    no->what = what;
-    return what;
-}
-
-void stand_in_refusal_of(struct stand_in_refusal *no, int code, const struct err *err)
-{
-    no->what = WRONG_MEMORY;
-    if (code == ERR_NET)
-        stand_in_refusal_set(no, WRONG_BUSY, "%s", err->msg);
-    if (code == ERR_STOP)
-        stand_in_refusal_set(no, WRONG_STOPPING, "the server is stopping");
-}
-
-static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *json)
-{
-    return (struct stand_in_answer){ .status = status, .json = json };
+    return json_pack("{s:s,s:s,s:s,s:n,s:i}", "object", "error", "message", why, "type", type,
+                     "param", "code", (int)status);
 }
 
 /* Return vLLM's ErrorResponse. */
-static struct stand_in_answer stand_in_refusal_openai(unsigned status, const char *type,
-                                                      const char *param, const char *why)
+static json_t *refusal_openai(unsigned status, const char *type, const char *param, const char *why)
 {
-    return stand_in_refusal_reply(status,
-                                  json_pack("{s:{s:s,s:s,s:s?,s:i}}", "error", "message", why,
-                                            "type", type, "param", param, "code", (int)status));
+    return json_pack("{s:{s:s,s:s,s:s?,s:i}}", "error", "message", why, "type", type, "param",
+                     param, "code", (int)status);
 }
 
-/* Return the ORJSONResponse of SGLang's create_error_response. */
-static struct stand_in_answer stand_in_refusal_sglang(unsigned status, const char *type,
-                                                      const char *why)
-{
-    return stand_in_refusal_reply(status,
-                                  json_pack("{s:s,s:s,s:s,s:n,s:i}", "object", "error", "message",
-                                            why, "type", type, "param", "code", (int)status));
-}
-
-/* Return llama.cpp's error object. */
-static struct stand_in_answer llamacpp(unsigned status, const char *type, const char *why)
-{
-    return stand_in_refusal_reply(status, json_pack("{s:{s:i,s:s,s:s}}", "error", "code",
-                                                    (int)status, "message", why, "type", type));
-}
-
-struct stand_in_answer stand_in_refusal_status(enum cloud_api server, unsigned status,
-                                               const char *why)
+/* Return the reply with any status, as sent by something in front of the model. */
+static json_t *refusal_status(enum cloud_api server, unsigned status, const char *param,
+                              const char *why)
 {
     char number[12];
     snprintf(number, sizeof(number), "%u", status);
     if (server != CLOUD_LLAMACPP && status == 401)
-        return stand_in_refusal_reply(401, json_pack("{s:s}", "error", "Unauthorized"));
+        return json_pack("{s:s}", "error", "Unauthorized");
     if (server == CLOUD_SGLANG)
-        return stand_in_refusal_sglang(status, number, why);
+        return refusal_sglang(status, number, why);
     if (server == CLOUD_OPENAI)
-        return stand_in_refusal_openai(status, name_of(server, status), NULL, why);
-    return llamacpp(status, name_of(server, status), why);
+        return refusal_openai(status, refusal_name(server, status), param, why);
+    return json_pack("{s:{s:i,s:s,s:s}}", "error", "code", (int)status, "message",
+                     status == 401 ? "Invalid API Key" : why, "type", refusal_name(server, status));
 }
 
-/* Return what the web framework replies before the server's own code runs. */
-static struct stand_in_answer no_route(enum cloud_api server, unsigned status, const char *detail)
+bool stand_in_refusal_print(struct buf *out, enum cloud_api server, unsigned status,
+                            const char *why)
 {
-    if (server == CLOUD_LLAMACPP) /* it never sends 405 */
-        return stand_in_refusal_status(server, 404, "File Not Found");
-    return stand_in_refusal_reply(status, json_pack("{s:s}", "detail", detail));
+    return serve_routes_print(out, refusal_status(server, status, NULL, why));
 }
 
-/* Return the reply to a body that cannot be read. */
-static struct stand_in_answer bad_body(const struct stand_in_refusal *no)
+/* True if the error has this code. */
+static bool refusal_is(const struct serve_error *e, const char *code)
 {
-    if (no->server == CLOUD_SGLANG)
-        return stand_in_refusal_sglang(400, "Bad Request", no->why);
-    if (no->server == CLOUD_OPENAI)
-        return stand_in_refusal_openai(400, "Bad Request", NULL, no->why);
-    return llamacpp(no->what == WRONG_JSON ? 500 : 400,
-                    no->what == WRONG_JSON ? "server_error" : "invalid_request_error", no->why);
+    return strcmp(e->code, code) == 0;
 }
 
-/* Return the reply to a valid request that is refused. */
-static struct stand_in_answer refused(const char *path, const struct stand_in_refusal *no)
+/* Return llama.cpp's reply. It never sends 405. */
+static json_t *refusal_llamacpp(struct serve_exchange *x, const struct serve_error *e,
+                                unsigned *status)
 {
-    enum cloud_api server = no->server;
-    if (server == CLOUD_SGLANG && strncmp(path, "/v1/", 4) == 0)
-        return stand_in_refusal_sglang(400, "BadRequestError", no->why);
-    if (server == CLOUD_SGLANG)
-        return stand_in_refusal_reply(400, json_pack("{s:{s:s}}", "error", "message", no->why));
-    if (server == CLOUD_LLAMACPP && no->what == WRONG_LENGTH)
-        return stand_in_refusal_reply(
-            400, json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message", no->why,
-                           "type", "exceed_context_size_error", "n_prompt_tokens",
-                           (json_int_t)no->n, "n_ctx", (json_int_t)no->context));
-    return stand_in_refusal_status(server, 400, no->why);
+    char why[sizeof(e->why) + 40];
+    bool route = !x->route && (e->status == 404 || e->status == 405);
+    bool json = refusal_is(e, "invalid_body") ||
+                (refusal_is(e, "invalid_json") && strncmp(e->why, "the body", 8) == 0);
+    snprintf(why, sizeof(why), "%s%s", json ? "[json.exception.parse_error.101] " : "",
+             route ? "File Not Found" : e->why);
+    *status = json ? 500 : route ? 404 : e->status;
+    if (refusal_is(e, "context_length_exceeded"))
+        return json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message", e->why,
+                         "type", "exceed_context_size_error", "n_prompt_tokens",
+                         (json_int_t)(x->ask.nprompts ? x->ask.prompts[0].n : 0), "n_ctx",
+                         (json_int_t)x->s->context);
+    return refusal_status(CLOUD_LLAMACPP, *status, NULL, why);
 }
 
-struct stand_in_answer stand_in_refusal_answer(const char *path, const struct stand_in_refusal *no)
+/* Return the reply of SGLang or vLLM. */
+static json_t *refusal_python(const struct serve_exchange *x, const struct serve_error *e,
+                              enum cloud_api server, unsigned *status)
 {
-    enum cloud_api server = no->server;
-    switch (no->what) {
-    case WRONG_JSON:
-    case WRONG_TYPE:
-        return bad_body(no);
-    case WRONG_VALUE:
-    case WRONG_LENGTH:
-        return refused(path, no);
-    case WRONG_KEYWORD:
-        return (struct stand_in_answer){ .status = 500, .plain = "Internal Server Error" };
-    case WRONG_MODEL:
-        return stand_in_refusal_openai(404, "NotFoundError", "model", no->why);
-    case WRONG_KEY:
-        return stand_in_refusal_status(server, 401, "Invalid API Key");
-    case WRONG_PATH:
-        return no_route(server, 404, "Not Found");
-    case WRONG_METHOD:
-        return no_route(server, 405, "Method Not Allowed");
-    case WRONG_SIZE:
-        return stand_in_refusal_status(server, 413, no->why);
-    case WRONG_ENCODING:
-        return stand_in_refusal_status(server, 415, no->why);
-    case WRONG_BUSY:
-    case WRONG_STOPPING:
-        return stand_in_refusal_status(server, 503, no->why);
-    case WRONG_NOTHING:
-    case WRONG_MEMORY:
-        break;
+    bool body = e->status == 415 || refusal_is(e, "invalid_json") || refusal_is(e, "invalid_body");
+    bool v1 = strncmp(server_path(x->r), "/v1/", 4) == 0, sglang = server == CLOUD_SGLANG;
+    if (!x->route && (e->status == 404 || e->status == 405)) /* by the web framework */
+        return json_pack("{s:s}", "detail", e->status == 404 ? "Not Found" : "Method Not Allowed");
+    *status = body ? 400 : e->status;
+    if (body || (sglang && refusal_is(e, "invalid_type")))
+        return sglang ? refusal_sglang(400, "Bad Request", e->why)
+                      : refusal_openai(400, "Bad Request", NULL, e->why);
+    if (sglang && e->status == 400)
+        return v1 ? refusal_sglang(400, "BadRequestError", e->why)
+                  : json_pack("{s:{s:s}}", "error", "message", e->why);
+    return refusal_status(server, *status, e->param[0] ? e->param : NULL, e->why);
+}
+
+void stand_in_refuse(struct serve_exchange *x, const struct serve_error *e)
+{
+    enum cloud_api server = stand_in_dialect(x);
+    unsigned status = e->status;
+    struct buf text = { 0 };
+    const char *const allow[][2] = { { "Allow", e->param }, { NULL, NULL } };
+    if (refusal_is(e, "unknown_parameter") && status == 500) { /* SGLang's TypeError */
+        if (buf_str(&text, e->why))
+            serve_routes_send(x, 500, "text/plain; charset=utf-8", &text, NULL);
+        buf_free(&text);
+        return;
     }
-    return stand_in_refusal_status(server, 500, "out of memory");
+    json_t *json = server == CLOUD_LLAMACPP ? refusal_llamacpp(x, e, &status)
+                                            : refusal_python(x, e, server, &status);
+    /* SGLang sends status 200 before it checks the question, so its error is an event. */
+    bool event = server == CLOUD_SGLANG && x->ask.stream && status == 400 &&
+                 !refusal_is(e, "invalid_type") && x->in;
+    if ((!event || buf_str(&text, "data: ")) && serve_routes_print(&text, json) &&
+        (!event || buf_str(&text, "\n\ndata: [DONE]\n\n")))
+        serve_routes_send(x, event ? 200 : status, event ? "text/event-stream" : "application/json",
+                          &text, status == 405 ? allow : NULL);
+    buf_free(&text);
 }

@@ -1,94 +1,98 @@
-#include "tools/lab/stand_in/stand_in.h"
-
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "router/mizzle.h"
 #include "tools/cli/demo_files.h"
-#include "tools/lab/stand_in/request.h"
-#include "tools/lab/stand_in/source.h"
+#include "tools/lab/stand_in/stand_in_internal.h"
 
 enum {
     PATIENCE_MS = 60000,
     GRACE_MS = 2000,
+    QUEUE = 256,
     MORE_HEADERS = 256 << 10 /* if a fault needs it */
 };
 
-/* True if a fault sends a header without a fixed value, which is a huge one. */
-static bool needs_headers(const struct stand_in_faults *f)
+/* Open the server, whose address is checked before the model is read, and then the model. */
+static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
+                          const struct mizzle_options *mo, struct err *err)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (f->at[i].fault->header && !f->at[i].fault->value)
-            return true;
-    return false;
-}
-
-/* Open the server, whose address is checked before the model is read. */
-static int stand_in_listen(struct stand_in *s, const struct stand_in_options *o, struct err *err)
-{
-    struct server_options so = o->listen;
-    so.head_ms = so.head_ms ? so.head_ms : PATIENCE_MS;
-    so.body_ms = so.body_ms ? so.body_ms : PATIENCE_MS;
-    so.send_ms = PATIENCE_MS;
-    so.head_max = needs_headers(&o->faults) ? MORE_HEADERS : 0;
-    so.any_host = so.key != NULL; /* else any site's page could ask it, by a name of that site */
-    so.later = true;
-    stand_in_request_serve(&so, s);
-    return server_open(&s->server, &so, err);
-}
-
-/* Open everything the server needs, then start it. The caller cleans up after an error. */
-static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, const char *path,
-                          struct err *err)
-{
-    s->draw = stand_in_chance_open(o->seed);
-    if (!s->draw)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    s->api.server = o->server;
-    int rc = stand_in_listen(s, o, err);
+    static const char *const names[] = { "mizzle", "uvicorn", "llama.cpp", "uvicorn" };
+    struct serve_options so = { .listen = o->listen,
+                                .face = &s->face,
+                                .face_arg = s,
+                                .parallel = o->slots < TEXTS_SLOTS ? o->slots : (size_t)TEXTS_SLOTS,
+                                .queue = o->queue ? o->queue : (size_t)QUEUE,
+                                .context = o->context };
+    struct server_options *l = &so.listen;
+    s->face = (struct serve_face){ .name = names[o->server],
+                                   .routes = s->routes,
+                                   .plain = true,
+                                   .refuse = stand_in_refuse,
+                                   .send = stand_in_line_send,
+                                   .stream = stand_in_line_stream,
+                                   .begin = stand_in_line_begin,
+                                   .end = stand_in_line_end };
+    l->head_ms = l->head_ms ? l->head_ms : PATIENCE_MS;
+    l->body_ms = l->body_ms ? l->body_ms : PATIENCE_MS;
+    l->send_ms = PATIENCE_MS;
+    l->head_max = stand_in_fault_needs_room(&o->faults) ? MORE_HEADERS : 0;
+    l->any_host = l->key != NULL; /* else any site's page could ask it, by a name of that site */
+    int rc = serve_open(&s->serve, &so, err);
     if (rc == OK)
-        rc = stand_in_source_open(&s->api.source, path, o, err);
-    if (rc)
-        return rc;
-    local_cloud_name(s->name, path);
-    s->api.name = s->name;
-    s->api.created = time(NULL);
-    s->faults = o->faults;
-    s->net = o->net;
-    return server_start(s->server, err);
+        rc = serve_load(s->serve, mo, err);
+    const struct engine *e = rc == OK ? &s->serve->engine : NULL;
+    if (e)
+        snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
+                 model_exact_fingerprint(e->model, e->pool));
+    return rc;
 }
 
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
 {
+    struct mizzle_options mo;
     *out = NULL;
-    const char *path = o->model || o->oracle ? o->model : demo_files_path("cloud.gguf");
-    if (o->oracle && !path)
-        path = "oracle";
-    if (!path)
+    mizzle_options_init(&mo, sizeof(mo));
+    mo.model = o->model ? o->model : demo_files_path("cloud.gguf");
+    mo.isa = o->isa;
+    mo.threads = o->threads;
+    mo.kv = o->kv ? o->kv : "f32";
+    mo.policy = "never";
+    if (!mo.model)
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found; name one with -m");
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    pthread_mutex_init(&s->line, NULL);
-    int rc = stand_in_start(s, o, path, err);
-    if (rc) {
+    pthread_mutex_init(&s->lock, NULL);
+    s->server = o->server;
+    s->faults = o->faults;
+    s->net = o->net;
+    s->draw = stand_in_chance_open(o->seed);
+    stand_in_routes(s);
+    int rc =
+        s->draw ? stand_in_start(s, o, &mo, err) : err_set(err, ERR_NOMEM, "cloud: out of memory");
+    if (rc == OK)
+        *out = s;
+    else
         stand_in_close(s);
-        return rc;
-    }
-    *out = s;
-    return OK;
+    return rc;
 }
 
 void stand_in_close(struct stand_in *s)
 {
     if (!s)
         return;
-    server_close(s->server, GRACE_MS);
-    stand_in_source_close(s->api.source);
+    serve_close(s->serve, GRACE_MS, NULL);
     stand_in_chance_close(s->draw);
-    pthread_mutex_destroy(&s->line);
+    pthread_mutex_destroy(&s->lock);
     free(s);
+}
+
+struct stand_in *stand_in_of(const struct serve_exchange *x)
+{
+    return x->s->o.face_arg;
 }
 
 void stand_in_forget(struct stand_in *s)
@@ -98,17 +102,17 @@ void stand_in_forget(struct stand_in *s)
 
 void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
 {
-    pthread_mutex_lock(&s->line);
+    pthread_mutex_lock(&s->lock);
     s->net = *net;
-    pthread_mutex_unlock(&s->line);
+    pthread_mutex_unlock(&s->lock);
 }
 
 unsigned stand_in_port(const struct stand_in *s)
 {
-    return server_port(s->server);
+    return server_port(s->serve->server);
 }
 
 const char *stand_in_url(const struct stand_in *s)
 {
-    return server_url(s->server);
+    return serve_url(s->serve);
 }

@@ -1,40 +1,28 @@
-/* stand_in.h - the stand-in cloud: serves any local model through the APIs of real servers, from
- * threads of this process. */
+/* stand_in.h - the stand-in cloud: the server of `mizzle serve` with another table of routes, those
+ * of vLLM, SGLang and llama.cpp, behind a simulated network. */
 #ifndef TOOLS_LAB_STAND_IN_STAND_IN_H
 #define TOOLS_LAB_STAND_IN_STAND_IN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/cloud.h"
 #include "net/server/server.h"
 #include "tools/lab/stand_in/chance.h"
-#include "tools/lab/stand_in/refusal.h"
 #include "tools/lab/stand_in/fault.h"
 
 struct err;
 struct stand_in;
-struct tokenizer;
-
-/* Answers in place of a model: next returns the token after a prefix, as a function of the prefix
- * alone. Any thread may call it, and it may take its time. */
-struct stand_in_oracle {
-    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
-    void *arg;
-    const struct tokenizer *tokenizer; /* for text; defines the vocabulary; borrowed */
-};
 
 struct stand_in_options {
-    const char *model;                    /* path; NULL: the demo pair's cloud model */
-    const struct stand_in_oracle *oracle; /* or NULL; copied; model is then only a name */
-    const char *isa;                      /* as --isa */
-    const char *kv;                       /* "f32" or "f16"; NULL: f32 */
-    /* Only host, port, key (required of every request but /health and the like), TLS, and the time
-     * for a client to send a request are read: head_ms and body_ms, both 60 s unless given. */
-    struct server_options listen;
-    enum cloud_api server; /* to imitate; CLOUD_AUTO: the path of a request decides */
-    size_t threads;        /* of the engine; 0: all, or 1 for models up to 64 MiB */
-    size_t slots;          /* texts kept; 0: as texts_fit (texts.h) says */
-    size_t queue;          /* requests that may wait for a slot; 0: 256 */
+    const char *model;            /* path; NULL: the demo pair's cloud model */
+    const char *isa;              /* as --isa */
+    const char *kv;               /* as --kv; NULL: f32 */
+    struct server_options listen; /* host, port, key, TLS, and times; 60 s unless given */
+    enum cloud_api server;        /* to imitate; CLOUD_AUTO: the path of a request decides */
+    size_t threads;               /* of the engine; 0: all, or 1 for models up to 64 MiB */
+    size_t slots;                 /* texts kept; 0: as texts_fit (texts.h) says */
+    size_t queue;                 /* requests that may wait for a slot; 0: 256 */
     struct stand_in_net net;
     struct stand_in_faults faults; /* applied to completions */
     uint64_t seed;                 /* for everything that is drawn */

@@ -1,4 +1,4 @@
-/* serve_internal.h - what the files of this folder share: the server and one exchange. */
+/* serve_exchange.h - what the files of this folder share: the server and one exchange. */
 #ifndef TOOLS_SERVE_SERVE_INTERNAL_H
 #define TOOLS_SERVE_SERVE_INTERNAL_H
 
@@ -47,8 +47,35 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     atomic_size_t held;           /* bytes of answers, as serve_routes_hold counts them */
 };
 
-struct serve_route;
+struct serve_exchange;
 struct serve_writing;
+
+struct serve_route {
+    const char *path;  /* one that ends in '/' stands for all that begin so, except "/" */
+    bool post;         /* with a JSON body; else GET or HEAD */
+    bool open, early;  /* needs no key; is answered while the model is loaded */
+    bool any_type;     /* the body need not be declared as JSON */
+    const char *field; /* of a reply with text; NULL: that of either server */
+    void (*answer)(struct serve_exchange *x);
+    bool (*room)(struct serve_exchange *x); /* or NULL; asked before the body is parsed */
+};
+
+/* What a server of texts shows: its routes, and how they are answered. */
+struct serve_face {
+    const char *name;                 /* Server header */
+    const struct serve_route *routes; /* ends with a row without path */
+    bool plain; /* the model alone: no notes, no "mizzle", one thread if it is small */
+    /* Answer with an error; e->param of status 405 is the methods allowed. */
+    void (*refuse)(struct serve_exchange *x, const struct serve_error *e);
+    /* Answer as server_reply and server_stream do. */
+    void (*send)(struct serve_exchange *x, unsigned status, const char *type, struct buf *text,
+                 const char *const (*headers)[2]);
+    void (*stream)(struct serve_exchange *x, const char *const (*headers)[2],
+                   enum server_more (*more)(void *arg, struct buf *out), void *arg);
+    /* An exchange begins (false: out of memory) and ends; NULL: nothing is to be done. */
+    bool (*begin)(struct serve_exchange *x);
+    void (*end)(struct serve_exchange *x);
+};
 
 /* One request and its answer. */
 struct serve_exchange {
@@ -62,10 +89,13 @@ struct serve_exchange {
     struct serve_ask ask;
     struct serve_writing *writing;
     size_t held;          /* bytes of its answer, counted in s->held */
+    uint64_t at;          /* os_now_ns() when the newest token it tells of was decided */
+    void *own;            /* of the face */
     size_t tokens, cloud; /* of the texts that were dropped; those by the cloud */
 };
 
 /* serve_routes.c */
+extern const struct serve_face serve_routes_face; /* serve's own */
 /* Set the callbacks of the server. */
 void serve_routes_serve(struct server_options *o, struct serve *s);
 /* Answer with JSON, which is released. Without memory the connection is closed. */
@@ -101,6 +131,8 @@ void serve_tokens_encode(struct serve_exchange *x);
 void serve_tokens_decode(struct serve_exchange *x);
 void serve_page(struct serve_exchange *x); /* the page and its files */
 void serve_write(struct serve_exchange *x);
+/* Write the texts that x->ask wants. */
+void serve_write_texts(struct serve_exchange *x);
 
 /* serve_info.c */
 /* Return the name of who writes: NAME, NAME:edge or NAME:cloud. */
