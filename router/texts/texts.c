@@ -18,21 +18,14 @@ enum {
     LOOK_NS = 20000000 /* between looks at `stop` */
 };
 
-void texts_append(struct texts_list *l, struct text *t)
+void texts_take_out(struct texts *e, struct text *t)
 {
-    t->next = NULL;
-    *l->end = t;
-    l->end = &t->next;
-}
-
-void texts_take_out(struct texts_list *l, struct text *t)
-{
-    struct text **at = &l->first;
+    struct text **at = &e->queue;
     while (*at != t)
         at = &(*at)->next;
     *at = t->next;
     if (!*at)
-        l->end = at;
+        e->queue_end = at;
 }
 
 /* Callback of the cloud: an answer may be there. */
@@ -64,7 +57,7 @@ void texts_finish(struct text *t, int rc, const char *why)
     pthread_cond_broadcast(&t->news);
 }
 
-void texts_tell(struct text *t, size_t place)
+void texts_tell(struct text *t)
 {
     struct texts *e = t->texts;
     t->shown = t->view.n;
@@ -74,11 +67,11 @@ void texts_tell(struct text *t, size_t place)
     pthread_cond_broadcast(&t->news);
     if (!t->wish.news)
         return;
-    e->telling[place] = t;
+    e->telling = t;
     pthread_mutex_unlock(&e->lock);
     t->wish.news(t->wish.news_arg);
     pthread_mutex_lock(&e->lock);
-    e->telling[place] = NULL;
+    e->telling = NULL;
     pthread_cond_broadcast(&e->told);
 }
 
@@ -128,15 +121,12 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
         return err_set(err, ERR_NOMEM, "texts: out of memory");
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->work, NULL);
-    pthread_cond_init(&e->answers, NULL);
     pthread_cond_init(&e->told, NULL);
-    e->queue.end = &e->queue.first;
-    e->asking.end = &e->asking.first;
+    e->queue_end = &e->queue;
     e->engine = o->engine;
     e->routing = o->routing;
     e->port = o->routing ? routing_port(o->routing) : NULL;
     e->nslots = o->slots;
-    e->tokenizer = o->engine ? o->engine->tokenizer : o->tokenizer;
     e->limit = o->queue;
     e->keep = o->keep ? o->keep : (size_t)KEEP;
     e->turn = o->turn ? o->turn : o->routing ? o->routing->turn : NULL;
@@ -145,7 +135,7 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     e->piece_ns = (o->piece_ms ? o->piece_ms : PIECE_MS) * UINT64_C(1000000);
     e->stop = o->stop;
     e->again_ns = (o->again_ms ? o->again_ms : AGAIN_MS) * UINT64_C(1000000);
-    int rc = o->engine ? texts_open_model(e, o, err) : OK;
+    int rc = texts_open_model(e, o, err);
     if (rc != OK) {
         texts_close(e);
         return rc;
@@ -160,7 +150,6 @@ static void texts_end_all(struct texts *e)
     e->stopped = e->woken = true;
     atomic_store(&e->halt, 1);
     pthread_cond_signal(&e->work);
-    pthread_cond_broadcast(&e->answers);
 }
 
 void texts_stop(struct texts *e)
@@ -185,7 +174,6 @@ void texts_close(struct texts *e)
     pthread_mutex_lock(&e->lock);
     e->closing = true;
     pthread_mutex_unlock(&e->lock);
-    texts_next_close(e);
     texts_wake(e);
     if (e->runs && e->port)
         e->port->notify(e->port->arg, NULL, NULL);
@@ -196,7 +184,6 @@ void texts_close(struct texts *e)
     sampler_close(e->sampler);
     free(e->scratch);
     pthread_cond_destroy(&e->told);
-    pthread_cond_destroy(&e->answers);
     pthread_cond_destroy(&e->work);
     pthread_mutex_destroy(&e->lock);
     free(e);
@@ -207,20 +194,14 @@ static int texts_enqueue(struct texts *e, struct text *t, struct err *err)
 {
     if (e->stopped)
         return err_set(err, ERR_STOP, "texts: stopping");
-    size_t room = e->limit + e->nslots;
-    if (t->wish.next ? e->nasking >= room : e->count.waiting + e->count.busy >= room)
+    if (e->count.waiting + e->count.busy >= e->limit + e->nslots)
         return err_set(err, ERR_NET, "The request queue is full.");
-    if (t->wish.next) {
-        int rc = texts_next_ask(e, t, err);
-        if (rc != OK)
-            return rc;
-    } else {
-        texts_append(&e->queue, t);
-        e->count.waiting++;
-        e->woken = true;
-        pthread_cond_signal(&e->work);
-    }
+    *e->queue_end = t;
+    e->queue_end = &t->next;
+    e->count.waiting++;
     e->count.asked++;
+    e->woken = true;
+    pthread_cond_signal(&e->work);
     return OK;
 }
 
@@ -284,8 +265,7 @@ size_t text_events(struct text *t, size_t from, struct decode_event *out, size_t
     return n;
 }
 
-/* Make the engine thread, or the one that answers, notice that the text is to end. With the
- * lock. */
+/* Make the engine thread notice that the text is to end. With the lock. */
 static void texts_interrupt(struct text *t)
 {
     struct texts *e = t->texts;
@@ -294,7 +274,6 @@ static void texts_interrupt(struct text *t)
         atomic_store(&e->halt, 1);
     e->woken = true;
     pthread_cond_signal(&e->work);
-    pthread_cond_broadcast(&e->answers);
 }
 
 void text_cancel(struct text *t)
@@ -304,31 +283,21 @@ void text_cancel(struct text *t)
     pthread_mutex_unlock(&t->texts->lock);
 }
 
-/* True while a thread tells the news of this text. */
-static bool texts_telling(const struct texts *e, const struct text *t)
-{
-    for (size_t i = 0; i < sizeof(e->telling) / sizeof(e->telling[0]); i++)
-        if (e->telling[i] == t)
-            return true;
-    return false;
-}
-
 void text_drop(struct text *t)
 {
     if (!t)
         return;
     struct texts *e = t->texts;
     pthread_mutex_lock(&e->lock);
-    while (texts_telling(e, t))
+    while (e->telling == t)
         pthread_cond_wait(&e->told, &e->lock);
     t->dropped = true;
-    bool waits = t->state == TEXT_QUEUED || t->state == TEXT_ASKING;
-    if (waits) {
-        texts_take_out(t->state == TEXT_QUEUED ? &e->queue : &e->asking, t);
-        *(t->state == TEXT_QUEUED ? &e->count.waiting : &e->nasking) -= 1;
+    if (t->state == TEXT_QUEUED) {
+        texts_take_out(e, t);
+        e->count.waiting--;
         texts_finish(t, ERR_STOP, "dropped");
     }
-    bool mine = t->state == TEXT_FINISHED; /* else the thread that works on it frees it */
+    bool mine = t->state == TEXT_FINISHED; /* else the engine thread frees it */
     if (!mine)
         texts_interrupt(t);
     pthread_mutex_unlock(&e->lock);

@@ -27,7 +27,6 @@
 struct engine;
 struct router;
 struct routing;
-struct tokenizer;
 struct turn;
 struct text; /* one text; belongs to the caller until text_drop */
 struct texts;
@@ -36,10 +35,9 @@ enum { TEXTS_SLOTS = 64 }; /* the most slots */
 enum { TEXTS_TOP = 20 };   /* the most alternatives of a token */
 
 struct texts_options {
-    struct engine *engine;   /* or NULL: no model; `next` of each wish answers. Borrowed */
+    struct engine *engine;   /* borrowed */
     struct routing *routing; /* or NULL: no cloud, and no router. Borrowed */
-    const struct tokenizer *tokenizer; /* without an engine: says what ends a text; or NULL */
-    size_t slots;   /* 1 to TEXTS_SLOTS; a slot takes the memory that its texts need */
+    size_t slots;            /* 1 to TEXTS_SLOTS; a slot takes the memory that its texts need */
     size_t keep;    /* while fewer than this have been used, none that has a text is used again
                        (what it holds may be the beginning of a later text); 0: 8 */
     size_t queue;   /* most texts that wait for a slot */
@@ -111,10 +109,6 @@ struct text_wish {
      * none. The small model writes alone, and only what stands before may be copied. */
     size_t score;
     long slot; /* take this slot if there is one; -1: any */
-    /* Answers in place of the model: return the token after ids[n]. Called from threads of their
-     * own, several at a time; it may take its time. NULL: the model writes. */
-    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
-    void *next_arg;
     /* Called for each head that is read: row of b's latest pass follows ids[n]. The last call with
      * this n has the ids of the text. By the engine thread. May be NULL. */
     void (*row)(void *arg, const uint32_t *ids, size_t n, const struct batch *b, size_t row);
@@ -163,7 +157,7 @@ struct text_view {
     int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run */
     const char *why; /* the error in one line, or "" */
     size_t prompt_n; /* ids of the prompt */
-    size_t read;     /* evaluated or copied so far, of these and of what `next` wrote */
+    size_t read;     /* evaluated or copied so far, of these */
     size_t cached;   /* those copied or found in the slot */
     size_t slot, nevents;
     double queue_ms;           /* waited for the slot */

@@ -1,9 +1,9 @@
 /* texts_internal.h - struct texts and struct text, for texts*.c alone.
  *
  * Locking: the lock guards what the comments say. Everything else of a text belongs to the engine
- * thread once it has a slot, or to the answering thread that has taken it, which publish results
- * by raising a count with the lock held. Neither holds the lock while it computes, and the
- * cloud's lock is above this one: its notification takes this one. */
+ * thread once it has a slot, which publishes results by raising a count with the lock held. It
+ * does not hold the lock while it computes, and the cloud's lock is above this one: its
+ * notification takes this one. */
 #ifndef ROUTER_TEXTS_INTERNAL_H
 #define ROUTER_TEXTS_INTERNAL_H
 
@@ -19,17 +19,14 @@
 struct private_filter;
 
 enum {
-    TEXTS_HEADS = 32,   /* rows of which the head is read at once: each has logits in memory */
-    TEXTS_DRAFTED = 16, /* rows of a pass that drafts may fill up: beyond, each costs time */
-    TEXTS_WORTH = 32,   /* ids that another text is reading and that are worth waiting for */
-    TEXTS_ANSWERERS = 16,
+    TEXTS_HEADS = 32,      /* rows of which the head is read at once: each has logits in memory */
+    TEXTS_DRAFTED = 16,    /* rows of a pass that drafts may fill up: beyond, each costs time */
+    TEXTS_WORTH = 32,      /* ids that another text is reading and that are worth waiting for */
     TEXTS_EVENTS = 1 << 16 /* most events of a text that are kept */
 };
 
 enum text_state {
     TEXT_QUEUED, /* in the queue for a slot */
-    TEXT_ASKING, /* in the list for a thread that calls `next` */
-    TEXT_ASKED,  /* such a thread has it */
     TEXT_HELD,   /* has a slot, and waits while another text reads the same beginning */
     TEXT_OPEN,   /* has a slot and a stepper */
     TEXT_FINISHED
@@ -62,7 +59,7 @@ struct text {
     struct gate gate;                /* of a text that is apart */
     /* With the lock. */
     enum text_state state;
-    struct text *next; /* in the queue or the list of those that ask */
+    struct text *next; /* in the queue */
     bool dropped;
     bool fresh;            /* there is news to tell */
     size_t shown;          /* tokens that text_look shows of a text that is not finished */
@@ -97,18 +94,13 @@ struct text {
     struct text_fault *faults; /* the latest one first */
 };
 
-struct texts_list {
-    struct text *first, **end;
-};
-
 struct texts {
     struct engine *engine;
     struct routing *routing;
-    const struct tokenizer *tokenizer; /* or NULL */
-    const struct cloud_port *port;     /* or NULL */
-    struct batch *batch;               /* NULL: no model */
-    struct sampler *sampler;           /* set for each text in turn */
-    float *scratch;                    /* of the routers, [scratch_n] */
+    const struct cloud_port *port; /* or NULL */
+    struct batch *batch;
+    struct sampler *sampler; /* set for each text in turn */
+    float *scratch;          /* of the routers, [scratch_n] */
     size_t scratch_n;
     size_t size, vocab, context, limit, keep;
     struct turn *turn; /* or NULL */
@@ -118,37 +110,32 @@ struct texts {
     uint64_t refused_at; /* when the cloud was found to refuse; 0: it does not */
     double row_ns;       /* time of a row in recent passes with a piece of a prompt; 0: unknown */
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* for the engine thread */
-    pthread_cond_t answers; /* for the threads that answer */
-    pthread_cond_t told;    /* a callback has returned */
+    pthread_cond_t work; /* for the engine thread */
+    pthread_cond_t told; /* a callback has returned */
     /* With the lock. */
     size_t nslots;
     struct texts_slot slot[TEXTS_SLOTS];
-    struct texts_list queue, asking;
-    size_t nasking; /* texts that ask, those that a thread has included */
+    struct text *queue, **queue_end;
     uint64_t clock, ages;
     bool woken, stopped, closing, forgets;
-    const struct text *telling[1 + TEXTS_ANSWERERS]; /* whose news is being told, by which thread */
-    struct text *single; /* the only text of the pass in progress, or NULL */
+    const struct text *telling; /* whose news is being told */
+    struct text *single;        /* the only text of the pass in progress, or NULL */
     struct texts_counts count;
-    size_t nanswerers, idle, places; /* threads that answer; without work; that have begun */
     /* Set once. */
     bool runs;
     pthread_t thread;
-    pthread_t answerers[TEXTS_ANSWERERS];
     _Atomic int halt; /* ends the pass in progress */
 };
 
 /* texts.c */
 
-/* Append to the list; take out of it. With the lock. */
-void texts_append(struct texts_list *l, struct text *t);
-void texts_take_out(struct texts_list *l, struct text *t);
+/* Take the text out of the queue. With the lock. */
+void texts_take_out(struct texts *e, struct text *t);
 /* Mark the text finished, and free its slot. With the lock. */
 void texts_finish(struct text *t, int rc, const char *why);
-/* Tell the caller if there is news of the text. place is the thread's own in e->telling. With the
- * lock, which is released for a while: if the text is finished, it may be gone afterwards. */
-void texts_tell(struct text *t, size_t place);
+/* Tell the caller if there is news of the text. With the lock, which is released for a while: if
+ * the text is finished, it may be gone afterwards. */
+void texts_tell(struct text *t);
 
 /* texts_text.c */
 
@@ -159,13 +146,8 @@ void texts_free(struct text *t);
 const struct router *texts_router(const struct text *t);
 /* Open the stepper over the session of its slot. Returns its errors. */
 int texts_begin(struct text *t, struct err *err);
-/* Show the caller the counts so far: those of the loop, and what a function wrote before it. With
- * the lock. */
+/* Show the caller the counts so far. With the lock. */
 void texts_show_stats(struct text *t);
-/* Add a token, all of it but ms, to what the caller sees. */
-void texts_publish(struct text *t, const struct text_token *token);
-/* True if this id ends the text because the wish says so. */
-bool texts_is_stop_id(const struct text *t, uint32_t id);
 
 /* texts_slots.c */
 
@@ -186,13 +168,6 @@ bool texts_pass(struct texts *e, struct text *const *list, size_t n);
 
 /* Thread function of the engine thread. */
 void *texts_run(void *texts);
-
-/* texts_next.c */
-
-/* Queue the text for a thread that calls its `next`. With the lock. ERR_NOMEM. */
-int texts_next_ask(struct texts *e, struct text *t, struct err *err);
-/* End these threads, once e->closing is set. */
-void texts_next_close(struct texts *e);
 
 /* texts_logprobs.c */
 

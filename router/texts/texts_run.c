@@ -41,7 +41,7 @@ static void texts_leave(struct texts_round *r, size_t i, int rc, const struct er
         rc == OK && t->view.n && (t->stats.finish == FINISH_EOS || t->stats.finish == FINISH_STOP);
     texts_finish(t, rc, err.msg);
     bool dropped = t->dropped;
-    texts_tell(t, 0);
+    texts_tell(t);
     pthread_mutex_unlock(&e->lock);
     if (dropped)
         texts_free(t);
@@ -209,7 +209,7 @@ static void texts_settle(struct texts_round *r)
             i += texts_look_at(r, i);
         pthread_mutex_lock(&r->e->lock);
         for (size_t i = 0; i < r->n; i++)
-            texts_tell(r->list[i], 0);
+            texts_tell(r->list[i]);
         pthread_mutex_unlock(&r->e->lock);
     } while (texts_give_scores(r) || texts_give_heads(r));
 }
@@ -253,15 +253,15 @@ static bool texts_go_round(struct texts_round *r)
 /* End the texts of the queue that have been cancelled. With the lock. */
 static void texts_sweep(struct texts *e)
 {
-    for (struct text *t = e->queue.first, *next; t; t = next) {
+    for (struct text *t = e->queue, *next; t; t = next) {
         next = t->next;
         if (!e->stopped && !atomic_load(&t->stop))
             continue;
-        texts_take_out(&e->queue, t);
+        texts_take_out(e, t);
         e->count.waiting--;
         texts_finish(t, ERR_STOP, "interrupted");
-        texts_tell(t, 0); /* without the lock for a while: begin again */
-        next = e->queue.first;
+        texts_tell(t); /* without the lock for a while: begin again */
+        next = e->queue;
     }
     for (size_t i = 0; e->stopped && i < TEXTS_SLOTS; i++)
         if (e->slot[i].text)

@@ -95,12 +95,12 @@ void texts_admit(struct texts *e)
         if (e->slot[i].session && !e->slot[i].text)
             session_rewind(e->slot[i].session, 0);
     e->forgets = false;
-    for (struct text *t = e->queue.first, *next; t; t = next) {
+    for (struct text *t = e->queue, *next; t; t = next) {
         next = t->next;
         struct texts_slot *slot = texts_choose(e, t);
         if (!slot)
             continue;
-        texts_take_out(&e->queue, t);
+        texts_take_out(e, t);
         e->count.waiting--;
         e->count.busy++;
         t->slot = slot;

@@ -37,12 +37,6 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
                        e->context, w->n, w->max);
     if (w->top > TEXTS_TOP)
         return err_set(err, ERR_ARG, "top: expected 0 to %d, found %zu", TEXTS_TOP, w->top);
-    if (!w->next && !e->engine)
-        return err_set(err, ERR_ARG, "texts: there is no model");
-    if (w->next && (w->score || w->logprobs))
-        return err_set(err, ERR_ARG, "logprobs: expected a text of the model");
-    if (!e->engine)
-        return OK;
     for (size_t i = 0; i < w->n; i++)
         if (w->prompt[i] >= e->vocab)
             return err_set(err, ERR_ARG, "token id %lu: expected below %zu",
@@ -123,7 +117,7 @@ static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err
         memcpy(t->bias, w->sample.bias, w->sample.nbias * sizeof(*t->bias));
     t->wish.sample.bias = t->bias;
     int rc = texts_copy_stops(t, w->stops, err);
-    if (rc == OK && w->patterns && e->engine)
+    if (rc == OK && w->patterns)
         rc = private_open(&t->patterns, NULL, w->patterns, e->engine->tokenizer, err);
     t->view = (struct text_view){ .ids = t->ids,
                                   .tokens = t->tokens,
@@ -217,7 +211,8 @@ void texts_show_stats(struct text *t)
     t->view.stats.tokens = t->view.n;
 }
 
-void texts_publish(struct text *t, const struct text_token *token)
+/* Add a token, all of it but ms, to what the caller sees. */
+static void texts_publish(struct text *t, const struct text_token *token)
 {
     struct texts *e = t->texts;
     struct text_view *v = &t->view;
@@ -240,7 +235,8 @@ void texts_publish(struct text *t, const struct text_token *token)
     pthread_mutex_unlock(&e->lock);
 }
 
-bool texts_is_stop_id(const struct text *t, uint32_t id)
+/* True if this id ends the text because the wish says so. */
+static bool texts_is_stop_id(const struct text *t, uint32_t id)
 {
     for (size_t i = 0; i < t->wish.nstop_ids; i++)
         if (t->stop_ids[i] == id)
@@ -252,7 +248,7 @@ bool texts_is_stop_id(const struct text *t, uint32_t id)
 static bool texts_on_token(void *arg, const struct decode_token *d)
 {
     struct text *t = arg;
-    size_t pos = t->view.n; /* the function may have written before */
+    size_t pos = t->view.n;
     bool called = t->called_at == t->n + pos;
     struct text_token token = {
         .t = *d,

@@ -37,86 +37,6 @@ static void test_score(void)
     texts_close(e);
 }
 
-/* Answers 100, 101, .. after prompt[4]. */
-static uint32_t next(void *arg, const uint32_t *ids, size_t n)
-{
-    (void)arg;
-    CHECK(memcmp(ids, prompt, 4 * sizeof(*ids)) == 0);
-    return 96 + (uint32_t)n;
-}
-
-/* A function answers, beside a model or without one. */
-static void test_next(void)
-{
-    for (int model = 0; model < 2; model++) {
-        struct texts *e;
-        const struct texts_options o = { .engine = model ? &engine : NULL,
-                                         .tokenizer = engine.tokenizer,
-                                         .slots = 2,
-                                         .queue = 40,
-                                         .context = TINY_CONTEXT,
-                                         .kv = KVCACHE_F32 };
-        struct text *t[40];
-        struct text_view v;
-        CHECK(texts_open(&e, &o, NULL) == OK);
-        struct text_wish w = wish_of(prompt, 4, 6);
-        w.next = next;
-        for (size_t i = 0; i < 40; i++)
-            t[i] = ask_text(e, &w);
-        for (size_t i = 0; i < 40; i++) {
-            v = text_wait(t[i], SIZE_MAX);
-            CHECK(v.rc == OK && v.n == 6 && v.stats.finish == FINISH_LENGTH);
-            CHECK(v.ids[4] == 100 && v.ids[9] == 105 && !v.ended);
-            text_drop(t[i]);
-        }
-        CHECK(texts_count(e).passes == 0);
-        w.next = NULL;
-        CHECK(model || texts_ask(e, &t[1], &w, NULL) == ERR_ARG);
-        w = wish_of(prompt, 4, 6);
-        w.next = next;
-        w.stop_ids = (const uint32_t[]){ 7, 102 };
-        w.nstop_ids = 2;
-        t[0] = ask_text(e, &w);
-        v = text_wait(t[0], SIZE_MAX);
-        CHECK(v.rc == OK && v.n == 3 && v.ended);
-        text_drop(t[0]);
-        texts_close(e);
-    }
-}
-
-/* Waits for the test. */
-static uint32_t slow(void *arg, const uint32_t *ids, size_t n)
-{
-    (void)ids, (void)n;
-    atomic_fetch_add((_Atomic int *)arg, 1);
-    while (atomic_load((_Atomic int *)arg) < 1000)
-        sched_yield();
-    return 5;
-}
-
-/* Functions that take their time keep neither each other nor the model waiting. */
-static void test_slow(void)
-{
-    struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
-    _Atomic int calls = 0;
-    struct text_wish w = wish_of(prompt, 4, 1);
-    w.next = slow;
-    w.next_arg = &calls;
-    struct text *a = ask_text(e, &w), *b = ask_text(e, &w);
-    while (atomic_load(&calls) < 2)
-        sched_yield();
-    w = wish_of(prompt, 4, 20);
-    struct text *c = ask_text(e, &w);
-    CHECK(text_wait(c, SIZE_MAX).rc == OK && text_look(a).n == 0);
-    text_cancel(b);
-    atomic_store(&calls, 1000);
-    CHECK(text_wait(a, SIZE_MAX).n == 1 && text_wait(b, SIZE_MAX).finished);
-    text_drop(a);
-    text_drop(b);
-    text_drop(c);
-    texts_close(e);
-}
-
 static void count_news(void *arg)
 {
     atomic_fetch_add((_Atomic int *)arg, 1);
@@ -167,9 +87,9 @@ static void test_arguments(void)
     static const uint32_t high[] = { 1, TINY_VOCAB };
     static const char *const empty[] = { "", NULL };
     const struct text_wish fine = wish_of(prompt, 4, 4);
-    struct text_wish bad[10];
+    struct text_wish bad[9];
     size_t n = 0;
-    for (size_t i = 0; i < 10; i++)
+    for (size_t i = 0; i < 9; i++)
         bad[i] = fine;
     bad[n++].n = 0;
     bad[n++].n = 33;
@@ -182,9 +102,7 @@ static void test_arguments(void)
     bad[n++].top = TEXTS_TOP + 1;
     bad[n++].stops = empty;
     bad[n++].routing = &mlp;
-    bad[n].next = next;
-    bad[n++].score = true;
-    CHECK(n == 10);
+    CHECK(n == 9);
     for (size_t i = 0; i < n; i++) {
         struct text *t;
         struct err err = { "" };
@@ -255,8 +173,6 @@ int main(void)
     for (size_t i = 0; i < TINY_CONTEXT; i++)
         prompt[i] = (uint32_t)rand_below(3, i, TINY_IM_END);
     test_score();
-    test_next();
-    test_slow();
     test_news_and_stop();
     test_arguments();
     test_memory();
