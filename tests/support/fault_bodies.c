@@ -3,11 +3,12 @@
 #include "kernels/sys/base.h"
 #include "tests/support/fault_matrix.h"
 
-#define OK200                  "HTTP/1.1 200 OK\r\n"
-#define ENDS                   OK200 "Connection: close\r\n\r\n"
-#define STREAM                 OK200 "Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-#define ID(list, says)         ROW("ids " list, ERR_NET, says, CLOSE, ENDS W, .ids = list)
-#define JSON(name, says, text) ROW(name, ERR_NET, says, CLOSE, ENDS text)
+#define OK200                     "HTTP/1.1 200 OK\r\n"
+#define ENDS                      OK200 "Connection: close\r\n\r\n"
+#define STREAM                    OK200 "Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+#define ID(list, says)            ROW("ids " list, ERR_NET, says, CLOSE, ENDS W, .ids = list)
+#define JSON(name, says, text)    ROW(name, ERR_NET, says, CLOSE, ENDS text)
+#define AS(name, code, says, row) ROW(name, code, says, CLOSE, NULL, .fault = row)
 #define EVENTS(name, code, says, then, text) \
     ROW(name, code, says, then, STREAM text, .stream = true)
 #define L32 "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
@@ -38,27 +39,38 @@ const struct matrix_row matrix_bodies[] = {
              "\"tokens\":[[42],[42]]}"),
     ROW("no choice", ERR_NET, "", CLOSE, ENDS "{\"choices\":[],\"output_ids\":[],\"tokens\":[]}"),
     ROW("the prompt in front", OK, "", CLOSE, ENDS W, .ids = "[8,9,42]"),
-    ROW("the whole prompt in front", OK, "", CLOSE, ENDS W, .ids = "[7,8,9,42]"),
+    AS("the whole prompt in front", OK, "", "prompt-in-front"),
     ROW("another prompt in front", ERR_NET, "found 3", CLOSE, ENDS W, .ids = "[8,8,42]"),
     ROW("more than the prompt in front", ERR_NET, "found 5", CLOSE, ENDS W, .ids = "[6,7,8,9,42]"),
     ROW("the prompt in front, count missing", ERR_NET, "", CLOSE,
         ENDS ALL("[8,9,42]", "null", "null")),
     ROW("error as success", ERR_NET, "over", CLOSE,
         ENDS "{\"error\":{\"message\":\"over\\nloaded\"}}"),
+    AS("error with status 200", ERR_NET, "the engine is dead", "error-200"),
+    AS("no ids", ERR_REMOTE, "without token ids", "no-ids"),
+    AS("aborted", ERR_NET, "", "aborted"),
+    AS("a chat's reply", ERR_NET, "", "chat"),
+    AS("each key twice", ERR_NET, "duplicate object key", "twice"),
+    AS("a NaN beside the ids", ERR_NET, "not JSON", "nan"),
+    AS("a zero byte in front", ERR_NET, "not JSON", "nul"),
+    AS("the reply in a list", ERR_NET, "", "list"),
+    AS("an empty reply", ERR_NET, "empty", "empty"),
+    AS("a portal with status 200", ERR_NET, "html", "html"),
+    AS("a bad gateway", ERR_NET, "502", "502"),
     ROW("error as text", ERR_NET, "over", CLOSE, ENDS "{\"error\":\"over\\u0007loaded\"}"),
 
-    ID("[1000]", "below 1000"),
-    ID("[-1]", "-1"),
+    AS("ids [1007]", ERR_NET, "below 1000", "out-of-vocab"),
+    AS("ids [-1]", ERR_NET, "-1", "negative-id"),
     ID("[42.0]", "fraction"),
-    ID("[42.5]", ""),
-    ID("[\"42\"]", "a string"),
+    AS("ids [42.5]", ERR_NET, "", "real-id"),
+    AS("ids [\"42\"]", ERR_NET, "a string", "string-id"),
     ID("[null]", "null"),
     ID("[true]", "boolean"),
     ID("[[42]]", "a list"),
     ID("[{}]", ""),
     ID("[4294967338]", "below 1000"),
     ID("[18446744073709551658]", "not JSON"),
-    ID("[9223372036854775807]", ""),
+    AS("ids [9223372036854775807]", ERR_NET, "", "huge-id"),
     ID("[-9223372036854775808]", ""),
     ID("[1e300]", "fraction"),
     ID("[1e999]", "not JSON"),
@@ -69,7 +81,8 @@ const struct matrix_row matrix_bodies[] = {
     ID("[NaN]", "not JSON"),
     ID("[Infinity]", ""),
     ID("[-Infinity]", ""),
-    ID("[]", "found none"),
+    AS("ids []", ERR_NET, "found none", "empty-ids"),
+    AS("ids [42,7,7,7]", ERR_NET, "found 4", "too-many"),
     ID("[42,43]", "found 2"),
     ID("[42,42]", ""),
     ID("[42,]", ""),
@@ -85,21 +98,21 @@ const struct matrix_row matrix_bodies[] = {
 
     JSON("empty body", "empty", ""),
     JSON("blanks", "", " \r\n\t "),
-    JSON("null", "", "null"),
+    AS("null", ERR_NET, "", "null"),
     JSON("a number", "", "42"),
     JSON("a text", "", "\"42\""),
     JSON("a list", "", "[42]"),
     JSON("a list of replies", "", "[" W "," W "]"),
-    JSON("an empty object", "", "{}"),
-    JSON("cut", "not JSON", "{\"choices\":[{\"token_ids\":[42"),
+    AS("an empty object", ERR_NET, "", "empty-json"),
+    AS("cut", ERR_NET, "not JSON", "bad-json"),
     JSON("single quotes", "not JSON", "{'choices':[]}"),
     JSON("two documents", "not JSON", W W),
     JSON("garbage behind", "not JSON", W "x"),
     JSON("a zero byte behind", "not JSON", W Z),
     JSON("a comment", "not JSON", "/* */" W),
-    JSON("UTF-8 mark in front", "not JSON", "\xef\xbb\xbf" W),
+    AS("UTF-8 mark in front", ERR_NET, "not JSON", "bom"),
     JSON("UTF-16", "not JSON", "\xff\xfe{" Z "}" Z),
-    JSON("bad UTF-8", "not JSON", "{\"a\":\"\xff\xfe\"}"),
+    AS("bad UTF-8", ERR_NET, "not JSON", "bad-utf8"),
     JSON("overlong UTF-8", "not JSON", "{\"a\":\"\xc0\xaf\"}"),
     JSON("half a surrogate pair", "not JSON", "{\"a\":\"\\ud800\"}"),
     JSON("a control character", "not JSON", "{\"a\":\"\x1b[2J\"}"),

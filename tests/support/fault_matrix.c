@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
+#include "tools/lab/stand_in/fault.h"
 
 #define KEY "sk-matrix-0123456789"
 
@@ -86,6 +88,27 @@ static void render(struct text *t, const char *bytes, const char *ids, enum clou
             add(t, bytes, 1);
 }
 
+/* Write the reply that the fault of this name makes. */
+static void render_fault(struct text *t, const char *name, enum cloud_api api)
+{
+    const struct stand_in_fault *f = stand_in_fault_find(name, strlen(name));
+    const struct stand_in_facts at = { prompt, 3, MATRIX_VOCAB };
+    struct text whole, head;
+    struct buf body = { 0 };
+    CHECK_MSG(f, "%s: no such fault", name);
+    render(&whole, W, NULL, api);
+    CHECK(f->body ? stand_in_fault_body(&body, f)
+                  : buf_add(&body, whole.p, whole.n) && stand_in_fault_edit(&body, f, &at, true));
+    head.n = (size_t)snprintf(
+        head.p, sizeof(head.p), "HTTP/1.1 %u X\r\n%s%s%s%sConnection: close\r\n\r\n",
+        f->status ? f->status : 200, f->header ? f->header : "", f->header ? ": " : "",
+        f->header ? f->value : "", f->header ? "\r\n" : "");
+    t->n = 0;
+    add(t, head.p, head.n);
+    add(t, body.p ? body.p : "", body.n);
+    buf_free(&body);
+}
+
 /* Answer correctly from now on. */
 static void matrix_mend(struct matrix_server *s)
 {
@@ -98,7 +121,9 @@ struct matrix_server *matrix_open(const struct matrix_row *row, enum cloud_api a
     CHECK(s);
     s->rude = rude_open(NULL);
     render(&s->good, good_reply, NULL, api);
-    if (row)
+    if (row && row->fault)
+        render_fault(&s->bad, row->fault, api);
+    else if (row)
         render(&s->bad, row->bytes ? row->bytes : "", row->ids, api);
     if (row)
         rude_part(s->rude,

@@ -25,7 +25,8 @@ struct matrix_row {
     const char *says; /* part of the message */
     enum rude_mode then;
     const char *bytes;
-    const char *ids; /* the list in W and E; NULL: [42] */
+    const char *ids;   /* the list in W and E; NULL: [42] */
+    const char *fault; /* a row of the table of `mizzle cloud` (fault.h), in place of bytes */
     const char *flood;
     enum rude_when when;
     bool stream; /* the client asks for a stream */

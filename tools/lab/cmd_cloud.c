@@ -15,7 +15,7 @@
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "tools/serve/listen.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 #include "tools/lab/stand_in/stand_in.h"
 #include "weights/find.h"
 #include "weights/weights.h"

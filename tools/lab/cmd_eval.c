@@ -11,7 +11,7 @@
 #include "tools/lab/tasks/extract.h"
 #include "tools/lab/tasks/task_options.h"
 #include "tools/cli/setup.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 static const char *extract;
 static bool merges;

@@ -13,7 +13,7 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/stand_in/stand_in.h"
-#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/clock/chance.h"
 
 enum {
     QUIET_MS = 80,

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/clock/chance.h"
 
 struct err;
 

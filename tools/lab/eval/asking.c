@@ -18,7 +18,7 @@
 #include "router/texts/texts.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/asking_internal.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "tools/lab/eval/eval_print.h"
 #include "tools/lab/eval/eval_run.h"
 #include "tools/lab/eval/paper_table.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
 enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };

@@ -5,7 +5,7 @@
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
 #include "tools/cli/setup.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 /* PATIENCE_MS is how long the virtual clock's real calls may take. */
 enum { MAX_MS = 60000, PATIENCE_MS = 600000 };

@@ -10,7 +10,7 @@
 #include "tools/lab/bench/row.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/asking.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 #define SET(member, text) origin_set(o->member, sizeof(o->member), text)
 

@@ -25,7 +25,7 @@
 #include "tools/cli/setup.h"
 #include "tools/lab/demo/world.h"
 #include "tools/lab/eval/asking.h"
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };

@@ -75,7 +75,7 @@ static bool ask_fits(const struct serve_exchange *x, struct serve_error *e)
 
 /* Read the request `in`, which is released (NULL: e says why there is none), and answer it. */
 static void ask_complete(struct serve_exchange *x, json_t *in, struct serve_error *e,
-                         const struct serve_form *form, bool ids)
+                         const struct serve_form *form)
 {
     struct serve_ask *a = &x->ask;
     bool fine = !e->status && (in || serve_error_of(e, ERR_NOMEM, NULL)) &&
@@ -90,7 +90,7 @@ static void ask_complete(struct serve_exchange *x, json_t *in, struct serve_erro
     }
     serve_routes_read(x);
     a->form = form;
-    a->return_ids &= ids;
+    a->return_ids &= form || stand_in_dialect(x) == CLOUD_OPENAI;
     if (stand_in_line_draw(x))
         serve_write_texts(x);
 }
@@ -102,13 +102,7 @@ void stand_in_ask_openai(struct serve_exchange *x)
     if (name && stand_in_of(x)->server == CLOUD_OPENAI && strcmp(name, x->s->name) != 0)
         serve_error_set(&e, 404, "model_not_found", "model", "The model `%s` does not exist.",
                         name);
-    ask_complete(x, json_incref(x->in), &e, NULL, true);
-}
-
-void stand_in_ask_text(struct serve_exchange *x)
-{
-    struct serve_error e = { 0 };
-    ask_complete(x, json_incref(x->in), &e, NULL, false);
+    ask_complete(x, json_incref(x->in), &e, NULL);
 }
 
 /* Return a copy of a request to which v is added as this field, without what would make more of the
@@ -165,7 +159,7 @@ void stand_in_ask_sglang(struct serve_exchange *x)
     if (json_is_object(params) && json_object_update(out, params))
         json_report_set(&out, "", NULL);
     ask_rename(&out, "max_new_tokens", "max_tokens", json_integer(128));
-    ask_complete(x, out, &e, &stand_in_form_sglang, true);
+    ask_complete(x, out, &e, &stand_in_form_sglang);
 }
 
 void stand_in_ask_llamacpp(struct serve_exchange *x)
@@ -192,5 +186,5 @@ void stand_in_ask_llamacpp(struct serve_exchange *x)
     if (json_is_integer(max) && json_integer_value(max) < 1) /* 0 gives one token there, too */
         json_report_set(&out, "max_tokens", json_integer(json_integer_value(max) ? -1 : 1));
     ask_rename(&out, "return_tokens", "return_token_ids", json_false());
-    ask_complete(x, out, &e, &stand_in_form_llamacpp, true);
+    ask_complete(x, out, &e, &stand_in_form_llamacpp);
 }

@@ -8,7 +8,7 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/text.h"
 #include "tools/cli/json_report.h"
-#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/clock/chance.h"
 #include "tools/lab/stand_in/gzip.h"
 
 #define ZERO "\1" /* stands for a zero byte in `front` */
@@ -191,14 +191,6 @@ bool stand_in_fault_body(struct buf *out, const struct stand_in_fault *f)
     return fine;
 }
 
-bool stand_in_fault_needs_room(const struct stand_in_faults *f)
-{
-    for (size_t i = 0; i < f->n; i++)
-        if (f->at[i].fault->header && !f->at[i].fault->value)
-            return true;
-    return false;
-}
-
 static const char gateway[] = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
                               "<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n";
 static const char late[] = "<html><body><h1>504 Gateway Time-out</h1></body></html>\n";
@@ -311,14 +303,20 @@ const struct stand_in_fault stand_in_fault_table[] = {
     { .name = NULL },
 };
 
+const struct stand_in_fault *stand_in_fault_find(const char *name, size_t n)
+{
+    const struct stand_in_fault *f = stand_in_fault_table;
+    while (f->name && (strncmp(f->name, name, n) != 0 || f->name[n]))
+        f++;
+    return f->name ? f : NULL;
+}
+
 int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *err)
 {
     const char *colon = strchr(spec, ':');
-    size_t n = colon ? (size_t)(colon - spec) : strlen(spec);
-    const struct stand_in_fault *fault = stand_in_fault_table;
-    while (fault->name && (strncmp(fault->name, spec, n) != 0 || fault->name[n]))
-        fault++;
-    if (!fault->name)
+    const struct stand_in_fault *fault =
+        stand_in_fault_find(spec, colon ? (size_t)(colon - spec) : strlen(spec));
+    if (!fault)
         return err_set(err, ERR_ARG, "--fault: unknown name %s; --fault help lists them", spec);
     double rate = 1;
     if (colon) {

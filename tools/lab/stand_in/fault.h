@@ -75,6 +75,8 @@ struct stand_in_faults {
     } at[STAND_IN_FAULTS];
 };
 
+/* Return the fault with the name name[n], or NULL. */
+const struct stand_in_fault *stand_in_fault_find(const char *name, size_t n);
 /* Add a fault; spec is "name" or "name:rate" with a rate in (0, 1]. ERR_ARG. */
 int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *err);
 /* Return the first of the faults that is drawn for this key, or NULL. */
@@ -88,7 +90,5 @@ bool stand_in_fault_edits_json(const struct stand_in_fault *f);
 bool stand_in_fault_edits_text(const struct stand_in_fault *f);
 /* Append what is sent with f->status; f->body is not NULL. False: out of memory. */
 bool stand_in_fault_body(struct buf *out, const struct stand_in_fault *f);
-/* True if one of the faults sends a header of 100 KB. */
-bool stand_in_fault_needs_room(const struct stand_in_faults *f);
 
 #endif

@@ -34,11 +34,10 @@ static json_t *form_generated(struct serve_exchange *x, struct serve_choice *c, 
     else if (last)
         why = json_pack("{s:s,s:I}", "type", "length", "length", (json_int_t)v->n);
     snprintf(id, sizeof(id), "%016llx", (unsigned long long)server_number(x->r));
-    json_t *meta = json_pack(
-        "{s:s,s:o,s:I,s:s,s:i,s:i,s:I,s:I,s:f}", "id", id, "finish_reason", why, "prompt_tokens",
-        (json_int_t)c->prompt->n, "weight_version", "default", "total_retractions", 0,
-        "reasoning_tokens", 0, "completion_tokens", (json_int_t)c->taken, "cached_tokens",
-        (json_int_t)v->cached, "e2e_latency", (double)(os_now_ns() - x->begun) / 1e9);
+    json_t *meta = json_pack("{s:s,s:o,s:I,s:I,s:I,s:f}", "id", id, "finish_reason", why,
+                             "prompt_tokens", (json_int_t)c->prompt->n, "completion_tokens",
+                             (json_int_t)c->taken, "cached_tokens", (json_int_t)v->cached,
+                             "e2e_latency", (double)(os_now_ns() - x->begun) / 1e9);
     return json_pack("{s:o,s:o,s:o}", "text", json_report_text(c->raw.p, shown), "output_ids",
                      json_report_ids(v->ids + c->prompt->n, c->taken), "meta_info", meta);
 }
@@ -58,41 +57,23 @@ static json_t *form_sglang_event(struct serve_exchange *x, struct serve_choice *
 const struct serve_form stand_in_form_sglang = { .whole = form_sglang_whole,
                                                  .event = form_sglang_event };
 
-static double form_rate(size_t n, double ms)
-{
-    return ms > 0 ? (double)n * 1000 / ms : 0;
-}
-
 /* Return llama.cpp's final object, with this text and n ids. */
 static json_t *form_completed(struct serve_exchange *x, struct serve_choice *c, json_t *text,
                               size_t n)
 {
-    const struct serve_ask *a = &x->ask;
     const struct text_view *v = &c->view;
-    const struct serve_prompt *p = c->prompt;
-    size_t fresh = p->n - v->cached, room = x->s->context - p->n;
-    bool line = memchr(c->raw.n ? c->raw.p : "", '\n', c->raw.n) != NULL;
-    json_t *settings = json_pack("{s:I,s:f,s:i,s:f,s:f,s:f,s:b,s:b}", "n_predict",
-                                 (json_int_t)(a->max < room ? a->max : room), "temperature",
-                                 (double)a->wish.sample.temp, "top_k", 1, "top_p", 1.0, "min_p",
-                                 0.0, "repeat_penalty", 1.0, "ignore_eos", (int)a->wish.ignore_eos,
-                                 "stream", (int)a->stream);
-    json_t *timings =
-        json_pack("{s:I,s:I,s:f,s:f,s:I,s:f,s:f}", "cache_n", (json_int_t)v->cached, "prompt_n",
-                  (json_int_t)fresh, "prompt_ms", v->prompt_ms, "prompt_per_second",
-                  form_rate(fresh, v->prompt_ms), "predicted_n", (json_int_t)v->n, "predicted_ms",
-                  v->text_ms, "predicted_per_second", form_rate(v->n, v->text_ms));
-    return json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index",
-                     0, "content", text, "tokens", json_report_ids(v->ids + p->n, n), "id_slot",
-                     (json_int_t)v->slot, "stop", 1, "model", x->s->name, "tokens_predicted",
-                     (json_int_t)v->n, "tokens_evaluated", (json_int_t)p->n, "generation_settings",
-                     settings, "prompt", stand_in_form_text(x->s, p->ids, p->n), "has_new_line",
-                     (int)line, "truncated", 0, "stop_type",
+    json_int_t prompt = (json_int_t)c->prompt->n, made = (json_int_t)v->n;
+    json_t *timings = json_pack("{s:I,s:I,s:f,s:I,s:f}", "cache_n", (json_int_t)v->cached,
+                                "prompt_n", prompt - (json_int_t)v->cached, "prompt_ms",
+                                v->prompt_ms, "predicted_n", made, "predicted_ms", v->text_ms);
+    return json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:b,s:s,s:I,s:o}", "index", 0, "content",
+                     text, "tokens", json_report_ids(v->ids + c->prompt->n, n), "id_slot",
+                     (json_int_t)v->slot, "stop", 1, "model", x->s->name, "tokens_predicted", made,
+                     "tokens_evaluated", prompt, "truncated", 0, "stop_type",
                      c->cut     ? "word"
                      : v->ended ? "eos"
                                 : "limit",
-                     "stopping_word", "", "tokens_cached", (json_int_t)(p->n + v->n) - 1, "timings",
-                     timings);
+                     "tokens_cached", prompt + made - 1, "timings", timings);
 }
 
 static json_t *form_llamacpp_whole(struct serve_exchange *x, struct serve_choice *c)

@@ -124,10 +124,8 @@ static const struct {
     enum cloud_api as; /* whose words and forms to use with CLOUD_AUTO */
     struct serve_route route;
 } rows[] = {
-    { A, CLOUD_OPENAI, POST("/v1/completions", .answer = stand_in_ask_openai) },
-    { O, CLOUD_OPENAI, TYPED("/v1/completions", .answer = stand_in_ask_openai) },
-    { S, CLOUD_SGLANG, TYPED("/v1/completions", .answer = stand_in_ask_text) },
-    { L, CLOUD_LLAMACPP, POST("/v1/completions", .answer = stand_in_ask_text) },
+    { A | L, CLOUD_OPENAI, POST("/v1/completions", .answer = stand_in_ask_openai) },
+    { O | S, CLOUD_OPENAI, TYPED("/v1/completions", .answer = stand_in_ask_openai) },
     { A | S, CLOUD_SGLANG, POST("/generate", .answer = stand_in_ask_sglang) },
     { A | L, CLOUD_LLAMACPP, POST("/completion", .answer = stand_in_ask_llamacpp) },
     { L, CLOUD_LLAMACPP, POST("/completions", .answer = stand_in_ask_llamacpp) },
@@ -143,9 +141,6 @@ static const struct {
            .field = "content") },
     { A | L, CLOUD_LLAMACPP, OPEN("/health", .answer = routes_health) },
     { O | S, CLOUD_OPENAI, OPEN("/health", .answer = routes_nothing) },
-    { L, CLOUD_LLAMACPP, OPEN("/v1/health", .answer = routes_health) },
-    { A | S, CLOUD_SGLANG, OPEN("/health_generate", .answer = routes_nothing) },
-    { O, CLOUD_OPENAI, OPEN("/ping", .answer = routes_nothing) },
     { A | O, CLOUD_OPENAI, GET("/version", .answer = routes_version) },
     { A | O | S, CLOUD_OPENAI, GET("/v1/models", .answer = routes_models) },
     { L, CLOUD_LLAMACPP, OPEN("/v1/models", .answer = routes_models) },

@@ -12,7 +12,7 @@ enum {
     PATIENCE_MS = 60000,
     GRACE_MS = 2000,
     QUEUE = 256,
-    MORE_HEADERS = 256 << 10 /* if a fault needs it */
+    HEAD_MAX = 256 << 10 /* a fault sends a header of 100 KB */
 };
 
 /* Open the server, whose address is checked before the model is read, and then the model. */
@@ -38,7 +38,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
     l->head_ms = l->head_ms ? l->head_ms : PATIENCE_MS;
     l->body_ms = l->body_ms ? l->body_ms : PATIENCE_MS;
     l->send_ms = PATIENCE_MS;
-    l->head_max = stand_in_fault_needs_room(&o->faults) ? MORE_HEADERS : 0;
+    l->head_max = HEAD_MAX;
     l->any_host = l->key != NULL; /* else any site's page could ask it, by a name of that site */
     int rc = serve_open(&s->serve, &so, err);
     if (rc == OK)

@@ -8,7 +8,7 @@
 
 #include "net/cloud.h"
 #include "net/server/server.h"
-#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/clock/chance.h"
 #include "tools/lab/stand_in/fault.h"
 
 struct err;

@@ -50,9 +50,8 @@ enum cloud_api stand_in_dialect(const struct serve_exchange *x);
 /* routes.c: set the routes of s->server. */
 void stand_in_routes(struct stand_in *s);
 
-/* ask.c: completions of vLLM and the like, SGLang and llama.cpp. */
-void stand_in_ask_openai(struct serve_exchange *x);
-void stand_in_ask_text(struct serve_exchange *x); /* the same without ids */
+/* ask.c: completions of OpenAI's API, SGLang and llama.cpp. */
+void stand_in_ask_openai(struct serve_exchange *x); /* vLLM's alone have ids */
 void stand_in_ask_sglang(struct serve_exchange *x);
 void stand_in_ask_llamacpp(struct serve_exchange *x);
 

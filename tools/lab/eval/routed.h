@@ -1,7 +1,7 @@
 /* routed.h - routing for the commands that measure: as setup.h, with a stand-in server in place of
  * the large model of this process where a network is simulated. */
-#ifndef TOOLS_LAB_STAND_IN_ROUTED_H
-#define TOOLS_LAB_STAND_IN_ROUTED_H
+#ifndef TOOLS_LAB_EVAL_ROUTED_H
+#define TOOLS_LAB_EVAL_ROUTED_H
 
 #include <stdbool.h>
 #include <stddef.h>

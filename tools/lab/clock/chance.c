@@ -1,4 +1,4 @@
-#include "tools/lab/stand_in/chance.h"
+#include "tools/lab/clock/chance.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
-#include "tools/lab/stand_in/routed.h"
+#include "tools/lab/eval/routed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
@@ -34,21 +33,13 @@ const struct option_group network_option_rows = {
 /* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
 static int routed_bandwidth(struct stand_in_net *net, const char *text, struct err *err)
 {
-    uint64_t n[2] = { 0, 0 };
-    const char *p = text;
-    for (size_t i = 0; i < 2; i++, p++) {
-        size_t digits = strspn(p, "0123456789");
-        for (; digits && n[i] < UINT64_C(1000000000000); digits--)
-            n[i] = n[i] * 10 + (uint64_t)(*p++ - '0');
-        if (p == text || p[-1] == ',' || digits || (*p && (*p != ',' || i)))
-            return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
-        if (!*p) {
-            n[1] = i ? n[1] : n[0];
-            break;
-        }
-    }
-    net->up = n[0];
-    net->down = n[1];
+    char up[13] = "", down[13] = "";
+    int one = 0, both = 0;
+    sscanf(text, "%12[0-9]%n,%12[0-9]%n", up, &one, down, &both);
+    if (!one || text[both ? both : one])
+        return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
+    net->up = strtoull(up, NULL, 10);
+    net->down = strtoull(both ? down : up, NULL, 10);
     return OK;
 }
 

@@ -1,8 +1,8 @@
 /* chance.h - random events of the simulated network. What happens to a question depends on the
  * seed, its prefix and how often that prefix was asked before, never on the order in which
  * questions arrive. */
-#ifndef TOOLS_LAB_STAND_IN_CHANCE_H
-#define TOOLS_LAB_STAND_IN_CHANCE_H
+#ifndef TOOLS_LAB_CLOCK_CHANCE_H
+#define TOOLS_LAB_CLOCK_CHANCE_H
 
 #include <stddef.h>
 #include <stdint.h>
