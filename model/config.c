@@ -242,34 +242,3 @@ int model_check_context(const struct model_config *c, size_t context, struct err
         "context: expected at most %zu%s, the context that the model was made for, found %zu",
         c->context, yarn, context);
 }
-
-bool model_shape(struct model_config *out, const char *name)
-{
-    static const struct {
-        const char *name;
-        struct model_config config;
-    } shapes[] = {
-        { "qwen2.5-0.5b",
-          { 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e-6f, 1e6f, true, false, { 0 } } },
-        { "qwen2.5-1.5b",
-          { 28, 1536, 12, 2, 128, 8960, 151936, 32768, 1e-6f, 1e6f, true, false, { 0 } } },
-        { "qwen2.5-3b",
-          { 36, 2048, 16, 2, 128, 11008, 151936, 32768, 1e-6f, 1e6f, true, false, { 0 } } },
-        { "qwen2.5-7b",
-          { 28, 3584, 28, 4, 128, 18944, 152064, 32768, 1e-6f, 1e6f, false, false, { 0 } } },
-        { "qwen3-0.6b",
-          { 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e-6f, 1e6f, true, true, { 0 } } },
-        { "qwen3-1.7b",
-          { 28, 2048, 16, 8, 128, 6144, 151936, 40960, 1e-6f, 1e6f, true, true, { 0 } } },
-        { "qwen3-4b",
-          { 36, 2560, 32, 8, 128, 9728, 151936, 40960, 1e-6f, 1e6f, true, true, { 0 } } },
-        { "qwen3-8b",
-          { 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1e-6f, 1e6f, false, true, { 0 } } },
-    };
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-        if (!strcmp(name, shapes[i].name)) {
-            *out = shapes[i].config;
-            return true;
-        }
-    return false;
-}

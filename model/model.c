@@ -323,13 +323,7 @@ static int model_build(struct model **out, struct builder *b, const struct model
 }
 
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
-               struct pool *pool, struct err *err)
-{
-    return model_open_beside(out, w, k, pool, NULL, NULL, err);
-}
-
-int model_open_beside(struct model **out, const struct weights *w, const struct kernels *k,
-                      struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err)
+               struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err)
 {
     struct model_config config;
     *out = NULL;

@@ -60,14 +60,11 @@ int model_config_read(struct model_config *out, const struct weights *w, struct 
 int model_check_context(const struct model_config *c, size_t context, struct err *err);
 
 /* Bind all tensors of w, check every shape, and pack the matrices (in parallel on pool, which may
- * be NULL). w is not needed afterwards. k and pool are borrowed, k until model_close. */
-int model_open(struct model **out, const struct weights *w, const struct kernels *k,
-               struct pool *pool, struct err *err);
-
-/* The same, and meanwhile call beside(arg) once, on any thread of the pool, as one piece of the
+ * be NULL). w is not needed afterwards. k and pool are borrowed, k until model_close. Meanwhile
+ * beside(arg), unless it is NULL, is called once, on any thread of the pool, as one piece of the
  * work: it must not use the pool. When an error is found before packing it is not called. */
-int model_open_beside(struct model **out, const struct weights *w, const struct kernels *k,
-                      struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
+int model_open(struct model **out, const struct weights *w, const struct kernels *k,
+               struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
 
 /* Check all that model_open checks, and open a model without matrices, for model_config,
  * model_bytes (those of the whole model), model_params and model_fingerprint. In a file that is a
@@ -89,10 +86,6 @@ int model_random(struct model **out, const struct model_config *config, unsigned
  * together; ERR_NOMEM. */
 int model_random_size(size_t *bytes, const struct model_config *config, unsigned type,
                       struct err *err);
-
-/* Set *out to a published shape ("qwen2.5-0.5b", "qwen3-0.6b", ...); false for an unknown
- * name. */
-bool model_shape(struct model_config *out, const char *name);
 
 void model_close(struct model *m); /* NULL is fine */
 

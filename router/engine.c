@@ -42,7 +42,7 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     int rc = weights_open(&w, path, err);
     if (rc == OK) {
         struct reading r = { .e = e, .w = w };
-        rc = model_open_beside(&e->model, w, &e->kernels, e->pool, engine_read_tokenizer, &r, err);
+        rc = model_open(&e->model, w, &e->kernels, e->pool, engine_read_tokenizer, &r, err);
         if (rc == OK && r.rc != OK && need_tokenizer) {
             if (err)
                 *err = r.err;
@@ -136,17 +136,4 @@ bool engine_note(const struct kernels *k, struct err *note)
         "in the environment",
         core);
     return true;
-}
-
-const char *engine_exactness(const struct engine *e)
-{
-    return e->kernels.needs & CPU_INEXACT ? e->kernels.isa : "exact";
-}
-
-void engine_sign(struct router_about *out, const struct engine *e)
-{
-    out->has_model = true;
-    out->model = model_fingerprint(e->model, e->tokenizer);
-    snprintf(out->name, sizeof(out->name), "%s", e->name);
-    snprintf(out->weights, sizeof(out->weights), "%s", e->weights ? e->weights : "");
 }

@@ -45,12 +45,6 @@ int engine_kernels(struct kernels *out, const char *isa, struct err *err);
 int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struct err *err);
 /* Return the KV cache type that suits the model: f32 if its weights are f32, else f16. */
 enum kvcache engine_best_kv(const struct engine *e);
-/* Return "exact" if the kernels give the bits that every exact set gives, else the set's name: only
- * with the same one are its answers those of another run. */
-const char *engine_exactness(const struct engine *e);
-/* Write into *out that a router is for this model: fingerprint, name and type of the weights. The
- * rest of *out is left alone. */
-void engine_sign(struct router_about *out, const struct engine *e);
 /* Return true and set *note to a hint if k uses OpenBLAS and OpenBLAS mistakes this processor for
  * an older one. */
 bool engine_note(const struct kernels *k, struct err *note);

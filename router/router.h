@@ -80,8 +80,6 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, struct e
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
-int router_form_save(const char *path, const struct router_form *f, struct err *err);
 /* Read a file of any form. The metadata may hold "tap" (model/taps.h), "threshold", "share",
  * "model", "model_name", "weights" and "task"; a deep one has R2R's names and values, says so with
  * "high": "critical", which others may say, too, and may have "softmax": "1". Values that are not
@@ -108,8 +106,6 @@ int router_make_own(struct router **out,
                     float (*on_score)(void *arg, const struct mizzle_state *state), void *arg,
                     const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
-/* Return the bytes that the numbers of an open network of these sizes (1 to ROUTER_MAX) take. */
-size_t router_size(size_t dim, size_t width);
 
 /* True for a table, which router_score_ids reads; false for a network, for router_score. */
 bool router_is_table(const struct router *r);

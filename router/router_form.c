@@ -57,36 +57,6 @@ void router_form_close(struct router_form *f)
     *f = (struct router_form){ 0 };
 }
 
-size_t router_size(size_t dim, size_t width)
-{
-    size_t panel, w1 = 0, w2 = 0;
-    panels_bytes(&panel, &w1, P_F32, width, dim);
-    panels_bytes(&panel, &w2, P_F32, 1, width);
-    return w1 + w2 + width * sizeof(float);
-}
-
-int router_form_save(const char *path, const struct router_form *f, struct err *err)
-{
-    size_t w = f->width, d = f->dim, size = sizeof(float), outs = f->gain ? 2 : 1;
-    size_t rows = f->members * outs, units = d ? w / f->members : 0;
-    const struct tensor tensors[] = {
-        { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
-        { "router.b1", W_F32, 1, { w }, f->b1, w * size },
-        { "router.w2", W_F32, 2, { rows, units }, f->w2, rows * units * size },
-        { "router.b2", W_F32, 1, { rows }, f->b2, rows * size },
-        { "context.table", W_F32, 2, { f->ncontexts, 3 }, f->contexts, f->ncontexts * 3 * size },
-    };
-    struct router_meta m;
-    if (!router_meta_write(&m, f))
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    if (f->deep)
-        return safetensors_write(path, weights_tensor(f->deep, 0), weights_ntensors(f->deep),
-                                 m.pairs, err);
-    size_t ntensors = sizeof(tensors) / sizeof(tensors[0]), first = d ? 0 : ntensors - 1;
-    ntensors -= first + !f->ncontexts;
-    return safetensors_write(path, tensors + first, ntensors, m.pairs, err);
-}
-
 int router_shape(size_t *rows, size_t *cols, const struct weights *w, const char *name,
                  struct err *err)
 {

@@ -45,17 +45,7 @@ int router_shape(size_t *rows, size_t *cols, const struct weights *w, const char
 /* router_look.c: read the layers of a deep form. */
 int router_deepen(struct router *r, const struct router_form *f, struct err *err);
 
-enum { META_NUMBER = 32 }; /* bytes of a number as text */
-
-/* The metadata of a file. */
-struct router_meta {
-    char threshold[META_NUMBER], share[META_NUMBER], model[17];
-    const char *pairs[2 * 9 + 1];
-};
-
-/* router_meta.c: write the metadata of a form, and read it. router_meta_write: false: out of
- * memory. ERR_FORMAT names the entry. */
-bool router_meta_write(struct router_meta *m, const struct router_form *f);
+/* router_meta.c: read the metadata of a form. ERR_FORMAT names the entry. */
 int router_meta_read(struct router_form *f, const struct weights *w, const char *path,
                      struct err *err);
 /* True if the metadata has this text. */

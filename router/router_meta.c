@@ -9,49 +9,6 @@
 #include "router/router_internal.h"
 #include "weights/weights.h"
 
-/* Add an entry to a list of metadata unless its value is empty. */
-static void meta_entry(const char **meta, size_t *n, const char *key, const char *value)
-{
-    if (!*value)
-        return;
-    meta[(*n)++] = key;
-    meta[(*n)++] = value;
-}
-
-/* Write a number as read_number reads it; not with printf, which may write a comma. False: out of
- * memory. */
-static bool write_number(char out[META_NUMBER], float v)
-{
-    json_t *number = json_real((double)v);
-    size_t n =
-        number ? json_dumpb(number, out, META_NUMBER - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9))
-               : 0;
-    json_decref(number);
-    out[n < META_NUMBER ? n : 0] = '\0';
-    return n && n < META_NUMBER;
-}
-
-bool router_meta_write(struct router_meta *m, const struct router_form *f)
-{
-    size_t n = 0;
-    *m = (struct router_meta){ "", "", "", { NULL } };
-    if ((f->has_threshold && !write_number(m->threshold, f->threshold)) ||
-        (f->about.has_share && !write_number(m->share, f->about.share)))
-        return false;
-    if (f->about.has_model)
-        snprintf(m->model, sizeof(m->model), "%016" PRIx64, f->about.model);
-    meta_entry(m->pairs, &n, "tap", !f->dim ? "" : taps_text(&f->taps));
-    meta_entry(m->pairs, &n, "high", f->high ? "critical" : "");
-    meta_entry(m->pairs, &n, "softmax", f->softmax ? "1" : "");
-    meta_entry(m->pairs, &n, "threshold", m->threshold);
-    meta_entry(m->pairs, &n, "share", m->share);
-    meta_entry(m->pairs, &n, "model", m->model);
-    meta_entry(m->pairs, &n, "model_name", f->about.name);
-    meta_entry(m->pairs, &n, "weights", f->about.weights);
-    meta_entry(m->pairs, &n, "task", f->about.task);
-    return true;
-}
-
 /* Read a number of 0 to 1 from the metadata, if there is one. */
 static int read_number(bool *has, float *out, const char *key, const struct weights *w,
                        const char *path, struct err *err)

@@ -19,7 +19,7 @@ void fuzz_open(const char *path)
     if (code == OK) {
         int text = tokenizer_open(&t, w, &no_text);
         CHECK(text == OK || text == ERR_FORMAT || text == ERR_IO);
-        code = model_open(&m, w, &kernels_scalar, NULL, &err);
+        code = model_open(&m, w, &kernels_scalar, NULL, NULL, NULL, &err);
         if (m)
             model_fingerprint(m, t);
         model_close(m);

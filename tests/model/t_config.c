@@ -117,7 +117,7 @@ static int open_file(struct model **m)
 {
     struct weights *w;
     CHECK(weights_open(&w, path, &err) == OK);
-    int rc = model_open(m, w, &kernels, NULL, &err);
+    int rc = model_open(m, w, &kernels, NULL, NULL, NULL, &err);
     weights_close(w);
     CHECK((rc == OK) == (*m != NULL));
     return rc;
@@ -217,7 +217,7 @@ static int open_once(const void *arg)
     int rc = weights_open(&w, path, &err);
     (void)arg;
     if (rc == OK)
-        rc = model_open(&m, w, &kernels, NULL, &err);
+        rc = model_open(&m, w, &kernels, NULL, NULL, NULL, &err);
     weights_close(w);
     model_close(m);
     return rc;

@@ -372,7 +372,7 @@ static void check_set(struct trace *whole, bool first, const struct weights *w,
     const struct how plain = { 1, 1, false };
     struct err err;
     struct model *m;
-    CHECK(model_open(&m, w, &tables[set], pools[2], &err) == OK);
+    CHECK(model_open(&m, w, &tables[set], pools[2], NULL, NULL, &err) == OK);
     if (first)
         run(whole, m, NULL, kv, sh->tokens, &plain);
     size_t runs = light ? !first : set ? 2 : 1; /* scalar is slow */

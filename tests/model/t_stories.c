@@ -47,7 +47,7 @@ int main(void)
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(pool_open(&pool, 2, &err) == OK);
     CHECK(weights_open(&w, test_data("weights/stories260K_qwen2"), &err) == OK);
-    CHECK(model_open(&m, w, &k, pool, &err) == OK);
+    CHECK(model_open(&m, w, &k, pool, NULL, NULL, &err) == OK);
     CHECK(batch_open(&b, m, pool, &err) == OK);
     CHECK(session_open(&s, b, IDS, KVCACHE_F32, &err) == OK);
     double worst = 0;

@@ -158,7 +158,8 @@ static void check_file(const char *path, FILE *golden)
     char file[64], name[64], type[16], want[80], got[SHA256_HEX];
     size_t found = 0;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
     weights_close(w);
     rewind(golden);
     while (fscanf(golden, "%63s %63s %15s %79s", file, name, type, want) == 4) {
@@ -200,7 +201,7 @@ static void check_refused(void)
     ggufw_data(g, zero, sizeof(zero));
     CHECK(ggufw_close(g, true, &err) == OK && weights_open(&w, path, &err) == OK);
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(model_open(&m, w, &k, NULL, &err) == ERR_FORMAT && !m);
+    CHECK(model_open(&m, w, &k, NULL, NULL, NULL, &err) == ERR_FORMAT && !m);
     CHECK(strstr(err.msg, "token_embd.weight: ") && strstr(err.msg, "found IQ2_XS") &&
           strstr(err.msg, "Q4_K_M"));
     weights_close(w);

@@ -242,7 +242,8 @@ static void check_model(const char *path, size_t wide, enum kvcache kv)
     const struct batch_watch watch = { watch_op, watch_see, &seen };
     float logits[TINY_VOCAB];
     CHECK(kernels_pick(&k, "scalar", 0, &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
     CHECK(batch_open(&b, m, NULL, &err) == OK);
     CHECK(session_open(&s, b, TINY_CONTEXT, kv, &err) == OK);
     memset(&seen, 0, sizeof(seen));

@@ -8,6 +8,7 @@
 #include "router/deep.h"
 #include "tests/router/loop_help.h"
 #include "tests/router/router_help.h"
+#include "router/learn/form_save.h"
 #include "tests/support/files.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
@@ -135,7 +136,7 @@ static void test_formula(void)
     CHECK(router_form_read(&form, path, NULL) == OK && form.softmax);
     form.has_threshold = true;
     form.threshold = 0.25f;
-    CHECK(router_form_save(in_scratch("again"), &form, NULL) == OK);
+    CHECK(form_save(in_scratch("again"), &form, NULL) == OK);
     router_form_close(&form);
     CHECK(router_open(&again, in_scratch("again"), &kernels_scalar, NULL) == OK);
     float t, in[ALL], parts[12];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
@@ -44,7 +45,7 @@ static size_t write_router(unsigned char bytes[ROOM], size_t i)
     struct router_form f = { .width = 2, .dim = 2, .members = 1, .w1 = w1, .b1 = b1, .w2 = w2 };
     f.has_threshold = f.about.has_share = true;
     f.threshold = f.about.share = number(i);
-    CHECK(router_form_save(in_scratch("router"), &f, &err) == OK);
+    CHECK(form_save(in_scratch("router"), &f, &err) == OK);
     return slurp(in_scratch("router"), bytes, ROOM);
 }
 

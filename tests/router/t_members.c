@@ -10,6 +10,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "tests/router/router_help.h"
+#include "router/learn/form_save.h"
 #include "tests/support/files.h"
 #include "weights/safetensors.h"
 
@@ -76,7 +77,7 @@ static void check_form(const struct router_form *f, uint64_t seed, const char *n
     static float scratch[SCRATCH], parts[SCRATCH];
     struct router *r[SETS + 2];
     size_t n = nsets + 2;
-    CHECK(router_form_save(path, f, NULL) == OK);
+    CHECK(form_save(path, f, NULL) == OK);
     for (size_t i = 0; i < nsets; i++)
         CHECK(router_make(&r[i], f, "form", &sets[i], NULL) == OK);
     CHECK(router_make(&r[nsets], f, "form", &sets[0], NULL) == OK);
@@ -201,7 +202,7 @@ static void check_bytes(void)
         { "router.w2", W_F32, 2, { 1, 4 }, f.w2, 16 },
         { "router.b2", W_F32, 1, { 1 }, f.b2, 4 },
     };
-    CHECK(router_form_save(path, &f, NULL) == OK);
+    CHECK(form_save(path, &f, NULL) == OK);
     CHECK(safetensors_write(in_scratch("before"), t, 4, meta, NULL) == OK);
     size_t n = slurp(path, a, sizeof(a));
     CHECK(n == slurp(in_scratch("before"), b, sizeof(b)) && !memcmp(a, b, n));
@@ -251,7 +252,7 @@ static void check_refused(void)
     }
     router_form_close(&f);
     form_random(&f, 1, 2, false, 5, 4, false);
-    CHECK(router_form_save(path, &f, NULL) == OK);
+    CHECK(form_save(path, &f, NULL) == OK);
     open_without_memory(path, &sets[0]);
     router_form_close(&f);
 }

@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
+#include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"
@@ -55,7 +56,6 @@ static void threads_share(void)
 /* By hand: h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5. */
 static void check_by_hand(void)
 {
-    CHECK(router_size(3, 4) == (16 * 3 + 16 * 4 + 4) * sizeof(float)); /* panels of 16 rows */
     struct router_form f = by_hand;
     CHECK(taps_parse(&f.taps, "post_attn"));
     f.has_threshold = true;
@@ -71,7 +71,7 @@ static void check_by_hand(void)
     float parts[2]; /* 2 * 3, 4 * 0 */
     CHECK(router_width(r) == 2 && router_parts(r, scratch, parts) == -1);
     CHECK(parts[0] == 6 && parts[1] == 0);
-    CHECK(router_form_save(path, &f, &err) == OK);
+    CHECK(form_save(path, &f, &err) == OK);
     CHECK(router_open(&again, path, &kernels, &err) == OK);
     CHECK(router_score(again, x, scratch) == y);
     CHECK(router_taps(again)->at[0] == TAP_POST_ATTN && !router_taps(again)->more);
@@ -104,8 +104,7 @@ static void check_features(void)
     for (int alone = 0; alone < 2; alone++) {
         first[FEATURES - 1] = alone ? 5 : 0; /* the context's, if there is no hidden state */
         f.dim = FEATURES + (alone ? 0 : 2);
-        CHECK(router_form_save(path, &f, &err) == OK &&
-              router_open(&r, path, &kernels, &err) == OK);
+        CHECK(form_save(path, &f, &err) == OK && router_open(&r, path, &kernels, &err) == OK);
         CHECK(router_form_read(&again, path, &err) == OK);
         CHECK(again.dim == f.dim && !memcmp(again.w1, first, f.dim * sizeof(*first)));
         CHECK(again.ncontexts == 2 && !memcmp(again.contexts, rows, sizeof(rows)));
@@ -210,7 +209,7 @@ static void check_torture(void)
 {
     struct router_form f = by_hand;
     struct err err;
-    CHECK(router_form_save(path, &f, &err) == OK);
+    CHECK(form_save(path, &f, &err) == OK);
     open_without_memory(path, &kernels);
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
+#include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"
@@ -103,7 +104,7 @@ static void check_about(bool table)
     strcpy(f.about.name, "Qwen2.5-0.5B");
     strcpy(f.about.weights, "Q8_0");
     strcpy(f.about.task, "csqa");
-    CHECK(router_form_save(path, &f, &err) == OK);
+    CHECK(form_save(path, &f, &err) == OK);
     router_form_close(&f);
     CHECK(router_open(&r, path, &kernels, &err) == OK);
     const struct router_about *a = router_about(r);

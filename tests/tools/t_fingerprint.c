@@ -26,7 +26,8 @@ static uint64_t fingerprint(const char *path, const char *name, const char *type
     struct err err = { "" };
     char found[MODEL_NAME];
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
     CHECK(tokenizer_open(&t, w, &err) == OK);
     model_file_name(found, w);
     CHECK(!strcmp(found, name) && !strcmp(model_file_type(w), type));
@@ -102,7 +103,8 @@ static uint64_t exact(const char *path)
     struct pool *pool;
     struct err err = { "" };
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK && pool_open(&pool, 3, &err) == OK);
-    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK &&
+          model_open(&m, w, &k, NULL, NULL, NULL, &err) == OK);
     uint64_t h = model_exact_fingerprint(m, NULL);
     CHECK(model_exact_fingerprint(m, pool) == h);
     model_close(m);

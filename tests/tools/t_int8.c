@@ -149,7 +149,7 @@ static void int8_answers(struct answers *a, struct model **m, const struct kerne
     struct weights *w;
     struct batch *b;
     struct session *s;
-    CHECK(weights_open(&w, path, &err) == OK && model_open(m, w, k, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK && model_open(m, w, k, NULL, NULL, NULL, &err) == OK);
     weights_close(w);
     CHECK(model_config(*m)->hidden == HIDDEN && model_config(*m)->vocab == VOCAB);
     CHECK(batch_open(&b, *m, NULL, &err) == OK);

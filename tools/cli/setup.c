@@ -20,9 +20,6 @@
 #include "kernels/sys/atomic_file.h"
 #include "weights/find.h"
 
-/* Texts at once: the products of a pass gain little beyond EACH_THREAD rows for each thread. */
-enum { EACH_THREAD = 8, PARALLEL_MOST = 32 };
-
 _Atomic int interrupted, pasting;
 
 static _Atomic(struct mizzle *) stopped; /* the handle that an interrupt stops, or NULL */
@@ -197,31 +194,6 @@ void setup_blas_hint(const struct kernels *k)
     struct err note;
     if (engine_note(k, &note))
         setup_print(&note);
-}
-
-void setup_chat_note(const struct engine *e)
-{
-    static bool told;
-    struct err note;
-    if (!told && chat_note(e->chat, &note))
-        setup_print_typed(&note);
-    told = true;
-}
-
-int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
-                   struct err *err)
-{
-    size_t fit, threads = e->pool ? pool_threads(e->pool) : 1;
-    if (shared_parallel > TEXTS_SLOTS)
-        return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
-                       shared_parallel);
-    *out = shared_parallel;
-    if (*out)
-        return OK;
-    int rc = texts_fit(&fit, e, context, kv, err);
-    *out = threads * EACH_THREAD < PARALLEL_MOST ? threads * EACH_THREAD : PARALLEL_MOST;
-    *out = fit < *out ? fit : *out;
-    return rc;
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)

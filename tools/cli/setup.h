@@ -49,16 +49,10 @@ const char *setup_isa(void);
 const char *setup_cloud_url(void);
 /* Select the kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. ERR_ARG. */
 int setup_kernels(struct kernels *out, struct err *err);
-/* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
-void setup_chat_note(const struct engine *e);
 /* Print a note of the library with the option names as they are typed in this command. */
 void setup_print_typed(const struct err *note);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);
-/* Set *out to the number of texts of `context` positions that are written at once: that of
- * --parallel, else what cores and memory carry. ERR_ARG: more than texts can be. */
-int setup_parallel(size_t *out, const struct engine *e, size_t context, enum kvcache kv,
-                   struct err *err);
 /* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 

@@ -23,7 +23,7 @@ extern const struct option_group answers_option_rows;     /* --answers ... */
 
 /* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
 extern struct mizzle_options shared_options;
-extern size_t shared_parallel; /* answers in flight; 0: setup_parallel decides */
+extern size_t shared_parallel; /* answers in flight; 0: cores and memory decide */
 extern bool shared_offline;    /* --offline */
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several

@@ -6,6 +6,7 @@
 
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
+#include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -222,6 +223,15 @@ static void explain_failure(struct err *why, const struct calibrating *c)
     }
 }
 
+/* Say that a router is for this model: fingerprint, name and type of the weights. */
+static void sign(struct router_about *out, const struct engine *e)
+{
+    out->has_model = true;
+    out->model = model_fingerprint(e->model, e->tokenizer);
+    snprintf(out->name, sizeof(out->name), "%s", e->name);
+    snprintf(out->weights, sizeof(out->weights), "%s", e->weights ? e->weights : "");
+}
+
 /* Write the router with its threshold and what it was calibrated for. */
 static int save_router(const struct calibrating *c, struct err *err)
 {
@@ -233,11 +243,11 @@ static int save_router(const struct calibrating *c, struct err *err)
     form.has_threshold = form.about.has_share = true;
     form.threshold = c->found.threshold;
     form.about.share = (float)c->found.share;
-    engine_sign(&form.about, e);
+    sign(&form.about, e);
     if (!strchr(form.about.task, '+')) /* one that learnt several tasks goes on to say so */
         snprintf(form.about.task, sizeof(form.about.task), "%s",
                  task_name(c->plan.calibration.task));
-    rc = router_form_save(out_path ? out_path : shared_options.router, &form, err);
+    rc = form_save(out_path ? out_path : shared_options.router, &form, err);
     router_form_close(&form);
     return rc;
 }

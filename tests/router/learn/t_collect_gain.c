@@ -15,6 +15,7 @@
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "router/policy.h"
+#include "router/learn/form_save.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts.h"
@@ -396,7 +397,7 @@ static void read_features(void)
     *table.contexts = (struct router_context){ -1, -1, 0.5f };
     mix.contexts = table.contexts;
     mix.ncontexts = 1;
-    CHECK(router_form_save(path, &mix, NULL) == OK);
+    CHECK(form_save(path, &mix, NULL) == OK);
     router_close(router);
     CHECK(router_open(&router, path, &edge.kernels, NULL) == OK && router_extra(router));
     CHECK(router_scratch(router) <= sizeof(scratch) / sizeof(*scratch));

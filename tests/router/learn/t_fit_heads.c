@@ -11,6 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "router/learn/fit.h"
 #include "tests/router/router_help.h"
+#include "router/learn/form_save.h"
 #include "tests/support/files.h"
 
 enum { DIM = 19, PER_TEXT = 10 };
@@ -109,7 +110,7 @@ static void check_saved(const struct samples *s, const struct router_form *f,
     struct router *made, *opened;
     struct err err = { "" };
     CHECK(router_make(&made, f, "form", &kernels, &err) == OK);
-    CHECK(router_form_save(path, f, &err) == OK);
+    CHECK(form_save(path, f, &err) == OK);
     CHECK(router_open(&opened, path, &kernels, &err) == OK);
     float *a = calloc(s->n, sizeof(*a)), *b = calloc(s->n, sizeof(*b));
     CHECK(a && b);

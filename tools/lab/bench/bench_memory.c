@@ -1,5 +1,6 @@
 /* bench_memory.c - what a model of a known shape takes in memory, computed: the same numbers on
  * every machine, also where it would not fit. */
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "model/model.h"
 #include "model/session.h"
@@ -19,6 +20,15 @@ struct memory_row {
     size_t context, bytes[COLUMNS];
 };
 
+/* Return the bytes that the numbers of an open network of these sizes take. */
+static size_t memory_router(size_t dim, size_t width)
+{
+    size_t panel, w1 = 0, w2 = 0;
+    panels_bytes(&panel, &w1, P_F32, width, dim);
+    panels_bytes(&panel, &w2, P_F32, 1, width);
+    return w1 + w2 + width * sizeof(float);
+}
+
 /* Compute the bytes of a row. Work memory is that of one thread; each further one adds little. */
 static int memory_compute(struct memory_row *row, const struct model_config *c, unsigned type,
                           enum kvcache kv, struct err *err)
@@ -31,7 +41,7 @@ static int memory_compute(struct memory_row *row, const struct model_config *c, 
         rc = batch_size(&batch, c, 1, row->context, err);
     row->bytes[1] = cache;
     row->bytes[2] = batch + session - cache;
-    row->bytes[3] = router_size(c->hidden, 2 * c->hidden); /* CITER's width */
+    row->bytes[3] = memory_router(c->hidden, 2 * c->hidden); /* CITER's width */
     row->bytes[4] = row->bytes[0] + batch + session + row->bytes[3];
     return rc;
 }

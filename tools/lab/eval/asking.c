@@ -7,6 +7,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/sample.h"
@@ -93,7 +94,7 @@ void asking_form(struct task *t, const struct engine *e)
         setup_print_typed(&note);
     }
     if (task_form(t) == TASK_CHAT)
-        setup_chat_note(e);
+        routed_chat_note(e);
 }
 
 /* Find how many ids the longest of the prompts has. */
@@ -119,6 +120,22 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
     return OK;
 }
 
+/* Set *out to the number of texts at once: --parallel, else what cores and memory carry. */
+static int asking_parallel(size_t *out, const struct asking *a, size_t context, struct err *err)
+{
+    enum { EACH_THREAD = 8, MOST = 32 }; /* beyond, the products of a pass gain little */
+    size_t fit, threads = a->engine.pool ? pool_threads(a->engine.pool) : 1;
+    *out = shared_parallel;
+    if (*out > TEXTS_SLOTS)
+        return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS, *out);
+    if (*out)
+        return OK;
+    int rc = texts_fit(&fit, &a->engine, context, a->kv, err);
+    *out = threads * EACH_THREAD < MOST ? threads * EACH_THREAD : (size_t)MOST;
+    *out = fit < *out ? fit : *out;
+    return rc;
+}
+
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n, struct err *err)
 {
     size_t most = model_config(a->engine.model)->context, longest, context;
@@ -140,7 +157,7 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
     a->context = context;
     a->parallel = 1;
     if (!asking_alone(a))
-        rc = setup_parallel(&a->parallel, &a->engine, context, a->kv, err);
+        rc = asking_parallel(&a->parallel, a, context, err);
     a->window = a->parallel > 1 ? AHEAD * a->parallel : 1;
     a->sent = calloc(a->window, sizeof(*a->sent));
     if (rc == OK && !a->sent)

@@ -48,7 +48,7 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
     SET(cloud_says, cloud.says);
     SET(cloud_vocabulary, cloud.vocabulary);
     SET(form, task_form_name(t));
-    SET(kernels, engine_exactness(e));
+    SET(kernels, routed_exactness(e));
     snprintf(o->edge_bits, sizeof(o->edge_bits), "%016" PRIx64,
              model_exact_fingerprint(e->model, e->pool));
     if (task_form(t) != TASK_CHAT)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
@@ -131,6 +133,20 @@ void routed_close(struct routing *r, struct stand_in *server)
     routed_notes(r); /* those of background work */
     routing_close(r);
     stand_in_close(server);
+}
+
+void routed_chat_note(const struct engine *e)
+{
+    static bool told;
+    struct err note;
+    if (!told && chat_note(e->chat, &note))
+        setup_print_typed(&note);
+    told = true;
+}
+
+const char *routed_exactness(const struct engine *e)
+{
+    return e->kernels.needs & CPU_INEXACT ? e->kernels.isa : "exact";
 }
 
 void routed_identity(struct cloud_identity *out, const struct routing *r,

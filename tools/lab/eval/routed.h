@@ -33,6 +33,12 @@ int routed_open(struct routing *r, struct stand_in **server, const struct engine
 /* Print the remaining notes and close both. */
 void routed_close(struct routing *r, struct stand_in *server);
 
+/* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
+void routed_chat_note(const struct engine *e);
+/* Return "exact" if the kernels give the bits that every exact set gives, else the set's name: only
+ * with the same one are its answers those of another run. */
+const char *routed_exactness(const struct engine *e);
+
 /* What the large model says it is, by which a journal or a collection tells one from another. */
 struct cloud_identity {
     char name[128];      /* "": there is no cloud */

@@ -122,7 +122,7 @@ static int explain_encode(struct explain *x, uint32_t **ids, struct err *err)
     const struct explain_options *o = &x->o;
     const struct chat_message message = { "user", o->prompt, o->prompt_size };
     if (o->chat) {
-        setup_chat_note(&x->engine);
+        routed_chat_note(&x->engine);
         return chat_encode(x->engine.chat, ids, &x->prompt, &message, 1, CHAT_THINK_AUTO, err);
     }
     int rc = tokenizer_encode(x->engine.tokenizer, ids, &x->prompt, o->prompt, o->prompt_size, true,

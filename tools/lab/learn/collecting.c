@@ -335,7 +335,7 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->cloud, cloud.name);
     KEEP(m->cloud_url, cloud.url);
     KEEP(m->cloud_says, cloud.says);
-    KEEP(m->kernels, engine_exactness(e));
+    KEEP(m->kernels, routed_exactness(e));
     KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
     c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
     KEEP(m->think,

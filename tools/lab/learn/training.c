@@ -1,3 +1,4 @@
+#include "router/learn/form_save.h"
 #include "tools/lab/learn/training.h"
 
 #include <inttypes.h>
@@ -160,7 +161,7 @@ int training_fit(struct fit_report *report, const struct training_options *o,
     int rc = fit_router(&f, report, s, &fit, k, pool, err);
     if (rc == OK) {
         training_sign(&f, report, m);
-        rc = router_form_save(o->out, &f, err);
+        rc = form_save(o->out, &f, err);
     }
     router_form_close(&f);
     return rc;

@@ -24,7 +24,7 @@ struct training_options {
  * names the samples' model and task, and has a threshold from the held-out part. ERR_ARG if the
  * options contradict the samples, or nothing can be learnt from them; the errors of
  * sample_files_read, collecting_demo, fit_router (stopped by `interrupted`) and
- * router_form_save. */
+ * form_save. */
 int training_run(const struct training_options *o, struct err *err);
 
 /* Train on samples that have been read or collected, and save the router; prints only losses, to
