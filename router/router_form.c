@@ -9,7 +9,6 @@
 #include "router/deep.h"
 #include "router/router_internal.h"
 #include "weights/find.h"
-#include "weights/safetensors.h"
 #include "weights/table.h"
 #include "weights/weights.h"
 

@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/router.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 #include "weights/table.h"
 #include "weights/weights.h"
 

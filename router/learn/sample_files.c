@@ -15,7 +15,7 @@
 #include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "router/router.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 #include "weights/weights.h"
 
 #define FORMAT "mizzle samples 4"

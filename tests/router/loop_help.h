@@ -17,7 +17,7 @@
 #include "tests/support/test.h"
 
 #include "tests/support/tiny.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 
 /* Open the engine of the tiny model. Returns the model's path; the engine needs it no longer. */
 static inline const char *tiny_engine(struct engine *e)

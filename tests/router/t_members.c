@@ -12,7 +12,7 @@
 #include "tests/router/router_help.h"
 #include "router/learn/form_save.h"
 #include "tests/support/files.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 
 enum { SETS = 16, SCRATCH = 4096 };
 

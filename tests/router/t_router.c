@@ -13,7 +13,7 @@
 #include "router/router.h"
 #include "tests/router/router_help.h"
 #include "tests/support/files.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 
 static struct kernels kernels;
 static const char *path; /* a file that this test may write */

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 
 enum { HIDDEN = 32, HEADS = 2, KV_HEADS = 1, HEAD = 16, WIDE_HEAD = 24, FFN = 48, TENSORS = 14 };
 

@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "tests/weights/opening.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 #include "weights/table.h"
 
 enum { TORTURE_MAX = 100 };

@@ -9,7 +9,7 @@
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
 #include "tests/weights/opening.h"
-#include "weights/safetensors.h"
+#include "router/learn/safetensors_write.h"
 #include "weights/weights.h"
 
 enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3 };

@@ -1,6 +1,6 @@
-/* safetensors.h - write a small safetensors file, such as a router. */
-#ifndef WEIGHTS_SAFETENSORS_H
-#define WEIGHTS_SAFETENSORS_H
+/* safetensors_write.h - write a small safetensors file, such as a router. */
+#ifndef ROUTER_LEARN_SAFETENSORS_WRITE_H
+#define ROUTER_LEARN_SAFETENSORS_WRITE_H
 
 #include <stddef.h>
 
