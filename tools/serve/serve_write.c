@@ -271,7 +271,8 @@ static void serve_write_whole(struct serve_writing *w)
 /* Append an event; the JSON is released. */
 static bool serve_write_event(struct buf *out, json_t *json)
 {
-    return buf_str(out, "data: ") && serve_routes_print(out, json) && buf_str(out, "\n\n");
+    bool begun = buf_str(out, "data: ");
+    return serve_routes_print(out, json) && begun && buf_str(out, "\n\n");
 }
 
 /* Append an event of a choice. */

@@ -126,7 +126,8 @@ void stand_in_refuse(struct serve_exchange *x, const struct serve_error *e)
     /* SGLang sends status 200 before it checks the question, so its error is an event. */
     bool event = server == CLOUD_SGLANG && x->ask.stream && status == 400 &&
                  !refusal_is(e, "invalid_type") && x->in;
-    if ((!event || buf_str(&text, "data: ")) && serve_routes_print(&text, json) &&
+    bool begun = !event || buf_str(&text, "data: ");
+    if (serve_routes_print(&text, json) && begun &&
         (!event || buf_str(&text, "\n\ndata: [DONE]\n\n")))
         serve_routes_send(x, event ? 200 : status, event ? "text/event-stream" : "application/json",
                           &text, status == 405 ? allow : NULL);
