@@ -84,7 +84,7 @@ void stand_in_close(struct stand_in *s)
 {
     if (!s)
         return;
-    serve_close(s->serve, GRACE_MS, NULL);
+    serve_close(s->serve, GRACE_MS);
     stand_in_chance_close(s->draw);
     pthread_mutex_destroy(&s->lock);
     free(s);
