@@ -168,7 +168,7 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
  */
 void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg);
 
-/* True when cloud_bytes would not wait: what must be known before the first call is known, or
+/* True when cloud_known_info would not wait: what must be known before the first call is known, or
  * cannot be found out now. Else it is being found out, in a thread of its own. */
 bool cloud_settled(struct cloud *c);
 
@@ -201,8 +201,6 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
  * alone. Leaves no trace. */
 size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, size_t room,
                   bool *ended);
-/* True when the server is or has been asked: not while the call waits for a probe. */
-bool cloud_sent(const struct cloud_call *call);
 /* Let the answer end with the tokens that have come, at least one, as the text needs no more. The
  * call is then committed or dropped like any other. */
 void cloud_enough(struct cloud_call *call);

@@ -164,14 +164,6 @@ size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, siz
     return n;
 }
 
-bool cloud_sent(const struct cloud_call *call)
-{
-    wire_lock(call->cloud->wire);
-    bool sent = call->sent;
-    wire_unlock(call->cloud->wire);
-    return sent;
-}
-
 void cloud_enough(struct cloud_call *call)
 {
     wire_lock(call->cloud->wire);

@@ -47,16 +47,6 @@ static void cloud_port_drop(void *call)
     cloud_drop(call);
 }
 
-static size_t cloud_port_bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
-{
-    return cloud_bytes(arg, ids, n, want);
-}
-
-static bool cloud_port_settled(void *arg)
-{
-    return cloud_settled(arg);
-}
-
 static struct traffic cloud_port_traffic(void *arg, const struct cloud_tally *tally)
 {
     return cloud_tally_read(arg, tally);
@@ -77,11 +67,6 @@ static struct traffic cloud_port_moved(const void *call)
     return cloud_call_traffic(call);
 }
 
-static bool cloud_port_sent(const void *call)
-{
-    return cloud_sent(call);
-}
-
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ .arg = c,
@@ -93,11 +78,8 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 .take = cloud_port_take,
                                 .commit = cloud_port_commit,
                                 .drop = cloud_port_drop,
-                                .bytes = cloud_port_bytes,
-                                .settled = cloud_port_settled,
                                 .traffic = cloud_port_traffic,
                                 .end_tally = cloud_port_end_tally,
                                 .notify = cloud_port_notify,
-                                .moved = cloud_port_moved,
-                                .sent = cloud_port_sent };
+                                .moved = cloud_port_moved };
 }

@@ -36,21 +36,15 @@ struct cloud_port {
      * needed and is cancelled. */
     void (*commit)(void *call);
     void (*drop)(void *call);
-    /* Return the size of the request's body, which depends on ids[n] and tokens alone. */
-    size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
-    /* True when bytes would not wait; else what it waits for is being found out. */
-    bool (*settled)(void *arg);
     /* Return what has been counted so far. */
     struct traffic (*traffic)(void *arg, const struct cloud_tally *tally);
     /* Count no more in *tally. */
     void (*end_tally)(void *arg, struct cloud_tally *tally);
-    /* Call f from now on, from any thread, whenever done, peek or settled may say something else;
+    /* Call f from now on, from any thread, whenever done or peek may say something else;
      * NULL: no longer. Only texts.h needs it; else it may be NULL. */
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
     /* Return what the call has moved so far. May be NULL. */
     struct traffic (*moved)(const void *call);
-    /* True when the server is or has been asked. NULL: it is always so. */
-    bool (*sent)(const void *call);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

@@ -118,8 +118,8 @@ static void both_ways(struct mizzle_options o, const char *url)
         compare(&here[i], &there[i]);
         CHECK(here[i].stats.calls == there[i].stats.calls);
         for (size_t k = 1; k < prompt_n[i]; k += 7)
-            CHECK(a.port.bytes(a.port.arg, prompt[i], k, o.cloud_tokens) ==
-                  b.port.bytes(b.port.arg, prompt[i], k, o.cloud_tokens));
+            CHECK(cloud_bytes(a.cloud, prompt[i], k, o.cloud_tokens) ==
+                  cloud_bytes(b.cloud, prompt[i], k, o.cloud_tokens));
     }
     const struct cloud_ledger *l = cloud_ledger(a.cloud);
     uint64_t calls = l->calls;

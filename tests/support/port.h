@@ -28,12 +28,6 @@ static inline void port_reach(struct session *s, const uint32_t *ids, size_t n)
     CHECK(session_eval(s, ids + same, n - same, NULL, NULL) == OK);
 }
 
-static inline bool port_settled(void *arg)
-{
-    (void)arg;
-    return true;
-}
-
 static inline struct traffic port_traffic(void *arg, const struct cloud_tally *tally)
 {
     (void)arg;

@@ -156,12 +156,6 @@ static void script_drop(void *call)
     script_end(call);
 }
 
-static size_t script_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
-{
-    (void)arg, (void)ids;
-    return n + tokens;
-}
-
 static void script_notify(void *arg, void (*f)(void *), void *f_arg)
 {
     struct script *s = arg;
@@ -204,8 +198,6 @@ void script_open(struct script *s)
                                    .take = script_take,
                                    .commit = script_commit,
                                    .drop = script_drop,
-                                   .bytes = script_bytes,
-                                   .settled = port_settled,
                                    .traffic = port_traffic,
                                    .end_tally = port_end_tally,
                                    .notify = script_notify,

@@ -305,15 +305,6 @@ static void drop(void *call)
     end(c);
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
-{
-    (void)arg;
-    size_t sum = want > 1 ? 54 : 40;
-    for (size_t i = 0; i < n; i++)
-        sum += ids[i] < 10 ? 2 : ids[i] < 100 ? 3 : 4;
-    return sum;
-}
-
 void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out = (struct cloud_port){ .arg = s,
@@ -325,8 +316,6 @@ void sim_port(struct cloud_port *out, struct sim *s)
                                 .take = take,
                                 .commit = commit,
                                 .drop = drop,
-                                .bytes = bytes,
-                                .settled = port_settled,
                                 .traffic = port_traffic,
                                 .end_tally = port_end_tally };
 }

@@ -76,7 +76,6 @@ static const struct cloud_port real = { .known = sim_known,
                                         .take = sim_take,
                                         .commit = sim_commit,
                                         .drop = sim_drop,
-                                        .bytes = sim_bytes,
                                         .traffic = port_traffic };
 
 /* Ask for the token after ids[2] and commit the call. Returns what it returned. */
@@ -101,7 +100,7 @@ static void test_deadline(void)
     struct virtual_cloud v = { 0 };
     struct err err = { "" };
     c.deadline_ms = 180;
-    virtual_cloud_begin(&v, &real, &c);
+    virtual_cloud_begin(&v, &real, sim_bytes, &c);
     CHECK(ask(&v, 1, &err) == OK && !v.late);
     CHECK(v.ms > 180 - 1e-6 && v.ms < 180 + 1e-6);
     CHECK(sim.committed == 1 && sim.dropped == 0);
@@ -124,7 +123,7 @@ static void test_known(void)
     struct virtual_cloud v = { 0 };
     struct err err;
     size_t late = 0;
-    virtual_cloud_begin(&v, &real, &c);
+    virtual_cloud_begin(&v, &real, sim_bytes, &c);
     for (uint32_t i = 0; i < 200; i++) {
         const uint32_t ids[] = { i, 3 };
         uint32_t id = 0;

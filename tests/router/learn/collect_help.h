@@ -255,13 +255,6 @@ static inline void notify(void *arg, void (*f)(void *), void *f_arg)
     fake.news_arg = f_arg;
 }
 
-static inline size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
-{
-    (void)arg;
-    (void)ids;
-    return n + want;
-}
-
 static const struct cloud_port port = { .known = known,
                                         .peek = peek,
                                         .tokens = tokens,
@@ -270,8 +263,6 @@ static const struct cloud_port port = { .known = known,
                                         .take = take,
                                         .commit = commit,
                                         .drop = drop,
-                                        .bytes = bytes,
-                                        .settled = port_settled,
                                         .traffic = port_traffic,
                                         .end_tally = port_end_tally,
                                         .notify = notify };

@@ -7,7 +7,7 @@ static void virtual_cloud_prefix(struct virtual_cloud *v, const uint32_t *ids, s
                                  size_t tokens)
 {
     v->key = stand_in_chance_first(v->clock->seed, ids, n);
-    v->size.up = v->real->bytes(v->real->arg, ids, n, tokens);
+    v->size.up = v->bytes(v->real->arg, ids, n, tokens);
     v->late = false;
     v->ms = 0;
 }
@@ -110,18 +110,6 @@ static void virtual_cloud_drop(void *call)
     v->real->drop(v->call);
 }
 
-static size_t virtual_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
-{
-    const struct virtual_cloud *v = arg;
-    return v->real->bytes(v->real->arg, ids, n, tokens);
-}
-
-static bool virtual_cloud_settled(void *arg)
-{
-    const struct virtual_cloud *v = arg;
-    return v->real->settled(v->real->arg);
-}
-
 static struct traffic virtual_cloud_traffic(void *arg, const struct cloud_tally *tally)
 {
     const struct virtual_cloud *v = arg;
@@ -135,9 +123,10 @@ static void virtual_cloud_end_tally(void *arg, struct cloud_tally *tally)
 }
 
 void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
-                         const struct virtual_clock *clock)
+                         virtual_cloud_bytes *bytes, const struct virtual_clock *clock)
 {
     v->real = real;
+    v->bytes = bytes;
     v->clock = clock;
     v->failed = OK;
     v->port = (struct cloud_port){ .arg = v,
@@ -149,8 +138,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    .take = virtual_cloud_take,
                                    .commit = virtual_cloud_commit,
                                    .drop = virtual_cloud_drop,
-                                   .bytes = virtual_cloud_bytes,
-                                   .settled = virtual_cloud_settled,
                                    .traffic = virtual_cloud_traffic,
                                    .end_tally = virtual_cloud_end_tally };
 }

@@ -13,9 +13,13 @@
 #include "router/cloud_port.h"
 #include "tools/lab/clock/virtual_clock.h"
 
+/* Return the size of the body of a request of the port with this arg, as cloud_bytes does. */
+typedef size_t virtual_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens);
+
 struct virtual_cloud { /* must not move while the port is used */
     struct cloud_port port;
     const struct cloud_port *real;     /* borrowed */
+    virtual_cloud_bytes *bytes;        /* of a request of `real` */
     const struct virtual_clock *clock; /* borrowed */
     struct virtual_size size;          /* of the latest call */
     double ms;                         /* time of the latest call, at most the deadline */
@@ -32,6 +36,6 @@ struct virtual_cloud { /* must not move while the port is used */
  * port knows without a call: they are timed like a call of that size, and if that is late, the
  * cloud is asked, so that times do not depend on what is stored. */
 void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
-                         const struct virtual_clock *clock);
+                         virtual_cloud_bytes *bytes, const struct virtual_clock *clock);
 
 #endif
