@@ -109,6 +109,16 @@ void session_rewind(struct session *s, size_t n)
     s->kept -= gone < s->kept ? gone : s->kept;
 }
 
+size_t session_sync(struct session *s, const uint32_t *ids, size_t n)
+{
+    const uint32_t *held = session_ids(s);
+    size_t same = 0, length = session_length(s);
+    while (same < length && same < n && held[same] == ids[same])
+        same++;
+    session_rewind(s, same);
+    return same;
+}
+
 /* Copy the keys and values of positions [from, n) of one KV head of one layer; keys in whole groups
  * of 16. */
 static void session_copy_head(struct session *dst, const struct session *src, size_t head,

@@ -35,6 +35,8 @@ int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic
 
 /* Roll the session back to its first n tokens (n <= session_length). The result is exact. */
 void session_rewind(struct session *s, size_t n);
+/* Rewind to what the session shares with ids[n]; return how many ids that are. */
+size_t session_sync(struct session *s, const uint32_t *ids, size_t n);
 
 /* Make dst hold the first n tokens of src (n <= session_length(src)), without their hidden states;
  * only what dst does not hold yet is copied. The two may belong to different batches of one model;

@@ -16,6 +16,7 @@ void gate_drop(struct gate *g, struct gate_text *t)
 void gate_end(struct gate_text *t)
 {
     private_text_end(&t->matches);
+    private_text_end(&t->own);
 }
 
 void gate_forgive(struct gate *g)

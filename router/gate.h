@@ -52,6 +52,7 @@ struct gate_text { /* of one text, several of which may be written at the same t
     uint64_t tokens; /* that its calls have asked for */
     bool probing;
     struct private_text matches; /* what the gate's patterns found in it */
+    struct private_text own;     /* and those of the text */
 };
 
 /* Give up the call in flight, if there is one. Where it was sent it stays charged. */

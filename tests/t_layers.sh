@@ -59,7 +59,7 @@ for f in $sources; do
     most=500
     case $f in
     model/text/unicode_*_table.c) continue ;;
-    router/decode/step.c) most=695 ;;
+    router/decode/step.c) most=690 ;;
     tools/lab/mini/mini.c) most=900 ;; # all of a model, to be read from the first page to the last
     esac
     lines=$(wc -l <"$f")

@@ -7,6 +7,7 @@
 #include "router/gate.h"
 
 enum ahead_state {
+    AHEAD_NEW,    /* its score is not known */
     AHEAD_LOCAL,  /* the local model's own, by its score */
     AHEAD_ROUTED, /* the cloud's; its turn has not come */
     AHEAD_ASKED,  /* its call is in flight */
@@ -22,9 +23,10 @@ struct ahead_token {
     bool called;  /* the answer is that of its own call */
     uint32_t answer;
     enum gate_reason gate;
-    size_t tokens;     /* that its call asks for */
-    void *call;        /* the port's, while it is in flight */
-    uint64_t asked_ns; /* when it was made */
+    size_t tokens;        /* that its call asks for */
+    void *call;           /* the port's, while it is in flight */
+    uint64_t asked_ns;    /* when it was made */
+    struct traffic moved; /* by it, until it was answered */
 };
 
 enum { AHEAD_MOST = 256 }; /* more than a call gives time for */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
+#include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
@@ -22,7 +23,7 @@ double step_lap(uint64_t *since)
 }
 
 /* Tell the caller's hook. */
-static void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
+static void step_tell(struct step *s, enum decode_event_kind kind, size_t at, size_t n,
                       uint64_t since, enum gate_reason reason)
 {
     static const struct traffic none = { 0 };
@@ -33,7 +34,8 @@ static void step_tell(const struct step *s, enum decode_event_kind kind, size_t 
                                     .reason = reason,
                                     .ns = now,
                                     .took_ns = since ? now - since : 0,
-                                    .moved = kind == DECODE_ANSWERED ? s->moved : none };
+                                    .moved = kind == DECODE_ANSWERED ? ahead_at(&s->ahead, 0)->moved
+                                                                     : none };
     if (s->o->event)
         s->o->event(s->o->arg, &e);
 }
@@ -75,8 +77,8 @@ static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, siz
 {
     step_draft_end(s);
     view_rewind(&s->view, keep);
-    s->ids = ids;
-    s->nids = n;
+    s->asked.ids = ids;
+    s->asked.nids = n;
     step_wants(s, STEP_ROWS);
 }
 
@@ -86,25 +88,16 @@ static bool step_reads_extra(const struct step *s)
     return policy_reads_network(s->o->policy) && router_extra(s->text.router);
 }
 
-size_t step_shared(const struct step *s, const uint32_t *ids, size_t most)
-{
-    const uint32_t *have = session_ids(s->text.session);
-    size_t shared = 0, length = session_length(s->text.session);
-    while (shared < length && shared < most && have[shared] == ids[shared])
-        shared++;
-    return shared;
-}
-
 /* Want the row of the prefix of `at` ids once more: its last id is evaluated again. */
 static void step_want_again(struct step *s, size_t at)
 {
     if (s->lazy) { /* and all that the session lacks */
-        size_t shared = step_shared(s, s->lazy, at - 1);
+        size_t shared = session_sync(s->text.session, s->lazy, at - 1);
         step_want_rows(s, shared, s->lazy + shared, at - shared);
         return;
     }
-    s->some[0] = session_ids(s->text.session)[at - 1];
-    step_want_rows(s, at - 1, s->some, 1);
+    s->asked.some[0] = session_ids(s->text.session)[at - 1];
+    step_want_rows(s, at - 1, s->asked.some, 1);
 }
 
 /* True when the head will probably be read for this prefix, which begins with the text and may end
@@ -121,9 +114,9 @@ static bool step_reads_head(struct step *s, size_t at)
         cloud = step_routes(s, score, at);
     else if (policy_reads_network(o->policy))
         cloud = row->scored && step_routes(s, row->score, at);
-    if (!cloud || !s->cloud || s->o->edges)
+    if (!cloud || !s->text.cloud || s->o->edges)
         return true;
-    return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
+    return o->ahead && s->text.cloud->peek(s->text.cloud->arg, ids, at, &id) != CLOUD_HERE;
 }
 
 /* Want the head or the score for the prefix of `at` ids, and at the same time for those after it
@@ -135,13 +128,13 @@ static void step_want_of(struct step *s, size_t at, enum step_want want)
         step_want_again(s, at);
         return;
     }
-    s->nrows = 0;
+    s->asked.nrows = 0;
     for (size_t n = at; n < v->first + v->n; n++) {
         const struct view_row *row = view_row(v, n);
         bool open = want == STEP_HEAD ? !row->picked
                                       : !row->scored && (row->picked || !step_reads_extra(s));
         if (n == at || (open && (want == STEP_SCORE || step_reads_head(s, n))))
-            s->rows[s->nrows++] = n - v->pass;
+            s->asked.rows[s->asked.nrows++] = n - v->pass;
     }
     step_wants(s, want);
 }
@@ -184,10 +177,10 @@ static void step_append(struct step *s)
         return;
     }
     step_draft_end(s); /* the next one depends on what has stood of it */
-    s->some[0] = s->last;
-    size_t drafted = step_draft(s, s->some + 1);
-    step_want_rows(s, s->view.length, s->some, 1 + drafted);
-    s->drafted = drafted;
+    s->asked.some[0] = s->last;
+    size_t drafted = step_draft(s, s->asked.some + 1);
+    step_want_rows(s, s->view.length, s->asked.some, 1 + drafted);
+    s->drafts.drafted = drafted;
 }
 
 /* The cloud: what is known, a request, its answer. */
@@ -195,7 +188,7 @@ static void step_append(struct step *s)
 /* Request it; returns the port's errors. */
 static int step_ask(struct step *s, struct ahead_token *e)
 {
-    const struct cloud_port *c = s->cloud;
+    const struct cloud_port *c = s->text.cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
     int rc = c->ask(c->arg, step_text_ids(s), e->at, e->tokens, &s->tally, &e->call, &s->err);
     if (rc != OK) {
@@ -244,22 +237,22 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 {
     e->state = AHEAD_HELD;
     e->gate = GATE_NO_CLOUD;
-    if (!s->cloud)
+    if (!s->text.cloud)
         return err_set(&s->fault, OK, "there is no cloud");
     const uint32_t *ids = step_text_ids(s);
-    bool own = private_holds(s->o->patterns, &s->matches, ids, e->at);
+    bool own = private_holds(s->o->patterns, &s->its.own, ids, e->at);
     bool held = own || gate_holds(s->gate, &s->its, ids, e->at);
     e->gate = step_own_rules(s, e->at, own);
     if (e->gate != GATE_OPEN)
         return OK;
-    enum origin from = s->cloud->known(s->cloud->arg, ids, e->at, &e->answer);
+    enum origin from = s->text.cloud->known(s->text.cloud->arg, ids, e->at, &e->answer);
     if (from != ORIGIN_NONE && e->answer < s->size) {
         s->stats->memo += from == ORIGIN_MEMO;
         s->stats->store += from == ORIGIN_STORE;
         e->state = AHEAD_HERE;
         return OK;
     }
-    e->tokens = s->cloud->tokens(s->cloud->arg);
+    e->tokens = s->text.cloud->tokens(s->text.cloud->arg);
     e->gate = gate_decide(s->gate, &s->its, e->at, held, &e->tokens, &s->fault);
     if (e->gate == GATE_OPEN)
         return step_ask(s, e);
@@ -270,13 +263,14 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 /* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
 static int step_hear(struct step *s, struct ahead_token *e, uint64_t *sent)
 {
-    int rc = s->cloud->take(e->call, &e->answer, &s->fault);
-    s->moved = s->cloud->moved ? s->cloud->moved(e->call) : s->moved;
-    *sent = s->cloud->moved ? s->moved.asked_tokens : e->tokens;
+    int rc = s->text.cloud->take(e->call, &e->answer, &s->fault);
+    if (s->text.cloud->moved)
+        e->moved = s->text.cloud->moved(e->call);
+    *sent = s->text.cloud->moved ? e->moved.asked_tokens : e->tokens;
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
-        step_end_call(s, e, s->cloud->drop); /* the memo must not keep it */
+        step_end_call(s, e, s->text.cloud->drop); /* the memo must not keep it */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(&s->err, rc, "%s", s->fault.msg);
@@ -298,7 +292,7 @@ static int step_take_answer(struct step *s, struct ahead_token *e)
         return rc;
     gate_done(s->gate, &s->its, e->gate, sent, &s->fault);
     if (e->call)
-        step_end_call(s, e, s->cloud->commit);
+        step_end_call(s, e, s->text.cloud->commit);
     s->stats->committed += e->called;
     s->stats->failed += !e->called;
     step_tell(s, DECODE_ANSWERED, e->at, e->tokens, e->asked_ns, e->gate);
@@ -308,7 +302,7 @@ static int step_take_answer(struct step *s, struct ahead_token *e)
 /* True when the turn of this token cannot begin without waiting: its answer is on the way. */
 static bool step_must_wait(const struct step *s, const struct ahead_token *e)
 {
-    const struct cloud_port *c = s->cloud;
+    const struct cloud_port *c = s->text.cloud;
     uint32_t id;
     return c && c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING;
 }
@@ -316,7 +310,7 @@ static bool step_must_wait(const struct step *s, const struct ahead_token *e)
 /* True when the cloud's token after the first `at` ids is known without a call. */
 static bool step_knows(const struct step *s, size_t at, uint32_t *id)
 {
-    const struct cloud_port *c = s->cloud;
+    const struct cloud_port *c = s->text.cloud;
     return c && c->peek(c->arg, step_text_ids(s), at, id) == CLOUD_HERE && *id < s->size;
 }
 
@@ -361,7 +355,7 @@ static void step_roll_back(struct step *s, struct ahead_token *e)
     size_t n = s->ahead.n - !e->written;
     s->ahead.n = 1;
     s->view.length = e->at;
-    s->scored = false;
+    s->next.state = AHEAD_NEW;
     if (n)
         step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
     e->written = false;
@@ -463,7 +457,7 @@ static int step_decide_ready(struct step *s, bool wait)
         int rc = turn ? step_begin_turn(s, e) : OK;
         if (rc == OK && e->state == AHEAD_ASKED) {
             /* Ahead, the guess comes before the answer, however soon that is there. */
-            if (!wait && ((s->o->ahead && !e->written) || !s->cloud->done(e->call)))
+            if (!wait && ((s->o->ahead && !e->written) || !s->text.cloud->done(e->call)))
                 return OK;
             wait = false;
             rc = step_take_answer(s, e);
@@ -497,7 +491,7 @@ static void step_enqueue_next(struct step *s)
     ahead_push(&s->ahead, e);
     if (goes_on)
         step_written(s, ahead_last(&s->ahead), id);
-    s->scored = false;
+    s->next.state = AHEAD_NEW;
 }
 
 /* True when nothing can be written before more is decided. */
@@ -530,12 +524,12 @@ static int step_advance(struct step *s)
         step_append(s);
         return OK;
     }
-    if (!s->scored) {
+    if (s->next.state == AHEAD_NEW) {
         s->next = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = s->view.length };
-        s->scored = step_route(s, &s->next);
+        if (!step_route(s, &s->next))
+            return OK;
     }
-    if (s->scored)
-        step_enqueue_next(s);
+    step_enqueue_next(s);
     return OK;
 }
 
@@ -579,14 +573,14 @@ enum step_want step_next(struct step *s)
 
 const uint32_t *step_ids(const struct step *s, size_t *n)
 {
-    *n = s->nids;
-    return s->ids;
+    *n = s->asked.nids;
+    return s->asked.ids;
 }
 
 const size_t *step_rows(const struct step *s, size_t *n)
 {
-    *n = s->nrows;
-    return s->rows;
+    *n = s->asked.nrows;
+    return s->asked.rows;
 }
 
 void step_start(struct step *s)
@@ -611,10 +605,10 @@ static void step_read(struct step *s, size_t n)
 
 void step_give_rows(struct step *s, size_t n)
 {
-    uint64_t since = s->since, text = s->nids - s->drafted;
-    s->pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
-    s->drafted = n > text ? n - text : 0;
-    view_passed(&s->view, n, s->drafted);
+    uint64_t since = s->since, text = s->asked.nids - s->drafts.drafted;
+    s->drafts.pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
+    s->drafts.drafted = n > text ? n - text : 0;
+    view_passed(&s->view, n, s->drafts.drafted);
     s->stats->edge_ms += step_lap(&s->since);
     step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
     s->want = 0;
@@ -655,7 +649,8 @@ void step_give_head(struct step *s, size_t row, const float *logits)
         step_look(s, r, n, logits);
     if (!r || !policy_reads_logits(p))
         return;
-    r->score = policy_score_logits(p, logits, s->size, s->kernels);
+    r->score =
+        policy_score_logits(p, logits, s->size, model_kernels(session_model(s->text.session)));
     r->scored = true;
     s->stats->router_ms += step_lap(&s->since);
 }
@@ -672,7 +667,7 @@ void step_lose_rows(struct step *s)
 
 bool step_awaits_draft(const struct step *s)
 {
-    return s->awaited_until != 0;
+    return s->drafts.until != 0;
 }
 
 void step_wait(struct step *s)
@@ -680,9 +675,9 @@ void step_wait(struct step *s)
     if (s->want != STEP_CLOUD)
         return;
     s->want = 0;
-    uint64_t now = os_now_ns(), rest = s->awaited_until - now;
-    if (s->awaited_until)
-        os_nap(now > s->awaited_until ? 0 : rest < POLL_NS ? rest : POLL_NS);
+    uint64_t now = os_now_ns(), rest = s->drafts.until - now;
+    if (s->drafts.until)
+        os_nap(now > s->drafts.until ? 0 : rest < POLL_NS ? rest : POLL_NS);
     else
         step_end(s, step_decide_ready(s, true));
     s->want = 0; /* it will be wanted again */

@@ -39,19 +39,19 @@ static size_t step_draft_room(const struct step *s, size_t n)
 bool step_draft_await(struct step *s)
 {
     const uint32_t *text = session_ids(s->text.session);
-    uint64_t now = os_now_ns(), most = s->pass_ns / PATIENCE;
+    uint64_t now = os_now_ns(), most = s->drafts.pass_ns / PATIENCE;
     size_t here = 0;
     bool more = false;
-    if (!s->ahead.n && s->late < LATE_MOST && most)
-        here = draft_sent(&s->draft, text, s->view.length, s->last,
+    if (!s->ahead.n && s->drafts.late < LATE_MOST && most)
+        here = draft_sent(&s->drafts.draft, text, s->view.length, s->last,
                           step_draft_room(s, s->view.length + 1), &more);
-    if (more && !s->awaited_until)
-        s->awaited_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
-    if (more && now < s->awaited_until)
+    if (more && !s->drafts.until)
+        s->drafts.until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
+    if (more && now < s->drafts.until)
         return true;
-    if (s->awaited_until && (here || more)) /* else the call has failed */
-        s->late = !more && now < s->awaited_until ? 0 : s->late + 1;
-    s->awaited_until = 0;
+    if (s->drafts.until && (here || more)) /* else the call has failed */
+        s->drafts.late = !more && now < s->drafts.until ? 0 : s->drafts.late + 1;
+    s->drafts.until = 0;
     return false;
 }
 
@@ -59,8 +59,8 @@ size_t step_draft(struct step *s, uint32_t *out)
 {
     const uint32_t *text = session_ids(s->text.session);
     size_t n = s->view.length, room = step_draft_room(s, n + 1);
-    s->draft.latest = NULL;
-    size_t made = draft_make(&s->draft, text, n, s->last, room, out);
+    s->drafts.draft.latest = NULL;
+    size_t made = draft_make(&s->drafts.draft, text, n, s->last, room, out);
     return step_draft_cut(s, out, made);
 }
 
@@ -68,9 +68,9 @@ void step_draft_end(struct step *s)
 {
     struct view *v = &s->view;
     size_t stood = v->reached - v->base;
-    s->stats->drafted += s->drafted;
+    s->stats->drafted += s->drafts.drafted;
     s->stats->accepted += stood;
-    draft_learn(&s->draft, s->drafted, stood);
-    s->drafted = 0;
+    draft_learn(&s->drafts.draft, s->drafts.drafted, stood);
+    s->drafts.drafted = 0;
     v->reached = v->base;
 }

@@ -14,39 +14,39 @@ struct kernels;
 
 struct step;
 
+struct step_asked { /* what is wanted */
+    const uint32_t *ids;
+    uint32_t some[VIEW_ROWS]; /* room for ids */
+    size_t nids, rows[VIEW_ROWS], nrows;
+};
+
+struct step_drafts {
+    struct draft draft;
+    size_t drafted;   /* ids of the draft in the latest pass */
+    uint64_t pass_ns; /* time of the latest pass; 0: not known */
+    uint64_t until;   /* when to go on without the draft that is coming; 0: none is awaited */
+    size_t late;      /* waits in a row that did not bring it in time */
+};
+
 struct step {
     struct step_text text;
     const struct decode_options *o;
     struct decode_stats *stats;
-    const struct cloud_port *cloud; /* that of text */
     struct gate *gate, own;
-    struct gate_text its;        /* this text's part of the gate */
-    struct private_text matches; /* what o->patterns found in it */
+    struct gate_text its; /* this text's part of the gate */
     struct cloud_tally tally;
-    struct traffic moved; /* by the latest call that was answered */
-    const struct kernels *kernels;
     size_t size; /* number of ids in use */
     struct view view;
-    float *extra;   /* of the view's rows; NULL: the router reads no more than hidden states */
-    uint32_t *lazy; /* the ids of a text that the session need not have; NULL: it has them */
-    /* What is wanted. 0: nothing. */
-    enum step_want want;
-    const uint32_t *ids;
-    uint32_t some[VIEW_ROWS]; /* room for ids */
-    size_t nids, rows[VIEW_ROWS], nrows;
-    uint64_t since; /* when it was said */
-    struct draft draft;
-    size_t drafted;         /* ids of the draft in the latest pass */
-    uint64_t pass_ns;       /* time of the latest pass; 0: not known */
-    uint64_t awaited_until; /* when to go on without the draft that is coming; 0: none is awaited */
-    size_t late;            /* waits in a row that did not bring it in time */
-    int rc;                 /* the error that has ended the text, with err */
+    uint32_t *lazy;      /* the ids of a text that the session need not have; NULL: it has them */
+    enum step_want want; /* 0: nothing */
+    uint64_t since;      /* when it was said */
+    struct step_asked asked;
+    struct step_drafts drafts;
+    int rc; /* the error that has ended the text, with err */
     struct err err;
-    /* The text. */
     bool reading; /* the prompt is being evaluated */
     struct ahead ahead;
     struct ahead_token next; /* the token after the written ones, while it is scored */
-    bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
     struct stops stops;      /* stop strings found in the decided text */
@@ -69,8 +69,6 @@ struct step {
 double step_lap(uint64_t *since);
 /* Return the ids of the text, and those of a draft after them. */
 const uint32_t *step_text_ids(const struct step *s);
-/* Return how many of the first `most` ids of the text the session has. */
-size_t step_shared(const struct step *s, const uint32_t *ids, size_t most);
 /* Begin to write, as the prompt has been read. */
 void step_start(struct step *s);
 /* True when the text ends with this token. */

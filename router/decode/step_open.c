@@ -20,7 +20,7 @@ static int step_find_prompt(struct step *s)
         return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
                        n);
     s->view = (struct view){ .session = s->text.session,
-                             .length = step_shared(s, s->text.prompt, n - 1) };
+                             .length = session_sync(s->text.session, s->text.prompt, n - 1) };
     return OK;
 }
 
@@ -42,17 +42,17 @@ static int step_open_extra(struct step *s)
 {
     size_t n =
         s->text.router && policy_reads_network(s->o->policy) ? router_extra(s->text.router) : 0;
-    if (n && !(s->extra = calloc(VIEW_ROWS, n * sizeof(*s->extra))))
+    if (n && !(s->view.extra = calloc(VIEW_ROWS, n * sizeof(*s->view.extra))))
         return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
     for (size_t i = 0; n && i < VIEW_ROWS; i++)
-        s->view.rows[i].extra = s->extra + i * n;
+        s->view.rows[i].extra = s->view.extra + i * n;
     return OK;
 }
 
 static void step_free(struct step *s)
 {
     free(s->lazy);
-    free(s->extra);
+    free(s->view.extra);
     free(s);
 }
 
@@ -70,14 +70,14 @@ static int step_begin(struct step *s)
     if (rc == OK)
         rc = step_open_extra(s);
     if (rc == OK)
-        rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
+        rc = draft_open(&s->drafts.draft, o->drafts, o->draft_max, s->text.cloud,
                         session_context(s->text.session), &s->err);
     if (rc != OK)
         return rc;
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;
-    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !o->edges && s->cloud)
+    if (o->lazy && o->policy == POLICY_ALWAYS && !o->ahead && !o->edges && s->text.cloud)
         rc = step_be_lazy(s);
     s->end = s->text.n;
     s->stats->finish = FINISH_LENGTH;
@@ -94,9 +94,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->text = *t;
     s->o = o;
     s->stats = stats;
-    s->cloud = t->cloud;
     s->gate = o->gate ? o->gate : &s->own;
-    s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
     int rc = step_begin(s);
@@ -104,7 +102,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
         return OK;
     err_set(err, rc, "%s", s->err.msg);
     stats->finish = FINISH_ERROR;
-    draft_close(&s->draft);
+    draft_close(&s->drafts.draft);
     step_free(s);
     *out = NULL;
     return rc;
@@ -118,7 +116,7 @@ void step_count(struct step *s)
     s->counted = true;
     gate_drop(s->gate, &s->its);
     if (e && e->call)
-        step_end_call(s, e, s->cloud->drop);
+        step_end_call(s, e, s->text.cloud->drop);
     s->ahead.n = 0;
     s->stats->total_ms = step_lap(&s->begun);
 }
@@ -130,10 +128,9 @@ int step_close(struct step *s, struct err *err)
     struct decode_stats *stats = s->stats;
     int rc = s->rc;
     step_draft_end(s);
-    draft_close(&s->draft);
+    draft_close(&s->drafts.draft);
     step_count(s);
     gate_end(&s->its);
-    private_text_end(&s->matches);
     if (rc == OK && !s->ended)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
@@ -141,10 +138,13 @@ int step_close(struct step *s, struct err *err)
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     shown = rc == OK ? s->end : shown;
-    session_rewind(s->text.session, s->lazy ? step_shared(s, s->lazy, shown) : shown);
-    if (s->cloud) {
-        s->cloud->end_tally(s->cloud->arg, &s->tally);
-        stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
+    if (s->lazy)
+        session_sync(s->text.session, s->lazy, shown);
+    else
+        session_rewind(s->text.session, shown);
+    if (s->text.cloud) {
+        s->text.cloud->end_tally(s->text.cloud->arg, &s->tally);
+        stats->traffic = s->text.cloud->traffic(s->text.cloud->arg, &s->tally);
     }
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);

@@ -31,6 +31,7 @@ struct view {
     size_t pass;             /* length of the prefix of the latest pass's first row */
     size_t first, n;         /* prefixes of first to first + n - 1 ids have rows */
     bool held;               /* hidden states and logits of the rows can still be had */
+    float *extra;            /* that of rows; NULL: the router reads no more than hidden states */
     struct view_row rows[VIEW_ROWS];
 };
 

@@ -96,25 +96,15 @@ static int collect_add(struct collect_work *w, const struct collect *c, size_t a
     return samples_add(&w->read, x, &row, err);
 }
 
-/* Let the session hold no more than how a prompt begins. Return how many ids these are. */
-static size_t collect_rewind(struct collect *c, const struct collect_text *t)
-{
-    const uint32_t *held = session_ids(c->session);
-    size_t at = 0;
-    while (at < session_length(c->session) && at + 1 < t->prompt && held[at] == t->ids[at])
-        at++;
-    session_rewind(c->session, at);
-    return at;
-}
-
 /* Run the edge over a text, add its rows, and begin to ask the cloud where the edge is wrong. */
 static int collect_read(struct collect_run *r, struct collect_work *w, struct err *err)
 {
     struct collect *c = r->c;
     const struct collect_text *t = w->text;
-    size_t at = collect_rewind(c, t), n; /* the last id of the text is not needed */
+    size_t at = session_sync(c->session, t->ids, t->prompt - 1), n;
     int rc = samples_reserve(&w->read, t->n - t->prompt, err);
     turn_take(c->o->turn);
+    /* The last id of the text is not needed. */
     for (; rc == OK && at + 1 < t->n; at += n) {
         n = t->n - 1 - at < BATCH_ROWS ? t->n - 1 - at : BATCH_ROWS;
         rc = session_eval(c->session, t->ids + at, n, c->o->stop, err);
@@ -431,7 +421,8 @@ static int collect_text_states(struct sample_shard *s, size_t *row, struct colle
     const struct collect_text *t = w->text;
     struct samples *all = &s->samples;
     struct session *edge = c->session;
-    size_t at = collect_rewind(c, t), n = t->prompt, context = session_context(edge);
+    size_t at = session_sync(c->session, t->ids, t->prompt - 1), n = t->prompt,
+           context = session_context(edge);
     int rc = OK;
     memcpy(ids, t->ids, n * sizeof(*ids));
     while (rc == OK && *row < all->n && all->rows[*row].text == w->number) {
