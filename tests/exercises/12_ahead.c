@@ -1,6 +1,6 @@
 /* 12_ahead.c - exercise 12: decoding ahead of the cloud, in thirty lines.
  *
- * Source    router/README.md, "Ahead of the cloud"; guessing and rolling back as in Leviathan et
+ * Source    router/README.md, "Ahead"; guessing and rolling back as in Leviathan et
  *           al., Fast Inference from Transformers via Speculative Decoding (arXiv 2211.17192).
  *
  * Formula   Write the tokens from t->n to t->total. One is the edge's own (session_logits,
