@@ -15,6 +15,7 @@
 
 /* Return the size of the body of a request of the port with this arg, as cloud_bytes does. */
 typedef size_t virtual_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens);
+virtual_cloud_bytes virtual_cloud_measure; /* of a port of cloud_port_cloud */
 
 struct virtual_cloud { /* must not move while the port is used */
     struct cloud_port port;

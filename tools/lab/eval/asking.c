@@ -290,12 +290,6 @@ float asking_max_routed(const struct asking_sent *s)
     return policy_scores(s->how.policy) || s->how.query ? (float)shared_options.max_routed : 0;
 }
 
-/* Callback of the virtual clock. */
-static size_t asking_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
-{
-    return cloud_bytes(arg, ids, n, tokens);
-}
-
 /* Write the answer, alone. */
 static int asking_write(struct decode_stats *stats, struct asking_sent *s, struct err *err)
 {
@@ -320,7 +314,7 @@ static int asking_write(struct decode_stats *stats, struct asking_sent *s, struc
     o.arg = s;
     a->routing.gate.breaker = (struct breaker){ 0 };
     if (s->port && a->is_virtual) {
-        virtual_cloud_begin(&a->cloud, s->port, asking_bytes, &a->clock);
+        virtual_cloud_begin(&a->cloud, s->port, virtual_cloud_measure, &a->clock);
         s->port = &a->cloud.port;
     }
     int rc = decode_run(stats, a->session, a->engine.tokenizer, a->sampler,
