@@ -15,8 +15,8 @@ enum { MODEL_NAME = 64 }; /* bytes of a model's name, with the final zero */
 
 /* Return a 64-bit fingerprint of shape, RoPE scaling, tokenizer (NULL: none), norms and biases.
  * Every file form stores norms and biases unquantised, so an F32 folder and a Q4_0 file made from
- * it have the same fingerprint. Random models (model_random) of one shape share theirs: their norms
- * are all 1. */
+ * it have the same fingerprint. Random models (model/train/random.h) of one shape share theirs:
+ * their norms are all 1. */
 uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t);
 
 /* Return a 64-bit hash of all weights as they are packed, and of their types. It is the same for

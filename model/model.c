@@ -4,11 +4,9 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
-#include "model/random.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 
@@ -26,7 +24,7 @@ struct model {
 /* While a model is built: where each part comes from and where it goes. */
 struct matrix {
     struct panels *to;
-    const struct tensor *from; /* NULL: random weights */
+    const struct tensor *from; /* NULL: the maker's rows */
     size_t at;                 /* offset in the arena */
     size_t panel;              /* number of the first panel, counted over all matrices */
 };
@@ -44,10 +42,9 @@ struct builder {
     struct matrix *mats;
     struct vector *vecs;
     size_t nmats, nvecs, total, panels;
-    unsigned type; /* type or mix of random matrices */
-    uint64_t seed;
-    bool outline;              /* leave the matrices out */
-    void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
+    const struct model_maker *maker; /* if w is NULL */
+    bool outline;                    /* leave the matrices out */
+    void (*beside)(void *arg);       /* called once while the panels are packed; may be NULL */
     void *beside_arg;
     struct err *err;
 };
@@ -67,7 +64,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
                       size_t cols)
 {
     const struct tensor *t = NULL;
-    enum ptype type = random_type(b->type, name, b->m->config.layers, cols);
+    enum ptype type = b->w ? P_F32 : b->maker->type(b->maker, name, cols);
     if (b->w && !(t = weights_want(b->w, name, rows, cols, b->err)))
         return ERR_FORMAT;
     if (t && !quant_panels(&type, t->type))
@@ -87,7 +84,8 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     return OK;
 }
 
-/* Check a vector and reserve its place, padded to whole panels; a random model gets `fill`. */
+/* Check a vector and reserve its place, padded to whole panels; without a file it is
+ * `fill` everywhere. */
 static int add_vector(struct builder *b, const float **to, const char *name, size_t n, float fill)
 {
     const struct tensor *t = NULL;
@@ -190,21 +188,8 @@ static int bind_all(struct builder *b)
     return rc;
 }
 
-/* Fill `rows` with the random rows of panel p and pack them. */
-static void random_panel(unsigned char *dst, unsigned char *rows, const struct matrix *mat,
-                         uint64_t seed, size_t p)
-{
-    const struct panels *w = mat->to;
-    size_t row_bytes = panels_raw(w->type, w->cols), n = w->rows - p * PANEL;
-    n = n < PANEL ? n : PANEL;
-    for (size_t r = 0; r < n; r++)
-        random_row(rows + r * row_bytes, w->type, w->cols, seed ^ rand_u64(mat->at, 1),
-                   p * PANEL + r);
-    panels_pack(dst, w->type, rows, n, w->cols, 0);
-}
-
-/* Pack panels [first, last) of a matrix, from random rows or from the file, whose pages are then
- * released. */
+/* Pack panels [first, last) of a matrix, from the maker's rows or from the file, whose pages are
+ * then released. */
 static bool pack_panels(const struct builder *b, const struct matrix *mat, size_t first,
                         size_t last)
 {
@@ -214,7 +199,8 @@ static bool pack_panels(const struct builder *b, const struct matrix *mat, size_
         return false;
     for (size_t p = first; p < last; p++)
         if (rows)
-            random_panel(dst + p * w->panel_bytes, rows, mat, b->seed, p);
+            panels_pack(dst + p * w->panel_bytes, w->type, rows,
+                        b->maker->rows(b->maker, rows, w, mat->at, p), w->cols, 0);
         else if (mat->from->type == W_F16)
             panels_pack_f16(dst + p * w->panel_bytes, mat->from->data, w->rows, w->cols, p);
         else
@@ -297,7 +283,7 @@ static int pack_all(const struct builder *b, struct pool *pool)
     return rc;
 }
 
-/* The common part of model_open and model_random: bind, then pack. */
+/* Bind, then pack. */
 static int model_build(struct model **out, struct builder *b, const struct model_config *config,
                        const struct kernels *k, struct pool *pool)
 {
@@ -343,29 +329,12 @@ int model_outline(struct model **out, const struct weights *w, struct err *err)
     return rc ? rc : model_build(out, &b, &config, NULL, NULL);
 }
 
-const char *model_random_type(unsigned type)
+int model_make(struct model **out, const struct model_config *config,
+               const struct model_maker *maker, const struct kernels *k, struct pool *pool,
+               struct err *err)
 {
-    return type == MODEL_Q4_K_M ? "q4_k_m" : panels_type_name((enum ptype)type);
-}
-
-int model_random(struct model **out, const struct model_config *config, unsigned type,
-                 const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
-{
-    struct builder b = { .type = type, .seed = seed, .err = err };
+    struct builder b = { .maker = maker, .outline = !maker->rows, .err = err };
     return model_build(out, &b, config, k, pool);
-}
-
-int model_random_size(size_t *bytes, const struct model_config *config, unsigned type,
-                      struct err *err)
-{
-    struct model m = { .config = *config };
-    struct builder b = { .m = &m, .type = type, .err = err };
-    int rc = bind_all(&b);
-    *bytes = b.total;
-    free(b.mats);
-    free(b.vecs);
-    free(m.layers);
-    return rc;
 }
 
 void model_close(struct model *m)

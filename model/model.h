@@ -70,22 +70,22 @@ int model_open(struct model **out, const struct weights *w, const struct kernels
  * model_bytes (those of the whole model), model_params and model_fingerprint. In a file that is a
  * header alone, vectors have values that mean nothing. Errors of model_open. */
 int model_outline(struct model **out, const struct weights *w, struct err *err);
-/* A mix of types, beside those of enum ptype: llama.cpp's Q4_K_M. */
-enum { MODEL_Q4_K_M = P_TYPES, MODEL_TYPES };
 
-/* Return the name of a type or mix: "q8_0", "q4_k_m". */
-const char *model_random_type(unsigned type);
+/* Makes the matrices of a model without a file. Its norms are 1 and its biases 0. */
+struct model_maker {
+    /* Return the type of the matrix of this GGUF name ("blk.3.attn_v.weight"). */
+    enum ptype (*type)(const struct model_maker *m, const char *name, size_t cols);
+    /* Fill out[PANEL rows] with the rows of panel p of w, as a file would store them, and return
+     * how many those are. `at` is the place of w in the arena. Called from several threads. NULL:
+     * an outline. */
+    size_t (*rows)(const struct model_maker *m, unsigned char *out, const struct panels *w,
+                   size_t at, size_t p);
+};
 
-/* Make a model of this shape with random weights, for benchmarks without a file. type is the type
- * of the matrices, the embedding and head included; one that a matrix's columns do not suit is
- * replaced as llama.cpp does (Q4_K by Q5_0, Q5_K by Q5_1, Q6_K by Q8_0, others by IQ4_NL). */
-int model_random(struct model **out, const struct model_config *config, unsigned type,
-                 const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err);
-
-/* Set the bytes that such a model takes, without making it. ERR_FORMAT: type and shape do not fit
- * together; ERR_NOMEM. */
-int model_random_size(size_t *bytes, const struct model_config *config, unsigned type,
-                      struct err *err);
+/* Open a model of this shape from what `maker` makes. Errors of model_open. */
+int model_make(struct model **out, const struct model_config *config,
+               const struct model_maker *maker, const struct kernels *k, struct pool *pool,
+               struct err *err);
 
 void model_close(struct model *m); /* NULL is fine */
 

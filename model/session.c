@@ -181,11 +181,6 @@ const uint32_t *session_ids(const struct session *s)
     return s->ids;
 }
 
-size_t session_bytes(const struct session *s)
-{
-    return s->bytes;
-}
-
 /* Find the row of the token `back` places before the last one; false if the latest pass has
  * none. */
 static bool session_row(size_t *row, const struct session *s, size_t back)
@@ -214,10 +209,4 @@ const float *session_logits(struct session *s, size_t back)
         rows[n] = rows[0] + n;
     batch_logits(s->batch, rows, n, NULL); /* so many rows always have memory */
     return batch_logits_at(s->batch, rows[0]);
-}
-
-int session_has_logits(const struct session *s)
-{
-    size_t row;
-    return session_row(&row, s, 0) && batch_logits_at(s->batch, row);
 }

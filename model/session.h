@@ -49,7 +49,6 @@ struct batch *session_batch(const struct session *s);
 size_t session_length(const struct session *s);
 size_t session_context(const struct session *s);
 const uint32_t *session_ids(const struct session *s); /* [session_length] */
-size_t session_bytes(const struct session *s);        /* memory of the arena */
 
 /* Return the hidden state [hidden] of the token `back` places before the last one (0: the last), or
  * NULL if the latest pass of the batch has not computed it, or it has been rewound. */
@@ -60,7 +59,5 @@ const float *session_hidden(const struct session *s, int tap, size_t back);
  * one of several rows asks for the next. Valid until the next pass of the batch or the next reading
  * of the head. */
 const float *session_logits(struct session *s, size_t back);
-/* True when the logits of the last token have been computed. */
-int session_has_logits(const struct session *s);
 
 #endif

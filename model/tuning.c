@@ -68,13 +68,3 @@ bool tuning_chosen(const struct tuning_slot *s)
 {
     return s->passes == TUNING_PASSES;
 }
-
-bool tuning_done(const struct tuning *t)
-{
-    size_t timed = 0, done = 0;
-    for (size_t i = 0; i < TUNING_SLOTS; i++) {
-        timed += t->slot[i].passes > 0;
-        done += tuning_chosen(&t->slot[i]);
-    }
-    return t->fixed || (timed && done == timed);
-}

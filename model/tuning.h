@@ -53,7 +53,5 @@ void tuning_pass(struct tuning *t, size_t first, size_t last, size_t rows);
 
 /* True when the way of this slot is chosen. */
 bool tuning_chosen(const struct tuning_slot *s);
-/* True when each slot that was timed has its choice, and one was; or nothing is tried. */
-bool tuning_done(const struct tuning *t);
 
 #endif

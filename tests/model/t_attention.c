@@ -9,6 +9,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
+#include "model/train/random.h"
 #include "tests/support/test.h"
 
 enum { THREADS = 8, CONTEXT = 4096, CASES = 3000 };

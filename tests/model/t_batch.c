@@ -18,6 +18,7 @@
 #include "kernels/sys/pool.h"
 #include "model/batch.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
@@ -206,7 +207,8 @@ static void check_piece(const struct episode *e, const struct piece *p,
     if (p->right && once_in(4)) { /* what stands can still be read */
         const float *logits = session_logits(m->s, 0);
         CHECK(!memcmp(logits, truth_of(e, m)->logits[m->right - 1], VOCAB * sizeof(float)));
-        CHECK(session_has_logits(m->s) && !session_hidden(m->s, TAP_FINAL, p->right));
+        CHECK(batch_logits_at(e->batch, part->row + p->right - 1) &&
+              !session_hidden(m->s, TAP_FINAL, p->right));
         CHECK(session_hidden(m->s, TAP_FINAL, p->right - 1) ==
               batch_hidden(e->batch, TAP_FINAL, part->row));
     }

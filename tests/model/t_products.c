@@ -8,6 +8,7 @@
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/test.h"
 

@@ -7,7 +7,8 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "model/model.h"
-#include "model/session.h"
+#include "model/train/random.h"
+#include "model/batch_internal.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -42,7 +43,7 @@ static void check_shape(const struct shape *sh, const struct kernels *k)
     CHECK(model_random_size(&bytes, &sh->config, sh->type, &err) == OK);
     CHECK(bytes == model_bytes(m));
     CHECK(session_size(&bytes, &cache, &sh->config, N, sh->kv, &err) == OK);
-    CHECK(bytes == session_bytes(s) && cache >= 2 * N * sh->config.layers && cache < bytes);
+    CHECK(bytes == s->bytes && cache >= 2 * N * sh->config.layers && cache < bytes);
     for (size_t at = 0, n; at < N; at += n) {
         n = N - at < 64 ? N - at : 64;
         CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);

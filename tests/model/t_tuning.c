@@ -6,20 +6,22 @@
 #include "kernels/sys/cpu.h"
 #include "model/batch.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "model/tuning.h"
 #include "tests/support/test.h"
+#include "tools/lab/bench/bench_model.h"
 
 /* Run passes in which slot i takes ns(i, way, turn), until the choices are made. */
 static void passes(struct tuning *t, uint64_t (*ns)(size_t slot, size_t way, size_t turn))
 {
     for (size_t pass = 0; pass < TUNING_PASSES; pass++) {
-        CHECK(!tuning_done(t));
+        CHECK(!model_tuned(t));
         for (size_t i = P_Q8; i <= TUNING_HEAD; i += TUNING_HEAD - P_Q8)
             t->slot[i].ns = ns(i, pass % TUNING_WAYS, pass / TUNING_WAYS);
         tuning_pass(t, 0, TUNING_SLOTS, 1);
     }
-    CHECK(tuning_done(t) && t->slot[P_F32].passes == 0);
+    CHECK(model_tuned(t) && t->slot[P_F32].passes == 0);
 }
 
 /* The fifth way is best for Q8_0, the third for the head; others run beside half of the passes. */
@@ -95,7 +97,7 @@ static void in_a_model(const struct kernels *k)
     CHECK(q8->passes == before && !q8->ns);
     for (size_t i = 0; i < 2 * TUNING_PASSES; i++)
         step(s, 1, i % 2);
-    CHECK(tuning_done(t) && q8->passes == (k->tune_fixed ? 0 : TUNING_PASSES));
+    CHECK(model_tuned(t) && q8->passes == (k->tune_fixed ? 0 : TUNING_PASSES));
     CHECK(k->tune_fixed || (tuning_chosen(head) && head->least[0] && q8->least[TUNING_WAYS - 1]));
     session_close(s);
     batch_close(b);

@@ -12,6 +12,7 @@
 #include "kernels/sys/pool.h"
 #include "kernels/sys/sha256.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/files.h"
 #include "weights/gguf_write.h"

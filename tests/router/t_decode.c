@@ -18,6 +18,7 @@
 #include "router/decode/stops.h"
 #include "router/cloud_port.h"
 #include "tests/router/loop_help.h"
+#include "tests/support/sim.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -55,7 +56,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     CHECK(isnan(t->score) || (t->score >= 0 && t->score <= 1));
     if (t->fault)
         snprintf(s->fault, sizeof(s->fault), "%s", t->fault);
-    s->read[s->n] = session_has_logits(session);
+    s->read[s->n] = has_logits(session);
     s->at[s->n++] = *t;
     if (s->interrupt_after && s->n == s->interrupt_after)
         s->stop = 1;

@@ -185,7 +185,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     struct sim_call *c = begin(s, ids, n, want);
     /* A token that an earlier call was to bring may have been guessed meanwhile. */
     if (s->late_head && session_length(s->session) == n && !covered(s, ids, n)) {
-        CHECK(!session_has_logits(s->session));
+        CHECK(!has_logits(s->session));
         s->unread++;
     }
     CHECK(want && want <= s->truth.tokens);
@@ -227,7 +227,7 @@ static bool done(const void *call)
     const struct sim_call *c = call;
     struct sim *s = c->sim;
     size_t length = session_length(s->session);
-    int logits = session_has_logits(s->session);
+    int logits = has_logits(s->session);
     s->looked = 0;
     s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
     CHECK(s->drafts || s->idle <= IDLE); /* waiting is the job of take */

@@ -9,11 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/session.h"
+#include "model/batch_internal.h"
 #include "router/cloud_port.h"
 #include "tests/support/tiny.h"
 
 struct sampler;
+
+/* True when the logits of the last token have been computed. */
+static inline bool has_logits(const struct session *s)
+{
+    return s->pass == s->batch->pass && s->kept && batch_logits_at(s->batch, s->row + s->kept - 1);
+}
 
 enum { SIM_CALLS = 16, SIM_PACKETS = 256, SIM_MEMO = 8, SIM_LOG = 2048 };
 

@@ -12,6 +12,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"

@@ -10,6 +10,7 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "router/engine.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"

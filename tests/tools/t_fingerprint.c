@@ -10,6 +10,7 @@
 #include "kernels/sys/pool.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"

@@ -8,7 +8,7 @@
 #include "model/batch.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
-#include "model/session.h"
+#include "model/batch_internal.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/files.h"
@@ -45,7 +45,7 @@ static void check_model(const char *path, bool tokenizer)
         size_t batch;
         CHECK(session_open(&session, e.batch, 300, (enum kvcache)i, &err) == OK);
         CHECK(batch_size(&batch, model_config(e.model), m.threads, 300, &err) == OK);
-        CHECK(session_bytes(session) + batch == m.work + m.cache[i]);
+        CHECK(session->bytes + batch == m.work + m.cache[i]);
         session_close(session);
     }
     engine_close(&e);

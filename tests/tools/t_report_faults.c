@@ -10,6 +10,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "router/engine.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"

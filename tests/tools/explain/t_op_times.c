@@ -7,6 +7,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "tests/support/test.h"
 #include "tools/lab/machine/op_times.h"

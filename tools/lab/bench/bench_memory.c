@@ -3,6 +3,7 @@
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/lab/bench/bench_model.h"

@@ -178,7 +178,7 @@ static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct 
 static int run_tuning(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     int rc = OK;
-    for (size_t i = 0; !rc && i < TUNING_PASSES && !tuning_done(batch_tuning(b->batch)); i++) {
+    for (size_t i = 0; !rc && i < TUNING_PASSES && !model_tuned(batch_tuning(b->batch)); i++) {
         run_rewind(b, t, t->depth);
         rc = run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
     }

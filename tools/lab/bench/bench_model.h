@@ -10,6 +10,7 @@ struct bench_ops;
 struct engine;
 struct model;
 struct model_config;
+struct tuning;
 
 struct bench_model_options {
     const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
@@ -53,6 +54,8 @@ struct model_figures {
     char doubtful[DOUBT_TEXT]; /* why, or "" */
 };
 void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes);
+/* True when each slot that was timed has its choice, and one was; or nothing is tried. */
+bool model_tuned(const struct tuning *t);
 
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */

@@ -5,6 +5,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "model/train/random.h"
 #include "router/engine.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/command.h"

@@ -16,6 +16,16 @@
 #include "tools/lab/machine/limits.h"
 #include "tools/cli/json_report.h"
 
+bool model_tuned(const struct tuning *t)
+{
+    size_t timed = 0, done = 0;
+    for (size_t i = 0; i < TUNING_SLOTS; i++) {
+        timed += t->slot[i].passes > 0;
+        done += tuning_chosen(&t->slot[i]);
+    }
+    return t->fixed || (timed && done == timed);
+}
+
 /* Return the sample standard deviation of v[n]. */
 static double model_report_deviation(const double *v, size_t n)
 {
@@ -370,7 +380,7 @@ void model_report_end(const struct model_report *b)
         return;
     if (nlines)
         model_report_lines(b);
-    if (!walked.fixed && tuning_done(&walked))
+    if (!walked.fixed && model_tuned(&walked))
         model_report_walks();
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
 }

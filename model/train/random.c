@@ -4,7 +4,7 @@
 
 #include "kernels/math.h"
 #include "model/model.h"
-#include "model/random.h"
+#include "model/train/random.h"
 
 /* True for the layers in which llama.cpp's mixes spend more bits: the first and the last eighth and
  * every third between. */
@@ -29,14 +29,24 @@ static enum ptype random_fallback(enum ptype type)
     }
 }
 
-enum ptype random_type(unsigned type, const char *name, size_t layers, size_t cols)
+/* A maker of random weights. */
+struct random_maker {
+    struct model_maker maker; /* first */
+    unsigned type;            /* enum ptype or a mix */
+    size_t layers;
+    uint64_t seed;
+};
+
+/* Return the type that llama.cpp's quantize would give this matrix. */
+static enum ptype random_type(const struct model_maker *m, const char *name, size_t cols)
 {
-    enum ptype p = (enum ptype)type;
+    const struct random_maker *r = (const struct random_maker *)m;
+    enum ptype p = (enum ptype)r->type;
     size_t layer = 0;
-    if (type == MODEL_Q4_K_M) {
+    if (r->type == MODEL_Q4_K_M) {
         bool more = sscanf(name, "blk.%zu.", &layer) != 1;
         if (!more && (strstr(name, "attn_v") || strstr(name, "ffn_down")))
-            more = random_more_bits(layer, layers);
+            more = random_more_bits(layer, r->layers);
         p = more ? P_Q6_K : P_Q4_K;
     }
     return panels_unit(p) == 256 && cols % 256 ? random_fallback(p) : p;
@@ -62,7 +72,9 @@ static const struct {
     [P_IQ4_XS] = { 0, 0, 1 / 4064.0f, 0 },
 };
 
-void random_row(unsigned char *out, enum ptype type, size_t cols, uint64_t seed, size_t row)
+/* Fill out[panels_raw(type, cols)] with row `row` of uniform weights that have about the spread of
+ * a trained matrix: values in [-s, s), s = 1.7 / sqrt(cols). */
+static void random_row(unsigned char *out, enum ptype type, size_t cols, uint64_t seed, size_t row)
 {
     float s = 1.7f / sqrtf((float)cols);
     size_t bytes = panels_raw(type, cols), words = bytes / 8 + 1;
@@ -87,4 +99,38 @@ void random_row(unsigned char *out, enum ptype type, size_t cols, uint64_t seed,
         if (m)
             memcpy(out + i + random_scales[type].at_m, &m, sizeof(m));
     }
+}
+
+static size_t random_rows(const struct model_maker *m, unsigned char *out, const struct panels *w,
+                          size_t at, size_t p)
+{
+    uint64_t seed = ((const struct random_maker *)m)->seed ^ rand_u64(at, 1);
+    size_t row_bytes = panels_raw(w->type, w->cols), n = w->rows - p * PANEL;
+    n = n < PANEL ? n : PANEL;
+    for (size_t r = 0; r < n; r++)
+        random_row(out + r * row_bytes, w->type, w->cols, seed, p * PANEL + r);
+    return n;
+}
+
+const char *model_random_type(unsigned type)
+{
+    return type == MODEL_Q4_K_M ? "q4_k_m" : panels_type_name((enum ptype)type);
+}
+
+int model_random(struct model **out, const struct model_config *config, unsigned type,
+                 const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
+{
+    const struct random_maker r = { { random_type, random_rows }, type, config->layers, seed };
+    return model_make(out, config, &r.maker, k, pool, err);
+}
+
+int model_random_size(size_t *bytes, const struct model_config *config, unsigned type,
+                      struct err *err)
+{
+    const struct random_maker r = { { random_type, NULL }, type, config->layers, 0 };
+    struct model *m;
+    int rc = model_make(&m, config, &r.maker, NULL, NULL, err);
+    *bytes = rc ? 0 : model_bytes(m);
+    model_close(m);
+    return rc;
 }
