@@ -194,7 +194,7 @@ static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
     uint32_t *encoded = NULL;
     int rc = cmd_logits_check(err);
     if (!rc)
-        rc = setup_engine(&e, NULL, prompt != NULL, err);
+        rc = setup_engine(&e, prompt != NULL, err);
     if (rc)
         return rc;
     if (prompt)

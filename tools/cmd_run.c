@@ -112,18 +112,8 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &text_opts,
-                                                     &sample_opts,
-                                                     &output_opts,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_call_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     &answers_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &text_opts, &sample_opts, &output_opts,
+                                                     ROUTED_OPTION_ROWS, NULL };
 
 struct run {
     struct mizzle *m;

@@ -111,8 +111,9 @@ static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struc
 }
 
 /* Open the tokenizer alone, without the weights, read the input and encode or decode it. */
-static int tokenize(struct err *err)
+static int cmd_tokenize_main(int nargs, char **args, struct err *err)
 {
+    (void)nargs, (void)args;
     const char *path =
         shared_options.model ? shared_options.model : demo_files_path("edge-0.5.gguf");
     if (!path)
@@ -137,12 +138,6 @@ static int tokenize(struct err *err)
     free(text);
     tokenizer_close(t);
     return rc;
-}
-
-static int cmd_tokenize_main(int n, char **args, struct err *err)
-{
-    (void)n, (void)args;
-    return tokenize(err);
 }
 
 const struct command cmd_tokenize = {

@@ -48,7 +48,7 @@ int command_run(const struct command *cmd, int argc, char **argv);
 /* Return the exit status for an error code of the libraries, and print "mizzle NAME: msg" to
  * stderr; ERR_STOP prints nothing. A file that cannot be read or written counts as a bad file; so
  * does standard output, unless nobody reads it any more. */
-int command_fail(const char *name, int code, const struct err *err);
+int command_fail(const struct command *cmd, int code, const struct err *err);
 /* True if writing to standard output has failed because its reader has gone, as `| head` does. */
 bool command_unread(void);
 

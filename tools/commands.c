@@ -1,7 +1,6 @@
 /* commands.c - the table of subcommands, apart from main() so that test programs can link it. */
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "net/http/json_input.h"
@@ -44,7 +43,7 @@ bool command_unread(void)
     return ferror(stdout) && poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
-int command_fail(const char *name, int code, const struct err *err)
+int command_fail(const struct command *cmd, int code, const struct err *err)
 {
     static const int status[] = {
         [-ERR_NOMEM] = EXIT_FAILED,     [-ERR_IO] = EXIT_BAD_FILE,   [-ERR_FORMAT] = EXIT_BAD_FILE,
@@ -54,11 +53,10 @@ int command_fail(const char *name, int code, const struct err *err)
     if (code == OK || (code == ERR_IO && command_unread()))
         return EXIT_FINE;
     struct err line = *err;
-    for (size_t i = 0; (code == ERR_ARG || code == ERR_NET) && commands[i]; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            options_as_typed(&line, commands[i], err->msg);
+    if (code == ERR_ARG || code == ERR_NET)
+        options_as_typed(&line, cmd, err->msg);
     if (code != ERR_STOP)
-        fprintf(stderr, "mizzle %s: %s\n", name, line.msg);
+        fprintf(stderr, "mizzle %s: %s\n", cmd->name, line.msg);
     return -code > 0 && -code < (int)(sizeof(status) / sizeof(*status)) ? status[-code]
                                                                         : EXIT_FAILED;
 }
@@ -77,5 +75,5 @@ int command_run(const struct command *cmd, int argc, char **argv)
         return rc;
     rc = n > cmd->most ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1 + cmd->most])
                        : cmd->run(n, argv + 1, &err);
-    return rc > 0 ? rc : command_fail(cmd->name, rc, &err);
+    return rc > 0 ? rc : command_fail(cmd, rc, &err);
 }

@@ -82,12 +82,10 @@ const char *setup_cloud_url(void)
     return setup_variable(shared_options.cloud_url, "MIZZLE_CLOUD_URL");
 }
 
-/* Fill *o from the shared options and their environment variables. The model is path, else that of
- * --model, else the demo's. */
-static int setup_fill(struct mizzle_options *o, const char *path, struct err *err)
+int setup_options(struct mizzle_options *o, struct err *err)
 {
     *o = shared_options;
-    o->model = path ? path : o->model ? o->model : demo_files_path("edge-0.5.gguf");
+    o->model = o->model ? o->model : demo_files_path("edge-0.5.gguf");
     o->isa = setup_isa();
     o->routers = demo_files_path("../routers");
     o->cloud_url = setup_cloud_url();
@@ -129,11 +127,6 @@ int setup_check_policy(struct err *err)
     return OK;
 }
 
-int setup_options(struct mizzle_options *o, struct err *err)
-{
-    return setup_fill(o, NULL, err);
-}
-
 int setup_large_model(struct mizzle_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
@@ -152,11 +145,11 @@ int setup_large_model(struct mizzle_options *o, struct err *err)
     return OK;
 }
 
-int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
+int setup_engine(struct engine *e, bool need_tokenizer, struct err *err)
 {
     struct mizzle_options o;
     *e = (struct engine){ 0 };
-    int rc = setup_fill(&o, path, err);
+    int rc = setup_options(&o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = setup_open_begin("loading", o.model);
@@ -175,25 +168,18 @@ int setup_kernels(struct kernels *out, struct err *err)
     return rc;
 }
 
-/* Print a note of the library. */
-static void setup_print(const struct err *note)
-{
-    fprintf(stderr, "mizzle: %s\n", note->msg);
-}
-
-/* Print a note with the option names as they are typed in this command. */
 void setup_print_typed(const struct err *note)
 {
     struct err line;
     options_as_typed(&line, options_command, note->msg);
-    setup_print(&line);
+    fprintf(stderr, "mizzle: %s\n", line.msg);
 }
 
 void setup_blas_hint(const struct kernels *k)
 {
     struct err note;
     if (engine_note(k, &note))
-        setup_print(&note);
+        fprintf(stderr, "mizzle: %s\n", note.msg);
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)

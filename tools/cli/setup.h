@@ -40,9 +40,8 @@ int setup_options(struct mizzle_options *o, struct err *err);
  * find_model. */
 int setup_large_model(struct mizzle_options *o, struct err *err);
 
-/* Call engine_open with shared_options. The model is path, else shared_options.model, else the
- * demo's small one. While a long load lasts, a terminal shows progress. */
-int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
+/* Call engine_open with setup_options. While a long load lasts, a terminal shows progress. */
+int setup_engine(struct engine *e, bool need_tokenizer, struct err *err);
 /* Return the kernel set of --isa, else of MIZZLE_ISA; NULL if there is neither. */
 const char *setup_isa(void);
 /* Return the server of --cloud-url, else of MIZZLE_CLOUD_URL; NULL if there is neither. */

@@ -20,6 +20,11 @@ extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud
 extern const struct option_group cloud_call_option_rows;  /* --cloud-model --cloud-timeout ... */
 extern const struct option_group cloud_limit_option_rows; /* --max-cloud-tokens ... */
 extern const struct option_group answers_option_rows;     /* --answers ... */
+/* Those of a command that writes routed texts. */
+#define ROUTED_OPTION_ROWS                                                          \
+    &chat_option_rows, &engine_option_rows, &route_option_rows, &ahead_option_rows, \
+        &cloud_option_rows, &cloud_call_option_rows, &cloud_limit_option_rows,      \
+        &answers_option_rows
 
 /* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
 extern struct mizzle_options shared_options;

@@ -73,7 +73,7 @@ static int cmd_cloud_serve(const struct stand_in_options *o, struct err *err)
     int rc = stand_in_open(&s, o, err);
     setup_open_end(progress);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
-        command_fail("cloud", rc, err);
+        command_fail(&cmd_cloud, rc, err);
         return EXIT_FAILED;
     }
     if (rc)

@@ -123,21 +123,10 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &task_option_rows,
-                                                     &question_opts,
-                                                     &share_opts,
-                                                     &output_opts,
-                                                     &eval_clock_rows,
-                                                     &network_option_rows,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_call_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     &answers_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &task_option_rows,  &question_opts,
+                                                     &share_opts,        &output_opts,
+                                                     &eval_clock_rows,   &network_option_rows,
+                                                     ROUTED_OPTION_ROWS, NULL };
 
 /* What runs. */
 enum { ANSWERS = 1, PPL = 2, EXTRACT = 4, MERGE = 8 };

@@ -62,17 +62,8 @@ static const struct option_brief brief[] = {
     { NULL, NULL },
 };
 
-static const struct option_group *const groups[] = { &listen_option_rows,
-                                                     &server_opts,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_call_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     &answers_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &listen_option_rows, &server_opts,
+                                                     ROUTED_OPTION_ROWS, NULL };
 
 static _Atomic int ended; /* the first signal's number */
 static _Atomic int ready;
@@ -166,26 +157,20 @@ static int cmd_serve_load(struct serve *s, struct err *err)
     return rc;
 }
 
-/* Callback while it serves. */
-static void cmd_serve_look(void *arg)
-{
-    serve_look(arg);
-}
-
 /* Serve until a signal arrives; return the exit status. */
 static int cmd_serve_run(const struct serve_options *o, struct err *err)
 {
     struct serve *s = NULL;
     int rc = serve_open(&s, o, err);
     if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
-        command_fail("serve", rc, err);
+        command_fail(&cmd_serve, rc, err);
         return EXIT_FAILED;
     }
     if (rc == OK)
         rc = cmd_serve_load(s, err);
     atomic_store(&ready, 1);
     if (rc == OK)
-        listen_wait(serve_url(s), &ended, cmd_serve_look, s);
+        listen_wait(serve_url(s), &ended, serve_look, s);
     serve_close(s, rc == OK ? (unsigned)grace * 1000 : 0);
     if (rc != OK)
         return rc;

@@ -15,7 +15,7 @@
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "tools/cli/demo_questions.h"
-#include "tools/command.h"
+#include "tools/cli/setup.h"
 #include "tools/serve/serve_exchange.h"
 
 #ifdef __GLIBC__
@@ -96,22 +96,19 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
  * none. */
 static void serve_note_chat(const struct serve *s)
 {
-    struct err note, line;
-    if (!chat_note(s->engine.chat, &note) && chat_check(s->engine.chat, &note) == OK)
-        return;
-    options_as_typed(&line, &cmd_serve, note.msg);
-    fprintf(stderr, "mizzle: %s\n", line.msg);
+    struct err note;
+    if (chat_note(s->engine.chat, &note) || chat_check(s->engine.chat, &note) != OK)
+        setup_print_typed(&note);
 }
 
 /* Print the notes of the routing, and keep why the cloud is off. */
 static void serve_notes(struct serve *s)
 {
-    struct err note, line;
+    struct err note;
     while (routing_note(&s->routing, &note)) {
         if (strncmp(note.msg, "cloud off: ", 11) == 0 && s->cloud_url)
             s->cloud_off = note;
-        options_as_typed(&line, &cmd_serve, note.msg);
-        fprintf(stderr, "mizzle: %s\n", line.msg);
+        setup_print_typed(&note);
     }
 }
 
@@ -198,8 +195,9 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
     return OK;
 }
 
-void serve_look(struct serve *s)
+void serve_look(void *serve)
 {
+    struct serve *s = serve;
     const struct texts_counts c = texts_count(s->texts);
     if (c.lost == s->lost)
         return;

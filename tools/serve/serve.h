@@ -32,8 +32,8 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
  * Errors of engine_open, routing_open and texts_open. */
 int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err);
 /* Print to stderr if the cloud has been lost or found since the last call, of one thread. After
- * serve_load. */
-void serve_look(struct serve *s);
+ * serve_load. For listen_wait. */
+void serve_look(void *serve);
 /* Take no new requests; those in progress have grace_ms to finish and then get status 503. Frees
  * everything. NULL is fine. */
 void serve_close(struct serve *s, unsigned grace_ms);

@@ -89,5 +89,5 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
 
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
-    return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
+    return m->shape ? open_shape(e, m, err) : setup_engine(e, false, err);
 }

@@ -47,7 +47,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
     };
     if (o->clock)
         a->clock = *o->clock;
-    int rc = setup_engine(&a->engine, NULL, true, err);
+    int rc = setup_engine(&a->engine, true, err);
     if (rc == OK && o->required && asking_needs_cloud(o, &a->engine))
         shared_options.cloud = "required";
     if (rc == OK && o->policy)

@@ -179,7 +179,7 @@ static int eval_ppl_print(const struct ppl *p, struct err *err)
 int eval_ppl(const struct eval_options *o, struct err *err)
 {
     struct ppl p = { .o = o, .context = o->context ? o->context : DEFAULT_CONTEXT };
-    int rc = setup_engine(&p.engine, NULL, true, err);
+    int rc = setup_engine(&p.engine, true, err);
     if (rc != OK)
         return rc;
     size_t most = model_config(p.engine.model)->context;

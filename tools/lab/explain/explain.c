@@ -135,7 +135,7 @@ static int explain_prepare(struct explain *x, struct err *err)
 {
     const struct model_config *c;
     uint32_t *prompt = NULL;
-    int rc = setup_engine(&x->engine, NULL, true, err);
+    int rc = setup_engine(&x->engine, true, err);
     if (rc != OK)
         return rc;
     rc = setup_check_policy(err);

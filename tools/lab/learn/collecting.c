@@ -364,7 +364,7 @@ static int collecting_open(struct collecting *c, struct err *err)
     if (c->o.max_tokens == SIZE_MAX)
         c->o.max_tokens = milli ? TOKENS_MILLI : TOKENS;
     c->o.texts = c->texts;
-    rc = setup_engine(&c->engine, NULL, true, err);
+    rc = setup_engine(&c->engine, true, err);
     if (rc == OK)
         rc = batch_keep(c->engine.batch, &c->o.taps, err);
     if (rc == OK)
