@@ -113,9 +113,6 @@ size_t router_dim(const struct router *r); /* all inputs; 0 for a table */
 /* Return how many of them a network reads besides the hidden state: features, or, a deep one, the
  * largest logits and the embedding of the local model's own token. */
 size_t router_extra(const struct router *r);
-bool router_is_deep(const struct router *r);
-/* True if the network's own values are high where a token is critical: 1 - score. */
-bool router_is_high(const struct router *r);
 /* Return how many of the largest logits a deep one reads, and set extra[router_logits] to them; of
  * others 0, and nothing. */
 size_t router_logits(const struct router *r);
@@ -160,13 +157,14 @@ const float *router_inputs(const struct router *r, const float *hidden, const fl
  * state overflows so that a sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *x, float *scratch);
-/* Return how many units the last hidden layer of a network has, those of all members; 0 for a
- * table.
- */
-size_t router_width(const struct router *r);
-/* Return how many trainings the score is the mean of, and whether they weigh both: two outputs. */
-size_t router_members(const struct router *r);
-bool router_is_gain(const struct router *r);
+/* What a network is made of. */
+struct router_net {
+    size_t width, members; /* units of the last hidden layer, those of all members; 0: a table */
+    bool gain;             /* two outputs */
+    bool deep;             /* deep.h */
+    bool high;             /* its own values are high where a token is critical: 1 - score */
+};
+struct router_net router_net(const struct router *r);
 /* After router_score with this scratch: set parts[width] to what each of them adds to the sum under
  * the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. Of a gain router that
  * sum is the one of P(spoils) less the one of P(mends), and of several members their mean. */

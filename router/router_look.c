@@ -36,19 +36,9 @@ bool router_threshold(const struct router *r, float *threshold)
     return r->has_threshold;
 }
 
-size_t router_width(const struct router *r)
+struct router_net router_net(const struct router *r)
 {
-    return r->width;
-}
-
-size_t router_members(const struct router *r)
-{
-    return r->members;
-}
-
-bool router_is_gain(const struct router *r)
-{
-    return r->gain;
+    return (struct router_net){ r->width, r->members, r->gain, r->deep != NULL, r->high };
 }
 
 float router_parts(const struct router *r, const float *scratch, float *parts)
@@ -93,16 +83,6 @@ size_t router_extra(const struct router *r)
         return r->on_score ? 1 : r->contexts && r->dim ? FEATURES : 0;
     struct deep_sizes in = deep_sizes(r->deep);
     return in.logits + in.token;
-}
-
-bool router_is_deep(const struct router *r)
-{
-    return r->deep != NULL;
-}
-
-bool router_is_high(const struct router *r)
-{
-    return r->high;
 }
 
 size_t router_logits(const struct router *r)

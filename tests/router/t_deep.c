@@ -131,8 +131,8 @@ static void test_formula(void)
     deep_write(path, HIDDEN, LOGITS, "critical", NULL);
     CHECK(weights_open(&w, path, NULL) == OK);
     CHECK(router_open(&r, path, &kernels, NULL) == OK);
-    CHECK(router_dim(r) == ALL && router_extra(r) == HIDDEN + LOGITS && router_width(r) == 12);
-    CHECK(router_kind(r) == ROUTER_NETWORK && router_is_deep(r) && router_logits(r) == LOGITS);
+    CHECK(router_dim(r) == ALL && router_extra(r) == HIDDEN + LOGITS && router_net(r).width == 12);
+    CHECK(router_kind(r) == ROUTER_NETWORK && router_net(r).deep && router_logits(r) == LOGITS);
     CHECK(router_form_read(&form, path, NULL) == OK && form.softmax);
     form.has_threshold = true;
     form.threshold = 0.25f;

@@ -84,8 +84,8 @@ static void check_form(const struct router_form *f, uint64_t seed, const char *n
     CHECK(router_open(&r[nsets + 1], path, &sets[nsets - 1], NULL) == OK);
     router_threads(r[nsets], pool);
     CHECK(!strcmp(router_name(r[n - 1]), name) && router_scratch(r[0]) <= SCRATCH);
-    CHECK(router_members(r[n - 1]) == f->members && router_is_gain(r[n - 1]) == f->gain);
-    CHECK(router_width(r[0]) == f->width && router_dim(r[0]) == f->dim);
+    CHECK(router_net(r[n - 1]).members == f->members && router_net(r[n - 1]).gain == f->gain);
+    CHECK(router_net(r[0]).width == f->width && router_dim(r[0]) == f->dim);
     for (uint64_t round = 0; round < 20; round++) {
         float x[96];
         for (size_t i = 0; i < f->dim; i++)

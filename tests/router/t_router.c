@@ -69,7 +69,7 @@ static void check_by_hand(void)
     float x[] = { 3, 2, 9 }, y = router_score(r, x, scratch);
     CHECK(fabsf(y - 0.99330715f) < 1e-6f && y == sigmoid_f32(5));
     float parts[2]; /* 2 * 3, 4 * 0 */
-    CHECK(router_width(r) == 2 && router_parts(r, scratch, parts) == -1);
+    CHECK(router_net(r).width == 2 && router_parts(r, scratch, parts) == -1);
     CHECK(parts[0] == 6 && parts[1] == 0);
     CHECK(form_save(path, &f, &err) == OK);
     CHECK(router_open(&again, path, &kernels, &err) == OK);
@@ -231,10 +231,10 @@ static void check_high(void)
         for (size_t k = 0; k < t[i].bytes / sizeof(float); k++)
             ((float *)(uintptr_t)t[i].data)[k] = (float)rand_unit(41 + i, k) * 0.6f - 0.3f;
     CHECK(safetensors_write(path, t, 4, meta, NULL) == OK);
-    CHECK(router_open(&high, path, &kernels, NULL) == OK && router_is_high(high));
+    CHECK(router_open(&high, path, &kernels, NULL) == OK && router_net(high).high);
     meta[2] = NULL;
     CHECK(safetensors_write(path, t, 4, meta, NULL) == OK);
-    CHECK(router_open(&low, path, &kernels, NULL) == OK && !router_is_high(low));
+    CHECK(router_open(&low, path, &kernels, NULL) == OK && !router_net(low).high);
     CHECK(router_scratch(high) <= 128 && router_dim(high) == DIM);
     for (uint64_t round = 0; round < 50; round++) {
         double z = (double)c2[0];

@@ -198,7 +198,7 @@ static int score_open(struct scoring *s, struct err *err)
     size_t extra = router_extra(s->r);
     s->k = router_logits(s->r);
     s->dim = router_dim(s->r) - extra;
-    if (extra && !router_is_deep(s->r))
+    if (extra && !router_net(s->r).deep)
         return err_set(err, ERR_ARG,
                        "%s: expected a router that reads hidden states alone, or R2R's, found one "
                        "that reads features of a text",
@@ -302,7 +302,7 @@ static int score_rows(struct scoring *s, FILE *to, struct err *err)
     for (; rc == OK && more; rc = score_next(s, &more, err), n++) {
         router_largest(s->r, s->extra, s->logits, s->width);
         float y = router_score(s->r, router_inputs(s->r, s->x, s->extra, s->scratch), s->scratch);
-        y = !raw ? y : router_is_gain(s->r) ? 1 - 2 * y : router_is_high(s->r) ? 1 - y : y;
+        y = !raw ? y : router_net(s->r).gain ? 1 - 2 * y : router_net(s->r).high ? 1 - y : y;
         if (to ? fwrite(&y, sizeof(y), 1, to) != 1 : printf("%.9g\n", (double)y) < 0)
             return err_set(err, ERR_IO, "%s: %s", to ? out_path : "stdout", strerror(errno));
     }

@@ -392,7 +392,7 @@ static void check_command(void)
           strstr(said, " where the models differ, 0.9"));
     CHECK(strstr(said, " % of what mends, at 6.5 % of the tokens\n") && !strstr(said, "ECE"));
     CHECK(router_open(&r, command.out, &kernels, &err) == OK);
-    CHECK(!strcmp(router_name(r), "gain-none") && router_members(r) == 5 && router_is_gain(r));
+    CHECK(!strcmp(router_name(r), "gain-none") && router_net(r).members == 5 && router_net(r).gain);
     router_close(r);
     command.json = true;
     said = printed(run_command);

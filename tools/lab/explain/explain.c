@@ -237,10 +237,10 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 
 const char *explain_sums(const struct explain *x)
 {
-    return router_is_gain(x->routing.router)
+    return router_net(x->routing.router).gain
                ? "the sum under P(spoils) less the one under P(mends), the mean of all members"
-           : router_members(x->routing.router) > 1 ? "the mean of the sums of all members"
-                                                   : NULL;
+           : router_net(x->routing.router).members > 1 ? "the mean of the sums of all members"
+                                                       : NULL;
 }
 
 float explain_threshold(const struct explain_position *at)
@@ -258,7 +258,7 @@ bool explain_decided(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     const struct explain_unit *u = at->routed ? at->down : at->up;
     float adds[] = { explain_threshold(at), x->bias, at->others,
                      (at->routed ? at->ndown : at->nup) ? u->adds : 0 };
-    size_t width = router_width(x->routing.router), best = 0;
+    size_t width = router_net(x->routing.router).width, best = 0;
     for (size_t i = 1; i < 4; i++)
         if (at->routed ? adds[i] < adds[best] : adds[i] > adds[best])
             best = i;

@@ -255,7 +255,7 @@ static json_t *json_routing(const struct explain *x)
                      "scorer", routing_scorer(r), "learnt", *task ? task : NULL, "threshold",
                      scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
                      network ? json_text(taps_text(router_taps(r->router))) : json_null(), "units",
-                     network ? json_count(router_width(r->router)) : json_null(), "sums",
+                     network ? json_count(router_net(r->router).width) : json_null(), "sums",
                      network ? explain_sums(x) : NULL, "cloud",
                      r->cloud != NULL || routing_port(r) != NULL);
 }

@@ -142,7 +142,7 @@ static void look_lens(void *arg, size_t thread, size_t first, size_t last)
 static void look_units(struct looking *l, struct explain_position *at)
 {
     struct explain *x = l->x;
-    size_t width = router_width(x->routing.router);
+    size_t width = router_net(x->routing.router).width;
     double others = 0;
     x->bias = router_parts(x->routing.router, l->scratch, l->parts);
     for (size_t u = 0; u < width; u++) {
@@ -253,7 +253,7 @@ int explain_look(struct explain *x, struct err *err)
     l.states = calloc(PIECE * c->layers * c->hidden, sizeof(*l.states));
     l.weights = calloc(pool_threads(x->engine.pool) * x->positions, sizeof(*l.weights));
     l.scratch = calloc(r ? router_scratch(r) : 1, sizeof(*l.scratch));
-    l.parts = calloc(r ? router_width(r) : 1, sizeof(*l.parts));
+    l.parts = calloc(r ? router_net(r).width : 1, sizeof(*l.parts));
     l.extra = calloc(r ? router_extra(r) + 1 : 1, sizeof(*l.extra));
     int rc = l.states && l.weights && l.scratch && l.parts && l.extra
                  ? look_all(&l, err)
