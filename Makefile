@@ -231,12 +231,12 @@ $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
 # visible (MIZZLE_API), so nothing else is exported.
 VERSION := $(shell sed -n 's/^#define MIZZLE_VERSION "\(.*\)"/\1/p' router/mizzle.h)
 ifeq ($(shell uname),Darwin)
-SONAME   := libmizzle.0.dylib
+SONAME   := libmizzle.1.dylib
 SOLINK   := libmizzle.dylib
 SOFLAGS  := -dynamiclib -install_name $(PREFIX)/lib/$(SONAME)
 LOCALIZE := : # ld -r has done it
 else
-SONAME   := libmizzle.so.0
+SONAME   := libmizzle.so.1
 SOLINK   := libmizzle.so
 SOFLAGS  := -shared -Wl,-soname,$(SONAME)
 LOCALIZE := $(shell $(CC) -print-prog-name=objcopy) --localize-hidden

@@ -27,10 +27,10 @@
  *
  * Versions: every struct begins with its size, which the caller sets to sizeof, so that a newer
  * library can serve a program that was built with an older header. A struct from a newer header is
- * accepted if the part that this library does not know is zero. The fields of mizzle_options and
- * mizzle_prompt are pointers or numbers of 8 bytes (on 64-bit machines), so a program in another
- * language may declare only the first few. Until version 1.0, the ABI may change with the second
- * number of the version. */
+ * accepted if the part that this library does not know is zero, and MIZZLE_ABI is the same. The
+ * fields of mizzle_options and mizzle_prompt are pointers or numbers of 8 bytes (on 64-bit
+ * machines), so a program in another language may declare only the first few. Until version 1.0,
+ * the ABI may change with the second number of the version. */
 #ifndef ROUTER_MIZZLE_H
 #define ROUTER_MIZZLE_H
 
@@ -43,6 +43,7 @@ extern "C" {
 #endif
 
 #define MIZZLE_VERSION "0.5.1"
+#define MIZZLE_ABI     1 /* of mizzle_options; 0.5.1 had no such number */
 #define MIZZLE_API     __attribute__((visibility("default")))
 
 /* Return values. In brackets, the exit status that the `mizzle` program makes of them. */
@@ -83,9 +84,10 @@ struct mizzle_state {
  * and all that it points to may be freed once mizzle_open has returned. */
 struct mizzle_options {
     size_t size;
-    const char *model;     /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
-                              picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
-                              repository in Hugging Face's cache; nothing is downloaded; required */
+    size_t abi;        /* MIZZLE_ABI, by mizzle_options_init; another header's struct is refused */
+    const char *model; /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
+                          picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
+                          repository in Hugging Face's cache; nothing is downloaded; required */
     const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no server */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
                               router.safetensors in the model's folder (in Hugging Face's cache

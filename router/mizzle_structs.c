@@ -9,6 +9,7 @@
 enum { MOST = 65536 };
 
 static const struct mizzle_options mizzle_defaults = {
+    .abi = MIZZLE_ABI,
     .threshold = (double)NAN,
     .max_tokens = 256,
     .top_k = 40,
@@ -62,7 +63,13 @@ int mizzle_read_options(struct mizzle_options *out, const struct mizzle_options 
                         struct err *err)
 {
     *out = mizzle_defaults;
-    return mizzle_read(out, sizeof(*out), in, "options", err);
+    int rc = mizzle_read(out, sizeof(*out), in, "options", err);
+    if (rc == OK && out->abi != MIZZLE_ABI)
+        rc = err_set(err, ERR_ARG,
+                     "options: abi: expected %d, found %zu: build the program with mizzle.h of "
+                     "version %s, and call mizzle_options_init",
+                     MIZZLE_ABI, out->abi, MIZZLE_VERSION);
+    return rc;
 }
 
 int mizzle_read_prompt(struct mizzle_prompt *out, const struct mizzle_prompt *in, struct err *err)

@@ -51,10 +51,10 @@ static void test_sizes(void)
 {
     struct mizzle *m;
     static const size_t bad[] = { 0, 7, 12, SIZE_MAX, (size_t)1 << 40 };
-    struct mizzle_options *small = room(2 * sizeof(void *));
+    struct mizzle_options *small = room(3 * sizeof(void *));
     CHECK(small);
-    mizzle_options_init(small, 2 * sizeof(void *));
-    CHECK(small->size == 2 * sizeof(void *) && !small->model);
+    mizzle_options_init(small, 3 * sizeof(void *));
+    CHECK(small->size == 3 * sizeof(void *) && !small->model);
     small->model = model;
     CHECK(mizzle_open(&m, small, NULL) == MIZZLE_OK);
     CHECK(mizzle_close(m) == MIZZLE_OK);
@@ -64,6 +64,9 @@ static void test_sizes(void)
         o.size = bad[i];
         refuses(&o, MIZZLE_ARG, "size");
     }
+    struct mizzle_options old = base; /* as 0.5.1's header has it: the model behind the size */
+    memcpy(&old.abi, &model, sizeof(model));
+    refuses(&old, MIZZLE_ARG, "options: abi: expected 1, found");
     struct {
         struct mizzle_options o;
         size_t more;

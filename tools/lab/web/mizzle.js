@@ -8,7 +8,8 @@ const PARK = { name: 'park' };
 /* What there is nothing to do for. */
 const NOTHING = (
     'turn_open turn_give http_wake http_perform http_ended http_release http_multiplexes ' +
-    'server_closing server_drop_body environ_get poll_oneoff'
+    'server_closing server_drop_body environ_get poll_oneoff answer_file_server answer_file_read ' +
+    'answer_file_append answer_file_note setup_print_typed'
 ).split(' ');
 
 /* What runs as a thread elsewhere (threads.h) is called for each of its turns, and left by an
@@ -148,7 +149,6 @@ async function openMizzle(wasm, files) {
         has = { ...wasi(m, files), ...jansson(m), ...threads(m), ...server(m) },
         imports = { env: {}, wasi_snapshot_preview1: {} };
     has.crc32_z = (crc, p, n) => crc32(m.bytes().subarray(p, p + n), crc);
-    has.options_as_typed = (out, command, line) => m.bytes().copyWithin(out, line, line + 500);
     for (const name of NOTHING) has[name] = () => 0;
     const lacks = (name) => () => {
         throw new Error(`${name}: there is none in a browser`);
