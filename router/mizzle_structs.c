@@ -66,9 +66,9 @@ int mizzle_read_options(struct mizzle_options *out, const struct mizzle_options 
     int rc = mizzle_read(out, sizeof(*out), in, "options", err);
     if (rc == OK && out->abi != MIZZLE_ABI)
         rc = err_set(err, ERR_ARG,
-                     "options: abi: expected %d, found %zu: build the program with mizzle.h of "
-                     "version %s, and call mizzle_options_init",
-                     MIZZLE_ABI, out->abi, MIZZLE_VERSION);
+                     "options: abi: expected %d, found %zu: build the program with the mizzle.h of "
+                     "this library, and call mizzle_options_init",
+                     MIZZLE_ABI, out->abi);
     return rc;
 }
 
