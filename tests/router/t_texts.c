@@ -111,7 +111,7 @@ static void draw_plan(struct plan *p, size_t context)
         w->stops = p->stops;
     }
     if (once_in(5))
-        w->patterns = "# private\n\\d\\d\nxy\n";
+        w->patterns = "# private\n\\w\\d\nxy\n";
 }
 
 /* Callback of decode_run. */
@@ -160,12 +160,18 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
     private_close(patterns);
 }
 
+static bool is_word(uint32_t id)
+{
+    return id == '_' || (id >= '0' && id <= '9') || (id >= 'A' && id <= 'Z') ||
+           (id >= 'a' && id <= 'z');
+}
+
 /* True when the patterns of draw_plan match somewhere in the ids, which are bytes. */
 static bool is_private(const uint32_t *ids, size_t n)
 {
     for (size_t i = 1; i < n; i++)
         if ((ids[i - 1] == 'x' && ids[i] == 'y') ||
-            (ids[i - 1] >= '0' && ids[i - 1] <= '9' && ids[i] >= '0' && ids[i] <= '9'))
+            (is_word(ids[i - 1]) && ids[i] >= '0' && ids[i] <= '9'))
             return true;
     return false;
 }
