@@ -133,7 +133,7 @@ static void test_paths(void)
           "true,\"top_logprobs\":1}" },
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-        torture_path(server.port, paths[i][0], paths[i][1]);
+        torture_path(server.port, paths[i][0], paths[i][1], 200);
 }
 
 int main(void)

@@ -13,28 +13,31 @@
 #include "tests/tools/torture_path.h"
 #include "tools/lab/stand_in/stand_in.h"
 
-/* Requests that are answered with status 200, by enum cloud_api. */
+/* Requests, and the status of their answers, by enum cloud_api. */
 static const struct {
     enum cloud_api server;
+    int status;
     const char *path, *body;
 } requests[] = {
-    { CLOUD_OPENAI, "/v1/completions",
+    { CLOUD_OPENAI, 200, "/v1/completions",
       "{\"prompt\":[1,2,3],\"max_tokens\":3,\"return_token_ids\":true,\"stream_options\":"
       "{\"include_usage\":true}}" },
-    { CLOUD_SGLANG, "/v1/completions", "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
-    { CLOUD_SGLANG, "/generate",
+    { CLOUD_SGLANG, 200, "/v1/completions", "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
+    { CLOUD_SGLANG, 200, "/generate",
       "{\"input_ids\":[1,2,3],\"rid\":\"r\",\"sampling_params\":{\"max_new_tokens\":3}}" },
-    { CLOUD_LLAMACPP, "/completion",
+    { CLOUD_LLAMACPP, 200, "/completion",
       "{\"prompt\":[1,2,3],\"n_predict\":3,\"return_tokens\":true}" },
-    { CLOUD_SGLANG, "/generate", "{\"input_ids\":[1,2,999],\"stream\":true}" },
-    { CLOUD_AUTO, "/v1/models", NULL },
-    { CLOUD_AUTO, "/props", NULL },
-    { CLOUD_AUTO, "/slots", NULL },
-    { CLOUD_AUTO, "/model_info", NULL },
-    { CLOUD_AUTO, "/server_info", NULL },
-    { CLOUD_AUTO, "/version", NULL },
-    { CLOUD_AUTO, "/tokenize", "{\"content\":\"Hi\"}" },
-    { CLOUD_AUTO, "/detokenize", "{\"tokens\":[72,105]}" },
+    { CLOUD_SGLANG, 200, "/generate", "{\"input_ids\":[1,2,999],\"stream\":true}" },
+    { CLOUD_OPENAI, 400, "/v1/completions", "{\"prompt\":[1,2,999],\"max_tokens\":3}" },
+    { CLOUD_LLAMACPP, 400, "/completion", "{\"prompt\":[1,2,999],\"n_predict\":3}" },
+    { CLOUD_AUTO, 200, "/v1/models", NULL },
+    { CLOUD_AUTO, 200, "/props", NULL },
+    { CLOUD_AUTO, 200, "/slots", NULL },
+    { CLOUD_AUTO, 200, "/model_info", NULL },
+    { CLOUD_AUTO, 200, "/server_info", NULL },
+    { CLOUD_AUTO, 200, "/version", NULL },
+    { CLOUD_AUTO, 200, "/tokenize", "{\"content\":\"Hi\"}" },
+    { CLOUD_AUTO, 200, "/detokenize", "{\"tokens\":[72,105]}" },
 };
 
 static void test_requests(const char *model)
@@ -48,7 +51,8 @@ static void test_requests(const char *model)
         CHECK(stand_in_open(&s, &o, &err) == OK);
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
             if (requests[i].server == (enum cloud_api)api)
-                torture_path(stand_in_port(s), requests[i].path, requests[i].body);
+                torture_path(stand_in_port(s), requests[i].path, requests[i].body,
+                             requests[i].status);
         stand_in_close(s);
     }
 }
