@@ -1,9 +1,11 @@
 /* Tests that drafts change nothing but the number of passes: random clouds, networks, policies,
  * samplers, stop strings and limits, written without drafts and then with drafts, in step and
- * ahead. And that each source finds what it should. */
+ * ahead. And that each source finds what it should, and no id that ends a text is drafted. */
 #include <string.h>
 
+#include "router/decode/step_internal.h"
 #include "tests/router/ahead_cases.h"
+#include "tests/support/port.h"
 
 enum { DRAFT_CASES = 300, LONGEST = 24 };
 
@@ -204,6 +206,81 @@ static void test_pace_cloud(void)
     draft_close(&d);
 }
 
+/* A cloud that has sent n ids behind the first `from` of a text. */
+struct rest {
+    const uint32_t *ids;
+    size_t from, n;
+};
+
+static enum cloud_sight rest_here(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    const struct rest *r = arg;
+    (void)ids;
+    CHECK(n >= r->from);
+    if (n - r->from >= r->n)
+        return CLOUD_UNKNOWN;
+    *id = r->ids[n - r->from];
+    return CLOUD_HERE;
+}
+
+/* Return how many of four ids that the cloud has sent behind n ids of a text, and the one that was
+ * just written, go into the next pass. */
+static size_t cut(struct decode_options *o, size_t n, const uint32_t sent[4])
+{
+    uint32_t out[VIEW_ROWS];
+    struct err err;
+    struct rest rest = { .ids = sent, .from = n + 1, .n = 4 };
+    const struct cloud_port port = { .arg = &rest, .peek = rest_here };
+    struct decode_stats stats = { .tokens = 1 };
+    struct step s = { .text = { .session = session, .tok = engine.tokenizer, .cloud = &port },
+                      .o = o,
+                      .stats = &stats,
+                      .size = tokenizer_size(engine.tokenizer),
+                      .view = { .session = session, .length = n },
+                      .last = 'x' };
+    CHECK(stops_begin(&s.tail, o->stops, &err) == OK);
+    CHECK(draft_open(&s.drafts.draft, DRAFT_CLOUD, o->draft_max, &port, TINY_CONTEXT, &err) == OK);
+    size_t made = step_draft(&s, out);
+    CHECK(made <= 4 && !memcmp(out, sent, made * sizeof(*sent)));
+    draft_close(&s.drafts.draft);
+    return made;
+}
+
+/* A draft ends before an id that ends the text or that the model lacks, wherever it is, and keeps
+ * to the context and to the tokens that are left. The last token of a text is not evaluated. */
+static void test_cut(void)
+{
+    uint32_t size = (uint32_t)tokenizer_size(engine.tokenizer), ids[TINY_CONTEXT];
+    struct decode_options o = { .max_tokens = 100, .draft_max = 8 };
+    for (size_t i = 0; i < TINY_CONTEXT; i++)
+        ids[i] = 'a';
+    port_reach(session, ids, TINY_CONTEXT);
+    CHECK(cut(&o, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 4);
+    for (size_t i = 0; i < 4; i++) {
+        const uint32_t bad[] = { size, size + 1, UINT32_MAX, TINY_EOS, TINY_IM_END };
+        for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+            uint32_t sent[] = { 'a', 'b', 'c', 'd' };
+            sent[i] = bad[k];
+            o.ignore_eos = false;
+            CHECK(cut(&o, 5, sent) == i);
+            o.ignore_eos = true;
+            CHECK(cut(&o, 5, sent) == (bad[k] < size ? 4 : i));
+        }
+    }
+    for (size_t left = 0; left < 4; left++) {
+        const uint32_t sent[] = { 'a', 'b', 'c', 'd' };
+        CHECK(cut(&o, TINY_CONTEXT - 1 - left, sent) == left);
+        o.max_tokens = 2 + left; /* one was counted, and one is the last */
+        CHECK(cut(&o, 5, sent) == left);
+        o.max_tokens = 100;
+        o.draft_max = left;
+        CHECK(cut(&o, 5, sent) == left);
+        o.draft_max = 8;
+    }
+    o.stops = (const char *const[]){ "bc", NULL };
+    CHECK(cut(&o, 5, (const uint32_t[]){ 'a', 'b', 'c', 'd' }) == 2);
+}
+
 int main(void)
 {
     enum draft_kind kind;
@@ -214,6 +291,7 @@ int main(void)
     test_lookup();
     test_pace();
     test_pace_cloud();
+    test_cut();
     test_cases();
     test_replay();
     close_all();
