@@ -14,6 +14,7 @@ hidden_states conf_model route_extract_answer extract_math_answer src/utils/io_f
 create_error_response vectors_sip128 requires_grad weights_only n_embd
 scale_w scale_x FEAT_DotProd FEAT_I8MM HWCAP2_I8MM NFC_Quick_Check White_Space
 GGML_NATIVE llama_ftype cblas.h ggml.h app.c app.py
+stop_reason service_tier kv_transfer_params total_retractions reasoning_tokens has_new_line stopping_word
 END
 
 # Comments go to one file, as "file:line:text", all else to another. A string may hold what looks

@@ -523,7 +523,7 @@ Ways: how|28|7 * 8.595 / 47 - 1
 Ways, with|84|7 * 5.890 / 22.38 - 1
 Ways, with|63|ids read for an answer with a token of the large model, above
 Network|610|the first digits of a commit
-Network|2.4|network.csv less network-ahead.csv, at most
+Network|2.4|network.csv of 610d3ebb less network-ahead.csv, at most
 The columns|610|the first digits of a commit
 Network|2.56|511 / 200
 Tasks|490|questions of all kinds but one (tools/results/tasks.sh)
