@@ -105,7 +105,7 @@ struct cloud_tally {
 
 struct cloud_ledger {               /* counts since cloud_open */
     uint64_t calls, faults, tokens; /* calls made; those that failed; ids received */
-    uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
+    uint64_t committed;             /* calls committed with an answer */
     uint64_t memo, store;
     struct traffic traffic;
 };
@@ -206,8 +206,7 @@ size_t cloud_look(const struct cloud_call *call, uint32_t *ids, size_t from, siz
 void cloud_enough(struct cloud_call *call);
 /* Use the answer: wait for it like cloud_take; a token is then kept. Frees the call. */
 void cloud_commit(struct cloud_call *call);
-/* Discard the call: it counts as wasted and its answer is not kept. Does not wait. Frees the
- * call. */
+/* Discard the call: its answer is not kept. Does not wait. Frees the call. */
 void cloud_drop(struct cloud_call *call);
 /* Return the size of the request's body for a call that has not been made, as a limit on bytes must
  * know it before. It depends on the prefix, the options and the server, but not on what happened. 0

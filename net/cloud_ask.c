@@ -289,7 +289,6 @@ void cloud_drop(struct cloud_call *call)
     struct cloud *c = call->cloud;
     if (!wire_enter(c->wire))
         return;
-    wire_ledger(c->wire)->wasted++;
     cloud_call_free(call);
     wire_unlock(c->wire);
 }
