@@ -100,56 +100,71 @@ static void take_line(struct answer_file *f, const char *p, size_t n)
     f->take(f->arg, &k, (uint32_t)id);
 }
 
-/* Read the whole lines of fd from *at on; of a file far beyond the limit, only the end. */
-static void each_line(struct answer_file *f, int fd, uint64_t *at)
+/* Read the whole lines of fd from *at on; of a file far beyond the limit, only the end. *rest: the
+ * bytes behind them, a torn line or one that is being written. False: not all could be read. */
+static bool each_line(struct answer_file *f, int fd, uint64_t *at, uint64_t *rest)
 {
     char bytes[4 * ANSWER_FILE_LINE];
     struct err why;
     uint64_t size = size_of(fd);
     if (size < *at) /* another program has truncated it */
         *at = 0;
-    bool within = size > f->limit && *at < size - f->limit; /* of a line, which is left out */
-    *at = within ? size - f->limit : *at;
-    while (*at < size) {
-        ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)*at);
+    bool left_out = size > f->limit && *at < size - f->limit; /* where it begins within a line */
+    bool within = left_out;                                   /* of a line that is too long */
+    *at = left_out ? size - f->limit : *at;
+    for (uint64_t seen = *at; seen < size;) {
+        ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)seen);
         const char *p = bytes, *end;
-        if (n < 0) {
-            answer_file_error(f->path, "cannot be read: ", &why);
-            trouble(f, &why);
-        }
-        if (n <= 0)
-            return;
-        while ((end = memchr(p, '\n', (size_t)(bytes + n - p)))) {
+        size_t got = n < 0 ? 0 : (size_t)n;
+        while ((end = memchr(p, '\n', (size_t)(bytes + got - p)))) {
             if (!within)
                 take_line(f, p, (size_t)(end - p));
-            within = false;
+            f->damaged += within && !left_out;
+            within = left_out = false;
             p = end + 1;
         }
-        if (p == bytes && n < ANSWER_FILE_LINE) /* a torn line, or one that is being written */
-            return;
-        if (p == bytes) {
-            f->damaged++;
-            p += n;
+        if (p > bytes) {
+            *at = seen += (uint64_t)(p - bytes);
+        } else if (got >= ANSWER_FILE_LINE) {
+            within = true;
+            seen += got;
+        } else if (got && seen + got >= size) {
+            break;
+        } else {
+            errno = n < 0 ? errno : EIO;
+            answer_file_error(f->path, "cannot be read: ", &why);
+            trouble(f, &why);
+            return false;
         }
-        *at += (uint64_t)(p - bytes);
     }
+    *at = left_out ? size : *at;
+    *rest = size - *at;
+    return true;
 }
 
-/* Go on with the file that the path leads to, if it is another one: it has been begun anew. If the
- * path leads nowhere or to something else, the open file stays in use. made: O_CREAT or 0. */
+/* Go on with the file that the path leads to, if it is another one: it has been begun anew. If it
+ * has been removed, begin it anew here. If the path leads to something else, the open file stays in
+ * use. made: O_CREAT or 0. */
 static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
 {
     struct stat st;
+    struct err why;
     struct answer_file now = *f;
-    if (!made && stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
+    uint64_t rest;
+    int there = made ? 0 : stat(f->path, &st);
+    if (!made && there == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
         return false;
-    if (answer_file_fd(&now, f->path, made, err) != OK) {
+    bool gone = there != 0 && errno == ENOENT && !f->offline;
+    if (answer_file_fd(&now, f->path, gone ? O_CREAT : made, &why) != OK) {
         if (now.fd >= 0)
             close(now.fd);
+        if (gone)
+            trouble(f, &why);
+        err_set(err, ERR_IO, "%s", why.msg);
         return false;
     }
-    each_line(f, f->fd, &f->read); /* what others have added last */
-    close(f->fd);                  /* which releases the lock */
+    each_line(f, f->fd, &f->read, &rest); /* what others have added last */
+    close(f->fd);                         /* which releases the lock */
     f->fd = now.fd;
     f->dev = now.dev;
     f->ino = now.ino;
@@ -157,29 +172,40 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
     return true;
 }
 
-void answer_file_read(struct answer_file *f)
+/* Read FILE.old, if there is one. */
+static void answer_file_read_old(struct answer_file *f)
 {
-    uint64_t at = 0;
+    uint64_t at = 0, rest;
+    struct stat st;
+    struct err why;
     struct answer_file old = *f;
-    if (f->fd < 0)
-        return;
-    if (!f->old_read) {
-        f->old_read = true;
-        if (answer_file_fd(&old, f->old, 0, NULL) == OK)
-            each_line(f, old.fd, &at);
-        if (old.fd >= 0)
-            close(old.fd);
-    }
-    answer_file_follow(f, 0, NULL);
-    if (size_of(f->fd) != f->read)
-        each_line(f, f->fd, &f->read);
+    f->old_read = true;
+    if (answer_file_fd(&old, f->old, 0, &why) == OK)
+        each_line(f, old.fd, &at, &rest);
+    else if (lstat(f->old, &st) == 0)
+        trouble(f, &why);
+    if (old.fd >= 0)
+        close(old.fd);
 }
 
-/* Lock the file, read it, and cut off a torn last line. After one wait for the lock in vain there
- * are no more waits. */
+void answer_file_read(struct answer_file *f)
+{
+    uint64_t rest;
+    if (f->fd < 0)
+        return;
+    if (!f->old_read)
+        answer_file_read_old(f);
+    answer_file_follow(f, 0, NULL);
+    if (size_of(f->fd) != f->read)
+        each_line(f, f->fd, &f->read, &rest);
+}
+
+/* Lock the file, read it, and cut off a torn last line, unless it could not be read. After one wait
+ * for the lock in vain there are no more waits. */
 static int answer_file_lock(struct answer_file *f, struct err *err)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    uint64_t rest;
     for (int waited = 0; fcntl(f->fd, F_SETLK, &lock) || answer_file_follow(f, 0, NULL);) {
         if (f->impatient || waited++ == PATIENCE_MS) {
             f->impatient = true;
@@ -188,11 +214,11 @@ static int answer_file_lock(struct answer_file *f, struct err *err)
         os_nap(1000000);
     }
     f->impatient = false;
-    each_line(f, f->fd, &f->read);
-    uint64_t size = size_of(f->fd);
-    if (size > f->read && ftruncate(f->fd, (off_t)f->read))
+    if (!each_line(f, f->fd, &f->read, &rest))
+        return err_set(err, ERR_IO, "%s", f->trouble.msg);
+    if (rest && ftruncate(f->fd, (off_t)f->read))
         return answer_file_error(f->path, "a torn line cannot be cut off: ", err);
-    f->torn += (size_t)(size - f->read);
+    f->torn += (size_t)rest;
     return OK;
 }
 
@@ -297,6 +323,7 @@ static int answer_file_name(struct answer_file *f, const char *model, struct err
 int answer_file_server(struct answer_file *f, const char *model, struct err *err)
 {
     json_t *first = NULL;
+    uint64_t rest;
     if (!model) { /* until one is named, all lines are another model's */
         answer_file_read(f);
         f->read = 0;
@@ -316,7 +343,8 @@ int answer_file_server(struct answer_file *f, const char *model, struct err *err
         answer_file_unlock(f);
         return OK;
     }
-    f->torn = (size_t)(size_of(f->fd) - f->read);
+    if (each_line(f, f->fd, &f->read, &rest))
+        f->torn = (size_t)rest;
     if (f->ours)
         return OK;
     char line[160];

@@ -11,8 +11,9 @@
  * Processes may share the file. A line is appended by one write(2), under an fcntl lock that the
  * system drops when a process dies; the others read it at their next miss. A killed writer or a
  * full disk leaves at most a torn last line, which the next one to open or append cuts off and
- * reports. A damaged line costs its answer. A file at its limit is renamed to FILE.old, which is
- * read, too, and FILE begins anew.
+ * reports. Nothing is cut from a file that cannot be read. A damaged line costs its answer. A file
+ * at its limit is renamed to FILE.old, which is read, too, and FILE begins anew, as it does when it
+ * has been removed.
  *
  * A process may open a file only once, because fcntl locks belong to the process. */
 #ifndef NET_ANSWERS_ANSWER_FILE_H

@@ -119,16 +119,29 @@ static void test_torn(void)
     spill(path, "", 0);
     put(c, 79);
     CHECK(has(c, 79) && size_of(path) == line_of(79));
-    /* Or appends damage without an end, which costs one more answer at most. */
-    static char damage[ANSWER_FILE_LINE + 2];
+    /* Or appends damage without an end, of any length. */
+    static char damage[5 * ANSWER_FILE_LINE];
     memset(damage, 'x', sizeof(damage));
+    uint32_t last = 79;
+    for (size_t n = ANSWER_FILE_LINE - 1; n <= sizeof(damage); n += n / 2) {
+        char what[40];
+        size_t before = size_of(path);
+        append(damage, n);
+        put(c, ++last);
+        snprintf(what, sizeof(what), "cut off %zu bytes", n);
+        says(c, what);
+        silent(c);
+        CHECK(has(c, last) && size_of(path) == before + line_of(last));
+    }
+    damage[sizeof(damage) - 1] = '\n'; /* or a line that is too long */
     append(damage, sizeof(damage));
-    put(c, 80);
-    put(c, 81);
+    put(c, ++last);
+    says(c, "1 damaged");
     answers_close(c);
     c = must_open();
-    CHECK(has(c, 79) && has(c, 81));
-    says(c, "damaged");
+    for (uint32_t i = 79; i <= last; i++)
+        CHECK(has(c, i));
+    says(c, "1 damaged");
     answers_close(c);
     clean();
 }
