@@ -72,8 +72,6 @@ static void cloud_call_offline(struct cloud *c, struct cloud_call *call)
     struct err why = { "" };
     uint32_t id = 0;
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
-    w->answer.traffic.asked_tokens = w->ask.want;
-    w->paid = w->fed = 0;
     int rc = answers_get(c->o.answers, w->ask.ids, w->ask.n, false, &id) ? OK : ERR_NET;
     if (rc != OK)
         err_set(&why, rc, "offline: no answer to a prefix of %zu tokens, the last of them %u",

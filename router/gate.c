@@ -67,8 +67,10 @@ enum gate_reason gate_decide(struct gate *g, struct gate_text *t, size_t n, bool
         g->probing |= t->probing;
         return GATE_OPEN;
     }
-    if (cap || asks) { /* or another request has gone out again meanwhile */
-        err_set(why, OK, "%s", cap ? cap : "--max-cloud-tokens is reached");
+    if (asks) /* another request has gone out again meanwhile */
+        cap = gate_cap(g, t, n, tokens);
+    if (cap || asks) {
+        err_set(why, OK, "%s", cap ? cap : "what is left is taken by another request");
         return GATE_CAPPED;
     }
     err_set(why, ERR_NET, "not asked after %d faults in a row: %s", BREAKER_FAULTS, g->fault.msg);

@@ -148,6 +148,8 @@ static int routing_open_answers(struct routing *r, const struct mizzle_options *
     if (o->answers_limit > MAX_ANSWERS)
         return err_set(err, ERR_ARG, "answers_limit: expected 1 to %d MiB, found %zu", MAX_ANSWERS,
                        o->answers_limit);
+    if (o->answers_limit && !o->answers)
+        return err_set(err, ERR_ARG, "answers_limit: expected answers, a file; found none");
     if (o->offline && !o->answers)
         return err_set(err, ERR_ARG, "offline: expected answers, a file; found none");
     const struct answers_options c = { .file = o->answers,
@@ -225,7 +227,9 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
  * the first routed token asks it again. The breaker counts calls for tokens alone. */
 static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
 {
-    int rc = r->how.cloud_required || asks ? cloud_ready(r->cloud, err) : OK;
+    /* With a limit it is not left to the clock what the probe takes of it. */
+    bool waits = r->how.cloud_required || asks || r->gate.quota;
+    int rc = waits ? cloud_ready(r->cloud, err) : OK;
     if (rc == ERR_NET && !r->how.cloud_required) {
         routing_add_note(r, "no answer from the cloud yet: ", err->msg);
         r->gate.lost = true;
@@ -241,7 +245,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
                                  const struct mizzle_options *o, const _Atomic int *stop,
                                  struct err *err)
 {
-    char *key;
+    char *key, name[LOCAL_CLOUD_NAME];
     struct err note;
     struct cloud_options c;
     uint64_t start = os_now_ns();
@@ -259,6 +263,11 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     r->turn = r->local ? local_cloud_turn(r->local) : NULL;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &c, err);
+    if (rc == ERR_FORMAT && o->offline && o->cloud_model) { /* a model of this machine? */
+        local_cloud_name(name, o->cloud_model);
+        c.model = name;
+        rc = cloud_open(&r->cloud, &c, err);
+    }
     wipe_text(key);
     if (rc == OK)
         rc = routing_reach_cloud(r, asks, err);
@@ -339,7 +348,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = routing_open_answers(r, o, e->tokenizer, err);
     r->quota = (struct quota){ .tokens = o->max_cloud_tokens, .input = o->max_cloud_input };
-    r->gate.quota = quota_limits(&r->quota) ? &r->quota : NULL;
+    r->gate.quota = quota_limits(&r->quota) && !o->offline ? &r->quota : NULL;
     r->gate.patterns = r->patterns;
     r->how.gate = &r->gate;
     r->how.place = r->place;

@@ -299,6 +299,15 @@ void answer_file_close(struct answer_file *f)
     free(f->other);
 }
 
+/* Read all from the beginning, for another name of the model. */
+static void answer_file_again(struct answer_file *f)
+{
+    f->read = f->damaged = 0;
+    f->old_read = false;
+    free(f->other);
+    f->other = NULL;
+}
+
 /* Keep the model's name, and how its lines begin. */
 static int answer_file_name(struct answer_file *f, const char *model, struct err *err)
 {
@@ -326,8 +335,6 @@ int answer_file_server(struct answer_file *f, const char *model, struct err *err
     uint64_t rest;
     if (!model) { /* until one is named, all lines are another model's */
         answer_file_read(f);
-        f->read = 0;
-        f->old_read = false;
         if (f->other)
             json_input_parse(&first, f->other, strlen(f->other), NULL);
         model = json_string_value(json_object_get(first, "model"));
@@ -336,7 +343,7 @@ int answer_file_server(struct answer_file *f, const char *model, struct err *err
     json_decref(first);
     if (rc != OK || f->fd < 0)
         return rc;
-    f->damaged = 0;
+    answer_file_again(f);
     answer_file_read(f);
     if (!f->offline) { /* a torn line is cut off now, unless the lock is another's */
         answer_file_lock(f, NULL);

@@ -203,7 +203,8 @@ static void test_refused(void)
     BAD(kv, "q3", ARG, "q3");
     BAD(cloud, "perhaps", ARG, "perhaps");
     BAD(private_file, "none.txt", IO, "none.txt");
-    BAD(answers_limit, 1 << 20, ARG, "answers_limit");
+    BAD(answers_limit, 1 << 20, ARG, "answers_limit: expected 1 to");
+    BAD(answers_limit, 5, ARG, "answers_limit: expected answers, a file; found none");
     BAD(answers, "none/x.jsonl", IO, "none/x.jsonl");
     BAD(offline, 1, ARG, "offline");
 #undef BAD

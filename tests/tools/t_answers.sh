@@ -48,6 +48,32 @@ says '1 damaged lines are not used'
 fails 3 'expected {"mizzle_answers":3,"model":"another".*found {"mizzle_answers":3,"model":' \
     $ask --answers "$dir/whole" --offline --cloud-model another
 expect 3 $ask --answers "$dir/none" --offline
+fails 2 ': --answers-limit: expected answers' $ask --answers-limit 5
+one_line
+
+# Without a network, limits charge nothing: a miss is the fault it is without them.
+for cap in '--max-cloud-tokens 0' '--max-cloud-tokens 3' '--max-cloud-input 80'; do
+    # shellcheck disable=SC2086
+    alike tokens $ask --answers "$dir/whole" --offline --cloud required $cap
+    # shellcheck disable=SC2086
+    expect 4 run --question 2 --policy always --cloud required --answers "$dir/whole" --offline -q $cap
+    one_line
+    # shellcheck disable=SC2086
+    expect 0 run --question 2 --policy always -n 4 --json --answers "$dir/whole" --offline $cap
+    [ "$(field calls)" -eq "$(field fault)" ] && [ "$(field asked_tokens)" -eq 0 ] || fail "$cap"
+done
+
+# A model of this machine is named offline as it was with a network.
+cp $edge "$dir/large.gguf"
+anew
+alike tokens $ask -n 8 --cloud-model "$dir/large.gguf" --answers "$dir/local"
+alike tokens $ask -n 8 --cloud-model "$dir/large.gguf" --answers "$dir/local" --offline
+rm "$dir/large.gguf"
+for name in "$dir/large.gguf" large; do
+    alike tokens $ask -n 8 --cloud-model "$name" --answers "$dir/local" --offline
+    [ "$(field fallback)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "$name"
+done
+alike tokens $ask -n 8 --answers "$dir/local" --offline
 fails 2 ': --offline: expected answers' $ask --offline
 
 # Two processes at once; another file is not touched; a full disk.

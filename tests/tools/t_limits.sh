@@ -25,6 +25,16 @@ for ahead in 0 1; do
     expect 0 run --question 5 --policy always --json -n 24 --cloud-tokens 8 --ahead $ahead
     [ "$(field committed)" -eq 3 ] && [ "$(field calls)" -le 4 ] || fail "8 tokens: calls, $ahead"
 done
+# The probe takes its part first, whatever the dialect is known to be.
+start_cloud
+for cap in 80 92 95; do
+    anew
+    for _ in 1 2 3 4 5 6 7 8; do
+        alike calls run --question 2 --policy always --json -n 12 --cloud-api openai --cloud-url "$url" \
+            --max-cloud-input $cap
+    done
+done
+stop_cloud
 for args in '--max-cloud-input -1' '--max-cloud-tokens x'; do
     # shellcheck disable=SC2086
     refused 2 $ask $args
