@@ -11,15 +11,50 @@
 #include "kernels/sys/os.h"
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
+#include "net/http/json_input.h"
 
 enum { MAX_REPLY = 1 << 20 };
 
-/* Tell the answers which server they are of; without the lock. answers_server's errors. */
+enum { FINGERPRINT = 16 };
+
+/* True for the fingerprint of a model, or of what serve writes with it, with nothing or with `end`
+ * behind it. */
+static bool is_fingerprint(const char *s, char end)
+{
+    s += strncmp(s, "mz-", 3) == 0 ? 3 : 0;
+    return strspn(s, "0123456789abcdef") == FINGERPRINT &&
+           (!s[FINGERPRINT] || s[FINGERPRINT] == end);
+}
+
+/* Tell the answers which server they are of, NAME@FINGERPRINT/KV as far as it says so; without the
+ * lock. answers_server's errors. */
 static int cloud_name(struct cloud *c, struct err *err)
 {
+    struct buf name = { 0 };
+    json_t *says = NULL;
     if (!c->o.answers)
         return OK;
-    return answers_server(c->o.answers, c->model ? c->model : c->base, err);
+    if (c->info.says[0])
+        json_input_parse(&says, c->info.says, strlen(c->info.says), NULL);
+    const char *weights = json_string_value(json_object_get(says, "fingerprint"));
+    const char *kv = json_string_value(json_object_get(says, "kv"));
+    bool whole = buf_str(&name, c->model ? c->model : c->base);
+    if (weights && is_fingerprint(weights, '\0')) {
+        whole = whole && buf_str(&name, "@") && buf_str(&name, weights);
+        whole = whole && (!kv || (buf_str(&name, "/") && buf_str(&name, kv)));
+    }
+    whole = whole && buf_add(&name, "", 1);
+    int rc = whole ? answers_server(c->o.answers, name.p, err) : cloud_no_memory(err);
+    json_decref(says);
+    buf_free(&name);
+    return rc;
+}
+
+/* Return the length of the name that cloud_name has begun with. */
+static size_t cloud_name_length(const char *name)
+{
+    const char *at = strrchr(name, '@');
+    return at && is_fingerprint(at + 1, '/') ? (size_t)(at - name) : strlen(name);
 }
 
 /* Return the oldest call that waits for the prober, or NULL: the list begins with the newest. */
@@ -107,7 +142,7 @@ static int cloud_open_offline(struct cloud *c, struct err *err)
     int rc = answers_server(c->o.answers, c->model, err);
     const char *model = answers_model(c->o.answers);
     if (rc == OK && !c->model)
-        rc = cloud_set_model(c, model, strlen(model), err);
+        rc = cloud_set_model(c, model, cloud_name_length(model), err);
     cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
     return rc;
 }

@@ -66,6 +66,29 @@ static int answer_file_fd(struct answer_file *f, const char *path, int made, str
                    line);
 }
 
+/* Keep a line of n bytes in place of *kept; without memory there is none. */
+static void keep_line(char **kept, const char *line, size_t n)
+{
+    free(*kept);
+    *kept = malloc(n + 1);
+    if (*kept)
+        memcpy(*kept, line, n + 1);
+}
+
+/* Keep a line of n bytes if it is of the model with this name, with or without a fingerprint. */
+static void find_name(struct answer_file *f, const char *line, size_t n)
+{
+    static const char form[] = "\",\"tokenizer\":\"0123456789abcdef\",";
+    size_t behind = sizeof(form) - 1, name = strlen(f->head) - behind;
+    if (strncmp(line, f->head, name) != 0)
+        return;
+    const char *end = line[name] == '@' ? strchr(line + name, '"') : line + name;
+    if (!end || strncmp(end, f->head + name, behind) != 0)
+        return;
+    if (!f->other || strncmp(line, f->other, (size_t)(end - line) + behind) != 0)
+        keep_line(&f->other, line, n);
+}
+
 /* Read a line of n bytes without its LF. */
 static void take_line(struct answer_file *f, const char *p, size_t n)
 {
@@ -83,9 +106,13 @@ static void take_line(struct answer_file *f, const char *p, size_t n)
     }
     memcpy(line, p, n);
     line[n] = '\0';
-    if (!f->head || strncmp(line, f->head, strlen(f->head)) != 0) {
-        if (!f->other && (f->other = malloc(n + 1)))
-            memcpy(f->other, line, n + 1);
+    if (f->lines == ANSWER_LINES_NAMED) {
+        find_name(f, line, n);
+        return;
+    }
+    if (f->lines == ANSWER_LINES_FIRST || strncmp(line, f->head, strlen(f->head)) != 0) {
+        if (!f->other)
+            keep_line(&f->other, line, n);
         return;
     }
     sscanf(line + strlen(f->head),
@@ -329,18 +356,32 @@ static int answer_file_name(struct answer_file *f, const char *model, struct err
     return OK;
 }
 
+/* Find the model whose answers there are, and name it: that of FILE's first answer, else of
+ * FILE.old's; if it is named, that of its latest fingerprint. */
+static int answer_file_find(struct answer_file *f, const char *model, struct err *err)
+{
+    json_t *line = NULL;
+    answer_file_again(f);
+    f->lines = model ? ANSWER_LINES_NAMED : ANSWER_LINES_FIRST;
+    f->old_read = !model;
+    answer_file_read(f);
+    if (!model && !f->other)
+        answer_file_read_old(f);
+    f->lines = ANSWER_LINES;
+    if (f->other)
+        json_input_parse(&line, f->other, strlen(f->other), NULL);
+    const char *found = json_string_value(json_object_get(line, "model"));
+    int rc = found ? answer_file_name(f, found, err) : OK;
+    json_decref(line);
+    return rc;
+}
+
 int answer_file_server(struct answer_file *f, const char *model, struct err *err)
 {
-    json_t *first = NULL;
     uint64_t rest;
-    if (!model) { /* until one is named, all lines are another model's */
-        answer_file_read(f);
-        if (f->other)
-            json_input_parse(&first, f->other, strlen(f->other), NULL);
-        model = json_string_value(json_object_get(first, "model"));
-    }
     int rc = answer_file_name(f, model ? model : "", err);
-    json_decref(first);
+    if (rc == OK && f->offline)
+        rc = answer_file_find(f, model, err);
     if (rc != OK || f->fd < 0)
         return rc;
     answer_file_again(f);
@@ -352,9 +393,15 @@ int answer_file_server(struct answer_file *f, const char *model, struct err *err
     }
     if (each_line(f, f->fd, &f->read, &rest))
         f->torn = (size_t)rest;
+    char line[160];
+    if (f->ours && f->other && !model && !f->untold) {
+        json_input_line(line, sizeof(line), f->model, strlen(f->model));
+        err_set(&f->trouble, OK, "%s: answers of several models: those of %s are used", f->path,
+                line);
+        f->untold = true;
+    }
     if (f->ours)
         return OK;
-    char line[160];
     const char *found = f->other ? f->other : "none", *end = strstr(found, "\"n\":");
     json_input_line(line, sizeof(line), found, end ? (size_t)(end - found) : strlen(found));
     return err_set(err, ERR_FORMAT, "%s: expected %s... found %s", f->path, f->head, line);

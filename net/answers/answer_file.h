@@ -5,8 +5,9 @@
  *
  * on one line: after a prefix of n tokens with this hash, this model of this tokenizer continues
  * with this id. The hash is the first half of a SHA-256 over the tokenizer's fingerprint and the
- * ids, in 8 and 4 bytes each. crc is the CRC-32 of the line before ,"crc". The file holds no text,
- * no token of a prompt and no API key. Lines of other models are left alone.
+ * ids, in 8 and 4 bytes each. NAME is also NAME@FINGERPRINT/KV (cloud.c). crc is the CRC-32 of the
+ * line before ,"crc". The file holds no text, no token of a prompt and no API key. Lines of other
+ * models are left alone.
  *
  * Processes may share the file. A line is appended by one write(2), under an fcntl lock that the
  * system drops when a process dies; the others read it at their next miss. A killed writer or a
@@ -35,6 +36,13 @@ struct prefix_key {
     uint64_t hi, lo;
 };
 
+/* What lines are read for. */
+enum answer_lines {
+    ANSWER_LINES,       /* their answers */
+    ANSWER_LINES_FIRST, /* to find the first of any model */
+    ANSWER_LINES_NAMED, /* to find the last of the model with this name, whatever its fingerprint */
+};
+
 struct answer_file {
     /* Set by the caller; all else begins as zero. */
     int fd;         /* -1: there is no file, and the functions below do nothing */
@@ -46,8 +54,9 @@ struct answer_file {
 
     char *path, *old;   /* old: with ".old" behind it */
     char *model, *head; /* the model's name, and how its lines begin; NULL before it is named */
-    char *other;        /* the first line of another model, or NULL */
-    bool ours;          /* it has lines of the model */
+    char *other;        /* the first line of another model, or the one to find; or NULL */
+    enum answer_lines lines;
+    bool ours; /* it has lines of the model */
     dev_t dev;
     ino_t ino;
     uint64_t read;            /* bytes of the lines read so far */

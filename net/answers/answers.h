@@ -35,9 +35,10 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
 void answers_close(struct answers *c); /* NULL is fine */
 
 /* Name the model that answers, as its server does, or by the server's URL. Before this, nothing is
- * found and nothing kept. Offline, NULL is the model of the file's first answer, and a file without
- * answers of this model is ERR_FORMAT. A second call with the same model does nothing; with another
- * one (the server was replaced meanwhile) it is ERR_REMOTE. ERR_NOMEM. */
+ * found and nothing kept. Offline, NULL is the model of the file's first answer, NAME is also the
+ * latest NAME@..., and a file without answers of this model is ERR_FORMAT. A second call with the
+ * same model does nothing; with another one (the server was replaced meanwhile) it is ERR_REMOTE.
+ * ERR_NOMEM. */
 int answers_server(struct answers *c, const char *model, struct err *err);
 /* The model's name; NULL before. */
 const char *answers_model(const struct answers *c);

@@ -74,6 +74,24 @@ for name in "$dir/large.gguf" large; do
     [ "$(field fallback)" -eq 0 ] && [ "$(field store)" -eq "$(field tokens)" ] || fail "$name"
 done
 alike tokens $ask -n 8 --answers "$dir/local" --offline
+
+# Another model of the same name has its own answers.
+grep -qv '"model":"large@[0-9a-f]\{16\}/[0-9a-z]*",' "$dir/local" && fail "no fingerprint"
+cp weights/milli/cloud.gguf "$dir/large.gguf"
+anew
+alike tokens $ask --cloud-model "$dir/large.gguf" # without answers
+alike tokens $ask --cloud-model "$dir/large.gguf" --answers "$dir/local"
+[ "$(field store)" -eq 0 ] || fail "answers of another model"
+for name in "$dir/large.gguf" large; do # the latest one
+    alike tokens $ask --cloud-model "$name" --answers "$dir/local" --offline
+done
+expect 0 $ask --answers "$dir/local" --offline
+says 'local: answers of several models: those of large@[0-9a-f]\{16\}/'
+start -m weights/milli/cloud.gguf
+expect 0 $ask -n 2 --cloud-url "$url" --answers "$dir/asked"
+grep -qv '"model":"cloud@mz-[0-9a-f]\{16\}",' "$dir/asked" && fail "a server's fingerprint"
+expect 0 $ask -n 2 --answers "$dir/asked" --offline --cloud-model cloud
+[ "$(field store)" -eq 2 ] || fail "a server's plain name"
 fails 2 ': --offline: expected answers' $ask --offline
 
 # Two processes at once; another file is not touched; a full disk.

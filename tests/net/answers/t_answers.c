@@ -98,6 +98,59 @@ static void test_offline(void)
     clean();
 }
 
+/* Keep the answer of a model to one prefix. */
+static void put_of(const char *model, uint32_t id)
+{
+    struct answers *c = open_answers(path, false);
+    CHECK(answers_server(c, model, &err) == OK);
+    answers_put(c, ids, 3, true, id);
+    answers_close(c);
+}
+
+/* Offline, this model's name (NULL: none) finds that model's answer; with a note about others. */
+static void finds(const char *name, const char *model, uint32_t want, bool note)
+{
+    uint32_t id = 0;
+    struct answers *c = open_answers(path, true);
+    CHECK(answers_server(c, name, &err) == OK);
+    CHECK_MSG(strcmp(answers_model(c), model) == 0, "%s", answers_model(c));
+    CHECK(get(c, 3, &id) == ORIGIN_STORE && id == want);
+    if (note)
+        says(c, model);
+    silent(c);
+    answers_close(c);
+}
+
+/* A name finds the latest fingerprint, and no name the first model of FILE, not of FILE.old. */
+static void test_names(void)
+{
+    put_of("big", 30);
+    finds("big", "big", 30, false);
+    put_of("big@1/f16", 31);
+    put_of("bigger@1/f16", 32);
+    finds("big", "big@1/f16", 31, false);
+    finds("big@1/f16", "big@1/f16", 31, false);
+    finds(NULL, "big", 30, true);
+    put_of("big@2/q8", 33);
+    finds("big", "big@2/q8", 33, false);
+    CHECK(rename(path, old) == 0);
+    put_of("small", 34);
+    finds(NULL, "small", 34, true);
+    finds("big", "big@2/q8", 33, false);
+    put_of("big@1/f16", 35); /* it has one in FILE.old, so this is the same answer */
+    finds("big", "big@2/q8", 33, false);
+    struct answers *c = open_answers(path, true);
+    CHECK(answers_server(c, "bi", &err) == ERR_FORMAT);
+    CHECK(answers_server(c, "bigger", &err) == OK); /* it may be asked once more */
+    answers_close(c);
+    CHECK(unlink(path) == 0);
+    c = open_answers(path, false);
+    CHECK(answers_server(c, "other", &err) == OK); /* FILE is empty */
+    answers_close(c);
+    finds(NULL, "big", 30, true);
+    clean();
+}
+
 /* The memory holds 32,768 of the latest answers at least, and 65,536 at most. */
 static void test_generations(void)
 {
@@ -216,6 +269,7 @@ int main(void)
     begin();
     test_kept();
     test_offline();
+    test_names();
     test_generations();
     test_prefixes();
     test_threads();
