@@ -163,8 +163,9 @@ gathers() { # KIND NEEDS LABELS TAP
         depends="$asks $1 $first $last $3 $4 $rollouts"
         [ "$1" != gain-2 ] || depends="$depends $width_gain $many"
         minutes_of $((last - first)) $seconds_text
-        step "$prefix-$1-$last" "$minutes" "$2" \
-            "$learnt/$1-$last/$(printf %05d $(((last - first - 1) / 16))).safetensors" \
+        file=$learnt/$1-$last/$(printf %05d $(((last - first - 1) / 16))).safetensors
+        [ "$1" != explore ] || [ ! -s "$kept/claim/explore.csv" ] || file=$kept/claim/explore.csv
+        step "$prefix-$1-$last" "$minutes" "$2" "$file" \
             gather "$1" $first "$last" "$3" "$4"
         gathered_steps="$gathered_steps $prefix-$1-$last" first=$last
     done
@@ -262,9 +263,10 @@ curve() { # TEXTS
             { print $0 "," (FNR > 1 ? "," : sprintf("%.4f,%.4f", cloud / tokens, right / n)) }' \
             "$file-2.csv" "$file.said" >>"$rows"
     done
+    : >>"$kept/curve.csv" # with the rows that another machine has made
     { echo texts,head,seed,auc_differ,auc_spoils,recall65,routed,right &&
-        sort -t , -s -k 1,1n "$learnt"/curve-*.rows; } \
-        >"$kept/curve.csv"
+        { grep "^[0-9]" "$kept/curve.csv" | grep -v "^$1,"; cat "$rows"; } | sort -t , -s -k 1,1n; } \
+        >"$kept/curve.csv.new" && mv "$kept/curve.csv.new" "$kept/curve.csv"
 }
 
 # Plan a router, trained several times, or with several members.
