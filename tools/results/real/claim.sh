@@ -3,8 +3,8 @@
 # with long-: CommonsenseQA in the chosen form first, then in form reason, then GSM8K. They keep in
 # real/claim: answers of a set in SET/NAME.csv, their settings and thresholds in SET/NAME.jsonl, both
 # of the calibration questions in SET/loop-NAME, and the thresholds that these give in SET/aim-*; the
-# labels of samples without their hidden states in SET/*.tar.xz; explore.csv; curve.csv. Routers are
-# in $WEIGHTS/long. So another machine goes on where one has ended.
+# labels of samples without their hidden states in SET/*.tar.xz. explore.csv and curve.csv are beside
+# forms.csv, routers in $WEIGHTS/long. So another machine goes on where one has ended.
 #
 # $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
 # trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $TAP, $WIDTH,
@@ -164,7 +164,7 @@ gathers() { # KIND NEEDS LABELS TAP
         [ "$1" != gain-2 ] || depends="$depends $width_gain $many"
         minutes_of $((last - first)) $seconds_text
         file=$learnt/$1-$last/$(printf %05d $(((last - first - 1) / 16))).safetensors
-        [ "$1" != explore ] || [ ! -s "$kept/claim/explore.csv" ] || file=$kept/claim/explore.csv
+        [ "$1" != explore ] || [ ! -s "$kept/explore.csv" ] || file=$kept/explore.csv
         step "$prefix-$1-$last" "$minutes" "$2" "$file" \
             gather "$1" $first "$last" "$3" "$4"
         gathered_steps="$gathered_steps $prefix-$1-$last" first=$last
@@ -220,7 +220,7 @@ said() { # FILE COLUMNS
 
 # Compare taps and widths on the same texts. Who reads explore.csv sets tap, width_gain, width_none.
 explore() {
-    mkdir -p "$kept/claim" && echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/claim/explore.csv.new" || return
+    echo head,tap,width,seed,auc_differ,auc_spoils,recall65 >"$kept/explore.csv.new" || return
     for choice in ${CHOICES:-gain-32 gain-64 gain-128 gain-256 gain-none-16 gain-none-32 gain-none-64}; do
         for kind in explore gain-1; do
             case $kind,$choice in explore,gain-none-*) continue ;; esac
@@ -229,10 +229,10 @@ explore() {
             # shellcheck disable=SC2046
             teach "$learnt/choice" $(samples_to "$explored" $kind) --head "${choice%-*}" \
                 --width "${choice##*-}" --repeats "$few" || return
-            said "$learnt/choice" "${choice%-*},$of,${choice##*-}" >>"$kept/claim/explore.csv.new"
+            said "$learnt/choice" "${choice%-*},$of,${choice##*-}" >>"$kept/explore.csv.new"
         done
     done
-    mv "$kept/claim/explore.csv.new" "$kept/claim/explore.csv"
+    mv "$kept/explore.csv.new" "$kept/explore.csv"
 }
 
 # Train on the first texts, and let the first training route the part for choosing: at its own
