@@ -6,34 +6,27 @@
 #include "model/text/unicode.h"
 #include "model/text/unicode_table.h"
 
-/* Binary search in a table of n rows of `words` numbers each, sorted by one of them, which stands
- * at key[0] in the first row. Returns the first row where it is at least c; n if there is none. */
+/* Binary search in a table of n rows of `words` numbers each, in ascending order of the one that
+ * stands at key[0] in the first row. Return the last row where it is at most c; 0 if there is none.
+ */
 static inline size_t unicode_row(const uint32_t *key, size_t words, size_t n, uint32_t c)
 {
-    size_t lo = 0, end = n;
-    while (lo < end) {
-        size_t mid = lo + (end - lo) / 2;
-        if (c > key[mid * words])
-            lo = mid + 1;
-        else
-            end = mid;
+    size_t row = 0;
+    for (size_t half; n > 1; n -= half) {
+        half = n / 2;
+        row += key[(row + half) * words] <= c ? half : 0;
     }
-    return lo;
+    return row;
 }
 
-/* True if a range contains c: it must be the first that does not end below c. */
-static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
+/* Return what unicode_runs has of c. */
+static uint32_t unicode_value(uint32_t c)
 {
-    size_t i = unicode_row(&r->hi, 2, n, c);
-    return i < n && r[i].lo <= c;
-}
-
-/* The 25 code points of White_Space. */
-static bool is_space(uint32_t c)
-{
-    return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
-           c == 0x205f || c == 0x3000;
+    if (c >= 0x4e00 && c <= 0x9fff) /* the common CJK block has letters only */
+        return UNICODE_LETTER;
+    const struct unicode_run *r =
+        &unicode_runs[unicode_row(&unicode_runs->first, 3, unicode_runs_n, c)];
+    return c - r->first < r->n ? r->value : 0;
 }
 
 enum unicode_class unicode_class(uint32_t c)
@@ -43,15 +36,9 @@ enum unicode_class unicode_class(uint32_t c)
             return UNICODE_LETTER;
         if (c >= '0' && c <= '9')
             return UNICODE_NUMBER;
-        return is_space(c) ? UNICODE_SPACE : UNICODE_OTHER;
+        return c == ' ' || (c >= '\t' && c <= '\r') ? UNICODE_SPACE : UNICODE_OTHER;
     }
-    if (c >= 0x4e00 && c <= 0x9fff) /* the common CJK block has letters only */
-        return UNICODE_LETTER;
-    if (in_ranges(unicode_letters, unicode_letters_n, c))
-        return UNICODE_LETTER;
-    if (in_ranges(unicode_numbers, unicode_numbers_n, c))
-        return UNICODE_NUMBER;
-    return is_space(c) ? UNICODE_SPACE : UNICODE_OTHER;
+    return (enum unicode_class)(unicode_value(c) & UNICODE_CLASS);
 }
 
 int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err *err)
@@ -79,7 +66,7 @@ bool unicode_sure_nfc(const char *s, size_t n)
     for (size_t i = text_ascii(s, n); i < n; i += text_ascii(s + i, n - i)) {
         uint32_t c;
         i += text_decode(&c, s + i, n - i, NULL);
-        if (c >= 0x300 && in_ranges(unicode_unsure, unicode_unsure_n, c))
+        if (c >= 0x300 && unicode_value(c) & UNICODE_UNSURE)
             return false;
     }
     return true;
@@ -102,23 +89,7 @@ enum { /* section 3.12 */
 /* Return c with its combining class in the top bits. */
 static uint32_t with_ccc(uint32_t c)
 {
-    size_t i = unicode_row(&unicode_marks->hi, 3, unicode_marks_n, c);
-    bool is = i < unicode_marks_n && unicode_marks[i].lo <= c;
-    return is ? c | unicode_marks[i].ccc << CCC_SHIFT : c;
-}
-
-/* Return the decomposition of c into two code points, or NULL. */
-static const struct unicode_pair *find_pair(uint32_t c)
-{
-    size_t i = unicode_row(&unicode_pairs->c, 3, unicode_pairs_n, c);
-    return i < unicode_pairs_n && unicode_pairs[i].c == c ? &unicode_pairs[i] : NULL;
-}
-
-/* Return the one code point to which c is canonically equal, or c itself. */
-static uint32_t find_single(uint32_t c)
-{
-    size_t i = unicode_row(&unicode_singles->c, 2, unicode_singles_n, c);
-    return i < unicode_singles_n && unicode_singles[i].c == c ? unicode_singles[i].to : c;
+    return c | unicode_value(c) >> UNICODE_CCC << CCC_SHIFT;
 }
 
 /* Decompose c completely (canonical), into at most 4 elements; returns how many. */
@@ -139,12 +110,14 @@ static size_t decompose(uint32_t out[4], uint32_t c)
     uint32_t tail[4];
     size_t n = 0;
     for (;;) {
-        c = find_single(c);
-        const struct unicode_pair *p = find_pair(c);
-        if (!p || n == 3)
+        const struct unicode_map *m =
+            &unicode_maps[unicode_row(&unicode_maps->first, 4, unicode_maps_n, c)];
+        if (c - m->first >= m->n || n == 3)
             break;
-        tail[n++] = p->b;
-        c = p->a;
+        const uint32_t *part = &unicode_parts[m->at + (c - m->first) * m->parts];
+        if (m->parts == 2)
+            tail[n++] = part[1];
+        c = part[0];
     }
     out[0] = with_ccc(c);
     for (size_t i = 0; i < n; i++)
@@ -187,16 +160,21 @@ static uint32_t composite(uint32_t a, uint32_t b)
     size_t lo = 0, n = unicode_compose_n;
     while (lo < n) {
         size_t mid = lo + (n - lo) / 2;
-        const struct unicode_pair *p = &unicode_pairs[unicode_compose[mid]];
-        if (p->a < a || (p->a == a && p->b < b))
+        const uint32_t *part = &unicode_parts[unicode_compose[mid]];
+        if (part[0] < a || (part[0] == a && part[1] < b))
             lo = mid + 1;
         else
             n = mid;
     }
     if (lo == unicode_compose_n)
         return 0;
-    const struct unicode_pair *p = &unicode_pairs[unicode_compose[lo]];
-    return p->a == a && p->b == b ? p->c : 0;
+    uint32_t at = unicode_compose[lo];
+    const uint32_t *part = &unicode_parts[at];
+    if (part[0] != a || part[1] != b)
+        return 0;
+    const struct unicode_map *m =
+        &unicode_maps[unicode_row(&unicode_maps->at, 4, unicode_maps_n, at)];
+    return m->first + (at - m->at) / 2;
 }
 
 /* Compose canonically, in place; returns the new count. */
