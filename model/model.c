@@ -84,20 +84,19 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     return OK;
 }
 
-/* Check a vector and reserve its place, padded to whole panels; without a file it is
- * `fill` everywhere. */
-static int add_vector(struct builder *b, const float **to, const char *name, size_t n, float fill)
+/* Check a vector and reserve its place, padded to whole panels; without a file, or if it is not
+ * `there`, it is `fill` everywhere. */
+static int add_vector(struct builder *b, const float **to, const char *name, size_t n, float fill,
+                      bool there)
 {
     const struct tensor *t = NULL;
-    if (b->w && !(t = weights_want(b->w, name, n, 0, b->err)))
+    if (b->w && there && !(t = weights_want(b->w, name, n, 0, b->err)))
         return ERR_FORMAT;
     struct vector v = { to, t, n, 0, fill };
     int rc = model_place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
-    if (rc)
-        return rc;
     b->vecs[b->nvecs++] = v;
-    b->m->params += n;
-    return OK;
+    b->m->params += there ? n : 0;
+    return rc;
 }
 
 /* Refuse a vector that the architecture does not have, and that would be ignored otherwise. */
@@ -109,19 +108,8 @@ static int add_none(struct builder *b, const char *name)
     return OK;
 }
 
-/* A file has either all three biases of every layer or none at all; without any they are zero. */
-static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
-{
-    if (b->w && !weights_find(b->w, "blk.0.attn_q.bias") && !weights_find(b->w, name)) {
-        struct vector v = { to, NULL, n, 0, 0.0f };
-        int rc = model_place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
-        b->vecs[b->nvecs++] = v;
-        return rc;
-    }
-    return add_vector(b, to, name, n, 0.0f);
-}
-
-/* Bind the seven matrices and the vectors of layer i by GGUF's names. */
+/* Bind the seven matrices and the vectors of layer i by GGUF's names. A file has either all three
+ * biases of every layer or none at all; without any they are zero. */
 static int bind_layer(struct builder *b, size_t i)
 {
     const struct model_config *c = &b->m->config;
@@ -162,8 +150,10 @@ static int bind_layer(struct builder *b, size_t i)
         if (vecs[j].kind == (c->qk_norm ? BIAS : HEAD_NORM))
             rc = add_none(b, name);
         else
-            rc = vecs[j].kind == BIAS ? add_bias(b, vecs[j].to, name, vecs[j].n)
-                                      : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
+            rc =
+                add_vector(b, vecs[j].to, name, vecs[j].n, vecs[j].kind == BIAS ? 0.0f : 1.0f,
+                           vecs[j].kind != BIAS || !b->w ||
+                               weights_find(b->w, "blk.0.attn_q.bias") || weights_find(b->w, name));
     }
     return rc;
 }
@@ -182,7 +172,7 @@ static int bind_all(struct builder *b)
     for (size_t i = 0; !rc && i < c->layers; i++)
         rc = bind_layer(b, i);
     if (!rc)
-        rc = add_vector(b, &m->final_norm, "output_norm.weight", c->hidden, 1.0f);
+        rc = add_vector(b, &m->final_norm, "output_norm.weight", c->hidden, 1.0f, true);
     if (!rc && !c->tied)
         rc = add_matrix(b, &m->head, "output.weight", c->vocab, c->hidden);
     return rc;

@@ -111,9 +111,8 @@ void session_rewind(struct session *s, size_t n)
 
 size_t session_sync(struct session *s, const uint32_t *ids, size_t n)
 {
-    const uint32_t *held = session_ids(s);
-    size_t same = 0, length = session_length(s);
-    while (same < length && same < n && held[same] == ids[same])
+    size_t same = 0;
+    while (same < s->length && same < n && s->ids[same] == ids[same])
         same++;
     session_rewind(s, same);
     return same;
@@ -145,9 +144,7 @@ int session_copy(struct session *dst, const struct session *src, size_t n, struc
         session_rewind(dst, n);
         return OK;
     }
-    size_t same = 0; /* what equal tokens left is equal */
-    while (same < n && same < dst->length && dst->ids[same] == src->ids[same])
-        same++;
+    size_t same = session_sync(dst, src->ids, n); /* what equal tokens left is equal */
     for (size_t head = 0; same < n && head < c->layers * c->kv_heads; head++)
         session_copy_head(dst, src, head, same, n);
     memcpy(dst->ids, src->ids, n * sizeof(*dst->ids));
