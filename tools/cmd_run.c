@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "router/decode/decode.h"
 #include "router/mizzle.h"
@@ -119,7 +120,8 @@ struct run {
     struct mizzle *m;
     struct token_view show;
     struct json_events json;
-    struct answer_text answer;      /* for the next turn of a conversation */
+    struct buf answer;              /* as it is shown, for the next turn of a conversation */
+    struct stops stops;             /* of the answer */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
     struct signs signs;
@@ -144,7 +146,7 @@ static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
         err_set(&r->fault, OK, "%s", t->fault);
     if (r->judges && !isnan(t->score)) /* the policy had a choice */
         signs_token(&r->signs, t->source == MIZZLE_CLOUD, t->has_edge, t->edge_id == t->id);
-    if (options.chat && !answer_text_add(&r->answer, t->piece, t->piece_size))
+    if (options.chat && !stops_append(&r->stops, &r->answer, t->piece, t->piece_size))
         return false;
     return options.json ? json_events_token(&r->json, t) : token_view_token(&r->show, t);
 }
@@ -203,7 +205,8 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     r->fault.msg[0] = '\0';
     r->progress =
         (struct progress_count){ .what = "reading the prompt, tokens", .since = os_now_ns() };
-    answer_text_begin(&r->answer, stops);
+    r->answer.n = 0;
+    stops_begin(&r->stops, stops, NULL);
     setup_stop_on_interrupt(r->m);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     setup_stop_on_interrupt(NULL);
@@ -237,7 +240,7 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
         rc = cmd_run_answer(r, &p, err);
     if (rc != OK && rc != ERR_STOP)
         return rc;
-    int kept = conversation_add(c, "assistant", r->answer.text.p, r->answer.text.n, err);
+    int kept = conversation_add(c, "assistant", r->answer.p, r->answer.n, err);
     return kept == OK ? rc : kept;
 }
 
@@ -411,7 +414,7 @@ static int cmd_run_main(int n, char **args, struct err *err)
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(err, -end, "%s", r.note.msg); /* the last note says why */
     }
-    buf_free(&r.answer.text);
+    buf_free(&r.answer);
     return rc;
 }
 

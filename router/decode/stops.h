@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct buf;
 struct err;
 
 enum { STOPS_MAX = 255 }; /* most bytes of one stop string */
@@ -12,6 +13,7 @@ enum { STOPS_MAX = 255 }; /* most bytes of one stop string */
 struct stops {
     const char *const *list; /* NULL-terminated, or NULL for none; borrowed */
     size_t n;
+    bool found;               /* one is complete */
     char tail[2 * STOPS_MAX]; /* the last bytes of the text */
 };
 
@@ -20,7 +22,11 @@ int stops_begin(struct stops *s, const char *const *list, struct err *err);
 /* Append text[n]. True once a stop string is complete, the longest of those that end there: it ends
  * at text[*at - 1] and has *length bytes, the first of which may lie in earlier calls. */
 bool stops_feed(struct stops *s, const char *text, size_t n, size_t *at, size_t *length);
-/* Return how many bytes at the end of the text may be the beginning of a stop string. */
+/* Append the text[n] of a token to `to`, which ends where a stop string begins: then nothing more
+ * is appended. False without memory. */
+bool stops_append(struct stops *s, struct buf *to, const char *text, size_t n);
+/* Return how many bytes at the end of the text may be the beginning of a stop string; 0 once one is
+ * complete. */
 size_t stops_held(const struct stops *s);
 
 #endif

@@ -185,26 +185,6 @@ int conversation_add(struct conversation *c, const char *role, const char *text,
     return OK;
 }
 
-void answer_text_begin(struct answer_text *a, const char *const *stops)
-{
-    a->text.n = 0;
-    a->ended = false;
-    stops_begin(&a->stops, stops, NULL);
-}
-
-bool answer_text_add(struct answer_text *a, const char *bytes, size_t n)
-{
-    size_t at, length, before = a->text.n;
-    if (a->ended)
-        return true;
-    if (!buf_add(&a->text, bytes, n))
-        return false;
-    a->ended = n && stops_feed(&a->stops, bytes, n, &at, &length);
-    if (a->ended)
-        a->text.n = before + at - length;
-    return true;
-}
-
 void conversation_cut(struct conversation *c, size_t n)
 {
     while (c->n > n)

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kernels/sys/buf.h"
-#include "router/decode/stops.h"
 #include "router/mizzle.h"
 
 struct err;
@@ -31,18 +29,6 @@ int conversation_add(struct conversation *c, const char *role, const char *text,
                      struct err *err);
 /* Drop all messages but the first n; n = 0 frees everything. */
 void conversation_cut(struct conversation *c, size_t n);
-
-/* Collects the text of an answer as it is shown: up to a stop string, without special tokens. */
-struct answer_text {
-    struct buf text; /* the caller frees it */
-    struct stops stops;
-    bool ended; /* a stop string was found */
-};
-
-/* Begin a new answer. stops is borrowed and must be valid, as mizzle_generate checks. */
-void answer_text_begin(struct answer_text *a, const char *const *stops);
-/* Append the bytes[n] of a token. False if there is no memory. */
-bool answer_text_add(struct answer_text *a, const char *bytes, size_t n);
 
 /* Report a line that looks like a command but is not one; true if it is such. */
 bool prompt_input_no_command(const char *line, size_t n);

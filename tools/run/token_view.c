@@ -82,16 +82,14 @@ static void token_view_flush(struct token_view *s, size_t keep, bool end)
 bool token_view_token(struct token_view *s, const struct mizzle_token *t)
 {
     size_t at, length;
-    for (size_t i = 0; i < t->piece_size && !s->ended; i++) {
+    for (size_t i = 0; i < t->piece_size && !s->stops.found; i++) {
         s->held[s->n++] = (struct token_view_byte){ t->piece[i], (unsigned char)t->source, t->pos };
-        if (stops_feed(&s->stops, t->piece + i, 1, &at, &length)) {
+        if (stops_feed(&s->stops, t->piece + i, 1, &at, &length))
             s->n -= length < s->n ? length : s->n;
-            s->ended = true;
-        } else if (s->n == HELD) {
+        else if (s->n == HELD)
             token_view_flush(s, stops_held(&s->stops), false);
-        }
     }
-    token_view_flush(s, s->ended ? 0 : stops_held(&s->stops), false);
+    token_view_flush(s, stops_held(&s->stops), false);
     token_view_mark(s, MIZZLE_EDGE, 0);
     return fflush(s->to) == 0;
 }

@@ -37,7 +37,6 @@ struct token_view {
         size_t token;         /* position of its token in the answer */
     } held[640];              /* bytes that are not shown yet, [n] */
     size_t n;
-    bool ended;        /* a stop string was found */
     int open_source;   /* enum mizzle_source of the open mark; MIZZLE_EDGE: none is open */
     size_t open_token; /* the token that the open mark belongs to */
     bool line_open;    /* the last character shown was not a newline */

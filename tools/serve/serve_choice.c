@@ -40,17 +40,10 @@ bool serve_choice_begin(struct serve_choice *c)
 /* Append a token to the text. */
 static bool serve_choice_take(struct serve_choice *c, uint32_t id)
 {
-    size_t n, at, length, before = c->raw.n;
+    size_t n;
     const char *p = tokenizer_bytes(c->tokenizer, id, &n);
-    if (!p || c->cut || (tokenizer_is_control(c->tokenizer, id) && !c->ask->specials))
-        return true;
-    if (!buf_add(&c->raw, p, n))
-        return false;
-    if (stops_feed(&c->stops, p, n, &at, &length)) {
-        c->cut = true;
-        c->raw.n = before + at - length;
-    }
-    return true;
+    return !p || (tokenizer_is_control(c->tokenizer, id) && !c->ask->specials) ||
+           stops_append(&c->stops, &c->raw, p, n);
 }
 
 bool serve_choice_look(struct serve_choice *c)
@@ -77,7 +70,7 @@ void serve_choice_forget(struct buf *b, size_t n)
 
 size_t serve_choice_ready(const struct serve_choice *c)
 {
-    size_t n = c->raw.n, held = c->cut ? 0 : stops_held(&c->stops);
+    size_t n = c->raw.n, held = stops_held(&c->stops);
     if (c->view.finished)
         return n;
     n = text_complete(c->raw.p, n > held ? n - held : 0);

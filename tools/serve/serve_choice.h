@@ -31,7 +31,6 @@ struct serve_choice {
     struct buf part;     /* of a character that the next traced token may complete */
     size_t chars;        /* of the text before token `told`, complete ones */
     struct buf counted;  /* of a character after these that is not complete */
-    bool cut;            /* a stop string ends raw */
     bool opened, closed; /* its first and its last event were sent */
 };
 

@@ -38,9 +38,10 @@ static json_t *serve_info_entry(const struct serve *s, enum text_model m)
 {
     char name[SERVE_NAME + 8];
     serve_info_name(name, s, m);
-    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:I,s:s}", "id", name, "object", "model", "created",
-                     (json_int_t)s->created, "owned_by", "mizzle", "root", s->name, "parent",
-                     "max_model_len", (json_int_t)s->context, "fingerprint", s->fingerprint);
+    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:I,s:s,s:s}", "id", name, "object", "model",
+                     "created", (json_int_t)s->created, "owned_by", "mizzle", "root", s->name,
+                     "parent", "max_model_len", (json_int_t)s->context, "fingerprint",
+                     s->fingerprint, "kv", kvcache_name(s->kv));
 }
 
 /* True if this one can be asked for. */

@@ -70,9 +70,9 @@ static json_t *form_completed(struct serve_exchange *x, struct serve_choice *c, 
                      text, "tokens", json_report_ids(v->ids + c->prompt->n, n), "id_slot",
                      (json_int_t)v->slot, "stop", 1, "model", x->s->name, "tokens_predicted", made,
                      "tokens_evaluated", prompt, "truncated", 0, "stop_type",
-                     c->cut     ? "word"
-                     : v->ended ? "eos"
-                                : "limit",
+                     c->stops.found ? "word"
+                     : v->ended     ? "eos"
+                                    : "limit",
                      "tokens_cached", prompt + made - 1, "timings", timings);
 }
 
