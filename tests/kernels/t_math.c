@@ -1,4 +1,4 @@
-/* t_math.c - kernels/math.h against libm and against known bits; panels against their source. */
+/* t_math.c - kernels/math.h against libm and against known bits; scalar.c by hand. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,87 +121,6 @@ static void randoms(void)
     CHECK(rand_u64(1, 0) == 0x5e41ab087439611eu && rand_u64(0, UINT64_MAX) == 0x48218226ff3cd4bfu);
 }
 
-/* Every element of a matrix comes back from its panels. */
-static void panels_f32(void)
-{
-    enum { ROWS = 19, COLS = 7, BYTES = 2 * COLS * 64 };
-    static _Alignas(64) unsigned char dst[BYTES];
-    float src[ROWS * COLS], row[COLS];
-    uint16_t half[ROWS * COLS];
-    for (size_t i = 0; i < ROWS * COLS; i++) {
-        half[i] = f16_from_f32((float)(rand_unit(3, i) - 0.5));
-        src[i] = f32_from_f16(half[i]);
-    }
-    struct panels w = { .type = P_F32, .rows = ROWS, .cols = COLS, .data = dst };
-    w.panel_bytes = BYTES / 2;
-    for (int pass = 0; pass < 2; pass++) {
-        memset(dst, 0xff, sizeof(dst));
-        for (size_t p = 0; p < 2; p++)
-            if (pass)
-                panels_pack_f16(dst + p * w.panel_bytes, half, ROWS, COLS, p);
-            else
-                panels_pack(dst + p * w.panel_bytes, P_F32, src, ROWS, COLS, p);
-        for (size_t r = 0; r < 32; r++) {
-            panels_row(row, &w, r);
-            for (size_t k = 0; k < COLS; k++)
-                CHECK(row[k] == (r < ROWS ? src[r * COLS + k] : 0));
-        }
-    }
-}
-
-static void panels_bf16(void)
-{
-    enum { ROWS = 17, COLS = 5, BYTES = 2 * 3 * 64 };
-    static _Alignas(64) unsigned char dst[BYTES];
-    uint16_t src[ROWS * COLS];
-    float row[COLS];
-    for (size_t i = 0; i < ROWS * COLS; i++)
-        src[i] = bf16_from_f32((float)(rand_unit(4, i) - 0.5));
-    struct panels w = { P_BF16, ROWS, COLS, BYTES / 2, dst, NULL };
-    for (size_t p = 0; p < 2; p++)
-        panels_pack(dst + p * w.panel_bytes, P_BF16, src, ROWS, COLS, p);
-    for (size_t r = 0; r < 32; r++) {
-        panels_row(row, &w, r);
-        for (size_t k = 0; k < COLS; k++)
-            CHECK(row[k] == (r < ROWS ? f32_from_bf16(src[r * COLS + k]) : 0));
-    }
-}
-
-/* GGUF blocks: an f16 scale, then 32 int8, or 16 bytes of two nibbles. There are three groups, so
- * the second group of the last panel block is padding. */
-static void panels_quantised(bool four)
-{
-    enum { ROWS = 18, COLS = 96, GROUPS = 3 };
-    static unsigned char src[1 + ROWS * GROUPS * 34];
-    static _Alignas(64) unsigned char dst[2 * 2 * 1088];
-    size_t block = four ? 18 : 34, total;
-    float row[COLS];
-    struct panels w = { .type = four ? P_Q4 : P_Q8, .rows = ROWS, .cols = COLS, .data = dst };
-    CHECK(panels_bytes(&w.panel_bytes, &total, w.type, ROWS, COLS) && total <= sizeof(dst));
-    for (size_t i = 1; i < sizeof(src); i++)
-        src[i] = (unsigned char)rand_below(5, i, 256);
-    for (size_t b = 0; b < ROWS * GROUPS; b++) {
-        uint16_t scale = f16_from_f32((float)rand_unit(6, b));
-        memcpy(src + 1 + b * block, &scale, sizeof(scale));
-    }
-    for (size_t p = 0; p < 2; p++)
-        panels_pack(dst + p * w.panel_bytes, w.type, src + 1, ROWS, COLS, p);
-    for (size_t r = 0; r < 32; r++) {
-        panels_row(row, &w, r);
-        for (size_t k = 0; k < COLS; k++) {
-            const unsigned char *b = src + 1 + (r * GROUPS + k / 32) * block;
-            size_t c = k % 32;
-            uint16_t scale = 0;
-            int q = 0;
-            if (r < ROWS) {
-                memcpy(&scale, b, sizeof(scale));
-                q = four ? (c < 16 ? b[2 + c] & 15 : b[2 + c - 16] >> 4) - 8 : (int8_t)b[2 + c];
-            }
-            CHECK(row[k] == (float)q * f32_from_f16(scale));
-        }
-    }
-}
-
 /* A product small enough to verify by hand, computed by scalar.c. */
 static void product_by_hand(void)
 {
@@ -257,10 +176,6 @@ int main(void)
     doubles();
     halves();
     randoms();
-    panels_f32();
-    panels_bf16();
-    panels_quantised(false);
-    panels_quantised(true);
     product_by_hand();
     attention_merges();
     return 0;

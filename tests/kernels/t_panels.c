@@ -27,34 +27,38 @@ static const struct form forms[] = { { pack_floats, P_F32, 4 },
                                      { panels_pack_f16, P_F32, 2 },
                                      { pack_bf16, P_BF16, 2 } };
 
-static void put_half(unsigned char *dst, const unsigned char *src)
+/* Return the value at src, as a file of this form stores it. */
+static float value(const struct form *f, const unsigned char *src)
 {
     uint16_t h;
+    float v;
+    memcpy(&v, src, f->bytes == 4 ? 4 : 2);
     memcpy(&h, src, sizeof(h));
-    float f = f32_from_f16(h);
-    memcpy(dst, &f, sizeof(f));
+    return f->bytes == 4 ? v : f->type == P_BF16 ? f32_from_bf16(h) : f32_from_f16(h);
 }
 
 /* Place column g of row r, as the definition in panels.h states it. */
 static void place(unsigned char *panel, const struct form *f, size_t r, size_t g,
                   const unsigned char *src)
 {
-    if (f->pack == panels_pack_f16)
-        put_half(panel + (g * 16 + r) * 4, src);
-    else if (f->type == P_F32)
-        memcpy(panel + (g * 16 + r) * 4, src, 4);
+    float v = value(f, src);
+    if (f->type == P_F32)
+        memcpy(panel + (g * 16 + r) * 4, &v, 4);
     else
         memcpy(panel + (g / 2 * 16 + r) * 4 + g % 2 * 2, src, 2);
 }
 
-/* The source ends where its memory ends and is not aligned; the panels hold garbage before. */
+/* The source ends where its memory ends and is not aligned; the panels hold garbage before. Every
+ * value comes back from them, and rows that the matrix lacks are 0. */
 static void shape(const struct form *f, size_t rows, size_t cols, uint64_t seed)
 {
     size_t panel_bytes, total, size = rows * cols * f->bytes;
     CHECK(panels_bytes(&panel_bytes, &total, f->type, rows, cols));
     unsigned char *memory = malloc(size + 1), *src = memory + 1;
     unsigned char *got = malloc(total), *want = malloc(panel_bytes);
-    CHECK(memory && got && want);
+    const struct panels w = { f->type, rows, cols, panel_bytes, got, NULL };
+    float *row = malloc(cols * sizeof(*row));
+    CHECK(memory && got && want && row);
     for (size_t i = 0; i < size; i++)
         src[i] = (unsigned char)rand_u64(seed, i);
     memset(got, 0x5a, total);
@@ -66,10 +70,18 @@ static void shape(const struct form *f, size_t rows, size_t cols, uint64_t seed)
             for (size_t g = 0; g < cols; g++)
                 place(want, f, r % 16, g, src + (r * cols + g) * f->bytes);
         CHECK(!memcmp(want, got + p * panel_bytes, panel_bytes));
+        for (size_t r = p * 16; r < p * 16 + 16; r++) {
+            panels_row(row, &w, r);
+            for (size_t k = 0; k < cols; k++) {
+                float v = r < rows ? value(f, src + (r * cols + k) * f->bytes) : 0;
+                CHECK(!memcmp(&v, row + k, sizeof(v)));
+            }
+        }
     }
     free(memory);
     free(got);
     free(want);
+    free(row);
 }
 
 static float half_at(const unsigned char *p)
