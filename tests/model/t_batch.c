@@ -16,7 +16,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
-#include "model/batch.h"
+#include "model/batch_internal.h"
 #include "model/model.h"
 #include "model/train/random.h"
 #include "model/session.h"
@@ -314,7 +314,12 @@ static void run_episode(size_t number)
     for (size_t i = 0; i < e.n; i++) {
         e.member[i] = (struct member){ .text = draw(ntexts), .kv = draw(KVS) };
         size_t context = once_in(4) ? 1 + draw(60) : most - draw(100);
-        CHECK(session_open(&e.member[i].s, e.batch, context, kvs[e.member[i].kv], &err) == OK);
+        size_t bytes, cache;
+        enum kvcache kv = kvs[e.member[i].kv];
+        CHECK(session_open(&e.member[i].s, e.batch, context, kv, &err) == OK);
+        CHECK(session_size(&bytes, &cache, &config, context, kv, &err) == OK);
+        CHECK(bytes == e.member[i].s->bytes && cache >= 2 * context * config.layers &&
+              cache < bytes);
     }
     for (size_t i = 0; i < PASSES; i++) {
         run_pass(&e);
@@ -373,6 +378,41 @@ static void check_cut(void)
     model_close(m);
 }
 
+static int open_once(const void *k)
+{
+    struct model *m = NULL;
+    struct batch *b = NULL;
+    struct session *s = NULL;
+    int rc = model_random(&m, &config, P_Q8, k, NULL, 7, NULL);
+    if (!rc)
+        rc = batch_open(&b, m, NULL, NULL);
+    if (!rc)
+        rc = session_open(&s, b, 16, KVCACHE_F32, NULL);
+    session_close(s);
+    batch_close(b);
+    model_close(m);
+    return rc;
+}
+
+/* A session alone refuses what it cannot take, and stays as it is. */
+static void check_refused(struct session *s, struct batch *b)
+{
+    struct err err;
+    struct session *none;
+    _Atomic int stopped = 1;
+    const uint32_t ids[BATCH_ROWS] = { 1, 2, 9999 };
+    size_t bytes, cache, length = session_length(s);
+    CHECK(session_eval(s, ids, 3, NULL, &err) == ERR_ARG && strstr(err.msg, "9999"));
+    CHECK(session_eval(s, ids, 2, &stopped, &err) == ERR_STOP);
+    CHECK(session_eval(s, ids, 0, NULL, &err) == ERR_ARG && session_length(s) == length);
+    CHECK(session_eval(s, ids + 3, BATCH_ROWS - 3, NULL, &err) == OK);
+    CHECK(session_eval(s, ids + 3, BATCH_ROWS - 3, NULL, &err) == ERR_ARG);
+    CHECK(strstr(err.msg, "300 positions"));
+    CHECK(session_open(&none, b, 0, KVCACHE_F32, &err) == ERR_ARG && !none);
+    CHECK(session_size(&bytes, &cache, &config, 0, KVCACHE_F32, &err) == ERR_ARG);
+    torture_each(open_once, &tables[0]);
+}
+
 /* Limits of a pass, sessions of another batch, and memory that runs out. */
 static void check_errors(void)
 {
@@ -413,6 +453,7 @@ static void check_errors(void)
     torture_begin(2); /* the first one is the session's own */
     CHECK(session_open(&t, b, 1 << 12, KVCACHE_F16, &err) == ERR_NOMEM && !t && torture_end());
     CHECK(session_eval(s, ids, 7, NULL, &err) == OK && session_length(s) == 19);
+    check_refused(s, b);
     session_close(s);
     batch_close(b);
     model_close(m);

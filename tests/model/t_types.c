@@ -129,12 +129,14 @@ static bool check_random(size_t which, const char *best, struct pool *pool)
         struct err err;
         struct kernels k;
         struct model *m;
+        size_t bytes;
         if (!kernels_runs(kernels_sets[i], cpu_detect()) || (kernels_sets[i]->needs & CPU_INEXACT))
             continue;
         CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), &err) == OK);
         if (light && strcmp(k.isa, best) != 0 && which % kernels_nsets != i)
             continue;
         CHECK(model_random(&m, &config, type, &k, NULL, 7, &err) == OK);
+        CHECK(model_random_size(&bytes, &config, type, &err) == OK && bytes == model_bytes(m));
         bool fastest = !strcmp(k.isa, best) && !light;
         for (size_t turn = 0; turn < (fastest ? CHUNKS : 1); turn++, run++) {
             uint64_t h = types_hash(m, run % 2 ? pool : NULL, chunks[run % CHUNKS]);
@@ -177,7 +179,8 @@ static void check_file(const char *path, FILE *golden)
     model_close(m);
 }
 
-/* A file with a matrix of a type that does not run is refused in a line that says what to do. */
+/* A file with a matrix of a type that does not run is refused in a line that says what to do, and
+ * so are columns that are no whole blocks. */
 static void check_refused(void)
 {
     static const unsigned char zero[310 * 74];
@@ -206,6 +209,13 @@ static void check_refused(void)
     CHECK(strstr(err.msg, "token_embd.weight: ") && strstr(err.msg, "found IQ2_XS") &&
           strstr(err.msg, "Q4_K_M"));
     weights_close(w);
+    const struct model_config odd = {
+        2, 40, 5, 1, 8, 100, 333, 512, 1e-6f, 1e6f, true, false, { 0 }
+    };
+    size_t bytes;
+    CHECK(model_random_size(&bytes, &odd, P_Q8, &err) == ERR_FORMAT);
+    CHECK(model_random(&m, &odd, P_Q8, &k, NULL, 7, &err) == ERR_FORMAT && !m);
+    CHECK(strstr(err.msg, "40 columns"));
 }
 
 int main(void)
