@@ -1,7 +1,7 @@
 #!/bin/sh
 # mizzle bench route: columns, the model beside the measurement, what habits of the paper's demo
 # change, and what is refused. That every way writes the same text is checked by the program. Times
-# are checked for what must take at least so long: t_ahead_model.c tests the model.
+# are checked for what must take at least so long: t_virtual_clock.c tests the model.
 set -eu
 . tests/support/shell.sh
 

@@ -1,8 +1,13 @@
 /* The virtual clock: calls take as long as at the stand-in server, and answers whose times can be
- * added up by hand. */
+ * added up by hand. Its cloud, in front of a simulated one: what calls take, which are late, what
+ * becomes of a late one, and that answers known without a call are treated alike. */
+#include <string.h>
+
 #include "kernels/sys/base.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tools/lab/clock/virtual_clock.h"
+#include "tools/lab/clock/virtual_cloud.h"
 
 enum { MOST = 8 };
 
@@ -12,8 +17,8 @@ static bool near(double a, double b)
 }
 
 /* The texts: e: edge, c: the cloud says what the edge would, x: it says something else. A step
- * takes 10 ms and the calls take turns at 25 and 40 ms. The times must be these. */
-static void answer_takes(const char *text, bool ahead, const double *want)
+ * takes 10 ms and the calls take turns at `call` and 40 ms. The times must be these. */
+static void answer_takes(const char *text, bool ahead, double call, const double *want)
 {
     const struct virtual_clock c = { .edge_ms = 10, .prefill_ms = 2, .ahead = ahead };
     struct virtual_token tokens[MOST] = { { 0 } };
@@ -22,7 +27,7 @@ static void answer_takes(const char *text, bool ahead, const double *want)
     for (; text[n]; n++) {
         tokens[n].routed = text[n] != 'e';
         tokens[n].agrees = text[n] == 'c';
-        tokens[n].call_ms = tokens[n].routed && calls++ % 2 ? 40 : 25;
+        tokens[n].call_ms = tokens[n].routed && calls++ % 2 ? 40 : call;
     }
     CHECK(virtual_clock_answer(tokens, &c, 7, n, &err) == OK);
     for (size_t i = 0; i < n; i++) {
@@ -33,17 +38,20 @@ static void answer_takes(const char *text, bool ahead, const double *want)
 
 static void test_answers(void)
 {
-    answer_takes("eee", 0, (double[]){ 14, 10, 10 }); /* 7 ids at 2 ms come first */
-    answer_takes("eee", 1, (double[]){ 14, 10, 10 });
-    answer_takes("ceec", 0, (double[]){ 39, 10, 10, 50 });
+    answer_takes("eee", 0, 25, (double[]){ 14, 10, 10 }); /* 7 ids at 2 ms come first */
+    answer_takes("eee", 1, 25, (double[]){ 14, 10, 10 });
+    answer_takes("ceec", 0, 25, (double[]){ 39, 10, 10, 50 });
     /* Asked at 14, answered at 39, seen after the step that ends at 44, which decides what was
      * written until then: tokens 0 to 2. The call at 44 takes until 84. */
-    answer_takes("ceec", 1, (double[]){ 44, 0, 0, 40 });
+    answer_takes("ceec", 1, 25, (double[]){ 44, 0, 0, 40 });
     /* Without the 4 ms before the first token: asked at 10, answered at 35, seen at 40. */
-    answer_takes("exeee", 1, (double[]){ 14, 40, 10, 10, 10 });
+    answer_takes("exeee", 1, 25, (double[]){ 14, 40, 10, 10, 10 });
     /* Asked at 10, awaited from 20 to 35; the second call, at 45, lasts until 85. */
-    answer_takes("exceee", 1, (double[]){ 14, 35, 50, 0, 0, 0 });
-    answer_takes("exceee", 0, (double[]){ 14, 35, 50, 10, 10, 10 });
+    answer_takes("exceee", 1, 25, (double[]){ 14, 35, 50, 0, 0, 0 });
+    answer_takes("exceee", 0, 25, (double[]){ 14, 35, 50, 10, 10, 10 });
+    answer_takes("eec", 1, 25, (double[]){ 14, 10, 35 }); /* nothing to do in the meantime */
+    /* An answer that comes just as a step ends is seen after the next one. */
+    answer_takes("ceee", 1, 10, (double[]){ 34, 0, 0, 10 });
 }
 
 static void test_calls(void)
@@ -80,10 +88,147 @@ static void test_losses(void)
     stand_in_chance_close(server);
 }
 
+enum { HEADER = 100, UP = 200, DOWN = 300, ANSWER = 7 };
+
+static struct {
+    bool known, fails;
+    size_t asked, committed, dropped;
+    struct cloud_tally *tally;
+} sim;
+
+static enum origin sim_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    (void)arg, (void)ids, (void)n;
+    *id = ANSWER;
+    return sim.known ? ORIGIN_STORE : ORIGIN_NONE;
+}
+
+static size_t sim_tokens(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static int sim_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                   struct cloud_tally *tally, void **call, struct err *err)
+{
+    (void)arg, (void)ids, (void)n, (void)tokens, (void)err;
+    *call = &sim;
+    sim.tally = tally;
+    sim.asked++;
+    return OK;
+}
+
+static int sim_take(void *call, uint32_t *id, struct err *err)
+{
+    CHECK(call == &sim);
+    if (sim.fails)
+        return err_set(err, ERR_NET, "refused");
+    const struct traffic more = { .bytes_up = HEADER + UP,
+                                  .header_bytes_up = HEADER,
+                                  .bytes_down = 50 + DOWN,
+                                  .header_bytes_down = 50 };
+    traffic_add(&sim.tally->traffic, &more);
+    *id = ANSWER;
+    return OK;
+}
+
+static void sim_commit(void *call)
+{
+    CHECK(call == &sim);
+    sim.committed++;
+}
+
+static void sim_drop(void *call)
+{
+    CHECK(call == &sim);
+    sim.dropped++;
+}
+
+static size_t sim_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
+{
+    (void)arg, (void)ids, (void)n, (void)tokens;
+    return UP;
+}
+
+static const struct cloud_port real = { .known = sim_known,
+                                        .tokens = sim_tokens,
+                                        .ask = sim_ask,
+                                        .take = sim_take,
+                                        .commit = sim_commit,
+                                        .drop = sim_drop,
+                                        .traffic = port_traffic };
+
+/* Ask for the token after ids[2] and commit the call. Returns what it returned. */
+static int ask(struct virtual_cloud *v, uint32_t first, struct err *err)
+{
+    const uint32_t ids[] = { first, 3 };
+    const struct cloud_port *p = &v->port;
+    struct cloud_tally tally = { 0 };
+    uint32_t id = 0;
+    void *call;
+    CHECK(p->ask(p->arg, ids, 2, 1, &tally, &call, err) == OK);
+    int rc = p->take(call, &id, err);
+    CHECK(rc != OK || id == ANSWER);
+    p->commit(call);
+    return rc;
+}
+
+/* 100 + 200 bytes at 10 a ms, 50 ms, 300 bytes at 3 a ms: 30 + 50 + 100. */
+static void test_deadline(void)
+{
+    struct virtual_clock c = { .net = { .latency_ms = 50, .up = 10000, .down = 3000 } };
+    struct virtual_cloud v = { 0 };
+    struct err err = { "" };
+    c.deadline_ms = 180;
+    virtual_cloud_begin(&v, &real, sim_bytes, &c);
+    CHECK(ask(&v, 1, &err) == OK && !v.late);
+    CHECK(near(v.ms, 180));
+    CHECK(sim.committed == 1 && sim.dropped == 0);
+    c.deadline_ms = 179;
+    CHECK(ask(&v, 1, &err) == ERR_NET && v.late);
+    CHECK(near(v.ms, 179));
+    CHECK(strstr(err.msg, "no answer in time (179 ms)"));
+    CHECK(sim.committed == 1 && sim.dropped == 1); /* no memo keeps it */
+    sim.fails = true; /* the other port's own error, which is not late */
+    CHECK(ask(&v, 1, &err) == ERR_NET && !v.late && !strcmp(err.msg, "refused"));
+    CHECK(sim.committed == 2 && sim.dropped == 1);
+    sim.fails = false;
+}
+
+/* A loss makes a call late or not by its prefix alone, however often it comes, and whether or not
+ * the answer is known. */
+static void test_known(void)
+{
+    struct virtual_clock c = { .net = { .latency_ms = 50, .loss = 0.2 }, .deadline_ms = 100 };
+    struct virtual_cloud v = { 0 };
+    struct err err;
+    size_t late = 0;
+    virtual_cloud_begin(&v, &real, sim_bytes, &c);
+    for (uint32_t i = 0; i < 200; i++) {
+        const uint32_t ids[] = { i, 3 };
+        uint32_t id = 0;
+        int rc = ask(&v, i, &err);
+        double ms = v.ms;
+        CHECK(rc == OK ? ms < 51 : v.late);
+        CHECK(ask(&v, i, &err) == rc);
+        sim.known = true;
+        size_t asked = sim.asked;
+        CHECK(v.port.known(v.port.arg, ids, 2, &id) == (rc == OK ? ORIGIN_STORE : ORIGIN_NONE));
+        CHECK(near(v.ms, ms) && sim.asked == asked);
+        sim.known = false;
+        CHECK(v.port.known(v.port.arg, ids, 2, &id) == ORIGIN_NONE);
+        late += rc != OK;
+    }
+    CHECK(late > 40 && late < 110); /* two packets: 36 % lose one */
+}
+
 int main(void)
 {
     test_answers();
     test_calls();
     test_losses();
+    test_deadline();
+    test_known();
     return 0;
 }

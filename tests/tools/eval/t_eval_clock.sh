@@ -1,7 +1,7 @@
 #!/bin/sh
 # mizzle eval --clock virtual: the same times again and again, what latency, bandwidth and losses add
 # to them, deadlines, the same answers as with a real clock, and what is refused; a picture. The event model is
-# tested in t_ahead_model.c and t_virtual_clock.c.
+# tested in t_virtual_clock.c.
 . tests/tools/eval/eval.sh
 set -e
 # What is measured depends on the options alone, but not on the date.
