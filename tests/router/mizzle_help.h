@@ -31,6 +31,7 @@ struct seen {
     struct mizzle *m;
     uint32_t ids[MANY];
     size_t n, from[3], faults;
+    size_t reached;                 /* by the reading of the prompt */
     size_t most;                    /* return false after this many tokens; 0: never */
     void (*first)(struct seen *s);  /* called with the first token, or NULL */
     const struct mizzle_token *now; /* while in first */

@@ -10,15 +10,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "model/sample.h"
-#include "model/text/tokenizer.h"
-#include "router/decode/decode.h"
-#include "router/engine.h"
-#include "router/mizzle.h"
 #include "tests/support/test.h"
-#include "tests/support/tiny.h"
-
-enum { PROMPT = 240 };
 
 static char said[256];
 
@@ -36,56 +28,6 @@ static const char *heard(int terminal)
     }
     said[n] = 0;
     return said;
-}
-
-static size_t calls, reached;
-static uint32_t written;
-
-static void on_reading(void *arg, size_t done, size_t all)
-{
-    CHECK(arg == &calls && done > reached && done <= all && all == PROMPT);
-    reached = done;
-    calls++;
-}
-
-static bool on_token(void *arg, const struct decode_token *t)
-{
-    CHECK(arg == &calls);
-    written = t->id;
-    return true;
-}
-
-/* A prompt that is read in parts reports its progress up to its end, and the text is the same. */
-static void test_reading(void)
-{
-    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    struct err err = { "" };
-    struct engine engine;
-    struct session *session;
-    struct sampler *sampler;
-    struct decode_stats stats;
-    uint32_t prompt[PROMPT], first;
-    const struct mizzle_options model = { .model = tiny_make(), .threads = 1 };
-    CHECK(engine_open(&engine, &model, true, &err) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
-                       &err) == OK);
-    for (uint32_t i = 0; i < PROMPT; i++)
-        prompt[i] = i * 7 % 256;
-    struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = 1, .emit = on_token };
-    o.arg = &calls;
-    CHECK(decode_run(&stats, session, engine.tokenizer, sampler, NULL, NULL, prompt, PROMPT, &o,
-                     &err) == OK);
-    first = written;
-    session_rewind(session, 0);
-    o.reading = on_reading;
-    CHECK(decode_run(&stats, session, engine.tokenizer, sampler, NULL, NULL, prompt, PROMPT, &o,
-                     &err) == OK);
-    CHECK(calls == (PROMPT + BATCH_ROWS - 1) / BATCH_ROWS && reached == PROMPT);
-    CHECK(written == first);
-    sampler_close(sampler);
-    session_close(session);
-    engine_close(&engine);
 }
 
 static int test_terminal(void)
@@ -140,6 +82,5 @@ static int test_terminal(void)
 
 int main(void)
 {
-    test_reading();
     return test_terminal();
 }
