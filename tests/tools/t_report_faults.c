@@ -1,4 +1,4 @@
-/* t_report_faults.c - the reports of `mizzle bench` and `info` as JSON, while the n-th allocation
+/* t_report_faults.c - the reports of `mizzle bench` as JSON, while the n-th allocation
  * fails, for every n, jansson's included: a row is printed whole or not at all, the error says that
  * memory was lacking, and nothing leaks. */
 #include <jansson.h>
@@ -19,13 +19,9 @@
 #include "tools/lab/bench/bench_ops.h"
 #include "tools/lab/machine/read_probe.h"
 #include "tools/cli/setup.h"
-#include "tools/info/info.h"
-#include "weights/weights.h"
 
 static const char *form;
 static struct engine engine;
-static struct info_source source;
-static struct info_model model;
 static struct err err;
 
 static int report_kernels(void)
@@ -67,18 +63,6 @@ static int report_model(void)
         t.score[i] = t.edge[i % 2] = t.routed[i % 2] = 1e6;
     model_figures(&f, &t, 2000000000);
     return model_report_row(&b, &t, &f, &ops, &err);
-}
-
-static int report_memory(void)
-{
-    const struct bench_options o = { .format = form };
-    const struct bench_model_options m = { .context = "512,4096", .type = "q8_0" };
-    return bench_memory(&o, &m, &err);
-}
-
-static int report_info(void)
-{
-    return info_print_json(&source, &model, true, &err);
 }
 
 static int (*report)(void);
@@ -130,9 +114,6 @@ int main(void)
 {
     CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&engine.model, &tiny_shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
-    source.path = tiny_make();
-    CHECK(weights_open_header(&source.w, source.path, &err) == OK);
-    CHECK(info_model_read(&model, &source, 0, &err) == OK && model.runs);
     json_set_alloc_funcs(malloc, free); /* those that can fail */
     form = "csv";
     report = report_model;
@@ -141,9 +122,6 @@ int main(void)
     form = "jsonl";
     check_report("kernels", report_kernels);
     check_report("model", report_model);
-    check_report("memory", report_memory);
-    check_report("info", report_info);
-    weights_close(source.w);
     model_close(engine.model);
     return 0;
 }
