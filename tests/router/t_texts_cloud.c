@@ -1,5 +1,5 @@
 /* t_texts_cloud.c - texts with the real client: replies of several tokens and a memo that all
- * share, a server that is closed under them, and one that refuses for a while. */
+ * share, and a server that refuses for a while. serve/t_serve_cloud.c closes one under them. */
 #include <sched.h>
 
 #include "net/answers/answers.h"
@@ -111,34 +111,6 @@ static void test_together(const char *url)
     answers_close(memo);
 }
 
-/* When the server is closed under them, all go on to their end, and their tokens say so. */
-static void test_killed(struct stand_in *server)
-{
-    struct routing r = { .how.policy = POLICY_ALWAYS, .how.ahead = 1 };
-    struct text *t[TEXTS];
-    r.cloud = client(stand_in_url(server), CLOUD_OPENAI, NULL);
-    cloud_port_cloud(&r.port, r.cloud);
-    struct texts *e = texts_with(&r, TEXTS, TEXTS, TINY_CONTEXT);
-    for (size_t i = 0; i < TEXTS; i++)
-        t[i] = ask(e, i, NULL);
-    text_wait(t[0], 3);
-    stand_in_close(server);
-    size_t fallbacks = 0;
-    for (size_t i = 0; i < TEXTS; i++) {
-        struct text_view v = text_wait(t[i], SIZE_MAX);
-        CHECK(v.rc == OK && v.n == LENGTH);
-        for (size_t k = 0; k < LENGTH; k++) {
-            const struct text_token *x = &v.tokens[k];
-            CHECK((x->t.source == SOURCE_FALLBACK) == (x->t.fault != NULL));
-            fallbacks += x->t.reason == GATE_FAULT || x->t.reason == GATE_BREAKER;
-        }
-        text_drop(t[i]);
-    }
-    CHECK(fallbacks > TEXTS && texts_count(e).finished == TEXTS);
-    texts_close(e);
-    cloud_close(r.cloud);
-}
-
 /* Write a text, and return how many of its tokens the cloud wrote. */
 static size_t cloud_tokens_of(struct texts *e)
 {
@@ -201,7 +173,7 @@ int main(void)
         for (size_t k = 0; k < PROMPT; k++)
             prompts[i][k] = (uint32_t)rand_below(7, i * PROMPT + k, TINY_IM_END);
     test_together(stand_in_url(server));
-    test_killed(server);
+    stand_in_close(server);
     test_forgiven(CLOUD_OPENAI);
     test_forgiven(CLOUD_AUTO);
     close_all();
