@@ -133,41 +133,6 @@ static void check_kinds(void)
     router_form_close(&f);
 }
 
-/* Several times the same member is that member. */
-static void check_copies(void)
-{
-    float scratch[SCRATCH], x[19];
-    for (int gain = 0; gain < 2; gain++) {
-        struct router_form one, all;
-        struct router *single, *several;
-        form_random(&one, 5, 1, gain, 19, 12, false);
-        CHECK(router_make(&single, &one, "one", &sets[0], NULL) == OK);
-        for (size_t n = 1; n <= ROUTER_MEMBERS; n++) {
-            size_t outs = gain ? 2 : 1;
-            CHECK(router_form_open(&all, 19, 12 * n, NULL) == OK);
-            all.members = n;
-            all.gain = gain;
-            for (size_t m = 0; m < n; m++) {
-                memcpy(all.w1 + m * 12 * 19, one.w1, 12 * 19 * sizeof(float));
-                memcpy(all.b1 + m * 12, one.b1, 12 * sizeof(float));
-                memcpy(all.w2 + m * 12 * outs, one.w2, 12 * outs * sizeof(float));
-                memcpy(all.b2 + m * outs, one.b2, outs * sizeof(float));
-            }
-            CHECK(router_make(&several, &all, "all", &sets[0], NULL) == OK);
-            for (uint64_t round = 0; round < 50; round++) {
-                for (size_t i = 0; i < 19; i++)
-                    x[i] = (float)(rand_unit(round, i) * 4 - 2);
-                float y = router_score(single, x, scratch);
-                CHECK(router_score(several, x, scratch) == y);
-            }
-            router_close(several);
-            router_form_close(&all);
-        }
-        router_close(single);
-        router_form_close(&one);
-    }
-}
-
 /* Two units that read one input each, by hand: P(mends) = sigmoid(2), P(spoils) = sigmoid(-3). */
 static void check_by_hand(void)
 {
@@ -187,26 +152,6 @@ static void check_by_hand(void)
     f.high = true;
     struct err err;
     CHECK(router_make(&r, &f, "form", &sets[0], &err) == ERR_FORMAT && strstr(err.msg, "high"));
-}
-
-/* One member is the file that it was before there were several, byte for byte. */
-static void check_bytes(void)
-{
-    static unsigned char a[4096], b[4096];
-    struct router_form f;
-    const char *meta[] = { "tap", "final", NULL };
-    form_random(&f, 3, 1, false, 5, 4, false);
-    const struct tensor t[] = {
-        { "router.w1", W_F32, 2, { 4, 5 }, f.w1, 80 },
-        { "router.b1", W_F32, 1, { 4 }, f.b1, 16 },
-        { "router.w2", W_F32, 2, { 1, 4 }, f.w2, 16 },
-        { "router.b2", W_F32, 1, { 1 }, f.b2, 4 },
-    };
-    CHECK(form_save(path, &f, NULL) == OK);
-    CHECK(safetensors_write(in_scratch("before"), t, 4, meta, NULL) == OK);
-    size_t n = slurp(path, a, sizeof(a));
-    CHECK(n == slurp(in_scratch("before"), b, sizeof(b)) && !memcmp(a, b, n));
-    router_form_close(&f);
 }
 
 /* A file with tensors of these shapes, all zero, is refused with these words. */
@@ -265,9 +210,7 @@ int main(void)
             CHECK(kernels_pick(&sets[nsets++], kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
     CHECK(nsets && pool_open(&pool, 3, NULL) == OK);
     check_by_hand();
-    check_bytes();
     check_kinds();
-    check_copies();
     check_refused();
     pool_close(pool);
     return 0;

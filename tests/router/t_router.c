@@ -1,5 +1,6 @@
 /* Tests the router: a case checked by hand, networks whose values are high where a token is
- * critical, hostile files, failing allocations. */
+ * critical, tables of contexts, what a router file says about itself, hostile files, failing
+ * allocations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
-#include "kernels/sys/pool.h"
 #include "router/learn/form_save.h"
 #include "router/router.h"
 #include "tests/router/router_help.h"
@@ -22,36 +22,6 @@ static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, 
 static const struct router_form by_hand = {
     .dim = 3, .width = 2, .members = 1, .w1 = w1, .b1 = b1, .w2 = w2, .b2 = { -1 }
 };
-
-/* A router large enough to be shared gives the same score with one thread and with three. */
-static void threads_share(void)
-{
-    enum { DIM = 300, WIDTH = 700 };
-    static float m1[WIDTH * DIM], c1[WIDTH], m2[WIDTH], x[DIM];
-    struct router_form f = {
-        .dim = DIM, .width = WIDTH, .members = 1, .w1 = m1, .b1 = c1, .w2 = m2, .b2 = { 0.1f }
-    };
-    struct err err;
-    struct router *r;
-    struct pool *pool;
-    for (size_t i = 0; i < WIDTH * DIM; i++)
-        m1[i] = (float)rand_unit(1, i) * 0.1f - 0.05f;
-    for (size_t i = 0; i < WIDTH; i++)
-        m2[i] = (float)rand_unit(2, i) * 0.1f - 0.05f;
-    for (size_t i = 0; i < DIM; i++)
-        x[i] = (float)rand_unit(3, i) * 2 - 1;
-    CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
-    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    CHECK(scratch && pool_open(&pool, 3, &err) == OK);
-    float alone = router_score(r, x, scratch);
-    CHECK(alone > 0 && alone < 1 && alone != 0.5f);
-    router_threads(r, pool);
-    for (int i = 0; i < 50; i++)
-        CHECK(router_score(r, x, scratch) == alone);
-    router_close(r);
-    pool_close(pool);
-    free(scratch);
-}
 
 /* By hand: h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5. */
 static void check_by_hand(void)
@@ -72,6 +42,7 @@ static void check_by_hand(void)
     CHECK(router_net(r).width == 2 && router_parts(r, scratch, parts) == -1);
     CHECK(parts[0] == 6 && parts[1] == 0);
     CHECK(form_save(path, &f, &err) == OK);
+    open_without_memory(path, &kernels);
     CHECK(router_open(&again, path, &kernels, &err) == OK);
     CHECK(router_score(again, x, scratch) == y);
     CHECK(router_taps(again)->at[0] == TAP_POST_ATTN && !router_taps(again)->more);
@@ -200,62 +171,158 @@ static void check_refused(void)
     struct err err;
     CHECK(router_form_open(&f, 0, 2, &err) == ERR_ARG);
     CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, &err) == ERR_ARG && !f.w1);
+    CHECK(router_form_open_contexts(&f, 0, &err) == ERR_ARG);
+    CHECK(router_form_open_contexts(&f, ROUTER_MAX_CONTEXTS + 1, &err) == ERR_ARG);
     struct router *r;
     CHECK(router_open(&r, "tests/no-such-file", &kernels, &err) == ERR_IO && !r);
 }
 
-/* Every allocation fails once. */
-static void check_torture(void)
-{
-    struct router_form f = by_hand;
-    struct err err;
-    CHECK(form_save(path, &f, &err) == OK);
-    open_without_memory(path, &kernels);
-}
-
 /* A network whose values are high where a token is critical, as llama-route's are, has 1 - value as
- * its score: here of random numbers, and the value in double. */
+ * its score: by hand, with z = 5 and z = 2 * 1 + 4 * 1.5 - 1 = 7. */
 static void check_high(void)
 {
-    enum { DIM = 37, UNITS = 21 };
-    static float m1[UNITS * DIM], c1[UNITS], m2[UNITS], c2[1], x[DIM], scratch[128];
-    struct tensor t[4] = {
-        { "router.w1", W_F32, 2, { UNITS, DIM }, m1, sizeof(m1) },
-        { "router.b1", W_F32, 1, { UNITS }, c1, sizeof(c1) },
-        { "router.w2", W_F32, 2, { 1, UNITS }, m2, sizeof(m2) },
-        { "router.b2", W_F32, 1, { 1 }, c2, sizeof(c2) },
-    };
-    const char *meta[] = { "tap", "final", "high", "critical", NULL };
-    struct router *high, *low;
-    for (size_t i = 0; i < 4; i++)
-        for (size_t k = 0; k < t[i].bytes / sizeof(float); k++)
-            ((float *)(uintptr_t)t[i].data)[k] = (float)rand_unit(41 + i, k) * 0.6f - 0.3f;
-    CHECK(safetensors_write(path, t, 4, meta, NULL) == OK);
-    CHECK(router_open(&high, path, &kernels, NULL) == OK && router_net(high).high);
-    meta[2] = NULL;
-    CHECK(safetensors_write(path, t, 4, meta, NULL) == OK);
-    CHECK(router_open(&low, path, &kernels, NULL) == OK && !router_net(low).high);
-    CHECK(router_scratch(high) <= 128 && router_dim(high) == DIM);
-    for (uint64_t round = 0; round < 50; round++) {
-        double z = (double)c2[0];
-        for (size_t j = 0; j < DIM; j++)
-            x[j] = (float)rand_unit(50 + round, j) * 4 - 2;
-        for (size_t i = 0; i < UNITS; i++) {
-            double sum = (double)c1[i];
-            for (size_t j = 0; j < DIM; j++)
-                sum += (double)m1[i * DIM + j] * (double)x[j];
-            z += (double)m2[i] * (sum > 0 ? sum : 0);
-        }
-        double value = 1 / (1 + exp(-z));
-        CHECK(fabs((double)router_score(low, x, scratch) - value) < 1e-6);
-        CHECK(fabs(1 - (double)router_score(high, x, scratch) - value) < 1e-6);
-    }
-    router_close(high);
-    router_close(low);
-    memcpy(t, good, sizeof(t));
-    refuse(t, 4, (const char *[]){ "high", "good", NULL }, "high: expected critical, found good");
+    static const char *const meta[] = { "tap", "final", "high", "critical", NULL };
+    const float x[][3] = { { 3, 2, 9 }, { 1, -1, 0 } };
+    struct router *r;
+    float scratch[64];
+    CHECK(safetensors_write(path, good, 4, meta, NULL) == OK);
+    CHECK(router_open(&r, path, &kernels, NULL) == OK && router_net(r).high);
+    for (size_t i = 0; i < 2; i++)
+        CHECK(fabsf(router_score(r, x[i], scratch) - sigmoid_f32(i ? -7 : -5)) < 1e-6f);
+    router_close(r);
+    refuse(good, 4, (const char *[]){ "high", "good", NULL },
+           "high: expected critical, found good");
     spill(path, "PK\003\004 is how a zip archive begins", 32);
-    CHECK(router_open(&low, path, &kernels, NULL) == ERR_FORMAT && !low);
+    CHECK(router_open(&r, path, &kernels, NULL) == ERR_FORMAT && !r);
+}
+
+static struct router_context rows[] = {
+    { -1, -1, 0.5f }, { -1, 3, 0.25f }, { -1, 7, 0.75f }, { 2, 3, 0.125f }, { 7, 7, 1 },
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Write rows[n] as a file with these metadata and read it. */
+static int table_read(struct router **r, const struct router_context *from, size_t n, size_t cols,
+                      const char *const *meta, struct err *err)
+{
+    const struct tensor t = { "context.table", W_F32, 2, { n, cols }, from, n * cols * 4 };
+    CHECK(safetensors_write(path, &t, 1, meta, err) == OK);
+    return router_open(r, path, &kernels, err);
+}
+
+/* Pairs that are not in the table fall back to the last id, and these to the mean. */
+static void check_lookup(void)
+{
+    static const struct {
+        uint32_t ids[3];
+        size_t n;
+        float score;
+    } cases[] = {
+        { { 9, 2, 3 }, 3, 0.125f }, { { 2, 3 }, 2, 0.125f }, { { 3, 3 }, 2, 0.25f },
+        { { 3 }, 1, 0.25f },        { { 7, 7 }, 2, 1 },      { { 2, 7 }, 2, 0.75f },
+        { { 3, 2 }, 2, 0.5f },      { { 0 }, 0, 0.5f },      { { 2, UINT32_MAX }, 2, 0.5f },
+    };
+    struct router *r;
+    struct err err = { "" };
+    CHECK(table_read(&r, rows, ROWS, 3, NULL, &err) == OK);
+    CHECK(router_is_table(r) && router_dim(r) == 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CHECK(router_score_ids(r, cases[i].ids, cases[i].n) == cases[i].score);
+    router_close(r);
+}
+
+static void refuse_table(const struct router_context *from, size_t n, size_t cols, const char *said)
+{
+    struct router *r;
+    struct err err = { "" };
+    CHECK(table_read(&r, from, n, cols, NULL, &err) == ERR_FORMAT && !r);
+    CHECK(strstr(err.msg, "context.table") && strstr(err.msg, said) && strstr(err.msg, path));
+}
+
+static void check_bad_tables(void)
+{
+    static const struct router_context wrong[] = {
+        { 2, 3, 1 },          /* twice */
+        { 1, 9, 1 },          /* out of order */
+        { 8, 0.5f, 1 },       /* no id */
+        { 8, -2, 1 },         /* no id */
+        { 16777216, 0, 1 },   /* ids beyond are not exact */
+        { 8, 0, 1.5f },       /* no probability */
+        { 8, 0, (float)NAN }, /* nor this */
+        { (float)NAN, 0, 1 },
+    };
+    struct router_context t[ROWS];
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        memcpy(t, rows, sizeof(t));
+        t[ROWS - 1] = wrong[i];
+        refuse_table(t, ROWS, 3, "at 4");
+    }
+    refuse_table(rows + 1, ROWS - 1, 3, "(-1, 3)");
+    refuse_table(rows, 0, 3, "[0,3]");
+    refuse_table(rows, 2, 2, "[2,2]");
+}
+
+static const char *const meta[] = { "tap",        "final",        "threshold", "0.25",
+                                    "share",      "0.0625",       "model",     "0123456789abcdef",
+                                    "model_name", "Qwen2.5-0.5B", "weights",   "Q8_0",
+                                    "task",       "csqa",         NULL };
+
+/* Metadata survive reading and writing, for both forms, to the byte. */
+static void check_about(bool table)
+{
+    struct router_form f;
+    struct router *r;
+    struct err err = { "" };
+    float threshold = 0;
+    CHECK(table ? router_form_open_contexts(&f, 1, &err) == OK
+                : router_form_open(&f, 3, 2, &err) == OK);
+    if (table)
+        f.contexts[0] = rows[0];
+    f.has_threshold = f.about.has_share = f.about.has_model = true;
+    f.threshold = 0.25f;
+    f.about.share = 0.0625f;
+    f.about.model = UINT64_C(0x0123456789abcdef);
+    strcpy(f.about.name, "Qwen2.5-0.5B");
+    strcpy(f.about.weights, "Q8_0");
+    strcpy(f.about.task, "csqa");
+    CHECK(form_save(path, &f, &err) == OK);
+    router_form_close(&f);
+    CHECK(router_open(&r, path, &kernels, &err) == OK);
+    const struct router_about *a = router_about(r);
+    CHECK(router_threshold(r, &threshold) && threshold == 0.25f);
+    CHECK(a->has_share && a->share == 0.0625f);
+    CHECK(a->has_model && a->model == UINT64_C(0x0123456789abcdef));
+    CHECK(!strcmp(a->name, "Qwen2.5-0.5B") && !strcmp(a->weights, "Q8_0"));
+    CHECK(!strcmp(a->task, "csqa") && router_is_table(r) == table);
+    router_close(r);
+}
+
+/* Each entry in a form that cannot be read is refused by its name. */
+static void check_bad_about(void)
+{
+    static const char *const wrong[][2] = {
+        { "share", "1.5" },
+        { "share", "" },
+        { "model", "0123456789abcde" },
+        { "model", "0123456789abcdeg" },
+        { "model", "0123456789abcdef0" },
+        { "model", "0123456789ABCDEF" },
+        { "model_name",
+          "a name of more than sixty-three bytes, which no model should really have" },
+        { "weights", "a type of sixteen" },
+        { "task", "a task with a name of more than sixty-three bytes, which nobody should type" },
+    };
+    struct router *r;
+    struct err err;
+    CHECK(table_read(&r, rows, ROWS, 3, meta, &err) == OK);
+    router_close(r);
+    open_without_memory(path, &kernels);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const char *some[] = { wrong[i][0], wrong[i][1], NULL };
+        CHECK(table_read(&r, rows, ROWS, 3, some, &err) == ERR_FORMAT && !r);
+        CHECK(strstr(err.msg, wrong[i][0]) && strstr(err.msg, path) && strstr(err.msg, "expected"));
+    }
 }
 
 int main(void)
@@ -264,10 +331,13 @@ int main(void)
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_by_hand();
     check_features();
-    threads_share();
     check_refused_tensors();
     check_refused();
-    check_torture();
     check_high();
+    check_lookup();
+    check_bad_tables();
+    check_about(false);
+    check_about(true);
+    check_bad_about();
     return 0;
 }
