@@ -1,14 +1,18 @@
-/* t_tokenizer.c - known answers of other implementations; round trips of random bytes. */
+/* t_tokenizer.c - known answers of other implementations; round trips of random bytes; character
+ * classes and NFC are those of Hugging Face's tokenizers 0.23; no memory. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/math.h"
+#include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 #include "tests/support/chat_bytes.h"
 #include "tests/support/files.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
 
 /* True when text[n] gives exactly these ids. */
 static bool equal(const struct tokenizer *t, const char *text, size_t n, bool special,
@@ -194,11 +198,106 @@ static void check_added(void)
     tokenizer_close(t);
 }
 
+/* Code points beyond the last range of a table have no class. U+E0067 is a tag, U+E0100 a variation
+ * selector. */
+static void check_ends(void)
+{
+    static const uint32_t none[] = { 0xe0000, 0xe0067, 0xe0100, 0xe01f0, 0x10ffff };
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        CHECK(unicode_class(none[i]) == UNICODE_OTHER);
+    CHECK(unicode_class(0x323af) == UNICODE_LETTER && unicode_class(0x323b0) == UNICODE_OTHER);
+    CHECK(unicode_class(0x1fbf9) == UNICODE_NUMBER && unicode_class(0x1fbfa) == UNICODE_OTHER);
+    CHECK(unicode_sure_nfc("x\xf3\xa0\x81\xa7y", 6));
+    CHECK(unicode_sure_nfc("\xf3\xa0\x84\x80\xf4\x8f\xbf\xbf", 8));
+}
+
+/* Check the number of code points per class in Unicode 16.0, which Oniguruma 6.9.10 has. */
+static void check_classes(void)
+{
+    size_t count[4] = { 0 };
+    for (uint32_t c = 0; c < 0x110000; c++)
+        if (c < 0xd800 || c > 0xdfff)
+            count[unicode_class(c)]++;
+    CHECK(count[UNICODE_LETTER] == 141028);
+    CHECK(count[UNICODE_NUMBER] == 1911);
+    CHECK(count[UNICODE_SPACE] == 25);
+    CHECK(unicode_class(0x10d4a) == UNICODE_LETTER); /* since 16.0 */
+    CHECK(unicode_class(0x10940) == UNICODE_OTHER);  /* a letter only since 17.0 */
+    CHECK(unicode_class(0x11de0) == UNICODE_OTHER);  /* a number only since 17.0 */
+}
+
+static void check_nfc(const char *text, const char *want)
+{
+    struct err err;
+    char *out;
+    size_t n = strlen(text);
+    if (strcmp(text, want) == 0) {
+        CHECK(unicode_sure_nfc(text, n));
+        return;
+    }
+    CHECK(!unicode_sure_nfc(text, n));
+    CHECK(unicode_nfc(&out, &n, text, n, &err) == OK);
+    CHECK(n == strlen(want) && memcmp(out, want, n) == 0);
+    free(out);
+}
+
+static const char path[] = "weights/milli/vocabulary.gguf";
+static const char hard_text[] =
+    "Question: Where would you find a hilava?\xff\n<|endoftext|>e\xcc\x81 12345";
+
+static int open_once(const void *arg)
+{
+    struct tokenizer *t;
+    int rc = tokenizer_open_path(&t, path, NULL);
+    (void)arg;
+    CHECK((rc == OK) == (t != NULL));
+    tokenizer_close(t);
+    return rc;
+}
+
+static int encode_once(const void *t)
+{
+    uint32_t *ids;
+    size_t count;
+    int rc = tokenizer_encode(t, &ids, &count, hard_text, strlen(hard_text), true, NULL);
+    CHECK(rc != OK || count > 10);
+    if (rc == OK)
+        free(ids);
+    return rc;
+}
+
+static void check_compositions(void)
+{
+    check_nfc("e\xcc\x81", "\xc3\xa9");
+    check_nfc("\xcc\x81\xcc\xa3", "\xcc\xa3\xcc\x81"); /* U+0323 has the lower class */
+    /* U+1DF9 is a mark only since Unicode 10.0, U+11938 a composite only since 13.0. */
+    check_nfc("q\xe1\xb7\xb9", "q\xe1\xb7\xb9");
+    check_nfc("\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0", "\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0");
+}
+
+/* While each allocation fails in turn, the demo's tokenizer gives ERR_NOMEM and leaks nothing. */
+static void check_memory(void)
+{
+    struct tokenizer *t;
+    if (access(path, R_OK) != 0) {
+        printf("SKIP: no %s\n", path);
+        return;
+    }
+    torture_each(open_once, NULL);
+    CHECK(tokenizer_open_path(&t, path, NULL) == OK);
+    torture_each(encode_once, t);
+    tokenizer_close(t);
+}
+
 int main(void)
 {
     struct err err;
     struct tokenizer *t;
     check_added();
+    check_ends();
+    check_classes();
+    check_compositions();
+    check_memory();
     if (access(test_data("tokenizer/qwen2.5-0.5b-instruct/vocab.json"), R_OK))
         SKIP("no tokenizer data");
     CHECK_MSG(tokenizer_open_path(&t, test_data("tokenizer/qwen2.5-0.5b-instruct"), &err) == OK &&
