@@ -1,6 +1,9 @@
-/* t_attention.c - how the attention of a pass is divided among threads: every block of every tile
- * has one place, the partial results of different tiles never share memory, and threads of equal
- * speed finish at about the same time. The plans are read, not run, so nothing is measured. */
+/* t_attention.c - how a pass is divided among threads. Attention: every block of every tile has one
+ * place, the partial results of different tiles never share memory, and threads of equal speed
+ * finish at about the same time; the plans are read, not run, so nothing is measured. The products
+ * of a few tokens: no call takes more panels than its share of the job, or than are worth waking a
+ * thread for, whatever length of runs the processor's family likes. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +12,62 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
+#include "model/model.h"
+#include "model/session.h"
 #include "model/train/random.h"
 #include "tests/support/test.h"
 
+enum { HIDDEN = 896, HEADS = 12, FFN = 4864, VOCAB = 4096, TOKENS = 8 };
+
+static const struct model_config config = { 1,  HIDDEN, HEADS, 2,    64,    FFN,  VOCAB,
+                                            64, 1e-6f,  1e4f,  true, false, { 0 } };
+static struct kernels kernels;
+static size_t sharers;
+static _Atomic size_t calls, over;
+
+/* A product that counts the calls that take too much. The panels of q, k and v are one job; only o
+ * has as many columns as q has rows. */
+static void counted_q8(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
+                       size_t p0, size_t p1)
+{
+    size_t job = panels_count(w->rows), worth = CHUNK_WORK / (PANEL * w->cols * n);
+    if (w->rows <= HEADS * 64)
+        job = panels_count(HEADS * 64 + 2 * 128);
+    size_t share = (job - 1) / sharers + 1;
+    calls++;
+    over += p1 - p0 > (share > worth ? share : worth);
+    kernels.matmul_q8(y, ldy, w, x, n, p0, p1);
+}
+
+/* Return how many calls of a pass of n rows, and of its head, took more than their share. */
+static size_t count_over(size_t n, struct tune tune)
+{
+    struct err err;
+    struct kernels k = kernels;
+    struct pool *pool;
+    struct model *m;
+    struct batch *b;
+    struct session *s;
+    uint32_t ids[TOKENS] = { 1, 2, 3 };
+    k.matmul_q8 = counted_q8;
+    for (size_t i = 0; i < P_TYPES; i++)
+        k.tune[i] = tune;
+    calls = over = 0;
+    CHECK(pool_open(&pool, sharers, &err) == OK);
+    CHECK(model_random(&m, &config, P_Q8, &k, NULL, 7, &err) == OK);
+    CHECK(batch_open(&b, m, pool, &err) == OK);
+    CHECK(session_open(&s, b, TOKENS, KVCACHE_F16, &err) == OK);
+    CHECK(session_eval(s, ids, n, NULL, &err) == OK && session_logits(s, 0));
+    CHECK(calls >= 8);
+    session_close(s);
+    batch_close(b);
+    model_close(m);
+    pool_close(pool);
+    return over;
+}
+
 enum { THREADS = 8, CONTEXT = 4096, CASES = 3000 };
 
-static struct kernels kernels;
 static uint64_t draws;
 
 static size_t draw(size_t below)
@@ -149,10 +202,15 @@ int main(void)
 {
     struct err err;
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
-    for (size_t threads = 1; threads <= THREADS; threads++) {
-        check_shape(14, 2, threads);
-        check_shape(3, 1, threads);
-        check_shape(4, 4, threads);
+    for (size_t n = 1; n <= THREADS; n++) {
+        check_shape(14, 2, n);
+        check_shape(3, 1, n);
+        check_shape(4, 4, n);
     }
+    for (sharers = 1; sharers <= THREADS; sharers *= 2)
+        for (size_t n = 1; n <= TOKENS; n *= 2) {
+            CHECK(count_over(n, (struct tune)TUNE_AMD(0)) == 0);
+            CHECK(count_over(n, (struct tune)TUNE_DEFAULT) == 0);
+        }
     return 0;
 }
