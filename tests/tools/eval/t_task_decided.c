@@ -1,6 +1,8 @@
-/* t_task_decided.c - when nothing that follows can change an answer, so that it is not awaited.
- * Every beginning of every answer of the table that CITER's rule is checked with, each of which
- * then runs on to another question, is judged as the whole wherever it is said to be decided. */
+/* t_task_decided.c - both rules on answers as models write them, with what CITER's own functions
+ * and a reader found in each. And when nothing that follows can change an answer, so that it is not
+ * awaited. Every beginning of every answer of the table that CITER's rule is checked with, each of
+ * which then runs on to another question, is judged as the whole wherever it is said to be decided.
+ */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +10,11 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "tests/support/files.h"
 #include "tests/tools/eval/task_help.h"
 #include "tools/lab/tasks/extract.h"
 
-enum { MOST = 16 };
+enum { MOST = 26 };
 
 static struct task *open_form(const char *name, enum task_form form)
 {
@@ -100,31 +103,61 @@ static bool check(struct task *const tasks[3], const char *text, const struct ex
     return decided;
 }
 
-/* Check all answers of the table, and return how many are decided before their end, or SIZE_MAX
- * without the data. */
-static size_t table(struct task *const tasks[3])
+/* True when text[n], or none, is what a field says: null, "" and "NULL" are none where `none` is.
+ */
+static bool same(const json_t *want, const char *text, size_t n, bool none)
 {
-    char name[1024], line[1 << 16];
-    const char *data = getenv("MIZZLE_TESTDATA");
-    snprintf(name, sizeof(name), "%s/extract/answers.jsonl", data ? data : "../shared/data");
-    FILE *f = fopen(name, "r");
-    size_t decided = 0;
+    const char *s = json_string_value(want);
+    if (none && s && (!*s || !strcmp(s, "NULL")))
+        s = NULL;
+    return s && text ? strlen(s) == n && !memcmp(s, text, n) : !s && !text;
+}
+
+/* Apply both rules to a line of the table, whose choices are c. */
+static void check_line(const json_t *o, const struct extract_choices *c, size_t *citer,
+                       size_t *answer)
+{
+    const char *text = json_string_value(json_object_get(o, "text"));
+    char number[EXTRACT_NUMBER] = "";
+    size_t n = 0;
+    if (c->n) {
+        char label = extract_citer_label(text, c);
+        *citer += same(json_object_get(o, "citer"), label ? &label : NULL, 1, true);
+    } else {
+        const char *found = extract_citer_number(&n, text);
+        *citer += same(json_object_get(o, "citer_math"), found, n, false);
+    }
+    answer_of(number, text, c);
+    *answer += same(json_object_get(o, "reader"), *number ? number : NULL, strlen(number), true);
+}
+
+/* Check all answers of the table; false without the data. */
+static bool table(struct task *const tasks[3])
+{
+    char line[1 << 16];
+    FILE *f = fopen(test_data("extract/answers.jsonl"), "r");
+    size_t n = 0, decided = 0, citer = 0, answer = 0;
     if (!f)
-        return SIZE_MAX;
-    while (fgets(line, sizeof(line), f)) {
+        return false;
+    for (; fgets(line, sizeof(line), f); n++) {
         const char *labels[MOST], *choices[MOST];
         json_t *root = json_loads(line, 0, NULL), *list = json_object_get(root, "labels");
+        const json_t *texts = json_object_get(root, "choices");
         struct extract_choices c = { labels, choices, json_array_size(list) };
-        CHECK(root && c.n <= MOST);
+        CHECK(root && c.n <= MOST && json_array_size(texts) == c.n);
         for (size_t i = 0; i < c.n; i++) {
             labels[i] = json_string_value(json_array_get(list, i));
-            choices[i] = json_string_value(json_array_get(json_object_get(root, "choices"), i));
+            choices[i] = json_string_value(json_array_get(texts, i));
         }
+        check_line(root, &c, &citer, &answer);
         decided += check(tasks, json_string_value(json_object_get(root, "text")), &c);
         json_decref(root);
     }
     CHECK(fclose(f) == 0);
-    return decided;
+    printf("%zu answers: CITER's rule %zu, a reader's %zu; %zu are decided where they run on\n", n,
+           citer, answer, decided);
+    CHECK(n >= 453 && citer == n && 100 * answer >= 97 * n && decided >= 440);
+    return true;
 }
 
 int main(void)
@@ -132,12 +165,10 @@ int main(void)
     struct task *tasks[3] = { open_form("csqa", TASK_CHAT), open_form("csqa", TASK_CITER),
                               open_form("gsm8k", TASK_CHAT) };
     cases(tasks);
-    size_t decided = table(tasks);
+    bool found = table(tasks);
     for (size_t k = 0; k < 3; k++)
         task_close(tasks[k]);
-    if (decided == SIZE_MAX)
+    if (!found)
         SKIP("no extract/answers.jsonl in $MIZZLE_TESTDATA or ../shared/data");
-    printf("%zu answers are decided where they run on\n", decided);
-    CHECK(decided >= 440);
     return 0;
 }
