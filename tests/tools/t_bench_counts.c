@@ -1,5 +1,5 @@
-/* Counters, the system's and simulated ones; events of the processor in `bench kernels`; and the
- * figures of `bench model --by-op`, by hand. */
+/* Counters, the system's and simulated ones; events of the processor in `bench kernels`; the
+ * figures of `bench model --by-op`, by hand; and the loops of `bench limits`. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/kernels.h"
+#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
@@ -16,9 +17,10 @@
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
+#include "tools/cli/setup.h"
 #include "tools/lab/bench/bench_model.h"
 #include "tools/lab/bench/bench_ops.h"
-#include "tools/cli/setup.h"
+#include "tools/lab/machine/limits.h"
 
 static bool near(double a, double b)
 {
@@ -97,7 +99,7 @@ static void check_model(void)
 static void check_ops(void)
 {
     static struct bench_ops o;
-    static struct op_limits limits;
+    static struct op_limits bounds;
     struct err err;
     struct kernels k;
     struct model *m;
@@ -105,10 +107,10 @@ static void check_ops(void)
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&m, &tiny_shape, P_F32, &k, NULL, 1, &err) == OK);
     bench_ops_open(&o, m, KVCACHE_F16);
-    limits.levels[3] = (struct read_level){ "memory", 0, 10 };
-    limits.level = &limits.levels[3];
-    limits.f32 = 100;
-    o.limits = &limits;
+    bounds.levels[3] = (struct read_level){ "memory", 0, 10 };
+    bounds.level = &bounds.levels[3];
+    bounds.f32 = 100;
+    o.limits = &bounds;
     o.tokens = 3;
     o.times.of[OP_FFN] = (struct op_sum){ .calls = 6, .bytes = 3e7, .ops = 6e6 };
     o.times.of[OP_DOWN] = (struct op_sum){ .calls = 6, .bytes = 6e6, .ops = 3e8 };
@@ -242,6 +244,39 @@ static void counting_simulated(void)
     count_source = kept;
 }
 
+enum { WORDS = 8 * 150 + 5 };
+
+/* The loops behind `mizzle bench limits` run, and the reading loop reads every word. */
+static void check_loops(void)
+{
+    static const unsigned sets[] = { 0, CPU_AVX2, CPU_AVX2 | CPU_AVX512 };
+    uint64_t *p = os_alloc(WORDS * sizeof(*p));
+    CHECK(p);
+    for (size_t n = 0; n <= WORDS; n++) {
+        uint64_t want = 0;
+        for (size_t i = 0; i < n; i++)
+            want ^= p[i] = rand_u64(1, n * WORDS + i);
+        for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++)
+            if ((cpu_detect() & sets[s]) == sets[s])
+                for (size_t streams = 1; streams <= 4; streams *= 2) {
+                    CHECK(limits_read(p, n, streams, 1, sets[s]) == want);
+                    CHECK(limits_read(p, n, streams, 2, sets[s]) == 0);
+                    CHECK(limits_read(p, n, streams, 3, sets[s]) == want);
+                }
+    }
+    os_free(p, WORDS * sizeof(*p));
+    /* Levels of cache have sizes, be they the system's or usual ones. */
+    for (unsigned level = 1; level <= 3; level++)
+        CHECK(limits_cache(level) >= (size_t)4096 << level && limits_cache(level) < (size_t)1
+                                                                                        << 40);
+    CHECK(limits_cache(1) < limits_cache(3));
+    CHECK(limits_peak_memory() > (size_t)1 << 20);
+    CHECK(limits_count > 0);
+    for (size_t i = 0; i < limits_count; i++)
+        if ((cpu_detect() & limits[i].needs) == limits[i].needs)
+            limits[i].run(1000);
+}
+
 int main(void)
 {
     static const struct count_source simulated = { source_open, source_read, source_close };
@@ -252,5 +287,6 @@ int main(void)
     check_kernels();
     check_model();
     check_ops();
+    check_loops();
     return 0;
 }
