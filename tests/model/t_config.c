@@ -11,12 +11,14 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_model.h"
 #include "tests/support/torture.h"
 #include "weights/gguf_write.h"
+#include "weights/weights.h"
 
-enum { KEYS = 10, TENSORS = 16, HIDDEN = 6, HEADS = 2, DIM = 4, FFN = 5, VOCAB = 7 };
+enum { DIM = 4, VOCAB = 7 };
 
-/* A key of the architecture that changes or comes. */
+/* A key of the architecture that comes. */
 struct change {
     const char *name;
     enum { NUMBER, FLOAT, TEXT } kind;
@@ -28,88 +30,42 @@ static const char *path;
 static struct kernels kernels;
 static struct err err;
 
-static const struct {
-    const char *name;
-    unsigned value;
-} keys[KEYS] = {
-    { "block_count", 1 },
-    { "embedding_length", HIDDEN },
-    { "feed_forward_length", FFN },
-    { "attention.head_count", HEADS },
-    { "attention.head_count_kv", 1 },
-    { "attention.key_length", DIM },
-    { "attention.value_length", DIM },
-    { "rope.dimension_count", DIM },
-    { "context_length", 100 },
-    { "vocab_size", VOCAB },
-};
+static const struct change *now; /* what the next file has */
+static size_t nnow;
+static const char *architecture;
 
-static const struct {
-    const char *name;
-    size_t rows, cols;
-    const char *only;
-} tensors[TENSORS] = {
-    { "token_embd.weight", VOCAB, HIDDEN, NULL },
-    { "output_norm.weight", HIDDEN, 0, NULL },
-    { "blk.0.attn_norm.weight", HIDDEN, 0, NULL },
-    { "blk.0.attn_q.weight", HEADS *DIM, HIDDEN, NULL },
-    { "blk.0.attn_q.bias", HEADS *DIM, 0, "qwen2" },
-    { "blk.0.attn_k.weight", DIM, HIDDEN, NULL },
-    { "blk.0.attn_k.bias", DIM, 0, "qwen2" },
-    { "blk.0.attn_v.weight", DIM, HIDDEN, NULL },
-    { "blk.0.attn_v.bias", DIM, 0, "qwen2" },
-    { "blk.0.attn_q_norm.weight", DIM, 0, "qwen3" },
-    { "blk.0.attn_k_norm.weight", DIM, 0, "qwen3" },
-    { "blk.0.attn_output.weight", HIDDEN, HEADS *DIM, NULL },
-    { "blk.0.ffn_norm.weight", HIDDEN, 0, NULL },
-    { "blk.0.ffn_gate.weight", FFN, HIDDEN, NULL },
-    { "blk.0.ffn_up.weight", FFN, HIDDEN, NULL },
-    { "blk.0.ffn_down.weight", HIDDEN, FFN, NULL },
-};
-
-static void write_key(struct ggufw *g, const char *arch, const struct change *c)
+static void write_changes(struct ggufw *g)
 {
-    char key[96];
-    snprintf(key, sizeof(key), "%s.%s", arch, c->name);
-    if (c->kind == NUMBER)
-        ggufw_u32(g, key, (uint32_t)c->value);
-    else if (c->kind == FLOAT)
-        ggufw_f32(g, key, (float)c->value);
-    else if (c->kind == TEXT)
-        ggufw_str(g, key, c->text);
-}
-
-/* Announce a tensor and return its values. */
-static size_t add_tensor(struct ggufw *g, const char *name, size_t rows, size_t cols)
-{
-    ggufw_tensor(g, name, W_F32, cols ? 2 : 1, (const size_t[]){ rows, cols });
-    return rows * (cols ? cols : 1);
+    for (const struct change *c = now; c < now + nnow; c++) {
+        char key[96];
+        snprintf(key, sizeof(key), "%s.%s", architecture, c->name);
+        if (c->kind == NUMBER)
+            ggufw_u32(g, key, (uint32_t)c->value);
+        else if (c->kind == FLOAT)
+            ggufw_f32(g, key, (float)c->value);
+        else if (c->kind == TEXT)
+            ggufw_str(g, key, c->text);
+    }
 }
 
 /* Write a model with n changes; arch is what its keys begin with. */
 static void write_file(const char *arch, const struct change *changes, size_t n)
 {
-    struct ggufw *g;
-    size_t values = 0;
-    CHECK(ggufw_open(&g, path, &err) == OK);
-    ggufw_str(g, "general.architecture", arch);
-    for (size_t i = 0, j; i < KEYS; i++) {
-        for (j = 0; j < n && strcmp(changes[j].name, keys[i].name) != 0; j++)
-            ;
-        const struct change plain = { .name = keys[i].name, .value = keys[i].value };
-        if (j == n)
-            write_key(g, arch, &plain);
-    }
-    for (size_t j = 0; j < n; j++)
-        write_key(g, arch, &changes[j]);
-    for (size_t i = 0; i < TENSORS; i++)
-        if (!tensors[i].only || !strcmp(tensors[i].only, arch))
-            values += add_tensor(g, tensors[i].name, tensors[i].rows, tensors[i].cols);
-    for (size_t i = 0; i < values; i++) {
-        float v = 0.5f + (float)(i % 7) / 8;
-        ggufw_data(g, &v, sizeof(v));
-    }
-    CHECK(ggufw_close(g, true, &err) == OK);
+    const struct gguf_shape shape = { .layers = 1,
+                                      .hidden = 6,
+                                      .heads = 2,
+                                      .kv_heads = 1,
+                                      .head_dim = DIM,
+                                      .ffn = 5,
+                                      .vocab = VOCAB,
+                                      .three = !strcmp(arch, "qwen3"),
+                                      .tied = true,
+                                      .context = 100,
+                                      .base = 1e6f };
+    now = changes;
+    nnow = n;
+    architecture = arch;
+    gguf_model_write(path, &shape, W_F32, write_changes);
 }
 
 /* Open the file as a model. */

@@ -19,7 +19,8 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tests/support/files.h"
-#include "weights/gguf_write.h"
+#include "tests/support/gguf_model.h"
+#include "weights/weights.h"
 
 enum {
     TYPES = 6,
@@ -65,20 +66,21 @@ static const uint64_t expected[2][TYPES][KVS] = {
  * QWEN3 on, shapes of that architecture: all heads are together wider than the hidden state or
  * narrower, and RoPE is stretched by YaRN. */
 static const struct shape {
-    size_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tokens;
-    bool tied, odd, yarn;
+    struct gguf_shape is;
+    size_t tokens;
+    bool odd;
 } shapes[SHAPES] = {
-    { 2, 96, 3, 1, 32, 160, 333, MOST, true, false, false },
-    { 1, 128, 2, 2, 64, 96, 271, MOST, false, false, false },
-    { 1, 160, 2, 1, 80, 64, 97, MOST, true, false, false },
-    { 1, 128, 1, 1, 128, 32, 33, MOST, false, false, false },
-    { 2, 50, 5, 1, 10, 77, 91, MOST, true, true, false },
-    { 1, 14, 7, 7, 2, 33, 35, MOST, false, true, false },
-    { 1, 136, 4, 2, 34, 97, 101, MOST, false, true, false },
-    { 1, 224, 14, 2, 16, 704, 1003, 70, true, false, false },
-    { 1, 96, 3, 1, 128, 160, 131, MOST, true, false, false },
-    { 1, 128, 4, 2, 64, 96, 97, MOST, false, false, true },
-    { 2, 50, 4, 2, 6, 77, 91, MOST, true, true, true },
+    { { 2, 96, 3, 1, 32, 160, 333, false, true, false, 512, 1e6f }, MOST, false },
+    { { 1, 128, 2, 2, 64, 96, 271, false, false, false, 512, 1e6f }, MOST, false },
+    { { 1, 160, 2, 1, 80, 64, 97, false, true, false, 512, 1e6f }, MOST, false },
+    { { 1, 128, 1, 1, 128, 32, 33, false, false, false, 512, 1e6f }, MOST, false },
+    { { 2, 50, 5, 1, 10, 77, 91, false, true, false, 512, 1e6f }, MOST, true },
+    { { 1, 14, 7, 7, 2, 33, 35, false, false, false, 512, 1e6f }, MOST, true },
+    { { 1, 136, 4, 2, 34, 97, 101, false, false, false, 512, 1e6f }, MOST, true },
+    { { 1, 224, 14, 2, 16, 704, 1003, false, true, false, 512, 1e6f }, 70, false },
+    { { 1, 96, 3, 1, 128, 160, 131, true, true, false, 512, 1e6f }, MOST, false },
+    { { 1, 128, 4, 2, 64, 96, 97, true, false, true, 512, 1e6f }, MOST, false },
+    { { 2, 50, 4, 2, 6, 77, 91, true, true, true, 512, 1e6f }, MOST, true },
 };
 
 static const size_t chunks[CHUNKS] = {
@@ -91,166 +93,6 @@ static uint64_t fnv(uint64_t h, const void *p, size_t n)
     for (size_t i = 0; i < n; i++)
         h = (h ^ b[i]) * 0x100000001b3u;
     return h;
-}
-
-/* ---- writing the model file ---- */
-
-/* A model file in progress. Its random numbers depend only on the shape. */
-struct form {
-    struct ggufw *g;
-    const struct shape *sh;
-    int type;
-    uint64_t seed, drawn;
-    size_t count;
-    struct {
-        int type;
-        size_t rows, cols; /* cols 0: a vector */
-        float around;
-    } tensors[64];
-};
-
-static uint64_t draw(struct form *f)
-{
-    return rand_u64(f->seed, f->drawn++);
-}
-
-/* Announce a tensor; a quantised type that the columns do not suit is replaced. */
-static void add(struct form *f, const char *name, size_t rows, size_t cols, float around)
-{
-    static const int any[] = { W_Q8_0, W_BF16, W_Q4_0, W_F32, W_F16 };
-    int type = !cols ? W_F32 : f->type;
-    if (type < 0)
-        type = any[f->count % 5];
-    if (cols % 32 && (type == W_Q8_0 || type == W_Q4_0))
-        type = type == W_Q8_0 ? W_F16 : W_BF16;
-    CHECK(f->count < sizeof(f->tensors) / sizeof(f->tensors[0]));
-    f->tensors[f->count].type = type;
-    f->tensors[f->count].rows = rows;
-    f->tensors[f->count].cols = cols;
-    f->tensors[f->count++].around = around;
-    ggufw_tensor(f->g, name, type, cols ? 2 : 1, (const size_t[]){ rows, cols });
-}
-
-static void add_layer(struct form *f, size_t i)
-{
-    const struct shape *c = f->sh;
-    size_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    bool three = c >= shapes + QWEN3;
-    const struct {
-        const char *name;
-        size_t rows, cols;
-        float around;
-        bool two, three; /* tensors of Qwen2, of Qwen3 */
-    } list[] = {
-        { "attn_norm.weight", h, 0, 1, true, true },
-        { "ffn_norm.weight", h, 0, 1, true, true },
-        { "attn_q.weight", q, h, 0, true, true },
-        { "attn_q.bias", q, 0, 0, true, false },
-        { "attn_k.weight", kv, h, 0, true, true },
-        { "attn_k.bias", kv, 0, 0, true, false },
-        { "attn_v.weight", kv, h, 0, true, true },
-        { "attn_v.bias", kv, 0, 0, true, false },
-        { "attn_output.weight", h, q, 0, true, true },
-        { "ffn_gate.weight", c->ffn, h, 0, true, true },
-        { "ffn_up.weight", c->ffn, h, 0, true, true },
-        { "ffn_down.weight", h, c->ffn, 0, true, true },
-        { "attn_q_norm.weight", c->head_dim, 0, 1, false, true },
-        { "attn_k_norm.weight", c->head_dim, 0, 1, false, true },
-    };
-    for (size_t j = 0; j < sizeof(list) / sizeof(list[0]); j++) {
-        char name[64];
-        if (!(three ? list[j].three : list[j].two))
-            continue;
-        snprintf(name, sizeof(name), "blk.%zu.%s", i, list[j].name);
-        add(f, name, list[j].rows, list[j].cols, list[j].around);
-    }
-}
-
-/* Write a row of a matrix. Quantised rows are random bytes, -128 included. */
-static void write_row(struct form *f, int type, size_t cols)
-{
-    static unsigned char row[4096];
-    float spread = 1.7f / sqrtf((float)cols);
-    size_t bytes = 0;
-    if (type == W_Q8_0 || type == W_Q4_0) {
-        size_t block = type == W_Q8_0 ? 34 : 18;
-        uint16_t scale = f16_from_f32(spread / (type == W_Q8_0 ? 128.0f : 8.0f));
-        for (size_t i = 0; i < cols / 32; i++, bytes += block)
-            for (size_t j = 0; j < block; j++)
-                row[bytes + j] =
-                    (unsigned char)(j < 2 ? (unsigned)scale >> (j * 8) : draw(f) >> 56);
-    } else {
-        size_t each = type == W_F32 ? 4 : 2;
-        for (size_t k = 0; k < cols; k++, bytes += each) {
-            float v = ((float)(draw(f) >> 40) * 0x1p-23f - 1) * spread;
-            uint16_t h = type == W_F16 ? f16_from_f32(v) : bf16_from_f32(v);
-            memcpy(row + bytes, type == W_F32 ? (const void *)&v : &h, each);
-        }
-    }
-    CHECK(bytes <= sizeof(row));
-    ggufw_data(f->g, row, bytes);
-}
-
-static void write_tensors(struct form *f)
-{
-    for (size_t i = 0; i < f->count; i++)
-        for (size_t r = 0; r < f->tensors[i].rows; r++) {
-            float v = f->tensors[i].around + ((float)(draw(f) >> 40) * 0x1p-24f - 0.5f) * 0.5f;
-            if (f->tensors[i].cols)
-                write_row(f, f->tensors[i].type, f->tensors[i].cols);
-            else
-                ggufw_data(f->g, &v, sizeof(v));
-        }
-}
-
-static void write_keys(struct ggufw *g, const struct shape *sh)
-{
-    const char *arch = sh < shapes + QWEN3 ? "qwen2" : "qwen3";
-    const struct {
-        const char *name;
-        size_t value;
-    } sizes[] = {
-        { "block_count", sh->layers },
-        { "embedding_length", sh->hidden },
-        { "feed_forward_length", sh->ffn },
-        { "attention.head_count", sh->heads },
-        { "attention.head_count_kv", sh->kv_heads },
-        { "attention.key_length", sh->head_dim },
-        { "context_length", 512 },
-        { "rope.scaling.original_context_length", 128 },
-    };
-    char key[64];
-    ggufw_str(g, "general.architecture", arch);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) - !sh->yarn; i++) {
-        snprintf(key, sizeof(key), "%s.%s", arch, sizes[i].name);
-        ggufw_u32(g, key, (uint32_t)sizes[i].value);
-    }
-    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", arch);
-    ggufw_f32(g, key, 1e-6f);
-    snprintf(key, sizeof(key), "%s.rope.freq_base", arch);
-    ggufw_f32(g, key, 1e6f);
-    if (!sh->yarn)
-        return;
-    snprintf(key, sizeof(key), "%s.rope.scaling.type", arch);
-    ggufw_str(g, key, "yarn");
-    snprintf(key, sizeof(key), "%s.rope.scaling.factor", arch);
-    ggufw_f32(g, key, 4);
-}
-
-static void write_model(const char *path, const struct shape *sh, int type)
-{
-    struct err err;
-    struct form f = { .sh = sh, .type = type, .seed = sh->hidden };
-    CHECK(ggufw_open(&f.g, path, &err) == OK);
-    write_keys(f.g, sh);
-    add(&f, "token_embd.weight", sh->vocab, sh->hidden, 0);
-    for (size_t i = 0; i < sh->layers; i++)
-        add_layer(&f, i);
-    add(&f, "output_norm.weight", sh->hidden, 0, 1);
-    if (!sh->tied)
-        add(&f, "output.weight", sh->vocab, sh->hidden, 0);
-    write_tensors(&f);
-    CHECK(ggufw_close(f.g, true, &err) == OK);
 }
 
 /* ---- one evaluation ---- */
@@ -416,7 +258,7 @@ static int check_type(const char *path, size_t type, size_t first, size_t end)
             continue;
         if (SANITIZED && i % 4 != 0 && i + 1 != end)
             continue;
-        write_model(path, &shapes[i], types[type]);
+        gguf_model_write(path, &shapes[i].is, types[type], NULL);
         for (size_t kv = 0; kv < KVS; kv++)
             if (!SANITIZED || (i + type) % KVS == kv)
                 h[kv] = check_model(path, h[kv], i, type, kv);

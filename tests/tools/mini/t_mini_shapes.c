@@ -1,7 +1,6 @@
 /* t_mini_shapes.c - tools/lab/mini/mini.c gives the engine's bits for random models of Qwen2.5's
  * and Qwen3's architecture. It is built with $CC, writes a text behind a prompt of more than one
  * block of keys, and the logits of each of its tokens are those of a session, as are the ids. */
-#include <math.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -12,98 +11,23 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_model.h"
 #include "weights/gguf_write.h"
+#include "weights/weights.h"
 
 enum { BYTES = 256, MERGES = 4, VOCAB = BYTES + MERGES + 1, PROMPT = 150, TOKENS = 12, SHAPES = 6 };
 
-static const struct shape {
-    size_t layers, hidden, heads, kv_heads, head_dim, ffn;
-    bool three, tied, quantised;
+static const struct {
+    struct gguf_shape is;
+    int type;
 } shapes[SHAPES] = {
-    { 2, 64, 4, 2, 16, 96, false, true, true },   { 1, 50, 5, 1, 10, 77, false, false, false },
-    { 3, 96, 3, 3, 32, 160, false, false, true }, { 2, 64, 4, 2, 24, 96, true, true, true },
-    { 1, 14, 6, 2, 6, 33, true, false, false },   { 2, 96, 2, 1, 128, 64, true, true, true },
+    { { 2, 64, 4, 2, 16, 96, VOCAB, false, true, false, 512, 1e4f }, W_Q8_0 },
+    { { 1, 50, 5, 1, 10, 77, VOCAB, false, false, false, 512, 1e4f }, W_F32 },
+    { { 3, 96, 3, 3, 32, 160, VOCAB, false, false, false, 512, 1e4f }, W_Q8_0 },
+    { { 2, 64, 4, 2, 24, 96, VOCAB, true, true, false, 512, 1e6f }, W_Q8_0 },
+    { { 1, 14, 6, 2, 6, 33, VOCAB, true, false, false, 512, 1e6f }, W_F32 },
+    { { 2, 96, 2, 1, 128, 64, VOCAB, true, true, false, 512, 1e6f }, W_Q8_0 },
 };
-
-/* A model file in progress; the second pass over the same calls writes the data. */
-struct form {
-    struct ggufw *g;
-    const struct shape *sh;
-    uint64_t drawn;
-    bool data;
-};
-
-static float draw(struct form *f)
-{
-    return (float)(rand_unit(f->sh->hidden + f->sh->heads, f->drawn++) - 0.5);
-}
-
-/* Write a row of random blocks, -128 included, or of floats around a mean. */
-static void write_row(struct form *f, int type, size_t cols, float around)
-{
-    uint16_t scale = f16_from_f32(0.02f);
-    for (size_t k = 0; k < cols; k++) {
-        float v = around + draw(f) * (around > 0 ? 0.4f : 3.4f / sqrtf((float)cols));
-        signed char q = (signed char)(rand_u64(7, f->drawn++) >> 56);
-        if (type == W_Q8_0 && k % 32 == 0)
-            ggufw_data(f->g, &scale, sizeof(scale));
-        ggufw_data(f->g, type == W_Q8_0 ? (const void *)&q : &v, type == W_Q8_0 ? 1 : sizeof(v));
-    }
-}
-
-/* cols 0: a vector. */
-static void add(struct form *f, const char *name, size_t rows, size_t cols, float around)
-{
-    int type = f->sh->quantised && cols && cols % 32 == 0 ? W_Q8_0 : W_F32;
-    if (!f->data)
-        ggufw_tensor(f->g, name, type, cols ? 2 : 1, (const size_t[]){ rows, cols });
-    for (size_t r = 0; f->data && r < (cols ? rows : 1); r++)
-        write_row(f, type, cols ? cols : rows, around);
-}
-
-static void add_layer(struct form *f, size_t i)
-{
-    const struct shape *c = f->sh;
-    size_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    enum { BOTH, TWO, THREE };
-    const struct {
-        const char *name;
-        size_t rows, cols;
-        float around;
-        int of;
-    } list[] = {
-        { "attn_norm.weight", h, 0, 1, BOTH },
-        { "ffn_norm.weight", h, 0, 1, BOTH },
-        { "attn_q.weight", q, h, 0, BOTH },
-        { "attn_q.bias", q, 0, 0, TWO },
-        { "attn_k.weight", kv, h, 0, BOTH },
-        { "attn_k.bias", kv, 0, 0, TWO },
-        { "attn_v.weight", kv, h, 0, BOTH },
-        { "attn_v.bias", kv, 0, 0, TWO },
-        { "attn_output.weight", h, q, 0, BOTH },
-        { "ffn_gate.weight", c->ffn, h, 0, BOTH },
-        { "ffn_up.weight", c->ffn, h, 0, BOTH },
-        { "ffn_down.weight", h, c->ffn, 0, BOTH },
-        { "attn_q_norm.weight", c->head_dim, 0, 1, THREE },
-        { "attn_k_norm.weight", c->head_dim, 0, 1, THREE },
-    };
-    for (size_t j = 0; j < sizeof(list) / sizeof(list[0]); j++) {
-        char name[64];
-        snprintf(name, sizeof(name), "blk.%zu.%s", i, list[j].name);
-        if (list[j].of != (c->three ? TWO : THREE))
-            add(f, name, list[j].rows, list[j].cols, list[j].around);
-    }
-}
-
-static void add_all(struct form *f)
-{
-    add(f, "token_embd.weight", VOCAB, f->sh->hidden, 0);
-    for (size_t i = 0; i < f->sh->layers; i++)
-        add_layer(f, i);
-    add(f, "output_norm.weight", f->sh->hidden, 0, 1);
-    if (!f->sh->tied)
-        add(f, "output.weight", VOCAB, f->sh->hidden, 0);
-}
 
 /* A vocabulary of GPT-2's letters for all bytes, a few merges and one added token. */
 static void write_vocabulary(struct ggufw *g)
@@ -136,41 +60,6 @@ static void write_vocabulary(struct ggufw *g)
     ggufw_i32s(g, "tokenizer.ggml.token_type", types, VOCAB);
     ggufw_strs(g, "tokenizer.ggml.merges", pairs, MERGES);
     ggufw_u32(g, "tokenizer.ggml.eos_token_id", VOCAB - 1);
-}
-
-static void write_model(const char *path, const struct shape *sh)
-{
-    const char *arch = sh->three ? "qwen3" : "qwen2";
-    const struct {
-        const char *name;
-        size_t value;
-    } sizes[] = {
-        { "block_count", sh->layers },
-        { "embedding_length", sh->hidden },
-        { "feed_forward_length", sh->ffn },
-        { "attention.head_count", sh->heads },
-        { "attention.head_count_kv", sh->kv_heads },
-        { "attention.key_length", sh->head_dim },
-        { "context_length", 512 },
-    };
-    struct err err;
-    char key[64];
-    struct form f = { .sh = sh };
-    CHECK(ggufw_open(&f.g, path, &err) == OK);
-    ggufw_str(f.g, "general.architecture", arch);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        snprintf(key, sizeof(key), "%s.%s", arch, sizes[i].name);
-        ggufw_u32(f.g, key, (uint32_t)sizes[i].value);
-    }
-    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", arch);
-    ggufw_f32(f.g, key, 1e-6f);
-    snprintf(key, sizeof(key), "%s.rope.freq_base", arch);
-    ggufw_f32(f.g, key, sh->three ? 1e6f : 1e4f);
-    write_vocabulary(f.g);
-    add_all(&f);
-    f.data = true;
-    add_all(&f);
-    CHECK(ggufw_close(f.g, true, &err) == OK);
 }
 
 /* Random letters that need no quoting in the shell but one pair of quotes. */
@@ -216,14 +105,14 @@ static void compare(const char *model, const char *prompt, const char *lines, co
     engine_close(&e);
 }
 
-static void try(const struct shape *sh, const char *mini, size_t number)
+static void try(size_t number, const char *mini)
 {
     static float rows[(TOKENS + 1) * VOCAB];
     char prompt[PROMPT + 2], command[1024], *lines;
     const char *model = in_scratch("%zu.gguf", number), *logits = in_scratch("logits");
     const char *out = in_scratch("out");
     size_t n;
-    write_model(model, sh);
+    gguf_model_write(model, &shapes[number].is, shapes[number].type, write_vocabulary);
     write_prompt(prompt, number);
     spill(in_scratch("prompt"), prompt, PROMPT);
     snprintf(command, sizeof(command),
@@ -247,6 +136,6 @@ int main(void)
              mini);
     CHECK_MSG(system(command) == 0, "%s", command);
     for (size_t i = 0; i < SHAPES; i++)
-        try(&shapes[i], mini, i);
+        try(i, mini);
     return 0;
 }
