@@ -20,98 +20,83 @@ static const char *path;
     "{\"question\":\"q\",\"choices\":{\"label\":" label ",\"text\":" text "},\"answerKey\":\"A\"}"
 #define GOOD        AUTHORS(STEM("\"q\"", CHOICES), "\"A\"")
 #define WITH(field) "{\"question\":" STEM("\"q\"", CHOICES) ",\"answerKey\":\"A\"," field "}"
-#define BYTES(s)    s, sizeof(s) - 1
 
 static const struct {
     const char *task;
-    enum task_form form;
     const char *text;
-    size_t n;
     const char *message;
 } bad[] = {
     /* Lines. */
-    { "csqa", TASK_CITER, BYTES(""), "line 1: expected a JSON object, found an empty file" },
-    { "csqa", TASK_CITER, BYTES("\n"), "line 1: the line: expected a JSON object, found an empty" },
-    { "csqa", TASK_CITER, BYTES(GOOD "\n\n" GOOD), "line 2: the line: expected a JSON object" },
-    { "csqa", TASK_CITER, BYTES(GOOD "\n{\"id\":"), "line 2: the line: expected JSON, found at" },
-    { "csqa", TASK_CITER, BYTES(GOOD " " GOOD "\n"), "line 1: the line: expected JSON, found at" },
-    { "csqa", TASK_CITER, BYTES("[" GOOD "]\n"),
+    { "csqa", "", "line 1: expected a JSON object, found an empty file" },
+    { "csqa", "\n", "line 1: the line: expected a JSON object, found an empty" },
+    { "csqa", GOOD "\n\n" GOOD, "line 2: the line: expected a JSON object" },
+    { "csqa", GOOD "\n{\"id\":", "line 2: the line: expected JSON, found at" },
+    { "csqa", GOOD " " GOOD "\n", "line 1: the line: expected JSON, found at" },
+    { "csqa", "[" GOOD "]\n",
       "line 1: the line: expected a JSON object, as each item has a line of its own, found an" },
-    { "csqa", TASK_CITER, BYTES("[\n{}\n]\n"),
-      "line 1: the line: expected a JSON object, as each" },
-    { "csqa", TASK_CITER, BYTES("3\n"),
-      "line 1: the line: expected a JSON object, found a number" },
-    { "csqa", TASK_CITER, BYTES("{\"id\":\"1\",\"id\":\"2\"}"), "duplicate object key" },
-    { "csqa", TASK_CITER, BYTES("{\"id\":NaN}"), "line 1: the line: expected JSON" },
-    { "csqa", TASK_CITER, BYTES("{\"id\":1e999}"), "line 1: the line: expected JSON" },
-    { "csqa", TASK_CITER, BYTES(GOOD "\n\xff"), "line 2: the line: expected UTF-8" },
-    { "csqa", TASK_CITER,
-      BYTES("\xef\xbb\xbf"
-            "3"),
+    { "csqa", "[\n{}\n]\n", "line 1: the line: expected a JSON object, as each" },
+    { "csqa", "3\n", "line 1: the line: expected a JSON object, found a number" },
+    { "csqa", "{\"id\":\"1\",\"id\":\"2\"}", "duplicate object key" },
+    { "csqa", "{\"id\":NaN}", "line 1: the line: expected JSON" },
+    { "csqa", "{\"id\":1e999}", "line 1: the line: expected JSON" },
+    { "csqa", GOOD "\n\xff", "line 2: the line: expected UTF-8" },
+    { "csqa",
+      "\xef\xbb\xbf"
+      "3",
       "expected a JSON object, found a number" },
-    { "csqa", TASK_CITER, BYTES(WITH("\"id\":\"\\ud800\"")), "line 1: the line: expected JSON" },
-    { "csqa", TASK_CITER, BYTES(GOOD "\0\n"), "line 1: the line: expected JSON, found a byte 0" },
-    { "gsm8k", TASK_CITER, BYTES("{}"), "line 1: problem: expected a string, found nothing" },
+    { "csqa", WITH("\"id\":\"\\ud800\""), "line 1: the line: expected JSON" },
+    { "gsm8k", "{}", "line 1: problem: expected a string, found nothing" },
     /* Questions with choices. */
-    { "csqa", TASK_CITER, BYTES("{\"answerKey\":\"A\"}"),
-      "question: expected a string, found not" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS("7", "\"A\"")),
-      "question: expected a string, found a num" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\" \"", CHOICES), "\"A\"")),
+    { "csqa", "{\"answerKey\":\"A\"}", "question: expected a string, found not" },
+    { "csqa", AUTHORS("7", "\"A\""), "question: expected a string, found a num" },
+    { "csqa", AUTHORS(STEM("\" \"", CHOICES), "\"A\""),
       "question.stem: expected a text, found an empty one" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"a\\u0000b\"", CHOICES), "\"A\"")),
+    { "csqa", AUTHORS(STEM("\"a\\u0000b\"", CHOICES), "\"A\""),
       "question.stem: expected a text, found a byte 0" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS("{\"stem\":\"q\"}", "\"A\"")),
+    { "csqa", AUTHORS("{\"stem\":\"q\"}", "\"A\""),
       "question.choices: expected a list, found nothing" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", "[]"), "\"A\"")),
+    { "csqa", AUTHORS(STEM("\"q\"", "[]"), "\"A\""),
       "question.choices: expected 2 to 8 choices, found 0" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", "[1,2]"), "\"A\"")),
+    { "csqa", AUTHORS(STEM("\"q\"", "[1,2]"), "\"A\""),
       "question.choices[0].label: expected a string, found nothing" },
-    { "arc", TASK_CITER, BYTES(GOOD), "question.choices: expected 3 to 5 choices, found 2" },
-    { "arc", TASK_CITER,
-      BYTES(
-          CITER("[\"A\",\"B\",\"C\",\"D\",\"E\",\"F\"]", "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]")),
+    { "arc", GOOD, "question.choices: expected 3 to 5 choices, found 2" },
+    { "arc",
+      CITER("[\"A\",\"B\",\"C\",\"D\",\"E\",\"F\"]", "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]"),
       "choices: expected 3 to 5 choices, found 6" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\"]")),
+    { "csqa", CITER("[\"A\",\"B\"]", "[\"x\"]"),
       "choices: expected as many texts as labels, 2, found 1" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "3")),
+    { "csqa", CITER("[\"A\",\"B\"]", "3"),
       "choices: expected lists label and text, found a number" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\",\"\"]")),
+    { "csqa", CITER("[\"A\",\"B\"]", "[\"x\",\"\"]"),
       "choices.text[1]: expected a text, found an empty one" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\",null]")),
+    { "csqa", CITER("[\"A\",\"B\"]", "[\"x\",null]"),
       "choices.text[1]: expected a string, found null" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"AB\"]", "[\"x\",\"y\"]")),
+    { "csqa", CITER("[\"A\",\"AB\"]", "[\"x\",\"y\"]"),
       "choices.label[1]: expected one letter or digit, found AB" },
-    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"a\"]", "[\"x\",\"y\"]")),
+    { "csqa", CITER("[\"A\",\"a\"]", "[\"x\",\"y\"]"),
       "choices.label[1]: expected a label of its own, found a" },
-    { "arc", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES3("1", "2", "1")), "\"1\"")),
+    { "arc", AUTHORS(STEM("\"q\"", CHOICES3("1", "2", "1")), "\"1\""),
       "question.choices[2].label: expected a label of its own, found 1" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES), "\"E\"")),
-      "answerKey: expected one of A B, found E" },
-    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES), "1")),
+    { "csqa", AUTHORS(STEM("\"q\"", CHOICES), "\"E\""), "answerKey: expected one of A B, found E" },
+    { "csqa", AUTHORS(STEM("\"q\"", CHOICES), "1"),
       "answerKey: expected a string, found a number" },
-    { "csqa", TASK_CITER, BYTES("{\"question\":" STEM("\"q\"", CHOICES) "}"),
+    { "csqa", "{\"question\":" STEM("\"q\"", CHOICES) "}",
       "answerKey: expected a string, found nothing" },
-    { "csqa", TASK_CITER, BYTES(WITH("\"id\":7")), "id: expected a string, found a number" },
-    { "csqa", TASK_CITER, BYTES(WITH("\"group\":7")), "group: expected a string, found a number" },
-    { "csqa", TASK_CITER, BYTES(WITH("\"cot\":[]")), "cot: expected a string, found a list" },
-    { "csqa", TASK_CITER, BYTES(WITH("\"prompt\":\"\"")),
-      "prompt: expected a text, found an empt" },
-    { "csqa", TASK_CITER,
-      BYTES("{\"question\":\"q\",\"question_concept\":{},\"choices\":" CHOICES
-            ",\"answerKey\":\"A\"}"),
+    { "csqa", WITH("\"id\":7"), "id: expected a string, found a number" },
+    { "csqa", WITH("\"group\":7"), "group: expected a string, found a number" },
+    { "csqa", WITH("\"cot\":[]"), "cot: expected a string, found a list" },
+    { "csqa", WITH("\"prompt\":\"\""), "prompt: expected a text, found an empt" },
+    { "csqa",
+      "{\"question\":\"q\",\"question_concept\":{},\"choices\":" CHOICES ",\"answerKey\":\"A\"}",
       "question_concept: expected a string, found an object" },
     /* gsm8k */
-    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\"}"),
-      "answerKey: expected a number, found noth" },
-    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\",\"solution\":\"\\\\boxed{x}\"}"),
+    { "gsm8k", "{\"problem\":\"p\"}", "answerKey: expected a number, found noth" },
+    { "gsm8k", "{\"problem\":\"p\",\"solution\":\"\\\\boxed{x}\"}",
       "solution: expected a number in \\boxed{} or after ####, found none" },
-    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\",\"answerKey\":\"half\"}"),
+    { "gsm8k", "{\"problem\":\"p\",\"answerKey\":\"half\"}",
       "answerKey: expected a number, found half" },
-    { "gsm8k", TASK_CITER, BYTES("{\"problem\":true,\"answerKey\":\"1\"}"),
+    { "gsm8k", "{\"problem\":true,\"answerKey\":\"1\"}",
       "problem: expected a string, found a boolean" },
-    { "gsm8k", TASK_LM_EVAL, BYTES("{\"prompt\":\"p\",\"answerKey\":\"1\"}"),
-      "problem: expected a string, for its own prompt is citer's, found nothing" },
 };
 
 static void refuses(const char *name, enum task_form form, const char *file, int code,
@@ -147,12 +132,18 @@ static void long_lines(void)
 int main(void)
 {
     path = in_scratch("items.jsonl");
-    CHECK(sizeof(bad) / sizeof(bad[0]) >= 40);
+    CHECK(sizeof(bad) / sizeof(bad[0]) >= 38);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        spill(path, bad[i].text, bad[i].n);
-        refuses(bad[i].task, bad[i].form, path, ERR_FORMAT, bad[i].message);
+        spill(path, bad[i].text, strlen(bad[i].text));
+        refuses(bad[i].task, TASK_CITER, path, ERR_FORMAT, bad[i].message);
     }
-    spill(path, BYTES(GOOD)); /* what all of them are variations of */
+    spill(path, GOOD "\0\n", sizeof(GOOD) + 1);
+    refuses("csqa", TASK_CITER, path, ERR_FORMAT,
+            "line 1: the line: expected JSON, found a byte 0");
+    write_file(path, "{\"prompt\":\"p\",\"answerKey\":\"1\"}");
+    refuses("gsm8k", TASK_LM_EVAL, path, ERR_FORMAT,
+            "problem: expected a string, for its own prompt is citer's, found nothing");
+    write_file(path, GOOD); /* what all of them are variations of */
     struct task *t;
     struct err err = { "" };
     CHECK(task_open(&t, &(struct task_options){ .name = "csqa", .data = path }, &err) == OK);
