@@ -41,25 +41,8 @@ for size in 0.1 1; do
         >"$dir/out" 2>&1 || fail "edge-$size: router"
 done
 
-# A changed byte or a cut anywhere is noticed, except in the name of the key that holds the
-# checksum: without that key, the rest is a correct file.
-size=$(wc -c <$milli/edge-0.1.gguf)
-damaged() { # WHAT
-    "$MIZZLE" run -m "$dir/bad.gguf" --policy never --cloud off -p x -n 1 -q >"$dir/out" 2>"$dir/err"
-    status=$?
-    [ $status -eq 3 ] && [ ! -s "$dir/out" ] || fail "$1: status $status"
-    one_line
-}
-for at in 0 4 8 16 24 49 100 1000 5000 17000 19000 30000 60000 100000 140000 $((size - 1)); do
-    cp $milli/edge-0.1.gguf "$dir/bad.gguf"
-    byte=$(od -An -tu1 -j $at -N 1 "$dir/bad.gguf")
-    # shellcheck disable=SC2059
-    printf "\\$(printf %o $((byte ^ 64)))" |
-        dd of="$dir/bad.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null
-    damaged "byte $at changed"
-done
-for bytes in 0 3 24 1000 18000 100000 $((size - 1)); do
-    head -c $bytes $milli/edge-0.1.gguf >"$dir/bad.gguf"
-    damaged "cut to $bytes bytes"
-done
+# Damage is noticed; t_gguf.c has each bit and each cut.
+cp $milli/edge-0.1.gguf "$dir/bad.gguf"
+printf x | dd of="$dir/bad.gguf" bs=1 seek=60000 conv=notrunc 2>/dev/null
+refuses 3 'bad.gguf: .*: the file is damaged' run -m "$dir/bad.gguf" --policy never --cloud off -p x -n 1 -q
 exit 0
