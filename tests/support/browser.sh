@@ -1,7 +1,6 @@
 # browser.sh - the part of a script that opens a page in Debian's chromium, driven by
 # playwright-core, with axe-core for accessibility: it says SKIP without them, and sets $chromium
 # and $modules.
-# shellcheck disable=SC2034
 case ${BUILD:-build/x-release} in
 *-release) ;;
 *) skip "a page is the same in every build" ;;

@@ -2,7 +2,6 @@
 # $dir, a folder that is deleted at the end, and define fail.
 servers= cloud=
 cleanup() {
-    # shellcheck disable=SC2086
     [ -z "$servers" ] || kill -9 $servers 2>/dev/null
     rm -rf "$dir"
 }

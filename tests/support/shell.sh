@@ -27,7 +27,6 @@ before= subcommand=
 expect() {
     want=$1 status=0
     shift
-    # shellcheck disable=SC2086
     $before "$MIZZLE" $subcommand "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
     [ $status -eq "$want" ] || fail "$subcommand $*: status $status, not $want"
 }
@@ -55,6 +54,13 @@ refuses() {
 # ends STATUS ARGS: expect 0, else refused.
 ends() {
     if [ "$1" -eq 0 ]; then expect "$@"; else refused "$@"; fi
+}
+
+# each COMMAND WORDS...: run a line of shell with the words of each of these at its end.
+each() {
+    each_line=$1
+    shift
+    for each_words; do eval "$each_line \$each_words"; done
 }
 
 one_line() {

@@ -53,12 +53,9 @@ one_line
 
 # Without a network, limits charge nothing: a miss is the fault it is without them.
 for cap in '--max-cloud-tokens 0' '--max-cloud-tokens 3' '--max-cloud-input 80'; do
-    # shellcheck disable=SC2086
     alike tokens $ask --answers "$dir/whole" --offline --cloud required $cap
-    # shellcheck disable=SC2086
     expect 4 run --question 2 --policy always --cloud required --answers "$dir/whole" --offline -q $cap
     one_line
-    # shellcheck disable=SC2086
     expect 0 run --question 2 --policy always -n 4 --json --answers "$dir/whole" --offline $cap
     [ "$(field calls)" -eq "$(field fault)" ] && [ "$(field asked_tokens)" -eq 0 ] || fail "$cap"
 done

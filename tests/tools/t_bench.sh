@@ -84,21 +84,13 @@ if [ "$marked" -gt 0 ]; then grep -q 'Doubtful: others kept' "$dir/caches.svg"; 
 [ $((marked > 0)) -eq $((points > 0)) ]
 "$MIZZLE" bench limits -t 1 >"$dir/out"
 [ "$(head -n 1 "$dir/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$dir/out" | sort -u)" -eq 6 ]
-for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
-    status=0
-    # shellcheck disable=SC2086
-    "$MIZZLE" bench $wrong >"$dir/out" 2>&1 || status=$?
-    [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
-done
+each 'expect 2 bench' 'kernels --only nothing' 'kernels --isa z80' nothing
+expect 3 bench kernels --plot /nonexistent/roof.svg --only add_f32
 # An option of another subject is refused, not ignored.
-for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
+each "refuses 2 'unknown option -' bench" 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
     'memory --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
-    'kernels -p 8'; do
-    # shellcheck disable=SC2086
-    fails 2 'unknown option -' bench $wrong
-    [ ! -s "$dir/out" ] || fail "bench $wrong"
-done
+    'kernels -p 8'
 for subject in limits route; do
     fails 2 "^mizzle bench $subject: -t: expected one number, found 1,2$" bench $subject -t 1,2
 done
@@ -181,13 +173,8 @@ grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$dir/md"
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q ',0,3,5,'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$dir/out"
 grep -q '; keys and values: f32$' "$dir/out" && grep -q '| pp8 |' "$dir/out"
-for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
-    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --texts 2' '--by-op -o csv' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
-    status=0
-    # shellcheck disable=SC2086
-    "$MIZZLE" bench model $wrong >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ]
-done
+each 'refused 2 bench model' '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
+    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --texts 2' '--by-op -o csv' '--shape nothing' '--shape qwen2.5-0.5b --type q9'
 # memory: weights as in the file's type, keys and values of 24 layers and 2 heads of 64, linear in
 # the context; the shape of 7B although it may not fit.
 "$MIZZLE" bench memory --type q4_0 -c 64,4096 -o csv >"$dir/out"
@@ -203,12 +190,7 @@ END { exit bad || NR != 3 }'
 [ "$(grep -c '"shape": "qwen2.5-7b", "type": "f32", "kv": "q8", "context": [0-9]*, "weights": 3046[0-9]*, ' "$dir/out")" -eq 3 ]
 [ "$("$MIZZLE" bench memory -c 1,2 -o json | tr -d '\n' | sed 's/[^][{},]//g' | sed 's/{,*}/x/g')" = '[x,x]' ]
 "$MIZZLE" bench memory -c 4096 | grep -q '^| qwen2.5-0.5b | q8_0 | f16 | 4096 | 500.8 | 48.0 | [0-9.]* | 6.2 | [0-9.]* |$'
-for wrong in '--shape x' '--type q9' '--kv q3' '-c x' '-c 0' '-p 8' '-t 1' '-m x'; do
-    status=0
-    # shellcheck disable=SC2086
-    "$MIZZLE" bench memory $wrong >"$dir/out" 2>"$dir/err" || status=$?
-    [ "$status" -eq 2 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || { echo "memory $wrong"; exit 1; }
-done
+each 'refused 2 bench memory' '--shape x' '--type q9' '--kv q3' '-c x' '-c 0' '-p 8' '-t 1' '-m x'
 # Without a file: all matrices in 4 bits, the head included, take 18 bytes for 32 weights.
 grep -q '"model_type": "q4_0", "model_size": 278[0-9]*, "model_n_params": 494032768, ' "$dir/q4"
 # A terminal is told how many samples are taken.

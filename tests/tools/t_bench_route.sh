@@ -58,7 +58,4 @@ else
     echo "SKIP: no script(1), the line on a terminal was not tested"
 fi
 
-for wrong in '-R 1.5' '-R x' '-R 0.1,0.2' '-L 1.5' '-L -1' '-L 60001' '-W 2' '-W 0,' '--agree 2' '-n 1' '-p 0' '-t 1,2' '-r 0'; do
-    # shellcheck disable=SC2086
-    refused 2 bench route $wrong
-done
+each 'refused 2 bench route' '-R 1.5' '-R x' '-R 0.1,0.2' '-L 1.5' '-L -1' '-L 60001' '-W 2' '-W 0,' '--agree 2' '-n 1' '-p 0' '-t 1,2' '-r 0'

@@ -33,19 +33,14 @@ grep -q '(serve$' "$dir/out" && grep -q '^and cloud: 0 after SIGTERM)' "$dir/out
 # What info and run would ignore is refused.
 info="info weights/milli/edge-0.5.gguf"
 if [ -e "${info#* }" ]; then
-    # shellcheck disable=SC2086
-    for line in "$info -c 0" "info -c 0" "info -c 9" "$info -c 1025"; do
-        refused 2 $line
-    done
+    each 'refused 2' "$info -c 0" "info -c 0" "info -c 9" "$info -c 1025"
     says '--context: expected at most 1024, the context'
     # 0 is not a context, and no command takes more than 64 threads.
     for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl'; do
-        # shellcheck disable=SC2086
         fails 2 '--context: expected .*1.*, found 0' $line -c 0
     done
     for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --output $dir/trained" \
         "convert ${info#* } $dir/x --type q8_0"; do
-        # shellcheck disable=SC2086
         fails 2 ' --threads: expected at most 64, found 65$' $line -t 65
     done
     [ ! -e "$dir/trained" ] || fail "pretrain -t 65: made its folder first"
@@ -77,7 +72,6 @@ few() {
     [ "$found" -le "$1" ] || fail "$found options, at most $1"
 }
 while read -r c; do
-    # shellcheck disable=SC2086 # a name of two words is two arguments
     set -- $c
     expect 0 "$@" --help
     [ ! -s "$dir/err" ] || fail "$c --help writes to stderr"
@@ -130,7 +124,6 @@ fi
 # A reader that has gone, as `| head` does, is no failure.
 for c in --help man info "run --question 2" "explain --question 2 --json" "tokenize -p hello" "fleet -N 9" \
     "logits -p hello --top 2" "eval --questions 1"; do
-    # shellcheck disable=SC2086
     { sleep 0.2 && "$MIZZLE" $c 2>"$dir/err" && echo fine >"$dir/ended"; } | true
     [ "$(cat "$dir/ended")" = fine ] || fail "$c, whose reader has gone: $(cat "$dir/err")"
     ! grep 'written\|write' "$dir/err" || fail "$c, whose reader has gone"

@@ -41,23 +41,18 @@ large() {
         printf '\040\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000'
         printf '\000\000\000\000\000\000\000\000\000\000\000\000'
         head -c 265 /dev/zero # 13 of padding, 252 of zeros
-        # shellcheck disable=SC2059
         printf "$1"
     } >"$dir/large.gguf"
 }
 large '\000\344\177\107' # 65508, which rounds to 65504
 converts 0 "$dir/large.gguf" "$dir/x.gguf" --type f16 -q
 large '\000\360\177\107' # 65520
-for type in f32 bf16 q8_0 q4_0; do
-    converts 0 "$dir/large.gguf" "$dir/x.gguf" --type $type
-done
+each 'converts 0 "$dir/large.gguf" "$dir/x.gguf" --type' f32 bf16 q8_0 q4_0
 rm "$dir/x.gguf"
 converts 3 "$dir/large.gguf" "$dir/x.gguf" --type f16
 says 'tensor t.weight: expected values below 65520 for F16, found 65520'
 large '\000\000\200\313' # -2^24
-for type in q8_0 q4_0; do
-    converts 3 "$dir/large.gguf" "$dir/x.gguf" --type $type
-done
+each 'converts 3 "$dir/large.gguf" "$dir/x.gguf" --type' q8_0 q4_0
 converts 0 "$dir/large.gguf" "$dir/x.gguf" --type bf16
 large '\377\377\177\177' # the largest float
 converts 3 "$dir/large.gguf" "$dir/x.gguf" --type bf16

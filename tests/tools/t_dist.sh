@@ -27,7 +27,6 @@ in_tree make BUILD=build/other build/other/page_assets.o build/other/router/mizz
     fail "the page and the library's head in the unpacked tree"
 in_tree make dist && fail "a tarball of a tarball"
 data=$(cd "$data" 2>/dev/null && pwd)
-# shellcheck disable=SC2086
 [ -z "${DIST_MAKE:-}" ] || in_tree make $DIST_MAKE MIZZLE_TESTDATA="$data" test ||
     fail "make $DIST_MAKE test in the unpacked tree"
 exit 0

@@ -13,13 +13,11 @@ start_cloud --latency 1
 accepted=0
 for how in '--policy random --threshold 0.3 --temp 0.7' '--policy always' '--policy never'; do
     line="run --question 3 --json --cloud-tokens 8 --ahead 0 --cloud-url $url $how"
-    # shellcheck disable=SC2086
     expect 0 $line --draft off
     tokens >"$dir/off"
     [ "$(field drafted)" -eq 0 ] && [ "$(field accepted)" -eq 0 ] || fail "off: drafts"
     passes=$(field passes)
     for draft in both lookup; do
-        # shellcheck disable=SC2086
         expect 0 $line --draft $draft
         tokens | cmp -s - "$dir/off" || fail "$how: --draft $draft differs"
         [ $(($(field passes) + $(field accepted))) -eq "$passes" ] || fail "$draft: passes"
@@ -55,7 +53,6 @@ grep -q '"source":"cloud".*"edge_id":[0-9]' "$dir/both" || fail "no edge_id of a
 # Kept answers are there at once: few passes are left.
 line="run --question 3 --json --policy always --ahead 0 --cloud-url $url --answers $dir/kept"
 for draft in off off cloud; do
-    # shellcheck disable=SC2086
     expect 0 $line --draft $draft
     tokens | sed 's/"calls".*//' >"$dir/$draft"
 done
@@ -70,7 +67,6 @@ expect 0 run --question 1 --json --policy always --cloud-url "$url" --ahead 0
 [ "$(field drafted)" -lt 20 ] || fail "one token a call: $(field drafted) drafted"
 expect 2 run --question 1 --draft most
 for wrong in '--draft off' '--ahead 0'; do
-    # shellcheck disable=SC2086
     fails 2 "^mizzle eval: ${wrong% *}: expected without --task ppl$" eval --task ppl $wrong --file "$edge"
 done
 stop_cloud

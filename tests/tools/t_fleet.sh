@@ -53,9 +53,6 @@ fi
 "$MIZZLE" fleet -N 2 --real 1 --idle 1e-6 --edge-ms 1 -L 1 -p 1 -n 1 -R 0.9 --batch 8 --step-ms 5 -o csv >"$dir/real"
 [ "$(wc -l <"$dir/real")" -eq 3 ] || fail "$(cat "$dir/real")"
 
-for wrong in '-N 0' '-N 1,' '-N x' '-N 2000000' '-R 0' '-R 1.5' '--agree 2' '-p 0' '-n 0' '--prefill 0' \
+each 'refused 2 fleet' '-N 0' '-N 1,' '-N x' '-N 2000000' '-R 0' '-R 1.5' '--agree 2' '-p 0' '-n 0' '--prefill 0' \
     '--edge-ms -1' '--kv 10' '-o xml' 'x' '--p95-ms 0' '--idle inf' '--real 1 --batch 9' '--real 1 -N 65 --batch 1' '--real 1' \
-    '-L 1.5' '-L 60001' '--real 1 -N 1 --batch 1 -R 1'; do
-    # shellcheck disable=SC2086
-    refused 2 fleet $wrong
-done
+    '-L 1.5' '-L 60001' '--real 1 -N 1 --batch 1 -R 1'

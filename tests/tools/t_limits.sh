@@ -7,7 +7,6 @@ ask="run --question 1 --policy always --json"
 for cap in '--max-cloud-tokens 7' '--max-cloud-input 200'; do
     anew
     for ahead in 0 1; do
-        # shellcheck disable=SC2086
         alike tokens $ask --ahead $ahead $cap
         [ "$(field fallback)" -gt 0 ] && [ "$(field capped)" -eq "$(field fallback)" ] ||
             fail "$cap: no token is held back"
@@ -35,10 +34,7 @@ for cap in 80 92 95; do
     done
 done
 stop_cloud
-for args in '--max-cloud-input -1' '--max-cloud-tokens x'; do
-    # shellcheck disable=SC2086
-    refused 2 $ask $args
-done
+each 'refused 2 $ask' '--max-cloud-input -1' '--max-cloud-tokens x'
 
 # From private text on, nothing is sent.
 echo Question >"$dir/patterns"

@@ -67,7 +67,6 @@ comes "$fingerprint.router.safetensors"
 for command in run eval; do
     what='-p x -n 2'
     [ $command = run ] || what='--questions 1'
-    # shellcheck disable=SC2086
     expect 0 $command $what -m $edge --cloud-model $cloud
     grep -q "routers/$fingerprint.router.safetensors, which this model's fingerprint names: mlp, learnt milli" "$dir/err" ||
         fail "not named: $(cat "$dir/err")"

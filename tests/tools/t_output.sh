@@ -16,7 +16,6 @@ before='timeout 120'
 # Missing ids are wrong usage. The type of keys and values is reported; --kv changes it and the
 # bits.
 for ids in "" --ids=; do
-    # shellcheck disable=SC2086
     writes 2 logits $ids -o "$dir/made/x"
     [ ! -e "$dir/made/x" ] || fail "logits $ids: wrote a file"
 done
@@ -42,10 +41,7 @@ writes 0 logits --ids "$ids" --top 3
 cmp -s "$dir/out" "$dir/top" || fail "--top: other results with --ids"
 writes 0 logits --ids "$ids" -o "$dir/made/plain"
 cmp -s "$dir/made/top" "$dir/made/plain" || fail "--top changes what -o writes"
-for wrong in "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" "-p= --top 1"; do
-    # shellcheck disable=SC2086
-    writes 2 logits $wrong
-done
+each 'writes 2 logits' "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" "-p= --top 1"
 
 # A closed descriptor does not become that of a file which is written. What stdout would have had is
 # lost, which is an error; stderr is not missed.
@@ -53,7 +49,6 @@ done
 same "$dir/made/closed" "$dir/kept"
 for command in 'run --question 2 -n 4' 'run --question 2 -n 4 --json' "logits -p x --top 1 -o $dir/made/lost"; do
     status=0
-    # shellcheck disable=SC2086
     "$MIZZLE" $command >&- 2>"$dir/err" || status=$?
     [ $status -eq 3 ] && [ ! -e "$dir/made/lost" ] || fail "$command >&-: status $status"
 done

@@ -11,7 +11,6 @@ has() {
 
 # bad STATUS TEXT BYTES: columns a and b of a file that has these bytes are refused with this text.
 bad() {
-    # shellcheck disable=SC2059
     printf "$3" >"$dir/bad.csv"
     refuses "$1" "$2" --x a --y b "$dir/bad.csv"
 }
@@ -28,7 +27,6 @@ random,0,,,,b
 END
 lines="--x share --by policy --interval low,high"
 
-# shellcheck disable=SC2086
 expect 0 $lines --y "right, %" --title "A <finding>" --note why "$dir/t.csv"
 cp "$dir/out" "$dir/first"
 has 1 '<title>mlp: 0, 40</title>'
@@ -43,14 +41,12 @@ has 2 'class="band"'
 has 2 'class="line" d="M'
 [ "$(grep -n 'mlp: ' "$dir/out" | tail -n 1)" = "$(grep -n 'mlp: 2, 90' "$dir/out")" ] ||
     fail "points are not in the order of x"
-# shellcheck disable=SC2086
 expect 0 $lines --y "right, %" --title "A <finding>" --note why -o "$dir/again.svg" "$dir/t.csv"
 same "$dir/first" "$dir/again.svg"
 "$MIZZLE" plot - <"$dir/t.csv" $lines --y "right, %" --title "A <finding>" --note why >"$dir/out" ||
     fail "standard input"
 same "$dir/first" "$dir/out"
 
-# shellcheck disable=SC2086
 expect 0 $lines --y "right, %" --dots --guide '40=alone' --guide '1e1=a=b' "$dir/t.csv"
 has 2 'class="dash"'
 has 1 '>alone</text>'
@@ -75,21 +71,12 @@ has 5 'class="bar s0"'
 refuses 2 'expected a column nothing, found policy,share,right, %,low,high' \
     --x nothing --y low "$dir/t.csv"
 refuses 2 'expected a column x,' --x share --y low --by x "$dir/t.csv"
-for wrong in '' '--x share' '--y low' '--bars policy' '--x share --bars policy --y low'; do
-    # shellcheck disable=SC2086
-    refuses 2 'expected --y and either --x or --bars' $wrong "$dir/t.csv"
-done
-for wrong in --dots '--guide 1=a'; do
-    # shellcheck disable=SC2086
-    refuses 2 '--bars: expected without' --bars policy --y low $wrong "$dir/t.csv"
-done
-for wrong in low low,high,share; do
-    refuses 2 '--interval: expected LOW,HIGH' --x share --y low --interval $wrong "$dir/t.csv"
-done
+each "refuses 2 'expected --y and either --x or --bars' \$dir/t.csv" '' '--x share' '--y low' '--bars policy' \
+    '--x share --bars policy --y low'
+each "refuses 2 '--bars: expected without' \$dir/t.csv --bars policy --y low" --dots '--guide 1=a'
+each "refuses 2 '--interval: expected LOW,HIGH' \$dir/t.csv --x share --y low --interval" low low,high,share
 refuses 2 'expected a column highest' --x share --y low --interval low,highest "$dir/t.csv"
-for wrong in alone 40 x=alone inf=alone nan=alone =alone; do
-    refuses 2 '--guide: expected Y=LABEL' --x share --y low --guide "$wrong" "$dir/t.csv"
-done
+each "refuses 2 '--guide: expected Y=LABEL' \$dir/t.csv --x share --y low --guide" alone 40 x=alone inf=alone nan=alone =alone
 refuses 2 'expected one FILE.csv' --x share --y low
 refuses 3 't.csv: line 2, policy: expected a number, found mlp' --x policy --y low "$dir/t.csv"
 refuses 3 "$dir/none" --x share --y low "$dir/none"

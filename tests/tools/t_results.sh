@@ -158,7 +158,6 @@ fails 1 'drawn: compare FAILED' --check drawn
 rm "$dir/data" "$dir/experiments/drawn.sh"
 
 # A job that fails, prints nothing or too little, or a figure that is not there: no new table.
-# shellcheck disable=SC2016
 for bad in 'false; echo 1,1,1' ':' 'echo 1,1' 'value squares y x=0; echo 1,1,1' \
     'mizzle info "$TMP_DATA/none"; echo 1,1,1' 'mizzle info --json | columns a,b,c'; do
     printf 'HEADER=a,b,c\nbad() { %s; }\njobs() { job bad; job echo 1,2,3; }\n' "$bad" \
@@ -196,7 +195,6 @@ expect 0 full
 cp "$dir/results/full.csv" "$dir"
 echo 'full_row() { : >"$dir/full.2"; echo "$1"; }' >>"$dir/experiments/full.sh"
 for mode in '' --check; do
-    # shellcheck disable=SC2086
     JOBS=1 expect 1 $mode full
     says 'cannot make'
     same "$dir/full.csv" "$dir/results/full.csv"

@@ -122,7 +122,6 @@ collect 0 -o "$at" -q --questions 20 --labels gain --kv f32 --rollouts 9
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $all"
 at=$dir/gain2
 second="--questions 20 --labels gain --kv f32 --round 2 --router $demo/edge-0.5.router.safetensors --threshold 0.9"
-# shellcheck disable=SC2086
 collect 0 -o "$at" $second
 grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
     fail "the folder does not name round and threshold"
@@ -130,7 +129,6 @@ grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' 
 python=${PYTHON:-/usr/bin/python3}
 if "$python" -c 'import lzma' 2>/dev/null; then
     deep="--questions 20 --labels gain --kv f32 --tap 1,final"
-    # shellcheck disable=SC2086
     collect 0 -o "$dir/deep" $deep
     for way in gain gain2 deep divergent drawn; do
         case $way in
@@ -145,7 +143,6 @@ if "$python" -c 'import lzma' 2>/dev/null; then
         is "$(wc -c <"$dir/light/00000.safetensors") * 4 < $(wc -c <"$dir/$way/00000.safetensors")"
         ! "$MIZZLE" router train --samples "$dir/light" -o "$dir/never" >"$dir/out" 2>"$dir/err" || fail "learnt from nothing"
         says 'tensor hidden: expected hidden states, found none'
-        # shellcheck disable=SC2086
         collect 0 -o "$dir/light" $how
         same_folders "$dir/$way" "$dir/light"
         rm -r "$dir/light"
@@ -176,61 +173,50 @@ says 'edge-1'
 
 # Killed anywhere and run again, it ends with the same bytes.
 divergent="--questions 48 --labels divergent"
-# shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
 # With any number of calls in flight: the same bytes, and the same file of answers.
 for calls in 1 40; do
-    # shellcheck disable=SC2086
     collect 0 -o "$dir/calls$calls" $divergent --calls $calls \
         --answers "$dir/kept$calls" --cloud-timeout 600000
     same_folders "$dir/whole" "$dir/calls$calls"
 done
 same "$dir/kept1" "$dir/kept40"
-# shellcheck disable=SC2086
 collect 0 -o "$dir/offline" $divergent --answers "$dir/kept1" --offline
 # The cloud says something else of itself there.
 [ "$(counts "$dir/whole")" = "$(counts "$dir/offline")" ] || fail "another collection offline"
 for pause in 0.1 0.3 0.2 0.4; do
-    # shellcheck disable=SC2086
     "$MIZZLE" router collect -o "$dir/killed" $divergent >"$dir/out" 2>"$dir/err" 3>&- &
     sleep $pause
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
 done
 touch "$dir/killed/00003.safetensors.1.0.part" # in case no kill came while a file was written
-# shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent
 same_folders "$dir/whole" "$dir/killed"
-# shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent # there is nothing left to do
 shows 'this run *0 texts'
 same_folders "$dir/whole" "$dir/killed"
 rm "$dir/killed/00002.safetensors"
-# shellcheck disable=SC2086
 collect 0 -o "$dir/killed" $divergent
 same_folders "$dir/whole" "$dir/killed"
 head -c 1000 "$dir/whole/00001.safetensors" >"$dir/killed/00001.safetensors"
-# shellcheck disable=SC2086
 collect 3 -o "$dir/killed" $divergent
 says 00001.safetensors
 
 # So it does with labels gain, whose large model is asked through its port here, and over HTTP below.
 gain="--questions 20 --labels gain --kv f32"
 for pause in 0.1 0.3 0.2; do
-    # shellcheck disable=SC2086
     "$MIZZLE" router collect -o "$dir/gain_killed" $gain >"$dir/out" 2>"$dir/err" 3>&- &
     sleep $pause
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
 done
-# shellcheck disable=SC2086
 collect 0 -o "$dir/gain_killed" $gain --calls 3 --answers "$dir/kept_gain"
 same_folders "$dir/gain" "$dir/gain_killed"
 
 # A cloud that dies: status 4, and another one continues.
 start_cloud -m $demo/cloud.gguf --latency 60
 died=$url
-# shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/died" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
 pid=$!
 wait_for '[ -e "$dir/died/00000.safetensors" ]'
@@ -240,7 +226,6 @@ got=$?
 [ $got -eq 4 ] || fail "status $got after the cloud died: $(cat "$dir/err")"
 says 'of 48 texts; the same command continues'
 start_cloud -m $demo/cloud.gguf --latency 1000
-# shellcheck disable=SC2086
 "$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
 pid=$!
 wait_for '[ -e "$dir/stopped/lock" ]'
@@ -251,17 +236,12 @@ got=$?
     fail "status $got after an interrupt: $(cat "$dir/err")"
 stop_cloud
 start_cloud -m $demo/cloud.gguf --port ${died##*:}
-# shellcheck disable=SC2086
 collect 2 -o "$dir/died" $divergent --cloud-url "http://localhost:${died##*:}"
 says 'cloud-url: expected'
-# shellcheck disable=SC2086
 collect 0 -o "$dir/died" $divergent --cloud-url "$died"
-# shellcheck disable=SC2086
 collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
 for calls in 1 40; do
-    # shellcheck disable=SC2086
     collect 0 -o "$dir/gain_http$calls" $gain --calls $calls --cloud-url "$died"
-    # shellcheck disable=SC2086
     collect 0 -o "$dir/gain2_http$calls" $second --calls $calls --cloud-url "$died"
     for shard in 00000 00001; do
         same_data "$dir/gain/$shard.safetensors" "$dir/gain_http$calls/$shard.safetensors"

@@ -165,7 +165,6 @@ for bad in '--head mpl' '--tap middle' '--tap post_attn' \
     '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
     '--head linear --width 8' '--members 17' '--head context --members 2' \
     '--head context --epochs 2' '--epochs 0'; do
-    # shellcheck disable=SC2086
     ends 2 router train --samples "$dir/s" -o "$dir/never" $bad
     [ ! -e "$dir/never" ] || fail "$bad: something was written"
 done
@@ -193,13 +192,9 @@ ends 0 router train -q --samples "$dir/layers" -o "$l" --tap 1,2,final --head mi
 has "$l" 'reads 384 values of tap 1,2,final and 9 features'
 line="--question 4 -n 30 --json --router $l --threshold 0.9"
 anew
-for how in '--ahead 0' '-t 2' '--isa scalar -t 1'; do
-    # shellcheck disable=SC2086
-    alike tokens run $line $how
-done
+each 'alike tokens run $line' '--ahead 0' '-t 2' '--isa scalar -t 1'
 grep -q cloud "$dir/first" && grep -q edge "$dir/first" || fail "layers: $(cat "$dir/first")"
 sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/first" >"$dir/scores"
-# shellcheck disable=SC2086
 ends 0 explain $line
 sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" | tail -n "$(wc -l <"$dir/scores")" |
     paste "$dir/scores" - | awk '!NF || ($1 - $2) ^ 2 > 1e-14 { exit 1 }' || fail "layers: explain"

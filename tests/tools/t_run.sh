@@ -35,11 +35,9 @@ tokens() { sed -n 's/"edge_id":.*//; /"event":"token"/p' "$dir/out"; }
 for policy in always max-prob random; do
     for seed in 1 2; do
         line="--question 4 --policy $policy --threshold 0.9 --temp 0.7 --seed $seed --json"
-        # shellcheck disable=SC2086
         expect 0 $line --ahead 0
         tokens >"$dir/first"
         calls=$(field calls)
-        # shellcheck disable=SC2086
         expect 0 $line --ahead 1
         tokens | cmp -s - "$dir/first" || fail "$line: another text with --ahead 1"
         [ "$(field calls)" -eq "$calls" ] && [ "$(field committed)" -eq "$calls" ] || fail "$line: calls"
@@ -48,7 +46,6 @@ done
 for limit in '' '--max-cloud-tokens 9' '--max-cloud-input 500'; do
     for ahead in 0 1; do # a new server each: faults depend on how often a prefix was asked
         start_cloud --fault 500:0.5 --latency 3 --seed 4
-        # shellcheck disable=SC2086
         expect 0 --question 4 --policy always -n 16 --json --cloud-url "$url" $limit \
             --ahead $ahead
         stop_cloud
@@ -100,18 +97,13 @@ grep -Eq '^cloud: [0-9]+ calls?: [0-9]+ failed; fallback: .*[0-9] without an ans
 
 # A file as --cloud-model is served from this process; the demo pair's gives the demo's text.
 ask="-p x -n 6 --policy always --json --cloud required"
-# shellcheck disable=SC2086
 expect 0 $ask
 tokens >"$dir/first"
-# shellcheck disable=SC2086
 expect 0 $ask -m $edge --cloud-model weights/milli/cloud.gguf
 tokens | cmp -s - "$dir/first" || fail "--cloud-model FILE: another text"
-# shellcheck disable=SC2086
 expect 0 $ask -m $edge --cloud-model $edge
 tokens | cmp -s - "$dir/first" && fail "--cloud-model FILE: another model, the same text"
-# shellcheck disable=SC2086
 fails 3 'cloud-model .without --cloud-url.: no-such-model: No such file' $ask -m $edge --cloud-model no-such-model
-# shellcheck disable=SC2086
 expect 3 $ask -m $edge --cloud-model Makefile
 expect 0 -p x -n 2 -m $edge --cloud off --cloud-model no-such-model
 
@@ -177,7 +169,6 @@ stop_cloud
 # While models and the cloud are opened, it ends at once; here opening waits for another file.
 mkfifo "$dir/waits"
 for args in 'run -p x' 'eval --first 2' 'serve --port 0'; do
-    # shellcheck disable=SC2086
     "$MIZZLE" $args --private-file "$dir/waits" >"$dir/out" 2>"$dir/err" &
     pid=$!
     interrupt $pid
@@ -241,10 +232,7 @@ grep -q 'no chat template' "$dir/err" && fail "the chat form is given, yet calle
 grep -q 'think' "$dir/err" && fail "a note on --think, which is not given"
 expect 0 --chat -p x --policy never -n 1 --chat-template chatml --think off -q
 [ "$(grep -c '^mizzle: --think: no effect' "$dir/err")" -eq 1 ] || fail "--think without effect: $(cat "$dir/err")"
-for only in '--chat-template chatml' '--system x' '--think off'; do
-    # shellcheck disable=SC2086
-    fails 2 "${only%% *}: only works with --chat" -p x --policy never -n 1 $only
-done
+each "fails 2 'only works with --chat' -p x --policy never -n 1" '--chat-template chatml' '--system x' '--think off'
 expect 2 --chat -p x --policy never -n 1 --chat-template llama
 says '--chat-template: expected qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 or chatml, found llama'
 fails 2 '--think: expected auto, on or off, found much' --chat -p x --policy never -n 1 --think much
@@ -256,7 +244,6 @@ fails 2 'the context that the model was made for' -f "$dir/long" --policy never
 for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
     "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
     status=0
-    # shellcheck disable=SC2086
     timeout 60 "$MIZZLE" $args >"$dir/out" 2>"$dir/err" || status=$?
     [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] || fail "$args: status $status"
     says 'context: expected at most 1024, the context that the model was made for, found 1'
@@ -282,7 +269,6 @@ printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err
 expect 0 -p Question --policy never -n 0 --json
 said=$(field prompt_tokens)
 for end in '\n' '\r\n'; do
-    # shellcheck disable=SC2059
     printf "Question$end" | "$MIZZLE" run -f - --policy never -n 0 --json >"$dir/out" 2>"$dir/err"
     [ "$(field prompt_tokens)" -eq "$said" ] && says '^mizzle: dropped the newline at the end of the prompt'
 done
@@ -299,24 +285,18 @@ says "$stopped 4 tokens, before the text ended: -n N writes more$"
 expect 0 --question 1 --policy never
 ! grep "$stopped" "$dir/err" || fail "a text that ended by itself was stopped"
 long='--policy never --repeat-penalty 0.5'
-# shellcheck disable=SC2086
 expect 0 -p 'Question: Where' $long
 says "$stopped 256 tokens, .*-n N writes more$"
-# shellcheck disable=SC2086
 expect 0 --chat -p 'Question: Where' $long
 says "$stopped 1009 tokens, .*the context is full"
 [ "$(grep -c 'the demo pair was not taught to chat' "$dir/err")" -eq 1 ] || fail "this pair was not taught to chat"
-# shellcheck disable=SC2086
 expect 0 --chat -p 'Question: Where' $long -n 300 -q -m $edge
 ! grep -q 'taught\|stopped' "$dir/err" || fail "a named model, and -q: $(cat "$dir/err")"
 
 # Refusals.
-for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
+each 'refused 2 --cloud off' '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
     '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' \
-    '-t 65 -p x' '--ahead 2 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
-    # shellcheck disable=SC2086
-    refused 2 --cloud off $args
-done
+    '-t 65 -p x' '--ahead 2 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'
 expect 3 -m "$dir/none.gguf" -p x
 head -c 5000 $edge >"$dir/cut.gguf"
 expect 3 -m "$dir/cut.gguf" -p x
@@ -347,7 +327,6 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     # Lines are edited where there is libedit: the arrow brings the line before, Ctrl-A goes to its
     # beginning. Without, the model answers these lines.
     ! ldd "$MIZZLE" 2>/dev/null | grep -q libedit || for typed in '/qui\n\033[At\nno\n' 'quit\001/\nno\n'; do
-        # shellcheck disable=SC2059
         printf "$typed" | TERM=xterm script -qec "$MIZZLE run --chat --policy never -n 2" /dev/null >"$dir/out" 2>&1
         ! grep -q ' tokens/s' "$dir/out" || fail "lines are not edited: $(cat "$dir/out")"
     done
@@ -367,7 +346,6 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
             typed=$next
             wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge $prompts ]"
             sleep 0.2 # the terminal is prepared once the prompt is shown
-            # shellcheck disable=SC2059
             printf "$typed" >&3
         done
         wait $pid
@@ -394,7 +372,6 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     for next in '\033[200~abc\rdef' '\003' 'one\n' '/quit\n'; do
         wait_for "[ \$(grep -o '> ' '$dir/out' | wc -l) -ge 1 ]"
         sleep 0.4 # as above
-        # shellcheck disable=SC2059
         printf "$next" >&3
     done
     wait $pid

@@ -8,11 +8,8 @@ expect 0 serve --help all
 shows --cors-origin
 refused 2 serve --port 65536
 refuses 2 "0.0.0.0.*--api-key-file" serve --host 0.0.0.0 --port 0
-for bad in "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key sesame" \
-    "--host example.org" "--grace 100000" "-c 5000" "--threshold 2" "--kv f64"; do
-    # shellcheck disable=SC2086
-    refused 2 serve --port 0 $bad
-done
+each 'refused 2 serve --port 0' "--parallel 0" "--parallel 65" "--max-queue 1000000" extra "--api-key sesame" \
+    "--host example.org" "--grace 100000" "-c 5000" "--threshold 2" "--kv f64"
 for bad in null '*' friend.example http:// http://friend.example/page 'http://*.example' http://a@b; do
     refuses 2 "--cors-origin: expected a site without a path" serve --port 0 --cors-origin "$bad"
 done
@@ -88,7 +85,6 @@ fi
 # log has no text.
 unit=$(sed -n 's/^ExecStart=.* serve \(--log --grace [0-9]*\) $ARGS$/\1/p' $unit)
 start_cloud --latency 700
-# shellcheck disable=SC2086
 start ${unit:?} --cloud-url "$url"
 curl -s "$url/v1/completions" --json '{"prompt":"Once","max_tokens":4,"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/reply" &
 client=$!
@@ -203,10 +199,8 @@ for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 1 --cloud-api openai";
     for prompt in "Once upon" "Question: Which of these should be a train?"; do
         expect 0 run -m $edge --policy never -p "$prompt" -n 40 --plain -q
         cp "$dir/out" "$dir/alone"
-        # shellcheck disable=SC2086
         expect 0 run -m $edge --policy always --cloud-url "$url" -p "$prompt" -n 40 --plain -q $way
         cmp -s "$dir/out" "$dir/alone" || fail "$way: $prompt: $(cat "$dir/out")"
-        # shellcheck disable=SC2086
         expect 0 run -m $edge --policy always --cloud-url "$url" -p "$prompt" -n 40 --json $way
         [ "$(field cloud)" -gt 3 ] || fail "$way: the cloud wrote $(field cloud) tokens"
     done
@@ -221,7 +215,6 @@ for from in file environment; do
     else
         export MIZZLE_SERVE_KEY=sesame
         entry=$(sed -n 's/^ENTRYPOINT .*"serve", \(.*\)\]$/\1/p' tools/serve/Dockerfile | tr -d '",')
-        # shellcheck disable=SC2086
         start ${entry:?} -m $edge --cloud off
         unset MIZZLE_SERVE_KEY
     fi
