@@ -1,67 +1,40 @@
 /* Tests HTTP/2 over TLS against node's server: many calls share one connection, which is made
  * before the first of them; dropped calls close only their stream. When the server has only
  * HTTP/1.1, there are as many connections as needed. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
-#include "tests/support/test.h"
+#include "tests/support/process.h"
 
 static unsigned port;
-static pid_t running;
+static struct child server;
 
-/* Kill the server; also at exit. */
-static void end_server(void)
+/* Kill the server; also when a CHECK ends the program. */
+static void stop(void)
 {
-    if (running)
-        kill(running, SIGKILL);
+    child_end(&server, SIGKILL);
+}
+
+static void run(const void *mode)
+{
+    execlp("node", "node", "tests/support/h2_server.js", cert, key, (const char *)mode,
+           (char *)NULL);
 }
 
 /* Start the server with HTTP/2 or HTTP/1.1. False: node is not installed. */
 static bool start(const char *mode)
 {
-    int to[2], from[2];
     char line[32] = "";
-    CHECK(pipe(to) == 0 && pipe(from) == 0);
-    running = fork();
-    CHECK(running >= 0);
-    if (running == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        close(to[1]);
-        close(from[0]);
-        execlp("node", "node", "tests/support/h2_server.js", cert, key, mode, (char *)NULL);
-        _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    for (size_t n = 0; n + 1 < sizeof(line) && !strchr(line, '\n');) {
-        ssize_t got = read(from[0], line + n, sizeof(line) - 1 - n);
-        if (got <= 0)
+    child_start(&server, run, mode);
+    for (size_t n = 0; n + 1 < sizeof(line) && !strchr(line, '\n'); n++)
+        if (read(server.from, line + n, 1) <= 0)
             break;
-        n += (size_t)got;
-        line[n] = 0;
-    }
-    close(from[0]);
     port = (unsigned)strtoul(line, NULL, 10);
     return port != 0;
-}
-
-static void stop(void)
-{
-    int status;
-    if (!running)
-        return;
-    end_server();
-    waitpid(running, &status, 0);
-    running = 0;
 }
 
 /* Open a client of the server. */
@@ -136,17 +109,12 @@ static void test_http1(void)
 
 int main(void)
 {
-    CHECK(atexit(end_server) == 0);
-    bool fine = certificate_make() && start("http2");
-    if (fine) {
-        test_http2();
-        stop();
-        CHECK(start("http1"));
-        test_http1();
-    }
+    CHECK(atexit(stop) == 0);
+    if (!certificate_make() || !start("http2"))
+        SKIP("HTTP/2: no node, or no openssl command to make a certificate with");
+    test_http2();
     stop();
-    if (fine)
-        return 0;
-    puts("SKIP: HTTP/2: no node, or no openssl command to make a certificate with");
-    return 77;
+    CHECK(start("http1"));
+    test_http1();
+    return 0;
 }

@@ -5,23 +5,17 @@
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #endif
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "tests/support/fault_matrix.h"
-#include "tests/support/files.h"
-#include "tests/support/test.h"
+#include "tests/support/process.h"
 
 enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
 
@@ -118,26 +112,12 @@ static void nobody(const char *name, const char *url, bool late, bool hasty)
         atomic_fetch_add(&wrong, !matrix_call(&r, apis[a], url, NULL));
 }
 
-/* Bind a socket to a free port and listen; backlog -1: do not listen. */
-static int listener(unsigned *port, int backlog)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
-    CHECK(backlog < 0 || listen(fd, backlog) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-    *port = ntohs(at.sin_port);
-    return fd;
-}
-
 /* Addresses that refuse, unknown names, and a SYN without an answer. */
 static void test_nobody(void)
 {
     char url[64];
     unsigned port;
-    int fd = listener(&port, -1), fillers[FILLERS]; /* bound, but not listening */
+    int fd = loopback(&port, -1), fillers[FILLERS]; /* bound, but not listening */
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
     nobody("refused", url, false, false);
     snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
@@ -150,7 +130,7 @@ static void test_nobody(void)
            "http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid",
            false, true);
 #ifdef __linux__ /* a full queue answers no SYN */
-    fd = listener(&port, 0);
+    fd = loopback(&port, 0);
     for (size_t i = 0; i < FILLERS; i++) {
         struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -1,15 +1,12 @@
 /* Tests which proxy a request goes through, from the environment and from the options, and that a
  * tunnel is asked for without the key. The proxy counts, and answers plain requests itself. */
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
-#include "tests/support/http_client.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
@@ -20,30 +17,13 @@ static struct rude *proxy, *server;
 static char *variables[] = { "http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "no_proxy" };
 enum { HTTP, HTTPS, ALL, UPPER, NO, VARIABLES };
 
-/* Carry bytes both ways until a side closes. */
-static bool tunnel(const struct rude_request *r)
-{
-    struct pollfd at[2] = { { .fd = r->fd, .events = POLLIN }, { .events = POLLIN } };
-    char bytes[1 << 14];
-    at[1].fd = http_client_open((unsigned)strtoul(strchr(r->path, ':') + 1, NULL, 10));
-    CHECK(rude_text(r, "HTTP/1.1 200 OK\r\n\r\n"));
-    for (bool open = true; open && poll(at, 2, -1) > 0;)
-        for (int i = 0; i < 2 && open; i++) {
-            ssize_t n = at[i].revents ? read(at[i].fd, bytes, sizeof(bytes)) : 0;
-            open = n > 0 || !at[i].revents;
-            if (n > 0)
-                http_client_send(at[!i].fd, bytes, (size_t)n);
-        }
-    close(at[1].fd);
-    return false;
-}
-
 static bool serve(const struct rude_request *r)
 {
     bool through = r->server == proxy;
     if (strncmp(r->text, "CONNECT ", 8) == 0) {
         CHECK(through && !strstr(r->text, KEY) && !strstr(r->text, "uthorization"));
-        return tunnel(r);
+        CHECK(rude_text(r, "HTTP/1.1 200 OK\r\n\r\n"));
+        return rude_carry(r, (unsigned)strtoul(strchr(r->path, ':') + 1, NULL, 10), false, NULL);
     }
     CHECK(through == !strncmp(r->path, "http://127.0.0.1:", 17) && strstr(r->text, KEY));
     return rude_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[42]}]}");

@@ -1,26 +1,20 @@
 /* Tests that wrong TLS of every kind is refused in each dialect before the key has left, and that
  * right TLS is accepted. The server is `openssl s_server`; this program talks through its pipes. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "tests/support/files.h"
+#include "tests/support/process.h"
 
 #define KEY  "sk-very-secret"
 #define BODY "{\"choices\":[{\"token_ids\":[42]}],\"output_ids\":[42],\"tokens\":[42]}"
 
 static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" BODY;
 static unsigned port;
-static pid_t running; /* the server; 0: none */
+static struct child server;
 
 /* Certificates, each its own authority, and how to make them. */
 enum { GOOD, OTHER, EXPIRED, CLIENT, WEAK, CERTIFICATES };
@@ -97,67 +91,28 @@ static bool make_certificate(int i)
     return system(line) == 0;
 }
 
-/* Return a port that was free a moment ago. */
-static unsigned free_port(void)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
-struct server {
-    pid_t pid;
-    int in, out; /* write to the client; read what the client sent */
-};
-
 /* Kill the server; also when a CHECK ends the program. */
-static void end_server(void)
+static void stop(void)
 {
-    if (running)
-        kill(running, SIGKILL);
+    child_end(&server, SIGKILL);
 }
 
-/* Start s_server as the row says. */
-static void start(struct server *s, const struct row *r)
+static void run(const void *arg)
 {
-    int to[2], from[2];
-    const char *cert = path(r->certificate, "crt"), *key = path(r->certificate, "key");
+    const struct row *r = arg;
     char accept[32];
-    port = free_port();
     snprintf(accept, sizeof(accept), "127.0.0.1:%u", port);
-    CHECK(pipe(to) == 0 && pipe(from) == 0);
-    s->pid = fork();
-    CHECK(s->pid >= 0);
-    if (s->pid == 0) {
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        dup2(from[1], 2);
-        close(to[1]);
-        close(from[0]);
-        execlp("openssl", "openssl", "s_server", "-quiet", "-accept", accept, "-cert", cert, "-key",
-               key, r->args[0], r->args[1], r->args[2], (char *)NULL);
-        _exit(127);
-    }
-    running = s->pid;
-    close(to[0]);
-    close(from[1]);
-    s->in = to[1];
-    s->out = from[0];
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    execlp("openssl", "openssl", "s_server", "-quiet", "-accept", accept, "-cert",
+           path(r->certificate, "crt"), "-key", path(r->certificate, "key"), r->args[0], r->args[1],
+           r->args[2], (char *)NULL);
 }
 
-static void stop(struct server *s)
+/* Start s_server as the row says, on a port that was free a moment ago. */
+static void start(const struct row *r)
 {
-    int status;
-    end_server();
-    waitpid(s->pid, &status, 0);
-    running = 0;
-    close(s->in);
-    close(s->out);
+    close(loopback(&port, -1));
+    child_start(&server, run, r);
 }
 
 /* Open a client that trusts what the row says. */
@@ -194,13 +149,13 @@ static int call(struct cloud *c, uint32_t *id, struct err *err)
 
 /* Check one row. The reply is put into the pipe first: s_server passes it on as soon as a client is
  * there. */
-static void one(const struct row *r, const struct server *s, enum cloud_api api)
+static void one(const struct row *r, enum cloud_api api)
 {
     struct err err = { "" };
     uint32_t id = 77;
     struct cloud *c = client(r, api);
     if (r->code == OK)
-        CHECK(write(s->in, reply, sizeof(reply) - 1) == (ssize_t)sizeof(reply) - 1);
+        CHECK(write(server.to, reply, sizeof(reply) - 1) == (ssize_t)sizeof(reply) - 1);
     int rc = call(c, &id, &err);
     bool right = rc == r->code && !strstr(err.msg, "connect to") && id == (rc ? 77 : 42) &&
                  (!rc || strstr(err.msg, r->says)) && !strstr(err.msg, KEY);
@@ -209,13 +164,13 @@ static void one(const struct row *r, const struct server *s, enum cloud_api api)
 }
 
 /* The key must not leave before the certificate was checked. */
-static void nothing_leaked(const struct server *s)
+static void nothing_leaked(void)
 {
     static char seen[1 << 16];
     size_t n = 0;
-    for (struct pollfd p = { .fd = s->out, .events = POLLIN };
+    for (struct pollfd p = { .fd = server.from, .events = POLLIN };
          poll(&p, 1, 50) > 0 && n + 1 < sizeof(seen);) {
-        ssize_t got = read(s->out, seen + n, sizeof(seen) - 1 - n);
+        ssize_t got = read(server.from, seen + n, sizeof(seen) - 1 - n);
         if (got <= 0)
             break;
         n += (size_t)got;
@@ -228,23 +183,18 @@ int main(void)
 {
     static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
     const size_t n = sizeof(rows) / sizeof(rows[0]);
-    CHECK(atexit(end_server) == 0);
-    bool made = true;
+    CHECK(atexit(stop) == 0);
     for (int i = 0; i < CERTIFICATES; i++)
-        made = make_certificate(i) && made;
-    for (size_t i = 0; made && i < 3 * n; i++) {
+        if (!make_certificate(i))
+            SKIP("TLS: no openssl command to make certificates with");
+    for (size_t i = 0; i < 3 * n; i++) {
         const struct row *r = &rows[i / 3];
-        struct server s;
-        start(&s, r);
-        one(r, &s, apis[i % 3]);
+        start(r);
+        one(r, apis[i % 3]);
         if (r->code && !strstr(r->name, "asks for"))
-            nothing_leaked(&s);
-        stop(&s);
+            nothing_leaked();
+        stop();
     }
-    if (made) {
-        printf("%zu kinds of TLS in 3 dialects\n", n);
-        return 0;
-    }
-    puts("SKIP: TLS: no openssl command to make certificates with");
-    return 77;
+    printf("%zu kinds of TLS in 3 dialects\n", n);
+    return 0;
 }

@@ -1,6 +1,7 @@
 #include "tests/support/clients.h"
 
 #include <jansson.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -342,4 +343,16 @@ void clients_settle(unsigned port)
     }
     fprintf(stderr, "texts do not end when their clients leave\n");
     exit(1);
+}
+
+void clients_await(int fd, const char *words)
+{
+    static char seen[1 << 16];
+    ssize_t n;
+    do {
+        CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
+        n = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK);
+        CHECK(n > 0 && n < (ssize_t)sizeof(seen) - 1);
+        seen[n] = '\0';
+    } while (!strstr(seen, words));
 }

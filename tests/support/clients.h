@@ -19,5 +19,7 @@ long clients_metric(unsigned port, const char *name);
 /* Wait until no text is in progress or waits and all connections are closed; ends the test if that
  * takes too long. */
 void clients_settle(unsigned port);
+/* Wait until the reply on this connection so far holds these words, and leave it unread. */
+void clients_await(int fd, const char *words);
 
 #endif

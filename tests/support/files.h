@@ -107,16 +107,23 @@ static inline char *slurp_all(const char *name, size_t *n)
     return text;
 }
 
-/* Return how many descriptors this process has open; 0 where that cannot be known. */
-static inline size_t descriptors(void)
+/* Return how many descriptors a process has open; 0 where that cannot be known. */
+static inline size_t descriptors_of(pid_t pid)
 {
+    char path[64];
     size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
+    snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
+    DIR *d = opendir(path);
     while (d && readdir(d))
         n++;
     if (d)
         closedir(d);
     return n;
+}
+
+static inline size_t descriptors(void)
+{
+    return descriptors_of(getpid());
 }
 
 /* Call print and return what it printed on stdout, at most a MiB - 1, in static storage. */

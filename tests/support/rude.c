@@ -1,19 +1,16 @@
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "kernels/sys/os.h"
+#include "tests/support/http_client.h"
+#include "tests/support/process.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
 
 enum {
     CONNECTIONS = 256, /* at a time */
@@ -99,6 +96,29 @@ bool rude_json(const struct rude_request *r, const char *status, const char *jso
 bool rude_pause(const struct rude_request *r, unsigned ms)
 {
     return ready(r->server, r->fd, POLLIN, ms) == 0; /* a client has nothing to send: it hangs up */
+}
+
+bool rude_carry(const struct rude_request *r, unsigned port, bool request, rude_count moved[2])
+{
+    struct pollfd at[2] = { { .fd = r->fd, .events = POLLIN }, { .events = POLLIN } };
+    char bytes[1 << 14];
+    at[1].fd = http_client_open(port);
+    if (request) {
+        atomic_fetch_add(&moved[0], r->length);
+        http_client_send(at[1].fd, r->text, r->length);
+    }
+    for (bool open = true; open && poll(at, 2, -1) > 0;)
+        for (int i = 0; i < 2 && open; i++) {
+            ssize_t n = at[i].revents ? read(at[i].fd, bytes, sizeof(bytes)) : 0;
+            open = n > 0 || !at[i].revents;
+            if (n <= 0)
+                continue;
+            if (moved)
+                atomic_fetch_add(&moved[i], (uint64_t)n);
+            http_client_send(at[!i].fd, bytes, (size_t)n);
+        }
+    close(at[1].fd);
+    return false;
 }
 
 bool rude_reset(const struct rude_request *r)
@@ -266,18 +286,11 @@ static void *accept_all(void *arg)
 
 struct rude *rude_open(bool (*serve)(const struct rude_request *r))
 {
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t len = sizeof(at);
     struct rude *s = calloc(1, sizeof(*s));
     CHECK(s);
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     s->serve = serve;
     pthread_mutex_init(&s->lock, NULL);
-    s->listener = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(s->listener >= 0 && bind(s->listener, (struct sockaddr *)&at, sizeof(at)) == 0);
-    CHECK(listen(s->listener, 128) == 0);
-    CHECK(getsockname(s->listener, (struct sockaddr *)&at, &len) == 0);
-    s->port = ntohs(at.sin_port);
+    s->listener = loopback(&s->port, 128);
     snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u", s->port);
     CHECK(pthread_create(&s->acceptor, NULL, accept_all, s) == 0);
     return s;

@@ -4,8 +4,10 @@
 #ifndef TESTS_SUPPORT_RUDE_H
 #define TESTS_SUPPORT_RUDE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum rude_mode {
     RUDE_KEEP,   /* send, leave the connection open */
@@ -65,6 +67,11 @@ bool rude_text(const struct rude_request *r, const char *bytes);
 bool rude_json(const struct rude_request *r, const char *status, const char *json);
 /* Wait; also false when the client hangs up. */
 bool rude_pause(const struct rude_request *r, unsigned ms);
+/* Carry bytes to a port of this machine and back until a side closes, beginning with the request if
+ * that is to be sent on, and add up what goes there and what comes back (NULL: do not count). serve
+ * then returns what this returns, false. */
+typedef atomic_uint_fast64_t rude_count;
+bool rude_carry(const struct rude_request *r, unsigned port, bool request, rude_count moved[2]);
 /* Make the close an RST; serve then returns what this returns, false. */
 bool rude_reset(const struct rude_request *r);
 

@@ -26,15 +26,25 @@ void serving_need_pair(void)
     exit(77);
 }
 
+void serving_open_for(struct serving *s, const struct serve_options *o,
+                      const struct mizzle_options *mo)
+{
+    struct serve_options so = *o;
+    struct err err = { "" };
+    so.parallel = so.parallel ? so.parallel : 8;
+    so.queue = so.queue ? so.queue : 64;
+    int rc = serve_open(&s->serve, &so, &err);
+    if (rc == OK)
+        rc = serve_load(s->serve, mo, &err);
+    CHECK_MSG(rc == OK, "%s", err.msg);
+    s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
+}
+
 /* Start the server, whose cloud is at s->cloud_url, if that is not empty. */
 static void serving_start(struct serving *s, const struct serve_options *o, const char *local,
                           const char *kv)
 {
-    struct serve_options so = *o;
     struct mizzle_options mo;
-    struct err err = { "" };
-    so.parallel = so.parallel ? so.parallel : 8;
-    so.queue = so.queue ? so.queue : 64;
     mizzle_options_init(&mo, sizeof(mo));
     mo.model = serving_model;
     mo.threads = 1;
@@ -42,11 +52,7 @@ static void serving_start(struct serving *s, const struct serve_options *o, cons
     mo.cloud_model = local;
     mo.max_cloud_tokens = serving_limit;
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
-    int rc = serve_open(&s->serve, &so, &err);
-    if (rc == OK)
-        rc = serve_load(s->serve, &mo, &err);
-    CHECK_MSG(rc == OK, "%s", err.msg);
-    s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
+    serving_open_for(s, o, &mo);
 }
 
 void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud)
@@ -76,6 +82,16 @@ void serving_close(struct serving *s)
 {
     serve_close(s->serve, 2000);
     stand_in_close(s->cloud);
+    json_decref(s->replies);
+}
+
+/* Keep a reply as long as the server. */
+static json_t *serving_keep(struct serving *s, json_t *reply)
+{
+    if (!s->replies)
+        s->replies = json_array();
+    CHECK(!reply || json_array_append_new(s->replies, reply) == 0);
+    return reply;
 }
 
 /* Ask, and return the reply. */
@@ -96,12 +112,22 @@ json_t *serving_ask(struct serving *s, const char *method, const char *path, con
     struct http_client_reply r = serving_reply(s, method, path, headers, body);
     json_t *out = json_loadb(r.body, r.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     http_client_free(&r);
-    return out;
+    return serving_keep(s, out);
 }
 
 json_t *serving_post(struct serving *s, const char *path, const char *body)
 {
     return serving_ask(s, "POST", path, NULL, body);
+}
+
+json_t *serving_send(struct serving *s, const char *path, json_t *body)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    CHECK(text);
+    json_t *reply = serving_post(s, path, text);
+    json_decref(body);
+    free(text);
+    return reply;
 }
 
 json_t *serving_postf(struct serving *s, const char *path, const char *form, ...)
@@ -145,7 +171,7 @@ json_t *serving_events(struct serving *s, const char *path, const char *body)
     }
     CHECK(done);
     http_client_free(&r);
-    return list;
+    return serving_keep(s, list);
 }
 
 json_t *serving_at(const json_t *in, const char *path)

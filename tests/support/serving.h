@@ -8,6 +8,7 @@
 
 #include "tools/serve/serve.h"
 
+struct mizzle_options;
 struct stand_in;
 
 struct serving {
@@ -17,6 +18,7 @@ struct serving {
     unsigned port;
     int status;      /* of the latest reply */
     char head[2048]; /* its headers, cut */
+    json_t *replies; /* all that were given, freed with the server */
 };
 
 #define RAW  "/v1/completions"
@@ -38,14 +40,19 @@ void serving_open(struct serving *s, const struct serve_options *o, enum serving
  * values (as --kv; NULL: the default). The demo pair must be there. */
 void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
                        const char *kv);
+/* The same with just these options of the model and the cloud. */
+void serving_open_for(struct serving *s, const struct serve_options *o,
+                      const struct mizzle_options *mo);
 /* Say SKIP and end the process if there is no demo pair. */
 void serving_need_pair(void);
 void serving_close(struct serving *s);
-/* Ask and return the JSON of the reply, or NULL if it is none. headers: each with CRLF, or NULL;
- * body: NULL for none. */
+/* Ask and return the JSON of the reply, or NULL if it is none; it lives as long as the server.
+ * headers: each with CRLF, or NULL; body: NULL for none. */
 json_t *serving_ask(struct serving *s, const char *method, const char *path, const char *headers,
                     const char *body);
 json_t *serving_post(struct serving *s, const char *path, const char *body);
+/* The same with a JSON body, which it takes over. */
+json_t *serving_send(struct serving *s, const char *path, json_t *body);
 /* The same with a body that is written as printf does. */
 __attribute__((format(printf, 3, 4))) json_t *serving_postf(struct serving *s, const char *path,
                                                             const char *form, ...);

@@ -1,19 +1,15 @@
 /* Clients that close their connection while their text is written, waits for a slot, is read, or
  * waits for the cloud: its slot is free at once, which is counted in passes of the model. A cloud
  * that is slow costs the other texts no pass. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tests/support/clients.h"
 #include "tests/support/http_client.h"
+#include "tests/support/process.h"
 #include "tests/support/serving.h"
-#include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
 #include "tools/serve/serve_exchange.h"
 
@@ -54,19 +50,6 @@ static int begin(const char *body)
     return fd;
 }
 
-/* Wait until the reply so far holds these words. */
-static void await_words(int fd, const char *words)
-{
-    static char seen[1 << 16];
-    ssize_t n;
-    do {
-        CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
-        n = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK);
-        CHECK(n > 0);
-        seen[n] = '\0';
-    } while (!strstr(seen, words));
-}
-
 /* Read the reply of a text that comes to its end. */
 static void finish(int fd)
 {
@@ -92,13 +75,13 @@ static void test_waiting(void)
         passes[1] = count("passes_total") - passes[0];
     }
     int stuck = begin(STUCK);
-    await_words(stuck, WAITS);
+    clients_await(stuck, WAITS);
     passes[0] = count("passes_total");
     finish(begin(EDGE));
     CHECK(count("passes_total") - passes[0] == passes[1]);
 
     int other = begin(STUCK); /* both slots are taken */
-    await_words(other, WAITS);
+    clients_await(other, WAITS);
     int queued = begin(EDGE), next = begin(EDGE);
     await("queue", 2);
     passes[0] = count("passes_total");
@@ -134,7 +117,7 @@ static void test_charged(void)
             finish(fd);
             continue;
         }
-        await_words(fd, WAITS);
+        clients_await(fd, WAITS);
         close(fd);
         await("slots_busy", 0);
     }
@@ -148,18 +131,15 @@ static void test_uncharged(void)
 {
     enum { CLIENTS = 3 };
     const struct serve_options o = { .parallel = 1 };
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t n = sizeof(a);
-    int silent = socket(AF_INET, SOCK_STREAM, 0); /* refuses until it listens, and never answers */
-    CHECK(!bind(silent, (struct sockaddr *)&a, n) &&
-          !getsockname(silent, (struct sockaddr *)&a, &n));
+    unsigned port;
+    int silent = loopback(&port, -1); /* refuses until it listens, and never answers */
     serving_limit = CLIENTS - 1;
-    serving_open_with(&server, &o, ntohs(a.sin_port), NULL);
+    serving_open_with(&server, &o, port, NULL);
     serving_limit = UINT64_MAX;
     CHECK(!listen(silent, 64));
     for (int i = 0; i < CLIENTS; i++) {
         int fd = begin(STUCK);
-        await_words(fd, WAITS);
+        clients_await(fd, WAITS);
         close(fd);
         await("slots_busy", 0);
     }
@@ -204,7 +184,7 @@ static void test_writing(void)
         char body[300];
         snprintf(body, sizeof(body), ENDLESS, i);
         int fd = begin(body);
-        await_words(fd, "data: ");
+        clients_await(fd, "data: ");
         long before = count("passes_total");
         close(fd);
         await("slots_busy", 0);

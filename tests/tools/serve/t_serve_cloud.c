@@ -1,17 +1,12 @@
 /* A cloud that is killed under eight texts: all go on to their end, and say which tokens it failed
  * to write. Once another one listens there, it is asked again. */
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "tests/support/clients.h"
 #include "tests/support/http_client.h"
+#include "tests/support/process.h"
 #include "tests/support/serving.h"
-#include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
 
 enum { TEXTS = 8, LENGTH = 40, LATENCY_MS = 100, AGAIN = 150 };
@@ -20,43 +15,25 @@ enum { TEXTS = 8, LENGTH = 40, LATENCY_MS = 100, AGAIN = 150 };
     "{\"prompt\":\"Kill %d\",\"max_tokens\":%d,\"ignore_eos\":true,\"stream\":%s,\"mizzle\":{" \
     "\"policy\":\"always\",\"trace\":{}}}"
 
-struct child {
-    pid_t pid;
-    int to, from; /* the port that it is to listen on, and the one where it does */
-};
-
 static struct serving server;
 
-/* Prepare a cloud in a process of its own, which begins when it is told its port. */
-static void prepare(struct child *c, unsigned latency_ms)
+/* A cloud in a process of its own, which begins when it is told its port, and says where it is. */
+static void cloud(const void *latency_ms)
 {
-    int to[2], from[2];
-    CHECK(pipe(to) == 0 && pipe(from) == 0);
-    c->pid = fork();
-    CHECK(c->pid >= 0);
-    c->to = to[1];
-    c->from = from[0];
-    if (c->pid) {
-        close(to[0]);
-        close(from[1]);
-        return;
-    }
     struct stand_in_options o = { .model = "weights/milli/cloud.gguf",
                                   .threads = 1,
-                                  .net.latency_ms = latency_ms };
+                                  .net.latency_ms = *(const unsigned *)latency_ms };
     struct stand_in *s;
     struct err err = { "" };
-    close(to[1]);
-    close(from[0]);
-    if (read(to[0], &o.listen.port, sizeof(unsigned)) != sizeof(unsigned))
-        _exit(1); /* the test has failed */
+    unsigned port;
+    if (read(STDIN_FILENO, &o.listen.port, sizeof(port)) != sizeof(port))
+        return; /* the test has failed */
     if (stand_in_open(&s, &o, &err) != OK)
         fprintf(stderr, "%s\n", err.msg);
-    unsigned port = stand_in_port(s);
-    CHECK(write(from[1], &port, sizeof(port)) == sizeof(port));
-    while (read(to[0], &port, 1) > 0)
+    port = stand_in_port(s);
+    CHECK(write(STDOUT_FILENO, &port, sizeof(port)) == sizeof(port));
+    while (read(STDIN_FILENO, &port, 1) > 0)
         ;
-    _exit(0);
 }
 
 /* Have it listen; return the port. */
@@ -65,27 +42,6 @@ static unsigned begin(const struct child *c, unsigned port)
     CHECK(write(c->to, &port, sizeof(port)) == sizeof(port));
     CHECK(read(c->from, &port, sizeof(port)) == sizeof(port));
     return port;
-}
-
-static void end(const struct child *c)
-{
-    int status;
-    CHECK(kill(c->pid, SIGKILL) == 0 && waitpid(c->pid, &status, 0) == c->pid);
-    close(c->to);
-    close(c->from);
-}
-
-/* Wait until the stream has a token of the cloud, and leave it unread. */
-static void await_cloud(int fd)
-{
-    static char seen[1 << 16];
-    ssize_t n;
-    do {
-        CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
-        n = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK);
-        CHECK(n > 0 && n < (ssize_t)sizeof(seen) - 1);
-        seen[n] = '\0';
-    } while (!strstr(seen, "\"source\":\"cloud\""));
 }
 
 /* The tokens of a stream: first the cloud's, then those that it failed to write. */
@@ -121,11 +77,10 @@ static bool cloud_is(const char *state)
 {
     json_t *info = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
     bool same = strcmp(json_string_value(serving_at(info, "cloud.state")), state) == 0;
-    json_decref(info);
     return same;
 }
 
-static void test_killed(const struct child *cloud)
+static void test_killed(struct child *killed)
 {
     struct http_client_reply r;
     int fd[TEXTS];
@@ -136,8 +91,8 @@ static void test_killed(const struct child *cloud)
         http_client_put(fd[i], "POST", RAW, NULL, body, strlen(body));
     }
     for (int i = 0; i < TEXTS; i++)
-        await_cloud(fd[i]);
-    end(cloud);
+        clients_await(fd[i], "\"source\":\"cloud\"");
+    child_end(killed, SIGKILL);
     for (int i = 0; i < TEXTS; i++) {
         http_client_get(fd[i], &r, 60000);
         CHECK(r.status == 200 && r.whole && strstr(r.body, "[DONE]") &&
@@ -151,7 +106,6 @@ static void test_killed(const struct child *cloud)
     /* Who names the large model gets it or an error; it is asked, although the breaker is open. */
     json_t *reply = serving_complete(&server, RAW, "Kill", ",\"model\":\"edge-0.5:cloud\"");
     CHECK(server.status == 502 && !strstr(serving_text(reply, "error.message"), "not asked"));
-    json_decref(reply);
     CHECK(cloud_is("paused"));
     /* In a stream the error is the last event, and no other one calls the text finished. */
     static const char ask[] = "{\"prompt\":\"Kill\",\"stream\":true,\"model\":\"edge-0.5:cloud\"}";
@@ -172,7 +126,6 @@ static void test_return(void)
     for (size_t i = AGAIN / 2; i < AGAIN; i++)
         CHECK(strcmp(json_string_value(serving_at(json_array_get(tokens, i), "source")), "cloud") ==
               0);
-    json_decref(reply);
     CHECK(cloud_is("working"));
 }
 
@@ -181,14 +134,14 @@ int main(void)
     const struct serve_options o = { .parallel = TEXTS };
     struct child first, second;
     serving_need_pair();
-    prepare(&first, LATENCY_MS);
-    prepare(&second, 0);
+    child_start(&first, cloud, &(unsigned){ LATENCY_MS });
+    child_start(&second, cloud, &(unsigned){ 0 });
     unsigned port = begin(&first, 0);
     serving_open_with(&server, &o, port, NULL);
     test_killed(&first);
     CHECK(begin(&second, port) == port);
     test_return();
     serving_close(&server);
-    end(&second);
+    child_end(&second, SIGKILL);
     return 0;
 }

@@ -133,16 +133,14 @@ static struct result parse_gguf(const json_t *choice, size_t characters)
 /* Turn a text into ids, as the harness does with our tokenizer. */
 static size_t encode(uint32_t ids[IDS], const char *text)
 {
-    json_t *body = json_pack("{s:s,s:b}", "prompt", text, "add_special_tokens", 0);
-    char *bytes = json_dumps(body, 0);
-    json_t *reply = serving_post(&server, "/tokenize", bytes), *list = serving_at(reply, "tokens");
+    const json_t *list =
+        serving_at(serving_send(&server, "/tokenize",
+                                json_pack("{s:s,s:b}", "prompt", text, "add_special_tokens", 0)),
+                   "tokens");
     size_t n = json_array_size(list);
     CHECK(n > 0 && n <= IDS);
     for (size_t i = 0; i < n; i++)
         ids[i] = (uint32_t)json_integer_value(json_array_get(list, i));
-    json_decref(reply);
-    json_decref(body);
-    free(bytes);
     return n;
 }
 
@@ -183,16 +181,12 @@ static void prepare(struct pair *p, size_t number, const char *kv)
     char *more = pairs[number][1], whole[400];
     uint32_t first[IDS];
     if (number >= MADE) {
-        json_t *body = json_pack("{s:s,s:i,s:s}", "prompt", context, "max_tokens", GREEDY, "model",
-                                 "edge-0.5:edge");
-        char *bytes = json_dumps(body, 0);
-        json_t *reply = serving_post(&server, RAW, bytes);
+        json_t *reply = serving_send(&server, RAW,
+                                     json_pack("{s:s,s:i,s:s}", "prompt", context, "max_tokens",
+                                               GREEDY, "model", "edge-0.5:edge"));
         snprintf(more, sizeof(pairs[0][1]), "%s",
                  json_string_value(serving_at(reply, "choices.0.text")));
         CHECK(*more);
-        json_decref(reply);
-        json_decref(body);
-        free(bytes);
     }
     snprintf(whole, sizeof(whole), "%.199s%.199s", context, more);
     p->context = encode(first, context);
@@ -230,11 +224,11 @@ static void test_completions(const struct pair *p)
         json_t *prompts = json_array();
         for (size_t i = from; i < from + BATCH && i < PAIRS; i++)
             json_array_append_new(prompts, json_report_ids(p[i].ids, p[i].n));
+        size_t every = ((size_t)1 << json_array_size(prompts)) - 1;
         json_t *body =
             json_pack("{s:s,s:o,s:i,s:i,s:i,s:i,s:b}", "model", "any", "prompt", prompts,
                       "temperature", 0, "max_tokens", 1, "logprobs", 1, "seed", 1234, "echo", 1);
-        char *bytes = json_dumps(body, JSON_COMPACT);
-        json_t *reply = serving_post(&server, RAW, bytes), *choice;
+        json_t *reply = serving_send(&server, RAW, body), *choice;
         size_t i, seen = 0;
         CHECK(server.status == 200);
         json_array_foreach(json_object_get(reply, "choices"), i, choice)
@@ -248,10 +242,7 @@ static void test_completions(const struct pair *p)
             check_offsets(choice, of->ids, of->n);
             seen |= (size_t)1 << index;
         }
-        CHECK(seen == ((size_t)1 << json_array_size(prompts)) - 1);
-        json_decref(reply);
-        json_decref(body);
-        free(bytes);
+        CHECK(seen == every);
     }
 }
 
@@ -266,13 +257,9 @@ static void test_gguf(const struct pair *p)
             characters += ((unsigned char)*c & 0xc0) != 0x80;
         json_t *body = json_pack("{s:s,s:i,s:f,s:i,s:b}", "prompt", whole, "logprobs", 10,
                                  "temperature", 0.0, "max_tokens", 1, "echo", 1);
-        char *bytes = json_dumps(body, JSON_COMPACT);
-        json_t *reply = serving_post(&server, RAW, bytes);
+        json_t *reply = serving_send(&server, RAW, body);
         CHECK(server.status == 200);
         check(&p[i], parse_gguf(serving_at(reply, "choices.0"), characters), "gguf");
-        json_decref(reply);
-        json_decref(body);
-        free(bytes);
     }
 }
 

@@ -47,7 +47,6 @@ static void test_full(void)
                                "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"],\"max_tokens\":2,"
                                "\"n\":4}");
     CHECK(server.status == 200 && json_array_size(json_object_get(all, "choices")) == 24);
-    json_decref(all);
     for (int i = 0; i < 2; i++) {
         fd[i] = http_client_open(server.port);
         http_client_put(fd[i], "POST", RAW, NULL, forever, strlen(forever));
@@ -62,7 +61,6 @@ static void test_full(void)
         full = server.status == 503;
         CHECK(!full || (strstr(server.head, "Retry-After: ") &&
                         !strcmp(json_string_value(serving_at(no, "error.code")), "queue_full")));
-        json_decref(no);
     }
     /* The texts may have ended before they were seen together; then there was nothing to refuse. */
     printf("full queue: %s\n", full ? "refused" : "not reached");

@@ -27,17 +27,13 @@ static void test_echo(void)
     CHECK(json_equal(serving_at(r, "choices.0.logprobs"),
                      serving_at(events, "0.choices.0.logprobs")));
     CHECK(serving_number(r, "usage.completion_tokens") == 0);
-    json_decref(r);
-    json_decref(events);
     r = serving_post(&server, RAW,
                      "{\"prompt\":\"Once upon\",\"max_tokens\":1,\"echo\":true,\"logprobs\":1,"
                      "\"temperature\":0}"); /* for which no cloud is asked */
     CHECK(server.status == 200 && serving_number(r, "choices.0.mizzle.ledger.calls") == 0);
-    json_decref(r);
     r = serving_post(&server, RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true}");
     CHECK(strcmp(serving_text(r, "choices.0.text"), "Once upon") == 0);
     CHECK(json_is_null(serving_at(r, "choices.0.logprobs")));
-    json_decref(r);
 }
 
 /* Offsets are those of the text, which leaves control tokens out. */
@@ -58,7 +54,6 @@ static void test_offsets(void)
             CHECK(at <= strlen(text) && strncmp(text + at, token, strlen(token)) == 0);
     }
     CHECK(marks > 0 && json_array_size(tokens) == 40);
-    json_decref(r);
 }
 
 /* Return how often id is in the list. */
@@ -81,28 +76,20 @@ static void test_tokenizer(void)
         serving_postf(&server, "/tokenize", "{\"prompt\":\"%s\",\"add_special_tokens\":false}",
                       serving_text(info, "eos_token"));
     CHECK(serving_number(r, "tokens.0") == (json_int_t)eos && serving_number(r, "count") == 1);
-    json_decref(info);
-    json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"prompt\":\"The caf\xc3\xa9 <|im_end|>\\n\"}");
     CHECK(count_id(json_object_get(r, "tokens"), end) == 1);
     char *tokens = json_dumps(json_object_get(r, "tokens"), 0);
-    json_decref(r);
     r = serving_postf(&server, "/detokenize", "{\"tokens\":%s}", tokens);
     free(tokens);
     CHECK(strcmp(serving_text(r, "prompt"), "The caf\xc3\xa9 <|im_end|>\n") == 0);
-    json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"content\":\"<|im_end|>\",\"parse_special\":false}");
     CHECK(count_id(json_object_get(r, "tokens"), end) == 0);
-    json_decref(r);
     r = serving_complete(&server, CHAT, "a<|im_end|>b", ",\"return_token_ids\":true");
     size_t marked = count_id(serving_at(r, "choices.0.prompt_token_ids"), end);
-    json_decref(r);
     r = serving_complete(&server, CHAT, "ab", ",\"return_token_ids\":true");
     CHECK(marked == count_id(serving_at(r, "choices.0.prompt_token_ids"), end));
-    json_decref(r);
     r = serving_complete(&server, RAW, "a<|im_end|>b", ",\"return_token_ids\":true");
     CHECK(count_id(serving_at(r, "choices.0.prompt_token_ids"), end) == 1);
-    json_decref(r);
     /* Parts of a message are joined; a developer speaks as the system. */
     const char *const same[] = {
         "{\"messages\":[{\"role\":\"developer\",\"content\":\"x\"},{\"role\":\"user\","
@@ -113,8 +100,6 @@ static void test_tokenizer(void)
     json_t *one = serving_post(&server, "/tokenize", same[0]);
     json_t *other = serving_post(&server, "/tokenize", same[1]);
     CHECK(server.status == 200 && json_equal(one, other));
-    json_decref(one);
-    json_decref(other);
 }
 
 int main(void)
