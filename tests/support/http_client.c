@@ -169,11 +169,25 @@ void http_client_ask(unsigned port, struct http_client_reply *r, const char *met
     close(fd);
 }
 
+static struct http_client_reply latest;
+
+struct http_client_reply *http_client_reply(unsigned port, const char *method, const char *path,
+                                            const char *headers, const char *body)
+{
+    http_client_free(&latest);
+    http_client_ask(port, &latest, method, path, headers, body);
+    return &latest;
+}
+
+struct http_client_reply *http_client_read(int fd, unsigned ms)
+{
+    http_client_free(&latest);
+    http_client_get(fd, &latest, ms);
+    return &latest;
+}
+
 int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
                        const char *body)
 {
-    struct http_client_reply r;
-    http_client_ask(port, &r, method, path, headers, body);
-    http_client_free(&r);
-    return r.status;
+    return http_client_reply(port, method, path, headers, body)->status;
 }

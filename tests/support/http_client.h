@@ -28,6 +28,10 @@ void http_client_free(struct http_client_reply *r); /* head and body */
 /* Do all of this on a new connection. */
 void http_client_ask(unsigned port, struct http_client_reply *r, const char *method,
                      const char *path, const char *headers, const char *body);
+/* The same; the reply stays valid until the next call of either, which one thread may make. */
+struct http_client_reply *http_client_reply(unsigned port, const char *method, const char *path,
+                                            const char *headers, const char *body);
+struct http_client_reply *http_client_read(int fd, unsigned ms);
 /* The same, for the status alone. */
 int http_client_status(unsigned port, const char *method, const char *path, const char *headers,
                        const char *body);

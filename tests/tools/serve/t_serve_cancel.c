@@ -53,10 +53,8 @@ static int begin(const char *body)
 /* Read the reply of a text that comes to its end. */
 static void finish(int fd)
 {
-    struct http_client_reply r;
-    http_client_get(fd, &r, 60000);
-    CHECK(r.status == 200 && r.whole);
-    http_client_free(&r);
+    struct http_client_reply *r = http_client_read(fd, 60000);
+    CHECK(r->status == 200 && r->whole);
     close(fd);
 }
 

@@ -82,7 +82,7 @@ static bool cloud_is(const char *state)
 
 static void test_killed(struct child *killed)
 {
-    struct http_client_reply r;
+    struct http_client_reply *r;
     int fd[TEXTS];
     for (int i = 0; i < TEXTS; i++) {
         char body[300];
@@ -94,11 +94,10 @@ static void test_killed(struct child *killed)
         clients_await(fd[i], "\"source\":\"cloud\"");
     child_end(killed, SIGKILL);
     for (int i = 0; i < TEXTS; i++) {
-        http_client_get(fd[i], &r, 60000);
-        CHECK(r.status == 200 && r.whole && strstr(r.body, "[DONE]") &&
-              strstr(r.body, "\"finish_reason\":\"length\""));
-        check_tokens(r.body);
-        http_client_free(&r);
+        r = http_client_read(fd[i], 60000);
+        CHECK(r->status == 200 && r->whole && strstr(r->body, "[DONE]") &&
+              strstr(r->body, "\"finish_reason\":\"length\""));
+        check_tokens(r->body);
         close(fd[i]);
     }
     clients_settle(server.port);
@@ -111,9 +110,8 @@ static void test_killed(struct child *killed)
     static const char ask[] = "{\"prompt\":\"Kill\",\"stream\":true,\"model\":\"edge-0.5:cloud\"}";
     fd[0] = http_client_open(server.port);
     http_client_put(fd[0], "POST", RAW, NULL, ask, strlen(ask));
-    http_client_get(fd[0], &r, 60000);
-    CHECK(strstr(r.body, "cloud_failed") && !strstr(r.body, "\"finish_reason\":\""));
-    http_client_free(&r);
+    r = http_client_read(fd[0], 60000);
+    CHECK(strstr(r->body, "cloud_failed") && !strstr(r->body, "\"finish_reason\":\""));
     close(fd[0]);
 }
 

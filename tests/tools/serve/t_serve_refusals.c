@@ -408,10 +408,8 @@ static size_t tree_mb(const char *path, const char *key, size_t clients)
         http_client_put(fd[i], "POST", path, "Content-Encoding: gzip\r\n", packed.p, packed.n);
     }
     for (size_t i = 0; i < clients; i++) {
-        struct http_client_reply r;
-        http_client_get(fd[i], &r, 60000);
-        CHECK(r.status == 400);
-        http_client_free(&r);
+        struct http_client_reply *r = http_client_read(fd[i], 60000);
+        CHECK(r->status == 400);
         close(fd[i]);
     }
     buf_free(&packed);

@@ -269,13 +269,12 @@ static void test_errors(void)
     }
     for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
         const struct bad *b = &bads[i];
-        struct http_client_reply r;
-        http_client_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
-        CHECK_MSG(r.status == b->status && r.whole && strstr(r.body, b->says), "%d %s %s: %d %s",
-                  (int)b->server, b->path, b->body ? b->body : "", r.status, r.body);
-        CHECK(strstr(r.head, "Accept-Encoding: gzip, deflate"));
-        CHECK(b->status != 405 || strstr(r.head, "Allow: POST"));
-        http_client_free(&r);
+        struct http_client_reply *r =
+            http_client_reply(stand_in_port(servers[b->server]), b->method, b->path, NULL, b->body);
+        CHECK_MSG(r->status == b->status && r->whole && strstr(r->body, b->says), "%d %s %s: %d %s",
+                  (int)b->server, b->path, b->body ? b->body : "", r->status, r->body);
+        CHECK(strstr(r->head, "Accept-Encoding: gzip, deflate"));
+        CHECK(b->status != 405 || strstr(r->head, "Allow: POST"));
     }
     for (unsigned i = 1; i < 4; i++)
         stand_in_close(servers[i]);

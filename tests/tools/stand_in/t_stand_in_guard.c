@@ -36,14 +36,13 @@ static void serve(struct stand_in_options o)
 /* Return the status of a POST whose reply must contain `says`. */
 static int post(const char *headers, const char *body, size_t n, const char *says)
 {
-    struct http_client_reply r;
+    struct http_client_reply *r;
     int fd = http_client_open(stand_in_port(server));
     http_client_put(fd, "POST", "/completion", headers, body, n);
-    http_client_get(fd, &r, 30000);
+    r = http_client_read(fd, 30000);
     close(fd);
-    CHECK_MSG(r.whole && strstr(r.body, says), "%d %s", r.status, r.body);
-    http_client_free(&r);
-    return r.status;
+    CHECK_MSG(r->whole && strstr(r->body, says), "%d %s", r->status, r->body);
+    return r->status;
 }
 
 /* Compressed bodies are read up to the limit; bombs, damage and other forms are refused. */
@@ -89,12 +88,11 @@ static void test_keys(void)
           200 },
     };
     for (size_t i = 0; i < 3; i++) {
-        struct http_client_reply r;
+        struct http_client_reply *r;
         serve((struct stand_in_options){ .server = cases[i].server, .listen.key = "sesame" });
-        http_client_ask(stand_in_port(server), &r, "POST", cases[i].path,
-                        "Authorization: Bearer sesam\r\n", "{}");
-        CHECK(r.status == 401 && strcmp(r.body, cases[i].no) == 0);
-        http_client_free(&r);
+        r = http_client_reply(stand_in_port(server), "POST", cases[i].path,
+                              "Authorization: Bearer sesam\r\n", "{}");
+        CHECK(r->status == 401 && strcmp(r->body, cases[i].no) == 0);
         CHECK(get_status("POST", cases[i].path, NULL) == 401);
         CHECK(get_status("GET", "/nope", NULL) == 401);
         CHECK(get_status("GET", "/health", NULL) == 200);
@@ -161,14 +159,12 @@ static const char forever[] =
 /* True if no slot is busy and no question waits. */
 static bool idle(void)
 {
-    struct http_client_reply r;
-    http_client_ask(stand_in_port(server), &r, "GET", "/slots", NULL, NULL);
-    bool free_all = strstr(r.body, "\"is_processing\":true") == NULL;
-    http_client_free(&r);
-    http_client_ask(stand_in_port(server), &r, "GET", "/server_info", NULL, NULL);
-    CHECK(strstr(r.body, "\"waiting_requests\":"));
-    free_all = free_all && strstr(r.body, "\"waiting_requests\":0");
-    http_client_free(&r);
+    struct http_client_reply *r =
+        http_client_reply(stand_in_port(server), "GET", "/slots", NULL, NULL);
+    bool free_all = strstr(r->body, "\"is_processing\":true") == NULL;
+    r = http_client_reply(stand_in_port(server), "GET", "/server_info", NULL, NULL);
+    CHECK(strstr(r->body, "\"waiting_requests\":"));
+    free_all = free_all && strstr(r->body, "\"waiting_requests\":0");
     return free_all;
 }
 
@@ -176,7 +172,7 @@ static bool idle(void)
  * or in any with -1. Return how many ids the server knew. */
 static int cached(int same, int id, int n, int slot)
 {
-    struct http_client_reply r;
+    struct http_client_reply *r;
     char body[2048];
     size_t at =
         (size_t)snprintf(body, sizeof(body), "{\"n_predict\":1,\"id_slot\":%d,\"prompt\":[", slot);
@@ -184,11 +180,10 @@ static int cached(int same, int id, int n, int slot)
         at +=
             (size_t)snprintf(body + at, sizeof(body) - at, i ? ",%d" : "%d", i < same ? i + 1 : id);
     snprintf(body + at, sizeof(body) - at, "]}");
-    http_client_ask(stand_in_port(server), &r, "POST", "/completion", NULL, body);
-    CHECK(r.status == 200);
-    const char *known = strstr(r.body, "\"cache_n\":");
+    r = http_client_reply(stand_in_port(server), "POST", "/completion", NULL, body);
+    CHECK(r->status == 200);
+    const char *known = strstr(r->body, "\"cache_n\":");
     int n_known = known ? (int)strtol(known + 10, NULL, 10) : -1;
-    http_client_free(&r);
     return n_known;
 }
 
@@ -235,7 +230,7 @@ static void test_queue(void)
         "{\"input_ids\":[6],\"sampling_params\":{\"max_new_tokens\":255,\"ignore_eos\":true}}"
     };
     const struct stand_in_options o = { .threads = 1, .slots = 1, .queue = 1 };
-    struct http_client_reply r;
+    struct http_client_reply *r;
     int fds[40];
     size_t fine = 0, full = 0;
     serve(o);
@@ -245,12 +240,12 @@ static void test_queue(void)
                         strlen(bodies[i % 2]));
     }
     for (size_t i = 0; i < 40; i++) {
-        http_client_get(fds[i], &r, 60000);
-        CHECK(r.whole && (r.status == 200 || r.status == 503));
-        CHECK(r.status == 200 || strstr(r.body, "all places are taken"));
-        CHECK(r.status == 200 || strstr(r.body, i % 2 ? "\"type\":\"503\"" : "unavailable_error"));
-        *(r.status == 200 ? &fine : &full) += 1;
-        http_client_free(&r);
+        r = http_client_read(fds[i], 60000);
+        CHECK(r->whole && (r->status == 200 || r->status == 503));
+        CHECK(r->status == 200 || strstr(r->body, "all places are taken"));
+        CHECK(r->status == 200 ||
+              strstr(r->body, i % 2 ? "\"type\":\"503\"" : "unavailable_error"));
+        *(r->status == 200 ? &fine : &full) += 1;
         close(fds[i]);
     }
     CHECK(fine >= 2 && full >= 1);

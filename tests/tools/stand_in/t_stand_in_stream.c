@@ -38,11 +38,12 @@ static const struct dialect dialects[] = {
       "content", "tokens", false, false, false },
 };
 
-static void ask(enum cloud_api server, const char *path, const char *body,
-                struct http_client_reply *r)
+static struct http_client_reply *ask(enum cloud_api server, const char *path, const char *body)
 {
-    http_client_ask(stand_in_port(servers[server]), r, "POST", path, NULL, body);
+    struct http_client_reply *r =
+        http_client_reply(stand_in_port(servers[server]), "POST", path, NULL, body);
     CHECK(r->whole);
+    return r;
 }
 
 static json_t *parse(const char *text, size_t n)
@@ -108,43 +109,39 @@ static void test_streams(bool go_on)
 {
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         const struct dialect *d = &dialects[i];
-        struct http_client_reply r;
+        struct http_client_reply *r;
         char body[512];
         const char *eos = go_on ? "true" : "false";
         snprintf(body, sizeof(body), d->body, "false", eos);
-        ask(d->server, d->path, body, &r);
-        CHECK(r.status == 200 && r.n && strstr(r.head, "application/json"));
-        json_t *whole = parse(r.body, r.n);
-        http_client_free(&r);
+        r = ask(d->server, d->path, body);
+        CHECK(r->status == 200 && r->n && strstr(r->head, "application/json"));
+        json_t *whole = parse(r->body, r->n);
         snprintf(body, sizeof(body), d->body, "true", eos);
-        ask(d->server, d->path, body, &r);
-        CHECK(r.status == 200 && r.chunks && strstr(r.head, "Content-Type: text/event-stream"));
-        struct told t = listen_to(d, r.body);
+        r = ask(d->server, d->path, body);
+        CHECK(r->status == 200 && r->chunks && strstr(r->head, "Content-Type: text/event-stream"));
+        struct told t = listen_to(d, r->body);
         const json_t *ids = json_object_get(part(d, whole), d->ids);
         const char *text = json_string_value(json_object_get(part(d, whole), d->text));
         CHECK(!go_on || json_array_size(ids) == TOKENS);
         CHECK(json_equal(t.ids, ids) && text && strcmp(t.text, text) == 0);
         CHECK(t.done == d->done && t.events == json_array_size(ids) + !d->done);
-        CHECK(r.chunks >= json_array_size(ids));
+        CHECK(r->chunks >= json_array_size(ids));
         json_decref(t.ids);
         json_decref(whole);
-        http_client_free(&r);
     }
 }
 
 /* On request, an event with the number of tokens follows. */
 static void test_usage(void)
 {
-    struct http_client_reply r;
-    ask(CLOUD_OPENAI, "/v1/completions",
+    struct http_client_reply *r = ask(
+        CLOUD_OPENAI, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":2,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
-        "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}",
-        &r);
-    const char *first = strstr(r.body, "\"prompt_token_ids\":[1,2]");
+        "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}");
+    const char *first = strstr(r->body, "\"prompt_token_ids\":[1,2]");
     CHECK(first && !strstr(first + 9, "prompt_token_ids"));
-    CHECK(strstr(r.body, "\"choices\":[],\"usage\":{\"prompt_tokens\":2,\"completion_tokens\":2,"
-                         "\"total_tokens\":4"));
-    http_client_free(&r);
+    CHECK(strstr(r->body, "\"choices\":[],\"usage\":{\"prompt_tokens\":2,\"completion_tokens\":2,"
+                          "\"total_tokens\":4"));
 }
 
 /* Some prefix reaches end-of-text; check how each dialect reports it. */
@@ -152,25 +149,22 @@ static void test_end(void)
 {
     for (int first = 0;; first++) {
         CHECK(first < 256);
-        struct http_client_reply r;
+        struct http_client_reply *r;
         char body[256];
         snprintf(body, sizeof(body),
                  "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8}}", first);
-        ask(CLOUD_SGLANG, "/generate", body, &r);
-        bool ended = strstr(r.body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
-        CHECK(ended || strstr(r.body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
-        http_client_free(&r);
+        r = ask(CLOUD_SGLANG, "/generate", body);
+        bool ended = strstr(r->body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
+        CHECK(ended || strstr(r->body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
         if (!ended)
             continue;
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"max_tokens\":8,\"return_token_ids\":true}",
                  first);
-        ask(CLOUD_OPENAI, "/v1/completions", body, &r);
-        CHECK(strstr(r.body, "\"finish_reason\":\"stop\"") && strstr(r.body, "25"));
-        http_client_free(&r);
+        r = ask(CLOUD_OPENAI, "/v1/completions", body);
+        CHECK(strstr(r->body, "\"finish_reason\":\"stop\"") && strstr(r->body, "25"));
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"n_predict\":8}", first);
-        ask(CLOUD_LLAMACPP, "/completion", body, &r);
-        CHECK(strstr(r.body, "\"stop_type\":\"eos\""));
-        http_client_free(&r);
+        r = ask(CLOUD_LLAMACPP, "/completion", body);
+        CHECK(strstr(r->body, "\"stop_type\":\"eos\""));
         return;
     }
 }
@@ -190,26 +184,22 @@ static void test_probes(void)
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         for (unsigned s = 0; s < 4; s++) {
-            struct http_client_reply r;
-            http_client_ask(stand_in_port(servers[s]), &r, "GET", paths[i].path, NULL, NULL);
-            CHECK(r.status == paths[i].status[s] && r.whole);
-            CHECK(strcmp(paths[i].path, "/v1/models") != 0 || strstr(r.body, owners[s]));
+            struct http_client_reply *r =
+                http_client_reply(stand_in_port(servers[s]), "GET", paths[i].path, NULL, NULL);
+            CHECK(r->status == paths[i].status[s] && r->whole);
+            CHECK(strcmp(paths[i].path, "/v1/models") != 0 || strstr(r->body, owners[s]));
             CHECK(strcmp(paths[i].path, "/health") != 0 ||
-                  (r.n == 0) == (s == CLOUD_OPENAI || s == CLOUD_SGLANG));
-            http_client_free(&r);
+                  (r->n == 0) == (s == CLOUD_OPENAI || s == CLOUD_SGLANG));
         }
-    struct http_client_reply r;
-    ask(CLOUD_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}", &r);
-    CHECK(strcmp(r.body, "{\"count\":3,\"max_model_len\":256,\"tokens\":[72,105,256],\"token_strs\""
-                         ":null}") == 0);
-    http_client_free(&r);
-    ask(CLOUD_OPENAI, "/detokenize", "{\"tokens\":[72,105]}", &r);
-    CHECK(strcmp(r.body, "{\"prompt\":\"Hi\"}") == 0);
-    http_client_free(&r);
-    ask(CLOUD_SGLANG, "/v1/completions",
-        "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}", &r);
-    CHECK(r.status == 200 && !strstr(r.body, "token_ids"));
-    http_client_free(&r);
+    struct http_client_reply *r = ask(CLOUD_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}");
+    CHECK(strcmp(r->body,
+                 "{\"count\":3,\"max_model_len\":256,\"tokens\":[72,105,256],\"token_strs\""
+                 ":null}") == 0);
+    r = ask(CLOUD_OPENAI, "/detokenize", "{\"tokens\":[72,105]}");
+    CHECK(strcmp(r->body, "{\"prompt\":\"Hi\"}") == 0);
+    r = ask(CLOUD_SGLANG, "/v1/completions",
+            "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}");
+    CHECK(r->status == 200 && !strstr(r->body, "token_ids"));
 }
 
 /* Map recorded ids, from a vocabulary of 151,936, to ids below 250. */
@@ -337,22 +327,21 @@ static bool replay(const struct recorded *rec)
     char method[8], path[64];
     CHECK(sscanf(request, "%7s %63s", method, path) == 2);
     char *sent = fitted(body_of(request)), *theirs = body_of(response);
-    struct http_client_reply r;
-    http_client_ask(stand_in_port(servers[rec->server]), &r, method, path, NULL,
-                    strcmp(method, "GET") == 0 ? NULL : sent);
+    struct http_client_reply *r =
+        http_client_reply(stand_in_port(servers[rec->server]), method, path, NULL,
+                          strcmp(method, "GET") == 0 ? NULL : sent);
     int status = (int)strtol(response + 9, NULL, 10);
     if (strstr(response, "Transfer-Encoding: chunked"))
         theirs = strchr(theirs, '\n') + 1;
-    json_t *a = document(r.body), *b = document(theirs);
-    bool same = rec->exact ? strncmp(theirs, r.body, r.n) == 0 && strlen(theirs) - r.n <= 2
+    json_t *a = document(r->body), *b = document(theirs);
+    bool same = rec->exact ? strncmp(theirs, r->body, r->n) == 0 && strlen(theirs) - r->n <= 2
                            : a && b && alike(a, b, rec->name);
-    CHECK_MSG(r.status == status && r.whole && same, "%s: %d %s\nnot %d %s", rec->name, r.status,
-              r.body, status, theirs);
-    CHECK(!strstr(response, "text/event-stream") || strstr(r.head, "text/event-stream"));
-    CHECK(!strstr(response, "text/plain") || strstr(r.head, "text/plain"));
+    CHECK_MSG(r->status == status && r->whole && same, "%s: %d %s\nnot %d %s", rec->name, r->status,
+              r->body, status, theirs);
+    CHECK(!strstr(response, "text/event-stream") || strstr(r->head, "text/event-stream"));
+    CHECK(!strstr(response, "text/plain") || strstr(r->head, "text/plain"));
     json_decref(a);
     json_decref(b);
-    http_client_free(&r);
     free(sent);
     free(request);
     free(response);
