@@ -183,8 +183,8 @@ soak-serve: $(BUILD)/tests/tools/serve/soak
 # models. With MODE=fuzz CC=clang the same programs have libFuzzer's main.
 RUNS := 10000
 SEED := 1
-FUZZERS := $(filter-out %/fuzz_open %/fuzz_text,$(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c)))
-FUZZ_SHARED := $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz fuzz_open fuzz_text $(if $(filter fuzz,$(MODE)),,driver))
+FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SHARED := $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz $(if $(filter fuzz,$(MODE)),,driver))
 $(FUZZERS): FUZZ_MAIN := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
 $(FUZZERS): $(FUZZ_SHARED)
 fuzz: $(FUZZERS:%=%.run)

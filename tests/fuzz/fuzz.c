@@ -5,8 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "model/fingerprint.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
@@ -52,20 +56,6 @@ const char *fuzz_refusal(void)
 }
 
 static const char separator[] = "\n====\n";
-
-void fuzz_split(struct fuzz_part *parts, size_t count, const uint8_t *p, size_t n)
-{
-    size_t skip = sizeof(separator) - 1;
-    for (size_t i = 0; i < count; i++) {
-        size_t end = 0;
-        while (end < n && (n - end < skip || memcmp(p + end, separator, skip) != 0))
-            end++;
-        parts[i] = (struct fuzz_part){ p, end };
-        size_t used = end < n ? end + skip : n;
-        p += used;
-        n -= used;
-    }
-}
 
 size_t fuzz_join(uint8_t *seed, size_t n, size_t room, const void *p, size_t bytes)
 {
@@ -187,4 +177,73 @@ size_t fuzz_data(uint8_t *out, size_t room, const char *name)
 {
     const char *path = test_data("%s", name);
     return access(path, R_OK) == 0 ? slurp(path, out, room) : 0;
+}
+
+void fuzz_files(const char *const *names, size_t count, const uint8_t *p, size_t n)
+{
+    size_t skip = sizeof(separator) - 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t end = 0;
+        while (end < n && (n - end < skip || memcmp(p + end, separator, skip) != 0))
+            end++;
+        fuzz_write(names[i], p, end);
+        size_t used = end < n ? end + skip : n;
+        p += used;
+        n -= used;
+    }
+}
+
+void fuzz_open(const char *path)
+{
+    struct err err = { "" }, no_text = { "" };
+    struct weights *w;
+    struct model *m = NULL;
+    struct tokenizer *t = NULL;
+    fuzz_begin();
+    int code = weights_open(&w, path, &err);
+    if (code == OK) {
+        int text = tokenizer_open(&t, w, &no_text);
+        CHECK(text == OK || text == ERR_FORMAT || text == ERR_IO);
+        code = model_open(&m, w, &kernels_scalar, NULL, NULL, NULL, &err);
+        if (m)
+            model_fingerprint(m, t);
+        model_close(m);
+        tokenizer_close(t);
+        weights_close(w);
+    }
+    fuzz_end(code, &err);
+}
+
+void fuzz_text_open(const char *path)
+{
+    static const char text[] = "abc <|im_end|> <x>\n12 \xc3\xa9\xff aab bcc";
+    struct err err = { "" };
+    struct tokenizer *t;
+    fuzz_begin();
+    int code = tokenizer_open_path(&t, path, &err);
+    if (code == OK) {
+        uint32_t *ids;
+        size_t n, sum = 0, bytes;
+        CHECK(tokenizer_encode(t, &ids, &n, text, sizeof(text) - 1, true, &err) == OK);
+        for (size_t i = 0; i < n; i++)
+            CHECK(ids[i] < tokenizer_size(t) && tokenizer_bytes(t, ids[i], &bytes));
+        for (uint32_t id = 0; id < tokenizer_size(t); id++)
+            if (tokenizer_bytes(t, id, &bytes))
+                sum += bytes;
+        CHECK(sum < SIZE_MAX &&
+              (!tokenizer_template(t) || strlen(tokenizer_template(t)) < SIZE_MAX));
+        free(ids);
+        tokenizer_close(t);
+    }
+    fuzz_end(code, &err);
+}
+
+size_t fuzz_text_vocab(uint8_t *out, size_t room, const char *end)
+{
+    size_t n = fuzz_tiny_file(out, room, "vocab.json"), bytes = strlen(end);
+    while (n && out[n - 1] != '}')
+        n--;
+    CHECK(n && n + bytes < room);
+    memcpy(out + n - 1, end, bytes);
+    return n - 1 + bytes;
 }

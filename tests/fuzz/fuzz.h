@@ -31,15 +31,8 @@ void fuzz_end(int code, const struct err *err);
 size_t fuzz_accepted(void);
 const char *fuzz_refusal(void);
 
-/* Parts of an input that stands for several files, separated by a line "====". */
-struct fuzz_part {
-    const uint8_t *p;
-    size_t n;
-};
-/* Split p[n] into at most `count` parts; those that are missing are empty. */
-void fuzz_split(struct fuzz_part *parts, size_t count, const uint8_t *p, size_t n);
-/* Append a part to a seed of n bytes, after a separator unless it is the first; return the new
- * length. */
+/* Append one of the files for which an input stands to a seed of n bytes, after a line "====",
+ * unless it is the first; return the new length. */
 size_t fuzz_join(uint8_t *seed, size_t n, size_t room, const void *p, size_t bytes);
 
 /* Return a folder in memory, or below build/ where the system has none, that is removed at the
@@ -49,6 +42,17 @@ const char *fuzz_folder(void);
 const char *fuzz_path(const char *name);
 /* Write a file in it. */
 void fuzz_write(const char *name, const uint8_t *p, size_t n);
+
+/* Split an input into these files and write them; those that are missing are empty. */
+void fuzz_files(const char *const *names, size_t count, const uint8_t *p, size_t n);
+
+/* Open weights, model and tokenizer of a path, as every command does. */
+void fuzz_open(const char *path);
+/* Open the tokenizer of a folder; if it opens, encode a text, decode it, and look at every piece.
+ */
+void fuzz_text_open(const char *path);
+/* Write a vocab.json of all bytes with `end` instead of its brace; return its length. */
+size_t fuzz_text_vocab(uint8_t *out, size_t room, const char *end);
 
 /* The tiny model (tests/support/tiny.h) as one GGUF file with its tokenizer, with this type where
  * rows suit it, and as the text of one of its files; return the length. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/fuzz_open.h"
 
 const bool fuzz_whole = true;
 
@@ -12,10 +11,7 @@ static const char *const files[FUZZ_PARTS] = { "config.json", "vocab.json", "mer
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    struct fuzz_part parts[FUZZ_PARTS];
-    fuzz_split(parts, FUZZ_PARTS, p, n);
-    for (size_t i = 0; i < FUZZ_PARTS; i++)
-        fuzz_write(files[i], parts[i].p, parts[i].n);
+    fuzz_files(files, FUZZ_PARTS, p, n);
     fuzz_open(fuzz_folder());
     return 0;
 }

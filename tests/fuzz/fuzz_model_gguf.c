@@ -1,6 +1,5 @@
 /* fuzz_model_gguf.c - all of a model in a GGUF file. */
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/fuzz_open.h"
 #include "weights/weights.h"
 
 const bool fuzz_whole = true;

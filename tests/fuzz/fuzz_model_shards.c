@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/fuzz_open.h"
 #include "tests/support/malformed.h"
 
 const bool fuzz_whole = true;
@@ -11,10 +10,7 @@ static const char *const files[] = { "a-00001-of-00002.gguf", "a-00002-of-00002.
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    struct fuzz_part parts[2];
-    fuzz_split(parts, 2, p, n);
-    for (size_t i = 0; i < 2; i++)
-        fuzz_write(files[i], parts[i].p, parts[i].n);
+    fuzz_files(files, 2, p, n);
     fuzz_open(fuzz_path(files[0]));
     return 0;
 }

@@ -3,7 +3,6 @@
 
 #include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/fuzz_text.h"
 
 const bool fuzz_whole = false;
 

@@ -3,20 +3,14 @@
 
 #include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/fuzz_text.h"
 
 const bool fuzz_whole = false;
 
 static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };
 
-enum { FILES = sizeof(files) / sizeof(*files) };
-
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    struct fuzz_part parts[FILES];
-    fuzz_split(parts, FILES, p, n);
-    for (size_t i = 0; i < FILES; i++)
-        fuzz_write(files[i], parts[i].p, parts[i].n);
+    fuzz_files(files, 3, p, n);
     fuzz_text_open(fuzz_folder());
     return 0;
 }
