@@ -53,8 +53,7 @@ static struct cloud *client(void)
         .url = rude_url(server), .key = KEY, .vocab = 1000, .api = CLOUD_OPENAI, .model = "m"
     };
     struct cloud *c;
-    struct err err;
-    CHECK(cloud_open(&c, &o, &err) == OK);
+    CHECK(cloud_open(&c, &o, NULL) == OK);
     return c;
 }
 

@@ -179,17 +179,16 @@ static void test_interrupt(void)
         const struct matrix_row *r = &rows[i / 3];
         struct matrix_server *s = matrix_open(r, apis[i % 3]);
         struct cloud *c;
-        struct err err = { "" };
         uint32_t id = 77;
         const struct cloud_options o = { .url = matrix_url(s),
                                          .api = apis[i % 3],
                                          .model = "m",
                                          .vocab = MATRIX_VOCAB,
                                          .stop = &stop };
-        CHECK(cloud_open(&c, &o, &err) == OK);
+        CHECK(cloud_open(&c, &o, NULL) == OK);
         CHECK(pthread_create(&other, NULL, interrupt, &self) == 0);
         uint64_t start = os_now_ns();
-        CHECK(cloud_next(c, (const uint32_t[]){ 7 }, 1, &id, &err) == ERR_STOP && id == 77);
+        CHECK(cloud_next(c, (const uint32_t[]){ 7 }, 1, &id, NULL) == ERR_STOP && id == 77);
         CHECK(os_now_ns() - start < UINT64_C(5000000000));
         pthread_join(other, NULL);
         atomic_store(&stop, 0);
@@ -211,13 +210,12 @@ static void test_pipe(void)
     for (size_t i = 0; i < 6; i++, atomic_fetch_add(&checked, 1)) {
         struct matrix_server *s = matrix_open(&rows[i / 3], apis[i % 3]);
         struct cloud *c;
-        struct err err = { "" };
         uint32_t id = 77;
         const struct cloud_options o = {
             .url = matrix_url(s), .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
         };
-        CHECK(cloud_open(&c, &o, &err) == OK);
-        CHECK(cloud_next(c, ids, 1 << 18, &id, &err) == ERR_NET && id == 77);
+        CHECK(cloud_open(&c, &o, NULL) == OK);
+        CHECK(cloud_next(c, ids, 1 << 18, &id, NULL) == ERR_NET && id == 77);
         cloud_close(c);
         matrix_close(s);
     }

@@ -52,12 +52,11 @@ static void write_text(struct text *x, struct cloud *c, bool ahead, bool require
                                       .emit = on_token,
                                       .arg = x };
     struct decode_stats stats;
-    struct err err = { "" };
     *x = (struct text){ .n = 0 };
     if (c)
         cloud_port_cloud(&port, c);
     int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &port : NULL, prompt,
-                        PROMPT, &o, &err);
+                        PROMPT, &o, NULL);
     CHECK(rc == code && stats.calls - stats.committed - stats.failed <= (rc != OK));
 }
 
@@ -92,7 +91,6 @@ static struct cloud *client(const struct matrix_row *r, const struct matrix_serv
                             enum cloud_api api)
 {
     struct cloud *c;
-    struct err err = { "" };
     const struct cloud_options o = { .url = matrix_url(s),
                                      .api = api,
                                      .model = "m",
@@ -100,7 +98,7 @@ static struct cloud *client(const struct matrix_row *r, const struct matrix_serv
                                      .max_reply = 1 << 16,
                                      .tokens = r->stream ? 4 : 1,
                                      .timeout_ms = r->late ? MATRIX_LATE_MS : 30000 };
-    CHECK(cloud_open(&c, &o, &err) == OK);
+    CHECK(cloud_open(&c, &o, NULL) == OK);
     return c;
 }
 
@@ -132,14 +130,13 @@ int main(void)
     const struct matrix_row *const tables[] = { matrix_replies, matrix_bodies };
     static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
     struct text edge;
-    struct err err = { "" };
     const char *model = tiny_make();
     const struct mizzle_options o = { .model = model, .threads = 1 };
     size_t rows = 0, late = 0, done = 0;
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
-    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, NULL) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
-                       &err) == OK);
+                       NULL) == OK);
     write_text(&edge, NULL, 0, false, OK);
     CHECK(edge.n == LENGTH && edge.at[0].id != MATRIX_ID);
     for (size_t t = 0; t < 2; t++)

@@ -294,20 +294,19 @@ static void tls_requests(void)
     struct http *h;
     struct http_try *t, *ended = NULL;
     char url[400];
-    struct err err = { "" };
     const struct http_options ho = { .key = "sesame", .ca = cert, .max_reply = 8 << 20 };
     const struct http_request q = { .url = url };
-    CHECK(http_open(&h, &ho, &err) == OK);
+    CHECK(http_open(&h, &ho, NULL) == OK);
     snprintf(url, sizeof(url), "%s/large", server_url(server));
-    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
-    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+    CHECK(http_start(h, &t, &q, NULL, NULL, NULL) == OK);
+    while (http_perform(h, NULL) == OK && !(ended = http_ended(h)))
         http_wait(h, 1000);
     CHECK(ended == t && t->rc == OK && t->status == 200 && t->body.n == LARGE);
     http_release(h, t);
     snprintf(url, sizeof(url), "%s/wait", server_url(server));
     waits = gone = 0;
-    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
-    for (int i = 0; i < 2000 && !waits && http_perform(h, &err) == OK; i++)
+    CHECK(http_start(h, &t, &q, NULL, NULL, NULL) == OK);
+    for (int i = 0; i < 2000 && !waits && http_perform(h, NULL) == OK; i++)
         http_wait(h, 10);
     CHECK(waits == 1 && !gone);
     http_release(h, t);
@@ -396,10 +395,9 @@ static void test_torture(void)
     }
     server_close(server, 1000);
     for (long n = 1;; n++) {
-        struct err err = { "" };
         const struct server_options o = { .handle = at_handle };
         torture_begin(n);
-        int rc = server_open(&server, &o, &err);
+        int rc = server_open(&server, &o, NULL);
         if (rc == OK)
             server_close(server, 0);
         CHECK(torture_live() == 0);

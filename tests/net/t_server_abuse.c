@@ -367,9 +367,8 @@ int main(void)
         .head = at_head,
         .handle = at_handle,
     };
-    struct err err = { "" };
     int bad = 0;
-    CHECK(server_open(&server, &o, &err) == OK);
+    CHECK(server_open(&server, &o, NULL) == OK);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         bad += !test_row(&rows[i]);
     CHECK(!bad);

@@ -59,11 +59,10 @@ void serving_open(struct serving *s, const struct serve_options *o, enum serving
 {
     static const char large[] = "weights/milli/cloud.gguf";
     const struct stand_in_options co = { .model = large, .threads = 1 };
-    struct err err = { "" };
     *s = (struct serving){ 0 };
     serving_need_pair();
     if (cloud == SERVING_CLOUD) {
-        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
+        CHECK(stand_in_open(&s->cloud, &co, NULL) == OK);
         snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
     }
     serving_start(s, o, cloud == SERVING_LOCAL ? large : NULL, NULL);

@@ -105,16 +105,15 @@ static bool reads(const char *text, bool chat)
     struct serve *s = server.serve;
     struct serve_ask a = { 0 };
     struct serve_error e = { 0 };
-    struct err err;
     json_t *in;
-    if (json_input_parse(&in, text, strlen(text), &err) != OK)
+    if (json_input_parse(&in, text, strlen(text), NULL) != OK)
         return false;
     bool fine = serve_request_read(&a, s, in, chat, &e);
     json_decref(in);
     if (fine) {
         const struct sample_params *p = &a.wish.sample;
         CHECK(a.nprompts >= 1 && a.nprompts <= SERVE_PROMPTS && a.n >= 1 && a.n <= SERVE_CHOICES);
-        CHECK(sample_check(p, &err) == OK && a.wish.top <= TEXTS_TOP);
+        CHECK(sample_check(p, NULL) == OK && a.wish.top <= TEXTS_TOP);
         CHECK(a.max || a.wish.score);
         CHECK(!chat || !a.echo);
         for (size_t i = 0; i < a.nprompts; i++) {

@@ -319,9 +319,8 @@ int main(void)
     const struct serve_options o = { .parallel = 8 };
     const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
     struct engine engine;
-    struct err err;
     serving_need_pair();
-    CHECK(engine_open(&engine, &mo, true, &err) == OK);
+    CHECK(engine_open(&engine, &mo, true, NULL) == OK);
     tokenizer = engine.tokenizer;
     vocab = model_config(engine.model)->vocab;
     test_collisions();

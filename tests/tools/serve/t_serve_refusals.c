@@ -452,9 +452,8 @@ static void test_key(void)
 static void test_loading(void)
 {
     const struct serve_options o = { .parallel = 1 };
-    struct err err = { "" };
     server = (struct serving){ 0 };
-    CHECK(serve_open(&server.serve, &o, &err) == OK);
+    CHECK(serve_open(&server.serve, &o, NULL) == OK);
     server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
     expect(503, "loading", "GET", "/health", NULL, NULL);
     CHECK(strstr(server.head, "Retry-After: 1"));

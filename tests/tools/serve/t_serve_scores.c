@@ -106,9 +106,8 @@ int main(void)
 {
     const struct serve_options o = { .parallel = 8 };
     const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
-    struct err err;
     serving_open(&server, &o, SERVING_CLOUD);
-    CHECK(engine_open(&engine, &mo, true, &err) == OK);
+    CHECK(engine_open(&engine, &mo, true, NULL) == OK);
     test_echo();
     test_offsets();
     test_tokenizer();

@@ -45,11 +45,10 @@ static struct stand_in *serve(const struct stand_in_options *more, const char *f
 {
     struct stand_in_options o = *more;
     struct stand_in *s;
-    struct err err = { "" };
     o.model = model;
     o.threads = 1;
-    CHECK(!fault || stand_in_fault_add(&o.faults, fault, &err) == OK);
-    CHECK(stand_in_open(&s, &o, &err) == OK);
+    CHECK(!fault || stand_in_fault_add(&o.faults, fault, NULL) == OK);
+    CHECK(stand_in_open(&s, &o, NULL) == OK);
     return s;
 }
 
@@ -250,9 +249,8 @@ static void *ask_all(void *arg)
 static void one_by_one(struct outcomes *o, uint64_t seed)
 {
     struct stand_in_options options = { .seed = seed };
-    struct err err;
-    CHECK(stand_in_fault_add(&options.faults, "500:0.2", &err) == OK);
-    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", &err) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "500:0.2", NULL) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", NULL) == OK);
     struct stand_in *s = serve(&options, "429:0.25");
     *o = (struct outcomes){ .s = s };
     ask_all(o);
@@ -266,12 +264,11 @@ static void test_order(void)
     pthread_t threads[THREADS];
     size_t counts[4] = { 0 };
     struct stand_in_options options = { .seed = 5, .net.latency_ms = 3 };
-    struct err err;
     one_by_one(&alone, 5);
     one_by_one(&other, 6);
     CHECK(memcmp(alone.status, other.status, sizeof(alone.status)) != 0);
-    CHECK(stand_in_fault_add(&options.faults, "500:0.2", &err) == OK);
-    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", &err) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "500:0.2", NULL) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", NULL) == OK);
     struct stand_in *s = serve(&options, "429:0.25");
     for (size_t i = 0; i < THREADS; i++) {
         parts[i] = (struct outcomes){ .s = s, .first = i, .backwards = true };
