@@ -1,8 +1,8 @@
 /* unicode.h - the character classes that Qwen2's pre-tokenizer needs, and NFC.
  *
  * The versions are those of Hugging Face's tokenizers 0.23: classes of Unicode 16.0, NFC of Unicode
- * 9.0, in which a combining mark that was added later is no mark. tests/support/unicode_check.js
- * compares all code points.
+ * 9.0, in which a combining mark that was added later is no mark.
+ * tests/model/unicode/unicode_check.js compares all code points.
  *
  * Source: the Unicode Standard, sections 3.11 (normalization) and 3.12 (Hangul by arithmetic).
  * Everything is linear in the length of the text. */

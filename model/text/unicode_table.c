@@ -1,6 +1,6 @@
 /* unicode_table.c - classes (Unicode 16.0), combining classes and decompositions (Unicode 9.0).
  *
- * Made by tests/support/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
+ * Made by tests/model/unicode/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
 #include "model/text/unicode_table.h"
 
 /* clang-format off */

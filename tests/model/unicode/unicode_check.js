@@ -1,7 +1,7 @@
 /* unicode_check.js - compare `mizzle tokenize` with Hugging Face's library on all of Unicode.
  *
  *     npm install --prefix DIR tokenizers@0.23.2
- *     NODE_PATH=DIR/node_modules node tests/support/unicode_check.js build/mizzle
+ *     NODE_PATH=DIR/node_modules node tests/model/unicode/unicode_check.js build/mizzle
  *
  * The vocabulary is the 256 bytes and merges that are possible only inside one word: a letter joins
  * the "a" before it; white space joins the newline after it; anything that is neither of these nor
