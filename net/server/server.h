@@ -10,7 +10,7 @@
  * Authorization, Origin or the like; no Host; a Host that is not served here; the Origin of another
  * site; a blank or any other character in a header's name that does not belong there; control
  * characters, NUL and "%00"; folded lines and lines that do not end in CRLF; a target of another
- * host; the body of a GET; a body that is too large; a wrong key.
+ * host; the body of a GET; a body that is too large or compressed; a wrong key.
  *
  * libmicrohttpd reads chunks loosely (a lone LF, extensions), so that a proxy could see another end
  * of the body. Whatever follows a request in chunks is never read: the connection closes. */
@@ -34,8 +34,7 @@ enum server_refusal {
     SERVER_BAD_ORIGIN,   /* 403 */
     SERVER_BAD_KEY,      /* 401 */
     SERVER_TOO_LARGE,    /* 413 */
-    SERVER_BAD_ENCODING, /* 415: the Content-Encoding is unknown */
-    SERVER_BAD_BODY,     /* 400: a compressed body is damaged */
+    SERVER_BAD_ENCODING, /* 415: the body is compressed */
     SERVER_BUSY,         /* 503: too many bytes of bodies at a time */
     SERVER_STOPPING,     /* 503: no answer came in time when the server closed */
     SERVER_NO_MEMORY,    /* 503 */
@@ -53,7 +52,7 @@ struct server_options {
     unsigned body_ms;   /* for the body, in all; 0: 60 s */
     unsigned send_ms;   /* for each 16 KiB of a reply; 0: 30 s */
     size_t head_max;    /* bytes of a request's head, and of a reply's; 0: 32 KiB */
-    size_t body_max;    /* bytes of one body, as sent and unpacked; 0: 4 MiB */
+    size_t body_max;    /* bytes of one body; 0: 4 MiB */
     size_t bodies_max;  /* of all bodies in memory, and of their JSON; 0: 128 MiB */
     const char *const *hosts; /* names accepted as Host besides IP addresses and localhost; ends
                                  with NULL; NULL: none */
@@ -100,7 +99,7 @@ const char *server_path(const struct server_request *r); /* decoded, begins with
 /* Return the value of a header, or NULL. A head with two of those checked above is refused; of
  * others the first is returned. */
 const char *server_header(const struct server_request *r, const char *name);
-/* Return the body, unpacked. It lasts until handle returns. */
+/* Return the body. It lasts until handle returns. */
 const struct buf *server_body(const struct server_request *r);
 /* Read the body as JSON, which is the caller's to free before the body goes. What it may take in
  * memory counts among all bodies until then. A byte order mark is skipped, half of a surrogate pair
@@ -112,7 +111,7 @@ int server_parse(struct server_request *r, json_t **out, struct err *err);
 void server_drop_body(struct server_request *r);
 /* True if it is declared as JSON. */
 bool server_is_json(const struct server_request *r);
-/* Return the bytes of the body as sent; of the head. */
+/* Return the bytes of the body; of the head. */
 size_t server_received(const struct server_request *r);
 size_t server_head_bytes(const struct server_request *r);
 int server_fd(const struct server_request *r);
@@ -149,10 +148,8 @@ bool server_wait(struct server_request *r, uint64_t until_ns);
 /* End the request's wait, or its next one. Any thread may call it while the request lasts; it does
  * not block. */
 void server_wake(struct server_request *r);
-/* True, once, if the client of a stream has shut down its sending side: it may have left, which the
- * next bytes show. */
-bool server_doubts(struct server_request *r);
-/* True if the answer is no longer wanted: the client has gone, or the grace is over. */
+/* True if the answer is no longer wanted: the client has gone, which the end of what it sends
+ * tells, or the grace is over. */
 bool server_gone(struct server_request *r);
 /* True from the beginning of server_close. Any thread may call it. */
 bool server_closing(const struct server_request *r);

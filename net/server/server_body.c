@@ -1,10 +1,7 @@
 #include <string.h>
 #include <strings.h>
-#include <zlib.h>
 
 #include "net/server/server_internal.h"
-
-#define TOO_LARGE "the request is too large"
 
 static bool server_body_refuse(struct server_request *r, enum server_refusal what, const char *why)
 {
@@ -44,56 +41,8 @@ bool server_is_json(const struct server_request *r)
 bool server_body_add(struct server_request *r, const char *data, size_t n)
 {
     if (n > r->body.max - r->body.n)
-        return server_body_refuse(r, SERVER_TOO_LARGE, TOO_LARGE);
+        return server_body_refuse(r, SERVER_TOO_LARGE, "the request is too large");
     if (!server_body_claim(r, n))
         return server_body_refuse(r, SERVER_BUSY, SERVER_TOO_MANY);
     return buf_add(&r->body, data, n) || server_body_refuse(r, SERVER_NO_MEMORY, "out of memory");
-}
-
-/* Append the whole stream to out; anything after its end is an error. */
-static bool server_body_inflate(struct server_request *r, z_stream *z, struct buf *out)
-{
-    unsigned char piece[SERVER_BLOCK];
-    int rc = Z_OK;
-    while (rc != Z_STREAM_END) {
-        z->next_out = piece;
-        z->avail_out = sizeof(piece);
-        rc = inflate(z, Z_NO_FLUSH);
-        size_t n = sizeof(piece) - z->avail_out;
-        if (rc == Z_MEM_ERROR)
-            return server_body_refuse(r, SERVER_NO_MEMORY, "out of memory");
-        if ((rc != Z_OK && rc != Z_STREAM_END) || (rc == Z_STREAM_END && z->avail_in))
-            return server_body_refuse(r, SERVER_BAD_BODY, "the compressed body is damaged");
-        if (n > out->max - out->n)
-            return server_body_refuse(r, SERVER_TOO_LARGE, TOO_LARGE);
-        if (!buf_add(out, piece, n))
-            return server_body_refuse(r, SERVER_NO_MEMORY, "out of memory");
-    }
-    return true;
-}
-
-bool server_body_unpack(struct server_request *r)
-{
-    const char *encoding = r->head.single[SINGLE_ENCODING];
-    if (!encoding || strcasecmp(encoding, "identity") == 0)
-        return true;
-    if (strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0 &&
-        strcasecmp(encoding, "deflate") != 0)
-        return server_body_refuse(r, SERVER_BAD_ENCODING,
-                                  "Content-Encoding: expected gzip, deflate");
-    /* Deflate makes at most 1,032 bytes of one. */
-    size_t max = r->body.max, most = r->body.n < max / 1032 ? r->body.n * 1032 : max;
-    if (!server_body_claim(r, most))
-        return server_body_refuse(r, SERVER_BUSY, SERVER_TOO_MANY);
-    struct buf out = { .max = max };
-    z_stream z = { .next_in = (unsigned char *)r->body.p, .avail_in = (unsigned)r->body.n };
-    if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, told apart by the first bytes */
-        return server_body_refuse(r, SERVER_NO_MEMORY, "out of memory");
-    bool fine = server_body_inflate(r, &z, &out);
-    inflateEnd(&z);
-    buf_free(&r->body);
-    r->body = out;
-    if (!fine)
-        server_body_drop(r);
-    return fine;
 }

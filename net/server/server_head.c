@@ -213,6 +213,8 @@ static void server_head_check_length(struct server_head *h, const struct server_
     for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
         if (strcmp(h->method, without[i]) == 0 && server_head_has_body(h))
             server_head_bad(h, "expected no body with this method");
+    if (h->single[SINGLE_ENCODING] && strcasecmp(h->single[SINGLE_ENCODING], "identity") != 0)
+        server_head_refuse(h, SERVER_BAD_ENCODING, "Content-Encoding: expected none");
     if (h->length > o->body_max)
         server_head_refuse(h, SERVER_TOO_LARGE, "the request is too large");
 }

@@ -40,10 +40,6 @@ struct server_guest {
     bool started;   /* the first line of a request has arrived */
     bool watched;   /* the watcher looks whether the client leaves */
     bool early;     /* unread bytes are there, so only the end of the stream tells */
-    bool answered;  /* the reply has begun */
-    bool half;      /* the client sends no more; it may still read */
-    bool doubt;     /* server_doubts will say so */
-    uint64_t again; /* when a client that is half gone is tried again */
     uint64_t round; /* in which `slot` was given */
     size_t slot;    /* in the watcher's list of sockets */
     void (*on_gone)(void *arg);
@@ -133,9 +129,8 @@ bool server_watch_left(int fd);
 int server_listen_open(struct server *s, struct err *err);
 int server_listen_tls(struct server *s, struct err *err);
 
-/* server_body.c: each returns false after setting r->why. */
+/* server_body.c. False: r->why is set. */
 bool server_body_add(struct server_request *r, const char *data, size_t n);
-bool server_body_unpack(struct server_request *r);
 void server_body_drop(struct server_request *r);
 /* Claim n bytes of the memory for all bodies, until the body is dropped. False: there are too many.
  */

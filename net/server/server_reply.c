@@ -108,10 +108,9 @@ void server_stream(struct server_request *r, unsigned status, const char *type, 
 void server_reply_refuse(struct server_request *r, enum server_refusal what, const char *why)
 {
     static const unsigned statuses[] = {
-        [SERVER_BAD_HEAD] = 400,  [SERVER_BAD_HOST] = 403,  [SERVER_BAD_ORIGIN] = 403,
-        [SERVER_BAD_KEY] = 401,   [SERVER_TOO_LARGE] = 413, [SERVER_BAD_ENCODING] = 415,
-        [SERVER_BAD_BODY] = 400,  [SERVER_BUSY] = 503,      [SERVER_STOPPING] = 503,
-        [SERVER_NO_MEMORY] = 503,
+        [SERVER_BAD_HEAD] = 400, [SERVER_BAD_HOST] = 403,  [SERVER_BAD_ORIGIN] = 403,
+        [SERVER_BAD_KEY] = 401,  [SERVER_TOO_LARGE] = 413, [SERVER_BAD_ENCODING] = 415,
+        [SERVER_BUSY] = 503,     [SERVER_STOPPING] = 503,  [SERVER_NO_MEMORY] = 503,
     };
     const struct server_options *o = &r->server->o;
     struct buf text = { 0 };

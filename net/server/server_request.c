@@ -183,8 +183,6 @@ static enum MHD_Result server_request_answer(struct server_request *r)
     const struct server_options *o = &r->server->o;
     reading = -1;
     server_watch_phase(r->guest, PHASE_NONE);
-    if (!r->reply && !r->why)
-        server_body_unpack(r);
     if (!r->reply && r->why)
         server_reply_refuse(r, r->what, r->why);
     else if (!r->reply)

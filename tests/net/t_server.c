@@ -8,7 +8,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tools/lab/stand_in/gzip.h"
 #include "net/http/http.h"
 #include "net/server/server.h"
 #include "tests/support/certificate.h"
@@ -187,62 +186,31 @@ static void test_replies(void)
     CHECK(drops == handled);
 }
 
-/* A client that shuts down its sending side gets its answer, whole or as a stream. */
+/* A client that shuts down its sending side has left. */
 static void test_half(void)
 {
-    static const char *const rows[][2] = {
-        { "/late", "HTTP/1.1 201 Created\r\n" },
-        { "/slow", "HTTP/1.1 200 OK\r\n" },
-    };
     serve((struct server_options){ 0 });
-    for (int i = 0; i < 2; i++) {
-        struct raw_reply r;
-        int fd = http_client_open(server_port(server));
-        http_client_put(fd, "GET", rows[i][0], NULL, NULL, 0);
-        shutdown(fd, SHUT_WR);
-        raw_http_read(fd, &r, 0, 9000);
-        CHECK_MSG(r.ended && strstr(r.bytes, rows[i][1]) &&
-                      strstr(r.bytes, i ? "last" : "GET /late"),
-                  "%s", r.bytes);
-        close(fd);
-    }
-    /* Something between the two may take the first sign of life for a client that has left. */
-    char sign[64];
     int fd = http_client_open(server_port(server));
     gone = 0;
     http_client_put(fd, "GET", "/wait", NULL, NULL, 0);
     shutdown(fd, SHUT_WR);
-    CHECK(read(fd, sign, sizeof(sign)) > 0 && !gone);
-    close(fd);
     for (int i = 0; i < 20000 && !gone; i++)
         os_nap(1000000);
     CHECK(gone == 1);
+    close(fd);
     server_close(server, 1000);
 }
 
 /* Bodies up to a limit each and together; what is refused early is not read. */
 static void test_bodies(void)
 {
-    static const char gz[] = "Content-Encoding: gzip\r\nContent-Type: a/b\r\n";
     char *big = malloc(40001), *chunks = malloc(50000);
     const struct http_client_reply *r;
-    struct buf packed = { 0 };
     CHECK(big && chunks);
     memset(big, 'z', 40000);
     big[40000] = 0;
-    CHECK(gzip_add(&packed, big, 40000) && packed.n < 1000);
     serve((struct server_options){ .body_max = 40000, .bodies_max = 60000, .refuse = at_refuse });
     CHECK(asked("POST", "/", NULL, big, 201, "received=40000 body=zzzz"));
-    for (int i = 0; i < 3; i++) {
-        static const int statuses[] = { 201, 415, 400 };
-        int fd = http_client_open(server_port(server));
-        http_client_put(fd, "POST", "/",
-                        i == 1 ? "Content-Encoding: br\r\nContent-Type: a/b\r\n" : gz,
-                        i == 2 ? big : packed.p, i == 2 ? 100 : packed.n);
-        r = http_client_read(fd, 5000);
-        close(fd);
-        CHECK(r->status == statuses[i] && strstr(r->body, i ? "\"why\"" : "body=zzz"));
-    }
     /* In chunks the size is not known before; the rest is read, and the connection closes. */
     int fd = http_client_open(server_port(server));
     http_client_send(fd, POST "c350\r\n", sizeof(POST) + 6 - 1);
@@ -257,7 +225,6 @@ static void test_bodies(void)
     CHECK(r->status == 0);
     close(fd);
     server_close(server, 1000);
-    buf_free(&packed);
     free(chunks);
     free(big);
 }

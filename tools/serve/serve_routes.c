@@ -42,9 +42,8 @@ void serve_routes_send(struct serve_exchange *x, unsigned status, const char *ty
         return;
     }
     const char *headers[9][2] = { { "X-Content-Type-Options", "nosniff" },
-                                  { "Cache-Control", "no-store" },
-                                  { "Accept-Encoding", "gzip, deflate" } }; /* RFC 7694 */
-    for (size_t i = 3; more && more[0][0] && i < 8; i++, more++)
+                                  { "Cache-Control", "no-store" } };
+    for (size_t i = 2; more && more[0][0] && i < 8; i++, more++)
         memcpy(headers[i], more[0], sizeof(headers[i]));
     x->s->o.face->send(x, status, type, text, (const char *const(*)[2])headers);
 }
@@ -268,7 +267,6 @@ static void serve_routes_refused(void *arg, struct server_request *r, enum serve
         [SERVER_BAD_KEY] = "invalid_api_key",
         [SERVER_TOO_LARGE] = "request_too_large",
         [SERVER_BAD_ENCODING] = "unsupported_encoding",
-        [SERVER_BAD_BODY] = "invalid_body",
         [SERVER_BUSY] = "busy",
         [SERVER_STOPPING] = "stopping",
         [SERVER_NO_MEMORY] = "out_of_memory",

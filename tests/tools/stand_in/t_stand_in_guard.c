@@ -11,7 +11,6 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
-#include "tools/lab/stand_in/gzip.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
 #include "tests/support/raw_http.h"
@@ -45,25 +44,12 @@ static int post(const char *headers, const char *body, size_t n, const char *say
     return r->status;
 }
 
-/* Compressed bodies are read up to the limit; bombs, damage and other forms are refused. */
+/* A compressed body is refused, in each dialect's words. */
 static void test_gzip(void)
 {
-    static const char body[] = "{\"prompt\":[1,2,3],\"n_predict\":1}";
-    static const char gz[] = "Content-Encoding: gzip\r\n";
-    struct buf packed = { 0 }, bomb = { 0 };
-    char *big = calloc(1, 64 << 20);
-    CHECK(big && gzip_add(&packed, body, sizeof(body) - 1) && gzip_add(&bomb, big, 64 << 20));
     serve((struct stand_in_options){ 0 });
-    CHECK(post(gz, packed.p, packed.n, "\"tokens_evaluated\":3") == 200);
-    CHECK(post("Content-Encoding: br\r\n", packed.p, packed.n, "gzip, deflate") == 415);
-    CHECK(post(gz, packed.p, packed.n - 5, "damaged") == 500);
-    size_t before = limits_peak_memory();
-    CHECK(bomb.n < 1 << 17 && post(gz, bomb.p, bomb.n, "too large") == 413);
-    CHECK(limits_peak_memory() - before < 32 << 20);
+    CHECK(post("Content-Encoding: gzip\r\n", "{}", 2, "Content-Encoding: expected none") == 415);
     stand_in_close(server);
-    buf_free(&packed);
-    buf_free(&bomb);
-    free(big);
 }
 
 static int get_status(const char *method, const char *path, const char *headers)
