@@ -102,10 +102,9 @@ const char *server_header(const struct server_request *r, const char *name);
 /* Return the body. It lasts until handle returns. */
 const struct buf *server_body(const struct server_request *r);
 /* Read the body as JSON, which is the caller's to free before the body goes. What it may take in
- * memory counts among all bodies until then. A byte order mark is skipped, half of a surrogate pair
- * is read as U+FFFD, and a whole number beyond 64 bits as a real one near it. Errors of
- * json_input_parse; ERR_FORMAT: it would take more than 64 MiB; ERR_NOMEM: all together would take
- * too much. */
+ * memory counts among all bodies until then. A byte order mark is skipped, and half of a surrogate
+ * pair is read as U+FFFD. Errors of json_input_parse; ERR_FORMAT: it would take more than 64 MiB;
+ * ERR_NOMEM: all together would take too much. */
 int server_parse(struct server_request *r, json_t **out, struct err *err);
 /* Free the body; others may claim its memory. */
 void server_drop_body(struct server_request *r);

@@ -1,6 +1,7 @@
 #include "net/server/server_head.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -85,29 +86,21 @@ void server_head_field(struct server_head *h, const char *name, const char *valu
     }
 }
 
-/* Return the value of a hexadecimal digit, or -1. */
-static int server_head_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Decode %XX in place. False for a malformed escape or %00. */
 static bool server_head_decode(char *text)
 {
     char *to = text;
     for (const char *p = text; *p; p++) {
-        if (*p != '%') {
-            *to++ = *p;
-            continue;
+        *to = *p;
+        if (*p == '%') {
+            const char hex[3] = { p[1], p[1] ? p[2] : '\0' };
+            if (strspn(hex, "0123456789abcdefABCDEF") != 2)
+                return false;
+            *to = (char)strtoul(hex, NULL, 16);
+            p += 2;
         }
-        int high = server_head_digit(p[1]), low = high < 0 ? -1 : server_head_digit(p[2]);
-        if (low < 0 || (!high && !low))
+        if (!*to++)
             return false;
-        *to++ = (char)(high << 4 | low);
-        p += 2;
     }
     *to = 0;
     return true;

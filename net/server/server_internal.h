@@ -131,15 +131,12 @@ int server_listen_tls(struct server *s, struct err *err);
 
 /* server_body.c. False: r->why is set. */
 bool server_body_add(struct server_request *r, const char *data, size_t n);
-void server_body_drop(struct server_request *r);
 /* Claim n bytes of the memory for all bodies, until the body is dropped. False: there are too many.
  */
 bool server_body_claim(struct server_request *r, size_t n);
 #define SERVER_TOO_MANY "too many bytes of requests at a time"
-
-/* server_json.c */
-/* Change in place what jansson would refuse although its meaning is clear: whole numbers beyond 64
- * bits and halves of surrogate pairs. Return how much memory parsing takes at most, about. */
+/* Change halves of surrogate pairs to U+FFFD, in place, for jansson would refuse them. Return how
+ * much memory parsing takes at most, about. */
 size_t server_json_mend(char *p, size_t n);
 
 /* server_reply.c */

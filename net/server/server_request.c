@@ -187,7 +187,7 @@ static enum MHD_Result server_request_answer(struct server_request *r)
         server_reply_refuse(r, r->what, r->why);
     else if (!r->reply)
         o->handle(o->arg, r);
-    server_body_drop(r);
+    server_drop_body(r);
     if (!r->reply && atomic_load(&r->server->over))
         server_reply_refuse(r, SERVER_STOPPING, "the server is stopping");
     return server_reply_queue(r);
@@ -232,7 +232,7 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
         r->drop(r->own);
     if (r->reply)
         MHD_destroy_response(r->reply);
-    server_body_drop(r);
+    server_drop_body(r);
     buf_free(&r->out);
     free(r);
     if (linger)
@@ -262,11 +262,6 @@ const char *server_header(const struct server_request *r, const char *name)
 const struct buf *server_body(const struct server_request *r)
 {
     return &r->body;
-}
-
-void server_drop_body(struct server_request *r)
-{
-    server_body_drop(r);
 }
 
 size_t server_received(const struct server_request *r)

@@ -188,6 +188,16 @@ static bool server_watch_pipe(struct server_watch *w)
     return true;
 }
 
+static void server_watch_free(struct server_watch *w)
+{
+    for (int i = 0; i < 2; i++)
+        if (w->pipe[i] >= 0)
+            close(w->pipe[i]);
+    free(w->polls);
+    pthread_cond_destroy(&w->idle);
+    pthread_mutex_destroy(&w->lock);
+}
+
 bool server_watch_open(struct server_watch *w, const struct server_options *o, size_t places)
 {
     w->places = places;
@@ -202,15 +212,9 @@ bool server_watch_open(struct server_watch *w, const struct server_options *o, s
     w->polls = calloc(w->limit + 1, sizeof(*w->polls));
     w->runs = server_watch_pipe(w) && w->polls &&
               pthread_create(&w->thread, NULL, server_watch_run, w) == 0;
-    if (w->runs)
-        return true;
-    for (int i = 0; i < 2; i++)
-        if (w->pipe[i] >= 0)
-            close(w->pipe[i]);
-    free(w->polls);
-    pthread_cond_destroy(&w->idle);
-    pthread_mutex_destroy(&w->lock);
-    return false;
+    if (!w->runs)
+        server_watch_free(w);
+    return w->runs;
 }
 
 void server_watch_close(struct server_watch *w)
@@ -222,11 +226,7 @@ void server_watch_close(struct server_watch *w)
     server_watch_poke(w);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
-    close(w->pipe[0]);
-    close(w->pipe[1]);
-    free(w->polls);
-    pthread_cond_destroy(&w->idle);
-    pthread_mutex_destroy(&w->lock);
+    server_watch_free(w);
     w->runs = false;
 }
 

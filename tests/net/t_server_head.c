@@ -157,7 +157,7 @@ static size_t add_twice(struct server *s, const char *text, size_t n)
     CHECK(fine == !r->why && r->body.n <= BODY_MAX);
     CHECK(fine ? r->body.n == 2 * n && s->bodies == 2 * n : !r->body.p && s->bodies == 0);
     size_t what = fine ? SIZE_MAX : r->what;
-    server_body_drop(r);
+    server_drop_body(r);
     CHECK(s->bodies == 0);
     free(r);
     return what;
@@ -184,12 +184,7 @@ static void test_mend(void)
         { "[\"\\ud83d\", \"\\uDE00x\\u0041\"]", "[\"\\ufffd\", \"\\ufffdx\\u0041\"]" },
         { "[\"\\ud83d\\ude00\\\\ud83d\"]", NULL },
         { "[\"\\ud83d\\ud83d\\ude00\", \"\\ud83\"]", "[\"\\ufffd\\ud83d\\ude00\", \"\\ud83\"]" },
-        { "[18446744073709551615,-9223372036854775809]",
-          "[184467440737095516e2,-92233720368547758e2]" },
-        { "[9223372036854775807,-9223372036854775808,1e99999999999999999999,1."
-          "23456789012345678901]",
-          NULL },
-        { "\"18446744073709551615 \\\"18446744073709551615\"", NULL },
+        { "\"\\\"\\ud83d\" \\ud83d", "\"\\\"\\ufffd\" \\ud83d" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[120];
@@ -215,7 +210,7 @@ static int parse(struct server *s, size_t n, struct err *err)
     int rc = server_parse(r, &json, err);
     CHECK(rc == OK ? json_array_size(json) == n + 1 && s->bodies > 240 * n : !json);
     json_decref(json);
-    server_body_drop(r);
+    server_drop_body(r);
     CHECK(s->bodies == 0);
     free(r);
     return rc;
@@ -224,7 +219,7 @@ static int parse(struct server *s, size_t n, struct err *err)
 /* Any bytes are mended without a change of their length, in memory of just that size. */
 static void test_any_json(long n)
 {
-    static const char from[] = "{\"a\":[-18446744073709551615,1e5,\"\\ud83d\\ude00\\\\\\ud83d\"]}";
+    static const char from[] = "{\"a\":[-1,1e5,\"\\ud83d\\ude00\\\\\\ud83d\"]}";
     for (long i = 0; i < n; i++) {
         char room[ROOM];
         memcpy(room, from, sizeof(from) - 1);

@@ -74,9 +74,8 @@ static enum server_more endless(void *arg, struct buf *out)
 static enum server_more silent(void *arg, struct buf *out)
 {
     waits++;
-    while (server_wait(arg, UINT64_MAX)) {
+    while (server_wait(arg, UINT64_MAX))
         called += server_closing(arg); /* woken once by server_close */
-    }
     gone++;
     return server_closing(arg) && buf_str(out, "bye") ? SERVER_END : SERVER_BROKEN;
 }

@@ -1,4 +1,5 @@
 /* cmd_serve.c - `mizzle serve`: an OpenAI-compatible server of the routed model, with a page. */
+#include <libgen.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,8 +16,9 @@
 #include "tools/serve/sandbox.h"
 #include "tools/serve/serve.h"
 #include "kernels/sys/atomic_file.h"
+#include "weights/find.h"
 
-enum { GRACE_MAX = 86400, QUEUE_MAX = 100000, FOLDER = 4096 };
+enum { GRACE_MAX = 86400, QUEUE_MAX = 100000 };
 
 static const char *origin;
 static size_t parallel = 8, queue = 256, context, grace = 2;
@@ -89,25 +91,14 @@ static void cmd_serve_catch_signals(void)
         sigaction(SIGHUP, &act, NULL);
 }
 
-/* Write the folder of a file into out; false if path is NULL or too long. */
-static bool cmd_serve_folder(char out[FOLDER], const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    size_t n = slash ? (size_t)(slash - path) + (slash == path) : 1;
-    if (!path || n >= FOLDER)
-        return false;
-    memcpy(out, slash ? path : ".", n);
-    out[n] = '\0';
-    return true;
-}
-
 /* Give up what is not needed. Only the file of answers is written. */
 static void cmd_serve_confine(void)
 {
-    static char folder[FOLDER];
+    char path[FIND_PATH];
     const char *list[2] = { NULL };
-    if (!shared_offline && cmd_serve_folder(folder, shared_options.answers))
-        list[0] = folder;
+    if (!shared_offline && shared_options.answers &&
+        snprintf(path, sizeof(path), "%s", shared_options.answers) < FIND_PATH)
+        list[0] = dirname(path);
     sandbox_enter(list);
 }
 

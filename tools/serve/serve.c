@@ -92,15 +92,6 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
     snprintf(s->fingerprint, sizeof(s->fingerprint), "mz-%.16s", hex);
 }
 
-/* Print what is to be said of the chat form: that it is a guess or ignores --think, or why there is
- * none. */
-static void serve_note_chat(const struct serve *s)
-{
-    struct err note;
-    if (chat_note(s->engine.chat, &note) || chat_check(s->engine.chat, &note) != OK)
-        setup_print_typed(&note);
-}
-
 /* Print the notes of the routing, and keep why the cloud is off. */
 static void serve_notes(struct serve *s)
 {
@@ -113,21 +104,17 @@ static void serve_notes(struct serve *s)
 }
 
 /* Keep what is known of the cloud: later only the engine thread may use it. */
-static int serve_know_cloud(struct serve *s, struct err *err)
+static void serve_know_cloud(struct serve *s)
 {
     struct cloud *c = s->routing.cloud;
     s->cloud_api = s->routing.local ? NULL : "auto";
     if (!c || !cloud_settled(c))
-        return OK;
+        return;
     const struct cloud_info *info = cloud_known_info(c);
-    const char *model = info ? info->model : NULL;
     if (!s->routing.local)
         s->cloud_api = cloud_api_name(info ? info->api : CLOUD_AUTO);
-    if (model && !(s->cloud_model = malloc(strlen(model) + 1)))
-        return err_set(err, ERR_NOMEM, "serve: out of memory");
-    if (model)
-        memcpy(s->cloud_model, model, strlen(model) + 1);
-    return OK;
+    if (info && info->model)
+        snprintf(s->cloud_model, sizeof(s->cloud_model), "%s", info->model);
 }
 
 /* Read questions of the demo world for the page, which can do without. */
@@ -182,15 +169,16 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err
     serve_set_fingerprint(s, mo);
     s->lost = s->routing.gate.lost; /* which has been said */
     s->unreached = s->lost && !s->routing.gate.refused;
-    rc = serve_know_cloud(s, err);
-    if (rc == OK)
-        rc = serve_ask_world(s, err);
+    serve_know_cloud(s);
+    rc = serve_ask_world(s, err);
     if (rc == OK)
         rc = serve_open_texts(s, err);
     if (rc != OK)
         return rc;
-    if (!s->o.face->plain)
-        serve_note_chat(s);
+    struct err note; /* the chat form is a guess or ignores --think, or why there is none */
+    if (!s->o.face->plain &&
+        (chat_note(s->engine.chat, &note) || chat_check(s->engine.chat, &note) != OK))
+        setup_print_typed(&note);
     atomic_store(&s->ready, 1);
     return OK;
 }
@@ -217,6 +205,5 @@ void serve_close(struct serve *s, unsigned grace_ms)
     routing_close(&s->routing);
     engine_close(&s->engine);
     json_decref(s->questions);
-    free(s->cloud_model);
     free(s);
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
+#include "tools/cli/json_report.h"
 
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet)
 {
@@ -23,6 +24,16 @@ json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet)
     json_t *text = fine ? json_stringn(out.p, out.n) : NULL;
     buf_free(&out);
     return text;
+}
+
+json_t *serve_choice_bytes(const struct tokenizer *t, uint32_t id)
+{
+    size_t n;
+    const char *p = tokenizer_bytes(t, id, &n);
+    json_t *bytes = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_report_add(&bytes, json_integer((unsigned char)p[i]));
+    return bytes;
 }
 
 bool serve_choice_begin(struct serve_choice *c)
@@ -86,11 +97,6 @@ size_t serve_choice_from(const struct serve_choice *c)
 {
     size_t prompt = c->ask->echo ? c->prompt->n : 0;
     return c->told > prompt ? c->told - prompt : 0;
-}
-
-const char *serve_choice_reason(const struct serve_choice *c)
-{
-    return c->view.ended ? "stop" : "length";
 }
 
 void serve_choice_end(struct serve_choice *c)

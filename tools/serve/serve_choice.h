@@ -55,13 +55,14 @@ size_t serve_choice_ready(const struct serve_choice *c);
 /* Return how many tokens there are to tell of: with echo the prompt's too. */
 size_t serve_choice_tokens(const struct serve_choice *c);
 size_t serve_choice_from(const struct serve_choice *c); /* tokens of the answer that were told */
-const char *serve_choice_reason(const struct serve_choice *c); /* "stop" or "length" */
 void serve_choice_end(struct serve_choice *c);
 
 /* Remove the first n bytes. */
 void serve_choice_forget(struct buf *b, size_t n);
 /* Return the text of a token; if it is no whole characters "bytes:\xe2\x82", or "" if `quiet`. */
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet);
+/* Return the bytes of a token, as numbers. */
+json_t *serve_choice_bytes(const struct tokenizer *t, uint32_t id);
 
 /* What returns JSON from here on returns NULL without memory, never less than it should. */
 

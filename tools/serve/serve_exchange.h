@@ -37,7 +37,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     int64_t created;
     const char *cloud_url;        /* or NULL */
     const char *cloud_api;        /* static; NULL: it is in this process */
-    char *cloud_model;            /* or NULL */
+    char cloud_model[256];        /* or "" */
     struct err cloud_off;         /* why there is none although a URL was given, or "" */
     json_t *questions;            /* of the demo world; printed by any thread */
     uint64_t salt;                /* of seeds */

@@ -47,20 +47,13 @@ bool serve_error_of(struct serve_error *e, int rc, const char *why)
 /* Return the type that goes with a status; clients choose their error class by the status. */
 static const char *serve_error_type(unsigned status)
 {
-    switch (status) {
-    case 401:
-        return "authentication_error";
-    case 403:
-        return "permission_error";
-    case 404:
-        return "not_found_error";
-    case 408:
-        return "timeout_error";
-    case 503:
-        return "service_unavailable_error";
-    default:
-        return status >= 500 ? "server_error" : "invalid_request_error";
-    }
+    return status == 401   ? "authentication_error"
+           : status == 403 ? "permission_error"
+           : status == 404 ? "not_found_error"
+           : status == 408 ? "timeout_error"
+           : status == 503 ? "service_unavailable_error"
+           : status >= 500 ? "server_error"
+                           : "invalid_request_error";
 }
 
 json_t *serve_error_json(const struct serve_error *e)
@@ -165,6 +158,14 @@ bool serve_field_only(json_t *in, const char *path, const char *names, struct se
                                path, names, shown);
     }
     return true;
+}
+
+bool serve_field_inside(struct serve_error *e, const char *object)
+{
+    char param[SERVE_PARAM];
+    snprintf(param, sizeof(param), "%s.%.60s", object, e->param);
+    memcpy(e->param, param, sizeof(param));
+    return false;
 }
 
 enum { BOTH, CHAT, RAW };

@@ -44,6 +44,9 @@ bool serve_field_object(json_t **out, const json_t *in, const char *name, struct
  * ", ". */
 bool serve_field_only(json_t *in, const char *path, const char *names, struct serve_error *e);
 
+/* Put the object that a wrong field is in before its name. Returns false. */
+bool serve_field_inside(struct serve_error *e, const char *object);
+
 /* Refuse fields that would change the answer and are not served, unless their value is neutral. */
 bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e);
 

@@ -91,9 +91,9 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
                         ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)
                         : json_null();
     return json_pack("{s:s?,s:s?,s:s?,s:s,s:s?,s:o,s:b,s:b}", "url", s->cloud_url, "api",
-                     s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
-                     later, "local", s->routing.local != NULL, "limited",
-                     quota_limits(&s->routing.quota));
+                     s->cloud_api, "model", s->cloud_model[0] ? s->cloud_model : NULL, "state",
+                     state, "why", why, "retry_s", later, "local", s->routing.local != NULL,
+                     "limited", quota_limits(&s->routing.quota));
 }
 
 /* Return the router, or null. */

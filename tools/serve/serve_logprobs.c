@@ -96,13 +96,8 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
 /* Return {"token","bytes","logprob"}. */
 static json_t *serve_logprobs_entry(const struct tokenizer *t, uint32_t id, double x)
 {
-    size_t n = 0;
-    const char *p = tokenizer_bytes(t, id, &n);
-    json_t *bytes = json_array();
-    for (size_t i = 0; p && i < n; i++)
-        json_report_add(&bytes, json_integer((unsigned char)p[i]));
-    return json_pack("{s:o,s:o,s:o}", "token", serve_choice_token(t, id, false), "bytes", bytes,
-                     "logprob", serve_logprobs_number(x));
+    return json_pack("{s:o,s:o,s:o}", "token", serve_choice_token(t, id, false), "bytes",
+                     serve_choice_bytes(t, id), "logprob", serve_logprobs_number(x));
 }
 
 json_t *serve_logprobs_chat(const struct serve_choice *c)

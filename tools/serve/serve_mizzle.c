@@ -16,12 +16,8 @@ static void serve_mizzle_text(json_t **to, const struct tokenizer *t, uint32_t i
     size_t n = 0;
     const char *p = tokenizer_bytes(t, id, &n);
     json_report_set(to, "text", serve_choice_token(t, id, true));
-    if (!p || text_valid(p, n))
-        return;
-    json_t *bytes = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_report_add(&bytes, json_integer((unsigned char)p[i]));
-    json_report_set(to, "bytes", bytes);
+    if (p && !text_valid(p, n))
+        json_report_set(to, "bytes", serve_choice_bytes(t, id));
 }
 
 /* Put the characters that a token of the text completes, and its bytes if it is no whole ones. */

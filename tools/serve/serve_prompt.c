@@ -164,21 +164,14 @@ static bool serve_prompt_message(struct chat_message *m, struct buf *joined, con
 static bool serve_prompt_think(enum chat_think *think, const json_t *in, struct serve_error *e)
 {
     static const char field[] = "chat_template_kwargs", name[] = "enable_thinking";
-    const char *key;
-    json_t *kwargs, *v;
-    char at[SERVE_PARAM];
-    *think = CHAT_THINK_AUTO;
-    if (!serve_field_object(&kwargs, in, field, e))
+    json_t *kwargs;
+    bool on = false;
+    if (!serve_field_object(&kwargs, in, field, e) || !serve_field_only(kwargs, field, name, e))
         return false;
-    json_object_foreach(kwargs, key, v)
-    {
-        snprintf(at, sizeof(at), "%s.%.40s", field, key);
-        if (strcmp(key, name) != 0)
-            return serve_error_set(e, 400, "unsupported_parameter", at, "%s: not served here", at);
-        if (!json_is_boolean(v))
-            return serve_field_wrong(e, at, "true or false", v);
-        *think = json_is_true(v) ? CHAT_THINK_ON : CHAT_THINK_OFF;
-    }
+    if (!serve_field_flag(&on, kwargs, name, e))
+        return serve_field_inside(e, field);
+    if (serve_field_get(kwargs, name))
+        *think = on ? CHAT_THINK_ON : CHAT_THINK_OFF;
     return true;
 }
 
@@ -186,7 +179,7 @@ bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t 
                        struct serve_error *e)
 {
     const json_t *messages = json_object_get(in, "messages");
-    enum chat_think think;
+    enum chat_think think = CHAT_THINK_AUTO;
     size_t n = json_array_size(messages);
     struct err err = { "" };
     if (!n)

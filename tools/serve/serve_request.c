@@ -196,33 +196,20 @@ static bool serve_request_private(struct serve_ask *a, const json_t *m, struct s
     bool fine = true;
     for (size_t i = 0; i < n && fine; i++) {
         const json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
-        if (!json_is_string(one) || strlen(json_string_value(one)) != json_string_length(one)) {
-            buf_free(&lines);
+        if (!json_is_string(one) || strlen(json_string_value(one)) != json_string_length(one))
             return serve_field_wrong(e, "mizzle.private", "a pattern or a list of patterns", one);
-        }
         const char *p = json_string_value(one);
         p += strspn(p, " \t\r\n");
-        if (*p == '#' || !*p ||
-            strpbrk(p, "\r\n")) { /* in a file of patterns it would be ignored */
-            buf_free(&lines);
+        if (*p == '#' || !*p || strpbrk(p, "\r\n")) /* a file of patterns would ignore it */
             return serve_field_wrong(e, "mizzle.private",
                                      "patterns of one line that do not begin with #", one);
-        }
         fine = buf_str(&lines, json_string_value(one)) && buf_str(&lines, "\n");
+        a->patterns = lines.p; /* freed with *a */
     }
     fine = fine && (!n || buf_add(&lines, "", 1));
     a->patterns = lines.p;
     a->wish.patterns = lines.p;
     return fine || serve_error_of(e, ERR_NOMEM, NULL);
-}
-
-/* Put the object that a wrong field is in before its name. Returns false. */
-static bool serve_request_inside(struct serve_error *e, const char *object)
-{
-    char param[SERVE_PARAM];
-    snprintf(param, sizeof(param), "%s.%.60s", object, e->param);
-    memcpy(e->param, param, sizeof(param));
-    return false;
 }
 
 /* Read mizzle.trace. */
@@ -231,12 +218,12 @@ static bool serve_request_trace(struct serve_ask *a, const json_t *m, struct ser
     json_t *trace;
     json_int_t top = 0;
     if (!serve_field_object(&trace, m, "trace", e))
-        return serve_request_inside(e, "mizzle");
+        return serve_field_inside(e, "mizzle");
     if (!serve_field_only(trace, "mizzle.trace", "top, events", e))
         return false;
     if (!serve_field_count(&top, trace, "top", 0, TEXTS_TOP, e) ||
         !serve_field_flag(&a->events, trace, "events", e))
-        return serve_request_inside(e, "mizzle.trace");
+        return serve_field_inside(e, "mizzle.trace");
     a->trace = trace != NULL;
     a->trace_top = (size_t)top;
     return true;
@@ -305,7 +292,7 @@ static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, con
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, ahead, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
-        return serve_request_inside(e, "mizzle");
+        return serve_field_inside(e, "mizzle");
     a->routing.ahead = ahead > 0;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
     if (!serve_request_trace(a, m, e) || !serve_request_policy(a, s, m, e))

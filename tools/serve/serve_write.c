@@ -171,14 +171,6 @@ static json_t *serve_write_object(const struct serve_writing *w, json_t *choices
     return out;
 }
 
-/* Return the logprobs of the tokens that were not told, or null. */
-static json_t *serve_write_logprobs(struct serve_choice *c)
-{
-    if (!c->ask->logprobs)
-        return json_null();
-    return c->ask->chat ? serve_logprobs_chat(c) : serve_logprobs_raw(c);
-}
-
 /* Add the ids of the prompt to what opens the choice, if they are wanted. */
 static void serve_write_prompt(json_t **choice, const struct serve_choice *c)
 {
@@ -214,9 +206,12 @@ static json_t *serve_write_part(struct serve_choice *c, size_t ready, bool last)
             json_pack("{s:s,s:o,s:n}", "role", "assistant", "content", text, "refusal"));
     if (a->chat && a->stream)
         json_decref(text);
-    json_report_set(&out, "logprobs", some ? serve_write_logprobs(c) : json_null());
+    json_report_set(&out, "logprobs",
+                    !some || !a->logprobs ? json_null()
+                    : a->chat             ? serve_logprobs_chat(c)
+                                          : serve_logprobs_raw(c));
     json_report_set(&out, "finish_reason",
-                    last ? json_string(serve_choice_reason(c)) : json_null());
+                    last ? json_string(c->view.ended ? "stop" : "length") : json_null());
     serve_write_ids(&out, c);
     return out;
 }
