@@ -116,28 +116,27 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-static void forward_rows(struct rows *r, size_t layer, size_t n)
-{
-    forward_tell(r->b, OP_NORM, layer, n, false);
-    if (r->quantise)
-        r->b->act.cols = r->cols;
-    pool_for(r->b->pool, n, 1 + 32768 / r->cols, rows_chunk, r);
-    forward_tell(r->b, OP_NORM, layer, n, true);
-}
-
 /* x += add if add is not NULL; y = x normed by w; y is also quantised if a product needs it. */
 static void forward_norm(struct batch *b, size_t layer, float *y, const float *add, const float *w,
                          bool quantise)
 {
-    struct rows r = { b, b->x, add, w, y, b->ld_h, model_config(b->m)->hidden, quantise };
-    forward_rows(&r, layer, b->n);
+    size_t cols = model_config(b->m)->hidden;
+    struct rows r = { b, b->x, add, w, y, b->ld_h, cols, quantise };
+    forward_tell(b, OP_NORM, layer, b->n, false);
+    if (quantise)
+        b->act.cols = cols;
+    pool_for(b->pool, b->n, 1 + 32768 / cols, rows_chunk, &r);
+    forward_tell(b, OP_NORM, layer, b->n, true);
 }
 
 /* Quantise n rows of y into b->act. */
 static void quantise(struct batch *b, size_t layer, float *y, size_t ld, size_t cols, size_t n)
 {
     struct rows r = { b, NULL, NULL, NULL, y, ld, cols, true };
-    forward_rows(&r, layer, n);
+    forward_tell(b, OP_NORM, layer, n, false);
+    b->act.cols = cols;
+    pool_for(b->pool, n, 1 + 32768 / cols, rows_chunk, &r);
+    forward_tell(b, OP_NORM, layer, n, true);
 }
 
 /* Run the products of one input as one job over all their panels. */
