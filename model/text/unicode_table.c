@@ -1,4 +1,4 @@
-/* unicode_table.c - classes (Unicode 16.0), combining classes and decompositions (Unicode 9.0).
+/* unicode_table.c - classes of Unicode 16.0, NFC of Unicode 9.0.
  *
  * Made by tests/model/unicode/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
 #include "model/text/unicode_table.h"

@@ -17,7 +17,7 @@ import sys
 import unicodedata as u
 
 CLASSES, NFC = "16.0", "9.0"
-HEAD = """/* unicode_table.c - classes (Unicode %s), combining classes and decompositions (Unicode %s).
+HEAD = """/* unicode_table.c - classes of Unicode %s, NFC of Unicode %s.
  *
  * Made by tests/model/unicode/gen_unicode.py; do not edit. Data: the Unicode Character Database. */
 #include "model/text/unicode_table.h"
