@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
 #include "model/sample.h"
@@ -367,6 +368,12 @@ static void test_stops(void)
         CHECK(!stops_feed(&s, "a", 1, &at, &length));
     CHECK(stops_feed(&s, "a", 1, &at, &length) && length == STOPS_MAX);
     CHECK(stops_begin(&s, NULL, &err) == OK && !stops_feed(&s, "abab", 4, &at, &length));
+    /* A text ends where a stop string begins, and stays so. */
+    struct buf text = { 0 };
+    CHECK(stops_begin(&s, list, &err) == OK && stops_append(&s, &text, "xaba", 4));
+    CHECK(text.n == 4 && stops_append(&s, &text, "bc", 2) && stops_append(&s, &text, "d", 1));
+    CHECK(text.n == 1 && text.p[0] == 'x' && stops_held(&s) == 0);
+    buf_free(&text);
 }
 
 static void test_no_memory(void)

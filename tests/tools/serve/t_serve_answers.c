@@ -259,6 +259,9 @@ static void test_network(void)
     CHECK(json_is_false(serving_at(r, "cloud.limited")));
     CHECK(strcmp(serving_text(r, "cloud.state"), "working") == 0);
     CHECK(strcmp(serving_text(r, "names.1"), "edge-0.5:edge") == 0);
+    r = serving_ask(&server, "GET", "/v1/models", NULL, NULL); /* what --answers names it by */
+    CHECK(strcmp(serving_text(r, "data.0.kv"), "f16") == 0);
+    CHECK(strncmp(serving_text(r, "data.0.fingerprint"), "mz-", 3) == 0);
 }
 
 /* A cloud that is required and fails ends the text with 502, which clients must not repeat; else
