@@ -32,7 +32,7 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=35764 serve=5509
+core=35331 serve=5299
 # shellcheck disable=SC2086
 awk -v core=$core -v serve=$serve '
     function part(f) {
