@@ -6,27 +6,46 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "router/learn/fit.h"
 #include "router/learn/samples.h"
 #include "router/router.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
+static const struct kernels *open_with_kernels; /* of open_router_once */
+
+static inline int open_router_once(const void *path)
+{
+    struct router *r;
+    int rc = router_open(&r, path, open_with_kernels, NULL);
+    CHECK((rc == OK) == (r != NULL));
+    router_close(r);
+    return rc;
+}
+
 /* Open the file with each allocation failing in turn: it is either opened, or nothing is left. */
 static inline void open_without_memory(const char *path, const struct kernels *k)
 {
-    int reached;
-    long n = 0;
-    do {
-        struct router *r;
-        struct err err;
-        torture_begin(++n);
-        int rc = router_open(&r, path, k, &err);
-        CHECK(rc == OK || (rc == ERR_NOMEM && !r));
-        router_close(r);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (reached || rc == OK));
-    } while (reached);
-    CHECK(n > 3);
+    open_with_kernels = k;
+    CHECK(torture_some(open_router_once, path) > 3);
+}
+
+/* A training, for torture_some. */
+struct fit_call {
+    const struct samples *s;
+    const struct fit_options *o;
+    const struct kernels *k;
+};
+
+static inline int fit_once(const void *arg)
+{
+    const struct fit_call *c = arg;
+    struct router_form f;
+    struct fit_report r;
+    int rc = fit_router(&f, &r, c->s, c->o, c->k, NULL, NULL);
+    CHECK(rc == OK || (!f.w1 && !f.contexts));
+    router_form_close(&f);
+    return rc;
 }
 
 /* Compute score[s->n]. */

@@ -10,6 +10,8 @@ long torture_live(void); /* blocks allocated since torture_begin and not freed *
  * until none does. It must return ERR_NOMEM as long as one does, then OK, and leave no memory.
  * Returns how many calls that took. */
 long torture_each(int (*f)(const void *arg), const void *arg);
+/* The same of what may do without some memory: as long as one fails, OK is fine, too. */
+long torture_some(int (*f)(const void *arg), const void *arg);
 
 /* Search every block that is freed from now on for the secret, which is borrowed (NULL: stop).
  * torture_left returns how many blocks contained it. */

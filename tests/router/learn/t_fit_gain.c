@@ -295,16 +295,7 @@ static void check_fails(void)
     make(&s, 400, RULE_HIDDEN);
     struct fit_options o = options(FIT_GAIN, 2);
     o.epochs = 1;
-    for (long n = 1, reached = 1; reached; n++) {
-        struct router_form f;
-        struct fit_report r;
-        torture_begin(n);
-        int rc = fit_router(&f, &r, &s, &o, &kernels, NULL, NULL);
-        CHECK(rc == OK || (rc == ERR_NOMEM && !f.w1 && !f.contexts));
-        router_form_close(&f);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (reached || rc == OK));
-    }
+    torture_some(fit_once, &(struct fit_call){ &s, &o, &kernels });
     _Atomic int stop = 1;
     o.stop = &stop;
     struct router_form f;

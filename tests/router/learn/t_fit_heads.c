@@ -172,7 +172,6 @@ static void check_query(void)
     struct router_form a, b;
     struct fit_report ra, rb;
     struct fit_options o;
-    struct err err;
     make(&s, 2000, RULE_LINE);
     for (size_t i = 0; i < s.n; i++) {
         struct sample_row one = s.rows[i];
@@ -187,16 +186,10 @@ static void check_query(void)
     o.epochs = 3;
     CHECK(fit_router(&a, &ra, &texts, &o, &kernels, NULL, NULL) == OK);
     o.head = FIT_QUERY;
-    for (long n = 1, reached = 1; reached; n++) {
-        torture_begin(n);
-        int rc = fit_router(&b, &rb, &s, &o, &kernels, NULL, &err);
-        CHECK(rc == OK || (rc == ERR_NOMEM && !b.w1));
-        if (rc == OK)
-            same_bits(&a, &b);
-        router_form_close(&b);
-        reached = torture_end();
-        CHECK(torture_live() == 0 && (reached || rc == OK));
-    }
+    torture_some(fit_once, &(struct fit_call){ &s, &o, &kernels });
+    CHECK(fit_router(&b, &rb, &s, &o, &kernels, NULL, NULL) == OK);
+    same_bits(&a, &b);
+    router_form_close(&b);
     CHECK(rb.trained + rb.held == 499 && rb.trained_wrong > 100 && rb.held_wrong > 10);
     CHECK(!memcmp(&ra.measures, &rb.measures, sizeof(ra.measures)));
     router_form_close(&a);
@@ -295,14 +288,7 @@ static void check_fails(void)
         fit_defaults(&o);
         o.head = (enum fit_head)h;
         o.epochs = 1;
-        for (long n = 1, reached = 1; reached; n++) {
-            torture_begin(n);
-            int rc = fit_router(&f, &report, &s, &o, &kernels, NULL, &err);
-            CHECK(rc == OK || (rc == ERR_NOMEM && !f.w1 && !f.contexts));
-            router_form_close(&f);
-            reached = torture_end();
-            CHECK(torture_live() == 0 && (reached || rc == OK));
-        }
+        torture_some(fit_once, &(struct fit_call){ &s, &o, &kernels });
         struct sample_row *rows = s.rows, all[300] = { { 0 } };
         for (size_t i = 0; i < s.n; i++)
             all[i].label = 1;
