@@ -134,56 +134,46 @@ static void refused(unsigned part, const char *text)
 /* One part at a time is wrong. */
 static void test_bad(void)
 {
+    enum { NO, COUNT, TOTAL, LAST, TYPE, BARE, RENAME, TWICE, ALIGN };
     static const struct {
-        unsigned part;
-        struct part is;
-        const char *text;
+        unsigned part, what; /* what of it changes */
+        uint64_t to;
+        const char *name, *text;
     } rows[] = {
-        { 1,
-          { 1, 3, 7, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
-          "split.no: expected 0, found 1" },
-        { 2,
-          { 0, 3, 7, KV_U16, 3, 3, false, false, NULL, NULL, 0 },
-          "split.no: expected 1, found 0" },
-        { 3,
-          { 1, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 0 },
-          "split.no: expected 2, found 1" },
-        { 1,
-          { 0, 4, 7, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
-          "split.count: expected 3, found 4" },
-        { 3,
-          { 2, 0, 7, KV_U16, 3, 7, false, false, NULL, NULL, 0 },
-          "split.count: expected 3, found 0" },
-        { 1,
-          { 0, 3, 8, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
-          "tensors.count: expected 7, found 8" },
-        { 1,
-          { 0, 3, 7, KV_U16, 0, 2, false, false, NULL, NULL, 0 },
-          "tensors.count: expected 6, found 7" },
-        { 1,
-          { 0, 3, 7, KV_F32, 0, 3, false, false, NULL, NULL, 0 },
-          "split.count: expected 3, found none" },
-        { 2,
-          { 1, 3, 7, KV_U16, 3, 3, true, false, NULL, NULL, 0 },
-          "split.count: expected 3, found none" },
-        { 3, { 2, 3, 7, KV_I64, 3, 7, false, false, "t1", NULL, 0 }, "two tensors are named t1" },
-        { 1, { 0, 3, 7, KV_BOOL, 0, 3, false, false, NULL, NULL, 0 }, "expected 3, found none" },
-        { 3,
-          { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, "split.count", 0 },
-          "split.count: expected 3, found 2 keys of this name" },
-        { 1,
-          { 0, 3, 7, KV_U16, 0, 3, false, false, NULL, "split.tensors.count", 0 },
+        { 1, NO, 1, NULL, "split.no: expected 0, found 1" },
+        { 2, NO, 0, NULL, "split.no: expected 1, found 0" },
+        { 3, NO, 1, NULL, "split.no: expected 2, found 1" },
+        { 1, COUNT, 4, NULL, "split.count: expected 3, found 4" },
+        { 3, COUNT, 0, NULL, "split.count: expected 3, found 0" },
+        { 1, TOTAL, 8, NULL, "tensors.count: expected 7, found 8" },
+        { 1, LAST, 2, NULL, "tensors.count: expected 6, found 7" },
+        { 1, TYPE, KV_F32, NULL, "split.count: expected 3, found none" },
+        { 1, TYPE, KV_BOOL, NULL, "expected 3, found none" },
+        { 2, BARE, true, NULL, "split.count: expected 3, found none" },
+        { 3, RENAME, 0, "t1", "two tensors are named t1" },
+        { 3, TWICE, 0, "split.count", "split.count: expected 3, found 2 keys of this name" },
+        { 1, TWICE, 0, "split.tensors.count",
           "split.tensors.count: expected 7, found 2 keys of this name" },
-        { 2,
-          { UINT64_MAX, 3, 7, KV_I32, 3, 3, false, false, NULL, NULL, 0 },
-          "split.no: expected 1, found -1" },
-        { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 48 }, "general.alignment" },
-        { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 1024 }, "expected its data at" },
+        { 2, NO, UINT64_MAX, NULL, "split.no: expected 1, found -1" },
+        { 3, ALIGN, 48, NULL, "general.alignment" },
+        { 3, ALIGN, 1024, NULL, "expected its data at" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct part p = good[rows[i].part - 1];
+        uint64_t to = rows[i].to;
+        p.no = rows[i].what == NO ? to : p.no;
+        p.type = to == UINT64_MAX ? KV_I32 : rows[i].what == RENAME ? KV_I64 : p.type;
+        p.type = rows[i].what == TYPE ? (enum kvtype)to : p.type;
+        p.count = rows[i].what == COUNT ? to : p.count;
+        p.total = rows[i].what == TOTAL ? to : p.total;
+        p.last = rows[i].what == LAST ? (size_t)to : p.last;
+        p.bare = rows[i].what == BARE;
+        p.rename_last = rows[i].what == RENAME ? rows[i].name : NULL;
+        p.twice = rows[i].what == TWICE ? rows[i].name : NULL;
+        p.align = rows[i].what == ALIGN ? (unsigned)to : 0;
         write_good();
-        write_part(part_path(rows[i].part, PARTS), &rows[i].is);
-        refused(strstr(rows[i].text, "two tensors") ? 0 : rows[i].part, rows[i].text);
+        write_part(part_path(rows[i].part, PARTS), &p);
+        refused(rows[i].what == RENAME ? 0 : rows[i].part, rows[i].text);
     }
 }
 
