@@ -122,50 +122,6 @@ static double formula(const float *in, const struct class *reads)
     return 1 / (1 + exp(-x[0]));
 }
 
-/* Scores are 1 - value of the formula, whatever threads and sets; a saved copy gives the same. */
-static void test_formula(void)
-{
-    struct router *r, *again;
-    struct router_form form;
-    struct pool *pool;
-    deep_write(path, HIDDEN, LOGITS, "critical", NULL);
-    CHECK(weights_open(&w, path, NULL) == OK);
-    CHECK(router_open(&r, path, &kernels, NULL) == OK);
-    CHECK(router_dim(r) == ALL && router_extra(r) == HIDDEN + LOGITS && router_net(r).width == 12);
-    CHECK(router_kind(r) == ROUTER_NETWORK && router_net(r).deep && router_logits(r) == LOGITS);
-    CHECK(router_form_read(&form, path, NULL) == OK && form.softmax);
-    form.has_threshold = true;
-    form.threshold = 0.25f;
-    CHECK(form_save(in_scratch("again"), &form, NULL) == OK);
-    router_form_close(&form);
-    CHECK(router_open(&again, in_scratch("again"), &kernels_scalar, NULL) == OK);
-    float t, in[ALL], parts[12];
-    CHECK(!router_threshold(r, &t) && router_threshold(again, &t) && t == 0.25f);
-    CHECK(pool_open(&pool, 3, NULL) == OK);
-    router_threads(again, pool);
-    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    for (size_t round = 0; round < 100; round++) {
-        for (size_t i = 0; i < ALL; i++)
-            in[i] = (float)(rand_unit(round, i) * 8 - 4);
-        for (size_t i = HIDDEN + 1; i < HIDDEN + LOGITS; i++) /* logits descend */
-            in[i] = in[i] < in[i - 1] ? in[i] : in[i - 1];
-        float y = router_score(again, in, scratch);
-        CHECK(y == router_score(r, in, scratch) &&
-              fabs(1 - (double)y - formula(in, &everything)) < 1e-5);
-        double sum = (double)router_parts(r, scratch, parts);
-        for (size_t i = 0; i < 12; i++)
-            sum += (double)parts[i];
-        CHECK(fabs(1 / (1 + exp(-sum)) - (double)y) < 1e-5);
-    }
-    in[3] = (float)NAN;
-    CHECK(router_score(r, in, scratch) == 0); /* the cloud is asked */
-    free(scratch);
-    pool_close(pool);
-    router_close(r);
-    router_close(again);
-    weights_close(w);
-}
-
 /* Write a class, softmax and all, whose numbers are those of the whole one's tensors. */
 static void class_write(const char *to, const struct class *reads)
 {
@@ -207,37 +163,61 @@ static void class_write(const char *to, const struct class *reads)
     CHECK(safetensors_write(to, list, n, meta, NULL) == OK);
 }
 
-/* The other classes read a part of what the whole one reads. */
-static void test_classes(void)
+/* Scores are 1 - value of the formula, whatever threads and sets; a saved copy gives the same. */
+static void check_scores(const char *file, const struct class *reads)
+{
+    size_t hidden = reads->hidden ? HIDDEN : 0, logits = reads->logits ? LOGITS : 0;
+    struct router *r, *again;
+    struct router_form form;
+    struct pool *pool;
+    CHECK(weights_open(&w, file, NULL) == OK && router_open(&r, file, &kernels, NULL) == OK);
+    CHECK(router_dim(r) == hidden + logits + (reads->token ? HIDDEN : 0));
+    CHECK(router_logits(r) == logits && router_kind(r) == ROUTER_NETWORK);
+    CHECK(router_net(r).deep && router_net(r).width == 12);
+    CHECK(router_form_read(&form, file, NULL) == OK && form.softmax);
+    form.has_threshold = true;
+    form.threshold = 0.25f;
+    CHECK(form_save(in_scratch("again"), &form, NULL) == OK);
+    router_form_close(&form);
+    CHECK(router_open(&again, in_scratch("again"), &kernels_scalar, NULL) == OK);
+    float t, in[ALL], parts[12];
+    CHECK(!router_threshold(r, &t) && router_threshold(again, &t) && t == 0.25f);
+    CHECK(pool_open(&pool, 3, NULL) == OK);
+    router_threads(again, pool);
+    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    for (size_t round = 0; round < 100; round++) {
+        for (size_t i = 0; i < router_dim(r); i++)
+            in[i] = (float)(rand_unit(round, i) * 8 - 4);
+        for (size_t i = hidden + 1; i < hidden + logits; i++) /* logits descend */
+            in[i] = in[i] < in[i - 1] ? in[i] : in[i - 1];
+        float y = router_score(again, in, scratch);
+        CHECK(y == router_score(r, in, scratch) && fabs(1 - (double)y - formula(in, reads)) < 1e-5);
+        double sum = (double)router_parts(r, scratch, parts);
+        for (size_t i = 0; i < 12; i++)
+            sum += (double)parts[i];
+        CHECK(fabs(1 / (1 + exp(-sum)) - (double)y) < 1e-5);
+    }
+    in[3] = (float)NAN; /* in a hidden state: the cloud is asked */
+    CHECK(!hidden || router_score(r, in, scratch) == 0);
+    free(scratch);
+    pool_close(pool);
+    router_close(r);
+    router_close(again);
+    weights_close(w);
+}
+
+/* The whole one, and the classes that read a part of what it reads. */
+static void test_formula(void)
 {
     static const struct class classes[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 1 } };
-    const char *file = in_scratch("class");
-    struct weights *whole;
     deep_write(path, HIDDEN, LOGITS, "critical", NULL);
-    CHECK(weights_open(&whole, path, NULL) == OK);
+    check_scores(path, &everything);
     for (size_t c = 0; c < sizeof(classes) / sizeof(*classes); c++) {
-        const struct class *reads = &classes[c];
-        size_t hidden = reads->hidden ? HIDDEN : 0, logits = reads->logits ? LOGITS : 0;
-        struct router *r;
-        w = whole;
-        class_write(file, reads);
-        CHECK(weights_open(&w, file, NULL) == OK && router_open(&r, file, &kernels, NULL) == OK);
-        CHECK(router_dim(r) == hidden + logits + (reads->token ? HIDDEN : 0));
-        CHECK(router_logits(r) == logits);
-        float in[ALL], *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-        for (size_t round = 0; round < 30; round++) {
-            for (size_t i = 0; i < router_dim(r); i++)
-                in[i] = (float)(rand_unit(round, i) * 8 - 4);
-            for (size_t i = hidden + 1; i < hidden + logits; i++)
-                in[i] = in[i] < in[i - 1] ? in[i] : in[i - 1];
-            double y = (double)router_score(r, in, scratch);
-            CHECK(fabs(1 - y - formula(in, reads)) < 1e-5);
-        }
-        free(scratch);
-        router_close(r);
+        CHECK(weights_open(&w, path, NULL) == OK);
+        class_write(in_scratch("class"), &classes[c]);
         weights_close(w);
+        check_scores(in_scratch("class"), &classes[c]);
     }
-    weights_close(whole);
 }
 
 /* Write the tensors of path with matrices as BF16, or as I8 with scales where rows are a multiple
@@ -446,7 +426,6 @@ int main(void)
     path = in_scratch("router");
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     test_formula();
-    test_classes();
     test_narrow();
     test_largest();
     test_softmax();
