@@ -92,6 +92,18 @@ static inline void make_stops(struct setup *c, const struct text *x)
     }
 }
 
+/* Two ways to write the texts of a case made the same calls, and left the gate the same. */
+static inline void compare_calls(const struct result *a, const struct result *b)
+{
+    CHECK(a->sim.ncommitted == b->sim.ncommitted);
+    CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
+    CHECK(a->quota.asked == b->quota.asked && a->quota.sent == b->quota.sent);
+    CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
+    CHECK(a->gate.refused == b->gate.refused && a->gate.out == 0 && b->gate.out == 0);
+    CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
+    CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
+}
+
 /* Collect the range of scores of each policy over some text, so that thresholds fall inside. */
 static inline void look_at_scores(void)
 {

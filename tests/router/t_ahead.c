@@ -20,13 +20,7 @@ static void compare(size_t w)
     for (size_t i = 0; i < TEXTS; i++) {
         compare_text(&a->text[i], &b->text[i]);
     }
-    CHECK(a->sim.ncommitted == b->sim.ncommitted);
-    CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
-    CHECK(a->quota.asked == b->quota.asked && a->quota.sent == b->quota.sent);
-    CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
-    CHECK(a->gate.refused == b->gate.refused);
-    CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
-    CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
+    compare_calls(a, b);
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */

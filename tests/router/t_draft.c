@@ -31,13 +31,7 @@ static void compare(bool window)
         seen.drafted += t->drafted;
         seen.accepted += t->accepted;
     }
-    CHECK(a->sim.ncommitted == b->sim.ncommitted);
-    CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
-    CHECK(a->quota.asked == b->quota.asked && a->quota.sent == b->quota.sent);
-    CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
-    CHECK(a->gate.refused == b->gate.refused && a->gate.out == 0 && b->gate.out == 0);
-    CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
-    CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
+    compare_calls(a, b);
 }
 
 /* Write the case in step without drafts, and with a window and drafts of one kind. */
