@@ -43,29 +43,27 @@ static void check_filters(void)
         chi +=
             ((double)c[i] - 4000 * share[i]) * ((double)c[i] - 4000 * share[i]) / (4000 * share[i]);
     CHECK(chi < 18.5); /* 0.1 % level at 4 degrees of freedom */
-    struct sample_params p = plain;
-    p.top_k = 2;
-    draw(c, &p, x, 5);
-    CHECK(c[0] + c[1] == 4000 && c[0] > 2500 && c[1] > 1150);
-    p.top_k = 4; /* of equal logits, the lower id stays */
-    draw(c, &p, x, 5);
-    CHECK(c[3] > 0 && c[4] == 0);
-    p = plain;
-    p.top_p = 0.7f;
-    draw(c, &p, x, 5);
-    CHECK(c[0] + c[1] == 4000 && c[1] > 0);
-    p = plain;
-    p.min_p = 0.2f;
-    draw(c, &p, x, 5);
-    CHECK(c[0] + c[1] + c[2] == 4000 && c[2] > 0);
-    p = plain;
-    p.temp = 0.01f;
-    draw(c, &p, x, 5);
-    CHECK(c[0] == 4000);
-    p = plain;
-    p.top_p = 0;
-    draw(c, &p, x, 5);
-    CHECK(c[0] == 4000);
+    static const struct {
+        struct sample_params p; /* of those that differ from plain */
+        size_t ids, least;      /* those that come, and how often the last of them does */
+    } rows[] = {
+        { { .top_k = 2, .top_p = 1, .temp = 1 }, 2, 1151 },
+        { { .top_k = 4, .top_p = 1, .temp = 1 }, 4, 1 }, /* of equal logits, the lower id stays */
+        { { .top_p = 0.7f, .temp = 1 }, 2, 1 },
+        { { .min_p = 0.2f, .top_p = 1, .temp = 1 }, 3, 1 },
+        { { .top_p = 1, .temp = 0.01f }, 1, 4000 },
+        { { .top_p = 0, .temp = 1 }, 1, 4000 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sample_params p = rows[i].p;
+        size_t all = 0;
+        p.repeat_penalty = plain.repeat_penalty;
+        p.seed = plain.seed;
+        draw(c, &p, x, 5);
+        for (size_t k = 0; k < rows[i].ids; k++)
+            all += c[k];
+        CHECK(all == 4000 && c[rows[i].ids - 1] >= rows[i].least && (i || c[0] > 2500));
+    }
 }
 
 /* The filters work at temperature 1, and the draw at the temperature that is set: with 4, the first
