@@ -34,6 +34,19 @@ static const char plain[] =
     "\"max_position_embeddings\":1024,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
     "\"tie_word_embeddings\":true,\"eos_token_id\":[7,8]}";
 
+/* Return the name of tensor i, in static storage. */
+static const char *name_of(size_t i)
+{
+    static char names[ALL][80];
+    if (i < LAYERS * PER_LAYER)
+        snprintf(names[i], sizeof(names[i]), "model.layers.%zu.%s", i / PER_LAYER,
+                 in_layer[i % PER_LAYER]);
+    return i < LAYERS * PER_LAYER ? names[i]
+           : i == ALL - 1         ? "lm_head.weight"
+           : i == ALL - 2         ? "model.norm.weight"
+                                  : "model.embed_tokens.weight";
+}
+
 static void write_text(const char *file, const char *text)
 {
     spill(in_scratch(file), text, strlen(text));
@@ -42,27 +55,10 @@ static void write_text(const char *file, const char *text)
 /* Write tensors number first to last - 1 of a whole model; the last one of all is the head. */
 static void write_tensors(const char *file, size_t first, size_t last, const char *extra)
 {
-    static char names[ALL][80];
     struct tensor t[ALL + 1];
     size_t n = 0;
-    for (size_t i = first; i < last; i++) {
-        if (i < LAYERS * PER_LAYER)
-            snprintf(names[i], sizeof(names[i]), "model.layers.%zu.%s", i / PER_LAYER,
-                     in_layer[i % PER_LAYER]);
-        else
-            snprintf(names[i], sizeof(names[i]), "%s",
-                     i == ALL - 1   ? "lm_head.weight"
-                     : i == ALL - 2 ? "model.norm.weight"
-                                    : "model.embed_tokens.weight");
-        t[n++] = (struct tensor){ .name = names[i],
-                                  .type = W_F32,
-                                  .ndim = 1,
-                                  .shape = { 1 },
-                                  .data = value,
-                                  .bytes = sizeof(value) };
-    }
-    if (extra)
-        t[n++] = (struct tensor){ .name = extra,
+    for (size_t i = first; i < last + (extra != NULL); i++)
+        t[n++] = (struct tensor){ .name = i < last ? name_of(i) : extra,
                                   .type = W_F32,
                                   .ndim = 1,
                                   .shape = { 1 },
@@ -173,16 +169,8 @@ static void write_index(const char *a, const char *b, size_t last)
     FILE *f = fopen(in_scratch("model.safetensors.index.json"), "w");
     CHECK(f);
     fprintf(f, "{\"metadata\":{},\"weight_map\":{");
-    for (size_t i = 0; i < last; i++) {
-        char name[80];
-        if (i < LAYERS * PER_LAYER)
-            snprintf(name, sizeof(name), "model.layers.%zu.%s", i / PER_LAYER,
-                     in_layer[i % PER_LAYER]);
-        else
-            snprintf(name, sizeof(name), "%s",
-                     i == ALL - 2 ? "model.norm.weight" : "model.embed_tokens.weight");
-        fprintf(f, "%s\"%s\":\"%s\"", i ? "," : "", name, i < 10 ? a : b);
-    }
+    for (size_t i = 0; i < last; i++)
+        fprintf(f, "%s\"%s\":\"%s\"", i ? "," : "", name_of(i), i < 10 ? a : b);
     CHECK(fputs("}}", f) >= 0 && fclose(f) == 0);
 }
 
