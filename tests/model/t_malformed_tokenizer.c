@@ -15,14 +15,6 @@ enum { ROOM = 1 << 16, BYTES = 256 };
 
 static const char *folder;
 
-/* What is wrong: a part of a file has another text. */
-struct kind {
-    const char *name;
-    const char *what; /* which part */
-    const char *to;   /* its text; NULL: it is missing */
-    const char *says;
-};
-
 /* Write the letter of a byte in GPT-2's map, terminated; return its length. */
 static size_t letter(char *out, unsigned byte)
 {
@@ -38,7 +30,7 @@ static size_t letter(char *out, unsigned byte)
 }
 
 /* Return the text of a part: k's, or the usual one. */
-static const char *part(const struct kind *k, const char *what, const char *usual)
+static const char *part(const struct malformed_kind *k, const char *what, const char *usual)
 {
     return strcmp(k->what, what) == 0 ? k->to : usual;
 }
@@ -60,7 +52,7 @@ static size_t vocabulary(char *out, const char *more)
 #define PIECES ",\"ab\":256,\"abc\":257"
 #define ADDED  "[{\"id\":258,\"content\":\"<|im_end|>\",\"special\":true}]"
 
-static void write_json(const struct kind *k)
+static void write_json(const struct malformed_kind *k)
 {
     static char vocab[ROOM], text[2 * ROOM];
     const char *more = part(k, "vocab", PIECES), *merges = part(k, "merges", "[\"a b\",\"ab c\"]");
@@ -77,7 +69,7 @@ static void write_json(const struct kind *k)
         spill(in_scratch("tokenizer.json"), whole, strlen(whole));
 }
 
-static const struct kind jsons[] = {
+static const struct malformed_kind jsons[] = {
     { "empty tokenizer.json", "file", "", "tokenizer.json" },
     { "tokenizer.json is a list", "file", "\xef\xbb\xbf[]",
       "line 1: expected a JSON object: found a" },
@@ -139,7 +131,7 @@ static const struct kind jsons[] = {
     { "added token at 2^50", "added", "[{\"id\":1125899906842624,\"content\":\"<x>\"}]", "" },
 };
 
-static const struct kind vocabs[] = {
+static const struct malformed_kind vocabs[] = {
     { "empty vocab.json", "vocab.json", "", "vocab.json" },
     { "vocab.json is a list", "vocab.json", "[]", "vocab.json" },
     { "vocab.json is text", "vocab.json", "\"a\"", "vocab.json" },
@@ -177,7 +169,7 @@ static const struct kind vocabs[] = {
       "added token" },
 };
 
-static void write_vocab(const struct kind *k)
+static void write_vocab(const struct malformed_kind *k)
 {
     static char usual[ROOM];
     static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json",
@@ -197,8 +189,8 @@ static void write_vocab(const struct kind *k)
 }
 
 /* Append a key: its words, or those of k. */
-static size_t gguf_key(unsigned char *out, size_t room, const struct kind *k, const char *key,
-                       const char *usual, size_t *count)
+static size_t gguf_key(unsigned char *out, size_t room, const struct malformed_kind *k,
+                       const char *key, const char *usual, size_t *count)
 {
     static char words[ROOM];
     const char *value = part(k, key, usual);
@@ -210,7 +202,7 @@ static size_t gguf_key(unsigned char *out, size_t room, const struct kind *k, co
     return malformed_assemble(out, room, words);
 }
 
-static void write_gguf(const struct kind *k)
+static void write_gguf(const struct malformed_kind *k)
 {
     static unsigned char p[ROOM];
     static char tokens[ROOM], types[ROOM];
@@ -243,7 +235,7 @@ static void write_gguf(const struct kind *k)
 
 #define ONES "4:9 4:5 8:259 z:1036"
 
-static const struct kind ggufs[] = {
+static const struct malformed_kind ggufs[] = {
     { "no kind of tokenizer", "model", NULL, "tokenizer.ggml.model" },
     { "SentencePiece", "model", "4:8 s'llama'", "\"llama\"" },
     { "kind as a number", "model", "4:4 4:1", "tokenizer.ggml.model" },
@@ -268,45 +260,37 @@ static const struct kind ggufs[] = {
     { "chat template with a zero byte", "chat_template", "4:8 8:3 'a' 1:0 'b'", "zero byte at 1" },
 };
 
-#define EACH(rows, write, at)                                                       \
-    do {                                                                            \
-        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {                 \
-            write(&rows[i]);                                                        \
-            malformed_refused(rows[i].name, at, MALFORMED_TOKENIZER, rows[i].says); \
-        }                                                                           \
-    } while (0)
-
 /* All keys of ends count, and so does another name of the pre-tokenizer. */
 static void check_gguf_keys(const char *path)
 {
     struct tokenizer *t;
     struct err err;
-    write_gguf(&(struct kind){ .what = "eot_token_id", .to = "4:4 4:65" });
+    write_gguf(&(struct malformed_kind){ .what = "eot_token_id", .to = "4:4 4:65" });
     CHECK(tokenizer_open_path(&t, path, &err) == OK && tokenizer_is_eog(t, 65));
     tokenizer_close(t);
-    write_gguf(&(struct kind){ .what = "pre", .to = "4:8 s'deepseek-r1-qwen'" });
+    write_gguf(&(struct malformed_kind){ .what = "pre", .to = "4:8 s'deepseek-r1-qwen'" });
     malformed_opens("DeepSeek's pre-tokenizer", path, MALFORMED_TOKENIZER);
 }
 
 int main(void)
 {
-    static const struct kind none = { .what = "" };
+    static const struct malformed_kind none = { .what = "" };
     const char *gguf = in_scratch("a.gguf");
     folder = scratch_folder();
     malformed_refused("no file at all", folder, MALFORMED_TOKENIZER, "expected tokenizer.json");
     write_json(&none);
     malformed_opens("tokenizer.json", folder, MALFORMED_TOKENIZER);
-    EACH(jsons, write_json, folder);
+    MALFORMED_EACH(jsons, write_json, folder, MALFORMED_TOKENIZER);
     CHECK(unlink(in_scratch("tokenizer.json")) == 0);
     CHECK(mkdir(in_scratch("tokenizer.json"), 0700) == 0);
     malformed_refused("tokenizer.json is a folder", folder, MALFORMED_TOKENIZER, "tokenizer.json");
     CHECK(rmdir(in_scratch("tokenizer.json")) == 0);
     write_vocab(&none);
     malformed_opens("vocab.json", folder, MALFORMED_TOKENIZER);
-    EACH(vocabs, write_vocab, folder);
+    MALFORMED_EACH(vocabs, write_vocab, folder, MALFORMED_TOKENIZER);
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
-    EACH(ggufs, write_gguf, gguf);
+    MALFORMED_EACH(ggufs, write_gguf, gguf, MALFORMED_TOKENIZER);
     check_gguf_keys(gguf);
     malformed_count(79);
     return 0;

@@ -101,6 +101,16 @@ void malformed_refused(const char *name, const char *path, enum malformed_part p
     kinds++;
 }
 
+void malformed_each(const struct malformed_kind *rows, size_t n,
+                    void (*write)(const struct malformed_kind *k), const char *path,
+                    enum malformed_part part)
+{
+    for (size_t i = 0; i < n; i++) {
+        write(&rows[i]);
+        malformed_refused(rows[i].name, path, part, rows[i].says);
+    }
+}
+
 void malformed_count(size_t least)
 {
     printf("%zu malformed kinds\n", kinds);

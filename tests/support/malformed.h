@@ -16,11 +16,25 @@ size_t malformed_assemble(unsigned char *out, size_t room, const char *words);
  * which a folder may hold without weights. */
 enum malformed_part { MALFORMED_WEIGHTS, MALFORMED_MODEL, MALFORMED_TOKENIZER };
 
+/* What is wrong in one way. */
+struct malformed_kind {
+    const char *name;
+    const char *what; /* the part, key or tensor that changes; or the whole text */
+    const char *to;   /* what it becomes; NULL: it is missing */
+    const char *says; /* of the refusal */
+};
+
 /* Require that it opens. */
 void malformed_opens(const char *name, const char *path, enum malformed_part part);
 /* Require a refusal in one line that says this and begins with the path. Counts the kinds. */
 void malformed_refused(const char *name, const char *path, enum malformed_part part,
                        const char *says);
+/* The same for each row, once it is written. */
+#define MALFORMED_EACH(rows, write, path, part) \
+    malformed_each(rows, sizeof(rows) / sizeof(*(rows)), write, path, part)
+void malformed_each(const struct malformed_kind *rows, size_t n,
+                    void (*write)(const struct malformed_kind *k), const char *path,
+                    enum malformed_part part);
 /* Print how many kinds were refused, and require at least so many. */
 void malformed_count(size_t least);
 

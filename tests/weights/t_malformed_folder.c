@@ -14,13 +14,6 @@ enum { ROOM = 1 << 16, HIDDEN = 16, FFN = 32, VOCAB = 24, HEAD = 4 };
 static const char *folder;
 static bool three; /* a Qwen3 is written */
 
-struct kind {
-    const char *name;
-    const char *what; /* key, tensor or header */
-    const char *to;   /* its new value; NULL: it is missing */
-    const char *says;
-};
-
 /* Key, its value, and that of a Qwen3 if it has another one. */
 static const char *const config[][3] = {
     { "architectures", "[\"Qwen2ForCausalLM\"]", "[\"Qwen3ForCausalLM\"]" },
@@ -72,7 +65,7 @@ static const struct {
 
 enum { KEYS = sizeof(config) / sizeof(*config), TENSORS = sizeof(tensors) / sizeof(*tensors) };
 
-static void write_config(const struct kind *k)
+static void write_config(const struct malformed_kind *k)
 {
     char text[2048] = "{";
     size_t at = 1;
@@ -103,7 +96,7 @@ static void write_safetensors(const char *file, const char *header, size_t bytes
 
 /* Write the tensors, all F32, with one change: to is "[shape]" or a new name; NULL leaves it out. A
  * Qwen3 has norms in place of the biases of queries and keys, and no bias of values. */
-static void write_tensors(const struct kind *k)
+static void write_tensors(const struct malformed_kind *k)
 {
     static char header[8192];
     size_t at = 0, offset = 0;
@@ -140,7 +133,7 @@ static void write_tensors(const struct kind *k)
 
 #define YARN "\"rope_type\":\"yarn\",\"factor\":4.0"
 
-static const struct kind configs[] = {
+static const struct malformed_kind configs[] = {
     { "no model type", "model_type", NULL, "model_type" },
     { "model type llama", "model_type", "\"llama\"", "model_type" },
     { "model type of Qwen2's mixtures", "model_type", "\"qwen2_moe\"", "model_type" },
@@ -240,7 +233,7 @@ static const struct kind configs[] = {
     { "head size as text", "head_dim", "\"4\"", "head_dim" },
 };
 
-static const struct kind threes[] = {
+static const struct malformed_kind threes[] = {
     { "Qwen3: head size 0", "head_dim", "0", "head_dim: expected a positive" },
     { "Qwen3: head size -4", "head_dim", "-4", "head_dim: expected a positive" },
     { "Qwen3: head size 3", "head_dim", "3", "key_length: expected an even number, found 3" },
@@ -259,7 +252,7 @@ static const struct kind threes[] = {
       "model_type: expected qwen2 or qwen3, found \"qwen3_moe\"" },
 };
 
-static const struct kind texts[] = {
+static const struct malformed_kind texts[] = {
     { "empty config.json", "", NULL, "config.json" },
     { "config.json of blanks", " \n ", NULL, "config.json" },
     { "config.json is a list", "[1]", NULL, "expected a JSON object" },
@@ -274,7 +267,7 @@ static const struct kind texts[] = {
     { "config.json as a pointer", POINTER, NULL, "config.json: expected the file itself, found a" },
 };
 
-static const struct kind shapes[] = {
+static const struct malformed_kind shapes[] = {
     { "no embedding", "model.embed_tokens.weight", NULL, "model.embed_tokens.weight" },
     { "no last norm", "model.norm.weight", NULL, "model.norm.weight is missing" },
     { "no head", "lm_head.weight", NULL, "lm_head.weight is missing" },
@@ -310,7 +303,7 @@ static const struct kind shapes[] = {
 #define U(shape, offsets) "{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 /* Headers of a file alone, with four bytes of data. */
-static const struct kind headers[] = {
+static const struct malformed_kind headers[] = {
     { "header of no bytes", "", NULL, "expected {" },
     { "header is a list", "[]", NULL, "expected {" },
     { "header without its end", "{", NULL, "header" },
@@ -369,7 +362,7 @@ static const struct kind headers[] = {
     { "metadata of numbers", "{\"__metadata__\":{\"a\":1}}", NULL, "a string" },
 };
 
-static const struct kind indices[] = {
+static const struct malformed_kind indices[] = {
     { "empty index", "", NULL, "index.json" },
     { "index without a map", "{}", NULL, "weight_map is missing" },
     { "map as a list", "{\"weight_map\":[]}", NULL, "weight_map is missing" },
@@ -397,31 +390,31 @@ static const struct kind indices[] = {
       "expected a regular file" },
 };
 
-/* Each row of a table of config.json is refused. */
-static void refuse_configs(const struct kind *k, size_t n)
+static void write_text(const struct malformed_kind *k)
 {
-    for (size_t i = 0; i < n; i++) {
-        write_config(&k[i]);
-        malformed_refused(k[i].name, folder, MALFORMED_MODEL, k[i].says);
-    }
+    spill(in_scratch("config.json"), k->what, strlen(k->what));
+}
+
+static void write_index(const struct malformed_kind *k)
+{
+    spill(in_scratch("model.safetensors.index.json"), k->what, strlen(k->what));
+}
+
+static void write_header(const struct malformed_kind *k)
+{
+    write_safetensors("a.safetensors", k->what, 4);
 }
 
 static void test_folder(void)
 {
-    static const struct kind none = { .what = "" };
+    static const struct malformed_kind none = { .what = "" };
     write_config(&none);
     write_tensors(&none);
     malformed_opens("the folder itself", folder, MALFORMED_MODEL);
-    refuse_configs(configs, sizeof(configs) / sizeof(*configs));
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        spill(in_scratch("config.json"), texts[i].what, strlen(texts[i].what));
-        malformed_refused(texts[i].name, folder, MALFORMED_WEIGHTS, texts[i].says);
-    }
+    MALFORMED_EACH(configs, write_config, folder, MALFORMED_MODEL);
+    MALFORMED_EACH(texts, write_text, folder, MALFORMED_WEIGHTS);
     write_config(&none);
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        write_tensors(&shapes[i]);
-        malformed_refused(shapes[i].name, folder, MALFORMED_MODEL, shapes[i].says);
-    }
+    MALFORMED_EACH(shapes, write_tensors, folder, MALFORMED_MODEL);
     three = true;
     write_config(&none);
     malformed_refused("Qwen2's tensors", folder, MALFORMED_MODEL, "not part of a qwen3 model");
@@ -432,7 +425,7 @@ static void test_folder(void)
     malformed_refused("Qwen3's tensors", folder, MALFORMED_MODEL, "not part of a qwen2 model");
     write_config(&none);
     malformed_opens("a Qwen3", folder, MALFORMED_MODEL);
-    refuse_configs(threes, sizeof(threes) / sizeof(*threes));
+    MALFORMED_EACH(threes, write_config, folder, MALFORMED_MODEL);
     three = false;
     write_config(&none);
     CHECK(unlink(in_scratch("model.safetensors")) == 0);
@@ -440,10 +433,7 @@ static void test_folder(void)
     write_safetensors("a.safetensors", "{}", 0);
     CHECK(mkdir(in_scratch("c.safetensors"), 0700) == 0);
     CHECK(symlink("/dev/zero", in_scratch("d.safetensors")) == 0);
-    for (size_t i = 0; i < sizeof(indices) / sizeof(*indices); i++) {
-        spill(in_scratch("model.safetensors.index.json"), indices[i].what, strlen(indices[i].what));
-        malformed_refused(indices[i].name, folder, MALFORMED_WEIGHTS, indices[i].says);
-    }
+    MALFORMED_EACH(indices, write_index, folder, MALFORMED_WEIGHTS);
     CHECK(rmdir(in_scratch("c.safetensors")) == 0 && unlink(in_scratch("d.safetensors")) == 0);
     CHECK(unlink(in_scratch("config.json")) == 0);
     malformed_refused("no config.json", folder, MALFORMED_WEIGHTS,
@@ -452,25 +442,26 @@ static void test_folder(void)
 
 static void test_file(void)
 {
-    for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
-        write_safetensors("a.safetensors", headers[i].what, 4);
-        malformed_refused(headers[i].name, in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
-                          headers[i].says);
+    const char *file = in_scratch("a.safetensors");
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *name, *says;
+    } raw[] = {
+        { "\1\0\0\0\0\0\0", 7, "seven bytes", "8 bytes" },
+        { "\3\0\0\0\0\0\0\0{}", 10, "header beyond the end", "a header of at most 2 bytes" },
+        { "\377\377\377\377\377\377\377\377{}", 10, "header of most bytes",
+          "a length of 18446744073709551615" },
+        { POINTER, sizeof(POINTER) - 1, "a pointer",
+          "found a Git LFS pointer; to fetch it: git lfs pull" },
+    };
+    MALFORMED_EACH(headers, write_header, file, MALFORMED_WEIGHTS);
+    for (size_t i = 0; i < sizeof(raw) / sizeof(*raw); i++) {
+        spill(file, raw[i].bytes, raw[i].n);
+        malformed_refused(raw[i].name, file, MALFORMED_WEIGHTS, raw[i].says);
     }
-    spill(in_scratch("a.safetensors"), "\1\0\0\0\0\0\0", 7);
-    malformed_refused("seven bytes", in_scratch("a.safetensors"), MALFORMED_WEIGHTS, "8 bytes");
-    spill(in_scratch("a.safetensors"), "\3\0\0\0\0\0\0\0{}", 10);
-    malformed_refused("header beyond the end", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
-                      "a header of at most 2 bytes");
-    spill(in_scratch("a.safetensors"), "\377\377\377\377\377\377\377\377{}", 10);
-    malformed_refused("header of most bytes", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
-                      "a length of 18446744073709551615");
-    spill(in_scratch("a.safetensors"), POINTER, sizeof(POINTER) - 1);
-    malformed_refused("a pointer", in_scratch("a.safetensors"), MALFORMED_WEIGHTS,
-                      "found a Git LFS pointer; to fetch it: git lfs pull");
     write_safetensors("a.safetensors", "{}", 0);
-    malformed_refused("a file without config.json", in_scratch("a.safetensors"), MALFORMED_MODEL,
-                      "one part of a folder");
+    malformed_refused("a file without config.json", file, MALFORMED_MODEL, "one part of a folder");
 }
 
 int main(void)

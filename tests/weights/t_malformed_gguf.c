@@ -13,13 +13,6 @@ enum { ROOM = 1 << 16 };
 static const char *path;
 static enum { QWEN2, QWEN3, YARN } form; /* what is written; the last one is a Qwen3, too */
 
-struct kind {
-    const char *name;
-    const char *what; /* the whole file; or a key or tensor that changes */
-    const char *to;   /* its new value or description; NULL: it is missing */
-    const char *says;
-};
-
 /* Header: version 3, so many tensors, so many keys. */
 #define HEAD(tensors, keys) "'GGUF' 4:3 8:" tensors " 8:" keys " "
 #define STR(key, value)     "s'" key "' 4:8 s'" value "' "
@@ -28,7 +21,7 @@ struct kind {
 #define VEC(name, at)         "s'" name "' 4:1 8:4 4:0 8:" at " "
 #define ROW(name, dims, type) "s'" name "' " dims " 4:" type " 8:0 "
 
-static const struct kind raw[] = {
+static const struct malformed_kind raw[] = {
     { "empty file", "", NULL, "the file is empty" },
     { "three bytes", "'GGU'", NULL, "magic" },
     { "pointer of Git LFS", "'version' 1:32 'https://git-lfs.github.com/spec/v1' 1:10", NULL,
@@ -121,13 +114,10 @@ static const struct kind raw[] = {
       "STEM-00001-of-00003.gguf" },
 };
 
-static void test_raw(void)
+static void write_raw(const struct malformed_kind *k)
 {
     static unsigned char p[ROOM];
-    for (size_t i = 0; i < sizeof(raw) / sizeof(*raw); i++) {
-        spill(path, p, malformed_assemble(p, ROOM, raw[i].what));
-        malformed_refused(raw[i].name, path, MALFORMED_WEIGHTS, raw[i].says);
-    }
+    spill(path, p, malformed_assemble(p, ROOM, k->what));
 }
 
 /* A model of one layer: each key with its type and value, and those of a Qwen3 if it has others. */
@@ -208,7 +198,7 @@ static void add_tensor(const char *name, const char *row)
 }
 
 /* Write the model with one change: of a key, of a tensor, or one more of either. */
-static void write_model(const struct kind *k)
+static void write_model(const struct malformed_kind *k)
 {
     char name[64], words[200];
     bool tensor = strncmp(k->what, "blk.", 4) == 0, found = !*k->what;
@@ -249,7 +239,7 @@ static void write_model(const struct kind *k)
 
 #define A "qwen2.attention."
 
-static const struct kind wrong[] = {
+static const struct malformed_kind wrong[] = {
     { "no architecture", "general.architecture", NULL, "general.architecture" },
     { "architecture llama", "general.architecture", "4:8 s'llama'", "\"llama\"" },
     { "architecture gemma3", "general.architecture", "4:8 s'gemma3'", "\"gemma3\"" },
@@ -337,7 +327,7 @@ static const struct kind wrong[] = {
 
 #define B "qwen3.attention."
 
-static const struct kind threes[] = {
+static const struct malformed_kind threes[] = {
     { "Qwen3: key length 0", B "key_length", "4:4 4:0", "qwen3.attention.key_length" },
     { "Qwen3: long keys", B "key_length", "4:4 4:65536", "an integer from 1 to 16384" },
     { "Qwen3: key length 6", B "key_length", "4:4 4:6", "value_length: expected 6" },
@@ -367,7 +357,7 @@ static const struct kind threes[] = {
 
 #define ROPE "qwen3.rope.scaling."
 
-static const struct kind yarns[] = {
+static const struct malformed_kind yarns[] = {
     { "YaRN: original 0", ROPE "original_context_length", "4:4 4:0", "original_context_length" },
     { "YaRN: original as text", ROPE "original_context_length", "4:8 s'64'", "original_context_l" },
     { "YaRN: attention 0", ROPE "attn_factor", "4:6 4:0", "scaling.attn_factor: expected 0.001" },
@@ -381,30 +371,21 @@ static const struct kind yarns[] = {
     { "YaRN: base 1", "qwen3.rope.freq_base", "4:6 4:0x3f800000", "freq_base: expected above 1" },
 };
 
-static void test_model(void)
-{
-    static const struct {
-        const struct kind *kinds;
-        size_t n;
-    } tables[] = { { wrong, sizeof(wrong) / sizeof(*wrong) },
-                   { threes, sizeof(threes) / sizeof(*threes) },
-                   { yarns, sizeof(yarns) / sizeof(*yarns) } };
-    for (form = QWEN2; form <= YARN; form++) {
-        write_model(&(const struct kind){ .what = "" });
-        malformed_opens("the model itself", path, MALFORMED_MODEL);
-        for (size_t i = 0; i < tables[form].n; i++) {
-            const struct kind *k = &tables[form].kinds[i];
-            write_model(k);
-            malformed_refused(k->name, path, MALFORMED_MODEL, k->says);
-        }
-    }
-}
-
 int main(void)
 {
+    static const struct malformed_kind none = { .what = "" };
     path = in_scratch("a.gguf");
-    test_raw();
-    test_model();
+    MALFORMED_EACH(raw, write_raw, path, MALFORMED_WEIGHTS);
+    for (form = QWEN2; form <= YARN; form++) {
+        write_model(&none);
+        malformed_opens("the model itself", path, MALFORMED_MODEL);
+        if (form == QWEN2)
+            MALFORMED_EACH(wrong, write_model, path, MALFORMED_MODEL);
+        else if (form == QWEN3)
+            MALFORMED_EACH(threes, write_model, path, MALFORMED_MODEL);
+        else
+            MALFORMED_EACH(yarns, write_model, path, MALFORMED_MODEL);
+    }
     malformed_count(170);
     return 0;
 }
