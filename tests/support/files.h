@@ -110,10 +110,10 @@ static inline char *slurp_all(const char *name, size_t *n)
 /* Return how many descriptors a process has open; 0 where that cannot be known. */
 static inline size_t descriptors_of(pid_t pid)
 {
-    char path[64];
+    char fds[64];
     size_t n = 0;
-    snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
-    DIR *d = opendir(path);
+    snprintf(fds, sizeof(fds), "/proc/%ld/fd", (long)pid);
+    DIR *d = opendir(fds);
     while (d && readdir(d))
         n++;
     if (d)
