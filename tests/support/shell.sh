@@ -116,6 +116,21 @@ interrupt() {
     kill -INT "$1"
 }
 
+# behind ARGS: run mizzle $subcommand behind the script, as $pid, with $from as its standard input.
+from=
+behind() {
+    : >"$dir/out" # remove what an earlier one printed
+    "$MIZZLE" $subcommand "$@" <"${from:-/dev/null}" >"$dir/out" 2>"$dir/err" 3>&- &
+    pid=$! from=
+}
+
+# left STATUS: the program behind must end with this status.
+left() {
+    status=0
+    wait $pid || status=$?
+    [ $status -eq "$1" ] || fail "status $status, not $1: $(cat "$dir/err")"
+}
+
 # certificate: make $dir/tls.crt for 127.0.0.1 and $dir/tls.key; fails without openssl.
 certificate() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \

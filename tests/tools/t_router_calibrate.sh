@@ -84,10 +84,8 @@ ends 2 --router "$r" --task csqa --data "$dir/csqa.jsonl" --questions 5 --target
 says 'at most 4'
 stop_cloud
 
-"$MIZZLE" router calibrate --router "$r" --target-routed 0.05 --questions 2000 -q 2>"$dir/err" &
-pid=$!
+behind --router "$r" --target-routed 0.05 --questions 2000 -q
 interrupt $pid
-wait $pid
-[ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$dir/err")"
+left 130
 same "$r" "$dir/before"
 [ "$(ls -A "$dir" | grep -c tmp)" -eq 0 ] || fail "unfinished files: $(ls -A "$dir")"

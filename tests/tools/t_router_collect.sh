@@ -184,12 +184,17 @@ same "$dir/kept1" "$dir/kept40"
 collect 0 -o "$dir/offline" $divergent --answers "$dir/kept1" --offline
 # The cloud says something else of itself there.
 [ "$(counts "$dir/whole")" = "$(counts "$dir/offline")" ] || fail "another collection offline"
-for pause in 0.1 0.3 0.2 0.4; do
-    "$MIZZLE" router collect -o "$dir/killed" $divergent >"$dir/out" 2>"$dir/err" 3>&- &
-    sleep $pause
-    kill -9 $! 2>/dev/null
-    wait $! 2>/dev/null
-done
+kill_often() { # PAUSES ARGS
+    pauses=$1
+    shift
+    for pause in $pauses; do
+        behind "$@"
+        sleep $pause
+        kill -9 $pid 2>/dev/null
+        wait $pid 2>/dev/null
+    done
+}
+kill_often '0.1 0.3 0.2 0.4' -o "$dir/killed" $divergent
 touch "$dir/killed/00003.safetensors.1.0.part" # in case no kill came while a file was written
 collect 0 -o "$dir/killed" $divergent
 same_folders "$dir/whole" "$dir/killed"
@@ -205,35 +210,24 @@ says 00001.safetensors
 
 # So it does with labels gain, whose large model is asked through its port here, and over HTTP below.
 gain="--questions 20 --labels gain --kv f32"
-for pause in 0.1 0.3 0.2; do
-    "$MIZZLE" router collect -o "$dir/gain_killed" $gain >"$dir/out" 2>"$dir/err" 3>&- &
-    sleep $pause
-    kill -9 $! 2>/dev/null
-    wait $! 2>/dev/null
-done
+kill_often '0.1 0.3 0.2' -o "$dir/gain_killed" $gain
 collect 0 -o "$dir/gain_killed" $gain --calls 3 --answers "$dir/kept_gain"
 same_folders "$dir/gain" "$dir/gain_killed"
 
 # A cloud that dies: status 4, and another one continues.
 start_cloud -m $demo/cloud.gguf --latency 60
 died=$url
-"$MIZZLE" router collect -o "$dir/died" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
-pid=$!
+behind -o "$dir/died" $divergent --cloud-url "$url"
 wait_for '[ -e "$dir/died/00000.safetensors" ]'
 stop_cloud
-wait $pid
-got=$?
-[ $got -eq 4 ] || fail "status $got after the cloud died: $(cat "$dir/err")"
+left 4
 says 'of 48 texts; the same command continues'
 start_cloud -m $demo/cloud.gguf --latency 1000
-"$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
-pid=$!
+behind -o "$dir/stopped" $divergent --cloud-url "$url"
 wait_for '[ -e "$dir/stopped/lock" ]'
 kill $pid
-wait $pid
-got=$?
-[ $got -eq 130 ] && grep -q 'the same command continues' "$dir/err" ||
-    fail "status $got after an interrupt: $(cat "$dir/err")"
+left 130
+says 'the same command continues'
 stop_cloud
 start_cloud -m $demo/cloud.gguf --port ${died##*:}
 collect 2 -o "$dir/died" $divergent --cloud-url "http://localhost:${died##*:}"

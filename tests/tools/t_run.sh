@@ -112,17 +112,15 @@ start_cloud --latency 1
 port=${url##*:}
 stop_cloud
 mkfifo "$dir/lines" || fail "no FIFO"
-: >"$dir/out"
-"$MIZZLE" run --chat --policy always -n 5 --json --cloud-url "$url" <"$dir/lines" >"$dir/out" \
-    2>"$dir/err" &
-pid=$!
+from=$dir/lines
+behind --chat --policy always -n 5 --json --cloud-url "$url"
 exec 3>"$dir/lines"
 echo one >&3
 wait_for 'grep -q "\"event\":\"done\"" "$dir/out"'
 start_cloud --port "$port"
 echo two >&3
 exec 3>&-
-wait $pid || fail "a cloud that comes later: status $?"
+left 0
 stop_cloud
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
 grep '"event":"done"' "$dir/out" | head -n 1 |
@@ -134,10 +132,7 @@ says 'no answer from the cloud yet'
 # The cloud dies in the middle of an answer.
 for mode in auto required; do
     start_cloud --latency 60
-    : >"$dir/out" # remove the tokens of the previous run
-    "$MIZZLE" run --question 1 --policy always --cloud $mode --cloud-url "$url" --json \
-        >"$dir/out" 2>"$dir/err" &
-    pid=$!
+    behind --question 1 --policy always --cloud $mode --cloud-url "$url" --json
     wait_for '[ "$(grep -c token "$dir/out")" -ge 3 ]'
     stop_cloud
     wait $pid
@@ -156,25 +151,20 @@ done
 
 # Ctrl-C while waiting for a slow cloud.
 start_cloud --latency 3000
-"$MIZZLE" run --question 1 --policy always --cloud-url "$url" >"$dir/out" 2>"$dir/err" &
-pid=$!
+behind --question 1 --policy always --cloud-url "$url"
 interrupt $pid 1
 begin=$(date +%s)
-wait $pid
-status=$?
-[ $status -eq 130 ] || fail "SIGINT: status $status, not 130"
+left 130
 [ $(($(date +%s) - begin)) -le 2 ] || fail "SIGINT: not at once"
 stop_cloud
 
 # While models and the cloud are opened, it ends at once; here opening waits for another file.
 mkfifo "$dir/waits"
 for args in 'run -p x' 'eval --first 2' 'serve --port 0'; do
-    "$MIZZLE" $args --private-file "$dir/waits" >"$dir/out" 2>"$dir/err" &
-    pid=$!
+    subcommand='' behind $args --private-file "$dir/waits"
     interrupt $pid
-    wait $pid
-    status=$?
-    [ $status -eq 130 ] && [ ! -s "$dir/err" ] || fail "$args: SIGINT while opening: status $status, $(cat "$dir/err")"
+    left 130
+    [ ! -s "$dir/err" ] || fail "$args: SIGINT while opening: $(cat "$dir/err")"
 done
 
 # Ctrl-C in a conversation stops only the answer; a second one ends the program.
@@ -185,10 +175,8 @@ lines() { # COUNT PATTERN: wait until COUNT lines of $dir/out match
 start_cloud --latency 2500
 mkfifo "$dir/in"
 trap '' PIPE
-: >"$dir/out"
-"$MIZZLE" run --chat --policy always --cloud-url "$url" --ahead 0 --json <"$dir/in" \
-    >"$dir/out" 2>"$dir/err" &
-pid=$!
+from=$dir/in
+behind --chat --policy always --cloud-url "$url" --ahead 0 --json
 exec 3>"$dir/in"
 echo one >&3
 lines 1 '"source":"cloud"'
@@ -197,11 +185,9 @@ lines 1 '"event":"done"'
 echo two 2>/dev/null >&3 || fail "SIGINT ends the conversation"
 lines 2 '"source":"cloud"'
 kill -INT $pid
-wait $pid
-status=$?
+left 130
 exec 3>&-
 trap - PIPE
-[ $status -eq 130 ] || fail "second SIGINT in a conversation: status $status, not 130"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "SIGINT ends the conversation"
 stop_cloud
 
