@@ -126,22 +126,17 @@ static void clients_keep(json_t *known, const json_t *in)
 /* Return what clients_keep keeps of a reply, as text. */
 static char *clients_digest(const struct http_client_reply *r)
 {
-    json_t *known = json_pack("{s:[],s:[]}", "choices", "tokens");
-    char *body = r->body;
-    if (!strstr(r->head, "event-stream")) {
-        json_t *whole = json_loadb(r->body, r->n, 0, NULL);
-        clients_keep(known, whole);
-        json_decref(whole);
-        body += r->n;
-    }
-    for (char *end; (end = strstr(body, "\n\n")); body = end + 2) {
-        *end = '\0';
-        json_t *event = strncmp(body, "data: ", 6) ? NULL : json_loads(body + 6, 0, NULL);
-        CHECK(event || strcmp(body, "data: [DONE]") == 0 || body[0] == ':');
-        CHECK_MSG(!json_object_get(event, "error"), "%s", body);
+    json_t *known = json_pack("{s:[],s:[]}", "choices", "tokens"), *event;
+    bool done, stream = strstr(r->head, "event-stream") != NULL;
+    json_t *events = stream ? serving_stream(r->body, &done)
+                            : json_pack("[o]", json_loadb(r->body, r->n, 0, NULL));
+    size_t i;
+    json_array_foreach(events, i, event)
+    {
+        CHECK_MSG(!json_object_get(event, "error"), "%s", r->body);
         clients_keep(known, event);
-        json_decref(event);
     }
+    json_decref(events);
     char *text = json_dumps(known, JSON_COMPACT | JSON_SORT_KEYS);
     CHECK(text);
     json_decref(known);

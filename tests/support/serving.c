@@ -150,27 +150,35 @@ json_t *serving_complete(struct serving *s, const char *path, const char *prompt
     return (strstr(more, "\"stream\":true") ? serving_events : serving_post)(s, path, body);
 }
 
+json_t *serving_stream(char *body, bool *done)
+{
+    json_t *list = json_array();
+    *done = false;
+    for (char *end; (end = strstr(body, "\n\n")); body = end + 2) {
+        *end = '\0';
+        CHECK(!*done);
+        if (body[0] == ':')
+            continue;
+        CHECK(strncmp(body, "data: ", 6) == 0);
+        *done = strcmp(body + 6, "[DONE]") == 0;
+        json_t *event = *done ? NULL : json_loads(body + 6, JSON_ALLOW_NUL, NULL);
+        CHECK(*done || json_array_append_new(list, event) == 0);
+    }
+    return list;
+}
+
 json_t *serving_events(struct serving *s, const char *path, const char *body)
 {
     struct http_client_reply r = serving_reply(s, "POST", path, NULL, body);
-    json_t *list = json_array();
-    bool done = false;
+    json_t *event;
+    bool done;
+    size_t i;
     CHECK(r.status == 200 && r.whole && strstr(r.head, "text/event-stream"));
-    for (char *p = r.body, *end; (end = strstr(p, "\n\n")); p = end + 2) {
-        *end = '\0';
-        CHECK(!done);
-        if (p[0] == ':')
-            continue;
-        CHECK(strncmp(p, "data: ", 6) == 0);
-        done = strcmp(p + 6, "[DONE]") == 0;
-        json_t *event = done ? NULL : json_loads(p + 6, JSON_ALLOW_NUL, NULL);
-        CHECK(done || (event && json_is_array(json_object_get(event, "choices"))));
-        if (event)
-            json_array_append_new(list, event);
-    }
+    json_t *list = serving_keep(s, serving_stream(r.body, &done));
+    json_array_foreach(list, i, event) CHECK(json_is_array(json_object_get(event, "choices")));
     CHECK(done);
     http_client_free(&r);
-    return serving_keep(s, list);
+    return list;
 }
 
 json_t *serving_at(const json_t *in, const char *path)

@@ -61,6 +61,9 @@ __attribute__((format(printf, 3, 4))) json_t *serving_postf(struct serving *s, c
 json_t *serving_complete(struct serving *s, const char *path, const char *prompt, const char *more);
 /* Ask for a stream and return the list of its events; CHECKs that it ends with [DONE]. */
 json_t *serving_events(struct serving *s, const char *path, const char *body);
+/* Return the events of a stream, whose bytes are changed, and whether it ends with [DONE]. The
+ * caller releases them. */
+json_t *serving_stream(char *body, bool *done);
 /* Return the member at a path such as "choices.0.text"; NULL if there is none. */
 json_t *serving_at(const json_t *in, const char *path);
 /* Return the text or the number there; NULL or 0 if there is none. */

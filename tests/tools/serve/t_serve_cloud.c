@@ -47,14 +47,14 @@ static unsigned begin(const struct child *c, unsigned port)
 /* The tokens of a stream: first the cloud's, then those that it failed to write. */
 static void check_tokens(char *body)
 {
-    size_t n = 0, cloud = 0, faults = 0;
-    for (char *end; (end = strstr(body, "\n\n")); body = end + 2) {
-        json_t *token, *event;
-        size_t i;
-        *end = '\0';
-        event = strcmp(body, "data: [DONE]") ? json_loads(body + 6, 0, NULL) : json_object();
-        CHECK(event && !json_object_get(event, "error"));
-        json_array_foreach(serving_at(event, "mizzle.tokens"), i, token)
+    size_t n = 0, cloud = 0, faults = 0, i, k;
+    json_t *token, *event;
+    bool done;
+    json_t *events = serving_stream(body, &done);
+    json_array_foreach(events, i, event)
+    {
+        CHECK(!json_object_get(event, "error"));
+        json_array_foreach(serving_at(event, "mizzle.tokens"), k, token)
         {
             const char *source = json_string_value(json_object_get(token, "source"));
             const char *fault = json_string_value(json_object_get(token, "fault"));
@@ -67,8 +67,8 @@ static void check_tokens(char *body)
             faults += fell;
             n++;
         }
-        json_decref(event);
     }
+    json_decref(events);
     CHECK(n == LENGTH && cloud && faults);
 }
 
