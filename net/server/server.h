@@ -147,8 +147,10 @@ bool server_wait(struct server_request *r, uint64_t until_ns);
 /* End the request's wait, or its next one. Any thread may call it while the request lasts; it does
  * not block. */
 void server_wake(struct server_request *r);
-/* True if the answer is no longer wanted: the client has gone, which the end of what it sends
- * tells, or the grace is over. */
+/* True, once, if the client of a stream has shut down its sending side: it may have left, which the
+ * next bytes show. */
+bool server_doubts(struct server_request *r);
+/* True if the answer is no longer wanted: the client has gone, or the grace is over. */
 bool server_gone(struct server_request *r);
 /* True from the beginning of server_close. Any thread may call it. */
 bool server_closing(const struct server_request *r);

@@ -78,6 +78,22 @@ static size_t server_json_escape(char *p, size_t n, size_t i)
     return i + 6;
 }
 
+/* Return the end of the number at p[i]. A whole one beyond 64 bits becomes a real one near it, so
+ * that its field is refused by name, not the text. */
+static size_t server_json_number(char *p, size_t n, size_t i)
+{
+    const char *most = p[i] == '-' ? "9223372036854775808" : "9223372036854775807";
+    size_t begin = i + (p[i] == '-'), end = begin, whole = begin;
+    while (end < n && p[end] && strchr("0123456789+-.eE", p[end]))
+        end++;
+    while (whole < end && p[whole] >= '0' && p[whole] <= '9')
+        whole++;
+    size_t len = end - begin;
+    if (whole == end && (len > 19 || (len == 19 && memcmp(p + begin, most, 19) > 0)))
+        memcpy(p + end - 2, "e2", 2);
+    return end > i ? end : i + 1;
+}
+
 size_t server_json_mend(char *p, size_t n)
 {
     enum { LIST = 256, NAME = 100, STRING = 96, VALUE = 56 }; /* bytes of jansson's */
@@ -87,6 +103,8 @@ size_t server_json_mend(char *p, size_t n)
         char c = p[i];
         if (string && c == '\\') {
             i = server_json_escape(p, n, i);
+        } else if (!string && (c == '-' || (c >= '0' && c <= '9'))) {
+            i = server_json_number(p, n, i);
         } else {
             i++;
             string ^= c == '"';

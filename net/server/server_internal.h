@@ -40,6 +40,10 @@ struct server_guest {
     bool started;   /* the first line of a request has arrived */
     bool watched;   /* the watcher looks whether the client leaves */
     bool early;     /* unread bytes are there, so only the end of the stream tells */
+    bool answered;  /* the reply has begun */
+    bool half;      /* the client sends no more; it may still read */
+    bool doubt;     /* server_doubts will say so */
+    uint64_t again; /* when a client that is half gone is tried again */
     uint64_t round; /* in which `slot` was given */
     size_t slot;    /* in the watcher's list of sockets */
     void (*on_gone)(void *arg);
@@ -135,8 +139,8 @@ bool server_body_add(struct server_request *r, const char *data, size_t n);
  */
 bool server_body_claim(struct server_request *r, size_t n);
 #define SERVER_TOO_MANY "too many bytes of requests at a time"
-/* Change halves of surrogate pairs to U+FFFD, in place, for jansson would refuse them. Return how
- * much memory parsing takes at most, about. */
+/* Change halves of surrogate pairs to U+FFFD and whole numbers beyond 64 bits to real ones, in
+ * place, for jansson would refuse the text. Return how much memory parsing takes at most, about. */
 size_t server_json_mend(char *p, size_t n);
 
 /* server_reply.c */

@@ -99,6 +99,27 @@ static void server_watch_end(struct server_guest *g)
         f(g->on_gone_arg);
 }
 
+/* The client sends no more: it has left, or has shut down that side alone, as nc -N does. A socket
+ * that is closed answers the next bytes with a reset: those of an interim response, which HTTP/1.1
+ * allows at any time, or of the stream. They are repeated, since what stands between passes on the
+ * first of them to a client that has left. */
+static void server_watch_half(struct server_watch *w, struct server_guest *g)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    uint64_t now = os_now_ns();
+    if (g->half && now < g->again)
+        return;
+    g->half = true;
+    g->again = now + 1000 * ms_ns;
+    g->doubt = g->answered;
+    if (w->tls ||
+        (!g->answered && (g->request->head.old || send(g->fd, interim, sizeof(interim) - 1,
+                                                       MSG_DONTWAIT | MSG_NOSIGNAL) < 0)))
+        server_watch_end(g);
+    else if (g->doubt)
+        server_wake(g->request);
+}
+
 /* List the sockets to poll and return how long to sleep in milliseconds; -1: until something
  * happens. Called with the lock held, as are the two functions below. */
 static int server_watch_list(struct server_watch *w, nfds_t *n)
@@ -114,14 +135,18 @@ static int server_watch_list(struct server_watch *w, nfds_t *n)
             server_watch_late(w, g);
         else if (deadline < look)
             look = deadline;
+        if (g->watched && g->half) {
+            server_watch_half(w, g);
+            look = g->again < look ? g->again : look;
+        }
         if (!g->watched || *n > w->limit)
             continue;
         g->round = w->round;
         g->slot = *n;
         deaf |= g->early && !os_poll_closed();
-        w->polls[(*n)++] =
-            (struct pollfd){ .fd = g->fd,
-                             .events = (short)(os_poll_closed() | (g->early ? 0 : POLLIN)) };
+        w->polls[(*n)++] = (struct pollfd){
+            .fd = g->fd, .events = g->half ? 0 : (short)(os_poll_closed() | (g->early ? 0 : POLLIN))
+        };
     }
     if (deaf && look - now > 250 * ms_ns)
         look = now + 250 * ms_ns;
@@ -139,12 +164,15 @@ static void server_watch_see(struct server_watch *w)
         if (!g->watched || g->round != w->round)
             continue;
         short seen = w->polls[g->slot].revents;
-        if (seen & (POLLHUP | POLLERR | POLLNVAL | os_poll_closed()))
+        if (seen & (POLLHUP | POLLERR | POLLNVAL))
             server_watch_end(g);
+        else if (seen & os_poll_closed())
+            server_watch_half(w, g);
         else if (seen & POLLIN || (g->early && !os_poll_closed())) {
-            g->early = !server_watch_left(g->fd);
-            if (!g->early)
-                server_watch_end(g);
+            if (server_watch_left(g->fd))
+                server_watch_half(w, g);
+            else
+                g->early = true;
         }
     }
 }
@@ -311,6 +339,7 @@ void server_watch_phase(struct server_guest *g, enum server_phase phase)
         if (g->watched)
             server_watch_poke(w);
     }
+    g->answered |= phase == PHASE_SEND;
     server_watch_set(w, g, phase,
                      now + (phase == PHASE_BODY   ? w->body
                             : phase == PHASE_SEND ? w->send
@@ -340,7 +369,7 @@ void server_watch_leave(struct server_guest *g, bool busy)
     struct server_watch *w = &g->server->watch;
     pthread_mutex_lock(&w->lock);
     g->request = NULL;
-    g->watched = g->early = g->started = false;
+    g->watched = g->early = g->started = g->answered = g->half = g->doubt = false;
     g->on_gone = NULL;
     pthread_mutex_lock(&g->lock);
     g->woken = false;
@@ -409,6 +438,16 @@ void server_wake(struct server_request *r)
     g->woken = true;
     pthread_cond_signal(&g->change);
     pthread_mutex_unlock(&g->lock);
+}
+
+bool server_doubts(struct server_request *r)
+{
+    struct server_guest *g = r->guest;
+    pthread_mutex_lock(&g->server->watch.lock);
+    bool doubt = g->doubt;
+    g->doubt = false;
+    pthread_mutex_unlock(&g->server->watch.lock);
+    return doubt;
 }
 
 bool server_gone(struct server_request *r)

@@ -185,6 +185,12 @@ static void test_mend(void)
         { "[\"\\ud83d\\ude00\\\\ud83d\"]", NULL },
         { "[\"\\ud83d\\ud83d\\ude00\", \"\\ud83\"]", "[\"\\ufffd\\ud83d\\ude00\", \"\\ud83\"]" },
         { "\"\\\"\\ud83d\" \\ud83d", "\"\\\"\\ufffd\" \\ud83d" },
+        { "[18446744073709551615,-9223372036854775809]",
+          "[184467440737095516e2,-92233720368547758e2]" },
+        { "[9223372036854775807,-9223372036854775808,1e99999999999999999999,1."
+          "23456789012345678901]",
+          NULL },
+        { "\"18446744073709551615 \\\"18446744073709551615\"", NULL },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[120];
@@ -219,7 +225,7 @@ static int parse(struct server *s, size_t n, struct err *err)
 /* Any bytes are mended without a change of their length, in memory of just that size. */
 static void test_any_json(long n)
 {
-    static const char from[] = "{\"a\":[-1,1e5,\"\\ud83d\\ude00\\\\\\ud83d\"]}";
+    static const char from[] = "{\"a\":[-18446744073709551615,1e5,\"\\ud83d\\ude00\\\\\\ud83d\"]}";
     for (long i = 0; i < n; i++) {
         char room[ROOM];
         memcpy(room, from, sizeof(from) - 1);

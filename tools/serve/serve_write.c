@@ -396,7 +396,8 @@ static enum server_more serve_write_more(void *arg, struct buf *out)
         uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
         if (!serve_write_some(w, out))
             return SERVER_BROKEN;
-        if (!out->n && os_now_ns() >= until && !buf_str(out, ": still at work\n\n"))
+        bool speak = os_now_ns() >= until || server_doubts(w->x->r);
+        if (!out->n && speak && !buf_str(out, ": still at work\n\n"))
             return SERVER_BROKEN;
         if (out->n) {
             w->heard = os_now_ns();
