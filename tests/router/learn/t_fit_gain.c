@@ -239,7 +239,7 @@ static void check_prior(void)
 static void check_bits(void)
 {
     struct samples s;
-    make(&s, 2001, RULE_HIDDEN);
+    make(&s, 1201, RULE_HIDDEN);
     for (uint32_t i = 0; i < s.n; i++)
         s.rows[i].features[FEATURE_POSITION] = 0, s.rows[i].text = i / 2;
     for (int h = FIT_MLP; h <= FIT_GAIN_NONE; h++)
