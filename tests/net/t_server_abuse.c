@@ -62,6 +62,7 @@ struct row {
 #define J           "Content-Type: application/json\r\n"
 #define GET         "GET / HTTP/1.1\r\n" H K
 #define POST        "POST / HTTP/1.1\r\n" H K J
+#define KEY(sent)   "GET / HTTP/1.1\r\n" H "Authorization: " sent "\r\n\r\n"
 #define NEXT        "GET /next HTTP/1.1\r\n" H K "\r\n"
 #define CHUNKED     POST "Transfer-Encoding: chunked\r\n\r\n"
 #define LINE(first) first "\r\n" H K "\r\n"
@@ -230,9 +231,17 @@ static const struct row rows[] = {
            "OPTIONS / HTTP/1.1\r\n" H "Origin: http://evil.example\r\n"
            "Access-Control-Request-Method: POST\r\n\r\n"),
     DENIED("no key", 401, "WWW-Authenticate: Bearer\r\n", "GET / HTTP/1.1\r\n" H "\r\n"),
-    DENIED("wrong key", 401, "", "GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamf\r\n\r\n"),
-    DENIED("longer key", 401, "", "GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamee\r\n\r\n"),
-    DENIED("empty key", 401, "", "GET / HTTP/1.1\r\n" H "Authorization: Bearer \r\n\r\n"),
+    DENIED("wrong key", 401, "", KEY("Bearer sesamf")),
+    DENIED("longer key", 401, "", KEY("Bearer sesamee")),
+    DENIED("empty key", 401, "", KEY("Bearer ")),
+    DENIED("shorter key", 401, "", KEY("Bearer sesam")),
+    DENIED("another case", 401, "", KEY("Bearer Sesame")),
+    DENIED("key twice", 401, "", KEY("Bearer sesamesesame")),
+    DENIED("two blanks, key", 401, "", KEY("Bearer  sesame")),
+    DENIED("Basic", 401, "", KEY("Basic sesame")),
+    DENIED("another scheme", 401, "", KEY("Digest sesame")),
+    DENIED("key alone", 401, "", KEY("sesame")),
+    FINE("other case", "GET", "GET / HTTP/1.1\r\n" H "AUTHORIZATION: bearer sesame\r\n\r\n"),
     BAD("two keys", "twice", GET K "\r\n"),
     { "no key, body not read", B("POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n{}"), 401,
       "", REFUSED, true },

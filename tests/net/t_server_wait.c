@@ -135,6 +135,14 @@ static void serve(struct server_options o)
     waits = gone = called = ended = 0;
 }
 
+/* Send bytes on a new connection. */
+static int begin(const char *bytes)
+{
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, bytes, strlen(bytes));
+    return fd;
+}
+
 static void health(void)
 {
     struct raw_reply r;
@@ -171,8 +179,7 @@ static void test_gone(void)
     int ways = os_poll_closed() ? 5 : 3; /* or unread bytes hide the end */
     serve((struct server_options){ 0 });
     for (int i = 0; i < ways; i++) {
-        int fd = http_client_open(server_port(server));
-        http_client_send(fd, GET("/wait"), sizeof(GET("/wait")) - 1);
+        int fd = begin(GET("/wait"));
         CHECK(reaches(&waits, i + 1));
         if (*extra[i]) {
             http_client_send(fd, extra[i], strlen(extra[i]));
@@ -189,8 +196,7 @@ static void test_gone(void)
         close(fd);
         CHECK(reaches(&gone, i + 1) && reaches(&called, i + 1) && called == i + 1);
     }
-    int fd = http_client_open(server_port(server));
-    http_client_send(fd, GET("/silent"), sizeof(GET("/silent")) - 1);
+    int fd = begin(GET("/silent"));
     CHECK(reaches(&waits, ways + 1) && !ended);
     close(fd);
     CHECK(reaches(&gone, ways + 1) && reaches(&ended, 1));
@@ -202,8 +208,7 @@ static void test_wake(void)
 {
     struct raw_reply r;
     serve((struct server_options){ .head_ms = 500 });
-    int fd = http_client_open(server_port(server));
-    http_client_send(fd, GET("/wake"), sizeof(GET("/wake")) - 1);
+    int fd = begin(GET("/wake"));
     CHECK(reaches(&waits, 1));
     server_wake(waiting);
     raw_http_read(fd, &r, 1, PATIENT_MS);
@@ -221,8 +226,7 @@ static void test_wake(void)
 static int dripped(const char *first, char byte)
 {
     struct raw_reply r;
-    int fd = http_client_open(server_port(server));
-    http_client_send(fd, first, strlen(first));
+    int fd = begin(first);
     for (int i = 0; i < PATIENT_MS / 20; i++) {
         raw_http_read(fd, &r, 1, 20);
         if (r.ended || r.status || send(fd, &byte, 1, MSG_NOSIGNAL) != 1)
@@ -251,8 +255,7 @@ static void test_drip(void)
     /* Between requests the connection ends without a word. */
     struct raw_reply r;
     serve((struct server_options){ .head_ms = 700 });
-    int fd = http_client_open(server_port(server));
-    http_client_send(fd, HEALTH, sizeof(HEALTH) - 1);
+    int fd = begin(HEALTH);
     raw_http_read(fd, &r, 0, PATIENT_MS);
     CHECK(r.ended && r.replies == 1);
     close(fd);
@@ -296,8 +299,7 @@ static void test_files(void)
 static void test_reader(void)
 {
     serve((struct server_options){ .send_ms = 200 });
-    int fd = http_client_open(server_port(server));
-    http_client_send(fd, GET("/endless"), sizeof(GET("/endless")) - 1);
+    int fd = begin(GET("/endless"));
     CHECK(reaches(&ended, 1));
     close(fd);
     server_close(server, 1000);
@@ -307,8 +309,7 @@ static void test_reader(void)
 static void begin_heads(int *fd, int n)
 {
     for (int i = 0; i < n; i++) {
-        fd[i] = http_client_open(server_port(server));
-        http_client_send(fd[i], "GET /", 5);
+        fd[i] = begin("GET /");
         CHECK(connections_reach((size_t)i + 1));
     }
 }
@@ -327,8 +328,7 @@ static void test_evicted(void)
     close(fd);
     CHECK(connections_reach(0));
     static const char post[] = POST "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n";
-    fd = http_client_open(server_port(server));
-    http_client_send(fd, post, sizeof(post) - 1);
+    fd = begin(post);
     raw_http_read(fd, &r, 1, PATIENT_MS);
     CHECK(r.status == 100);
     health();
@@ -336,8 +336,7 @@ static void test_evicted(void)
     CHECK(r.ended && r.status == 408);
     close(fd);
     CHECK(connections_reach(0));
-    fd = http_client_open(server_port(server));
-    http_client_send(fd, GET("/wait"), sizeof(GET("/wait")) - 1);
+    fd = begin(GET("/wait"));
     CHECK(reaches(&waits, 1));
     raw_http_ask(server_port(server), &r, HEALTH, sizeof(HEALTH) - 1, 0, PATIENT_MS);
     CHECK(r.ended && !r.n && !gone);
@@ -373,8 +372,7 @@ static void test_many(void)
     health();
     size_t before = resident_kb(getpid());
     for (int i = 0; i < MANY; i++) {
-        fd[i] = http_client_open(server_port(server));
-        http_client_send(fd[i], "GET /health HTTP/1.1\r\nA: b", 26);
+        fd[i] = begin("GET /health HTTP/1.1\r\nA: b");
     }
     CHECK(connections_reach(MANY));
     health();
@@ -407,11 +405,9 @@ static void test_close(void)
     pthread_t thread;
     serve((struct server_options){ 0 });
     for (int i = 0; i < 5; i++) {
-        fd[i] = http_client_open(server_port(server));
-        http_client_send(fd[i], paths[i], strlen(paths[i]));
+        fd[i] = begin(paths[i]);
     }
-    stuck = http_client_open(server_port(server));
-    http_client_send(stuck, GET("/endless"), sizeof(GET("/endless")) - 1);
+    stuck = begin(GET("/endless"));
     CHECK(reaches(&waits, 3) && connections_reach(6));
     CHECK(recv(stuck, &byte, 1, MSG_PEEK) == 1); /* the endless one has begun */
     CHECK(pthread_create(&thread, NULL, closer, &grace) == 0);

@@ -84,15 +84,4 @@ async function withdrawn(bench) {
     await ended(page);
 }
 
-/* What is open without a key is the page as it is shipped, and /health. */
-async function open(bench) {
-    const status = async (name) => (await fetch(bench.locked + name)).status;
-    const all = ['/', '/page.css', '/page.js', '/health', '/mizzle/info', '/metrics', '/v1/models'];
-    bench.same(
-        'only the files of the page and /health need no key',
-        await Promise.all(all.map(status)),
-        [200, 200, 200, 200, 401, 401, 401]
-    );
-}
-
-module.exports = [locked, withdrawn, open];
+module.exports = [locked, withdrawn];

@@ -101,34 +101,8 @@ async function walk(bench) {
     );
 }
 
-/* What the headers promise, and that the browser keeps it. */
+/* The browser keeps what the headers promise (t_serve_refusals.c). */
 async function headers(bench) {
-    const types = ['text/html', 'text/css', 'text/javascript'];
-    for (const [i, name] of ['/', '/page.css', '/page.js'].entries()) {
-        const { headers: h } = await fetch(bench.url + name);
-        bench.same(
-            `headers of ${name}`,
-            [
-                h.get('x-content-type-options'),
-                h.get('content-type').split(';')[0],
-                h.get('cross-origin-resource-policy'),
-                h.get('referrer-policy'),
-            ],
-            ['nosniff', types[i], 'same-origin', 'no-referrer']
-        );
-        const policy = h.get('content-security-policy').split('; ');
-        bench.same(
-            `the policy of ${name}`,
-            [
-                "default-src 'none'",
-                "script-src 'self'",
-                "connect-src 'self'",
-                "frame-ancestors 'none'",
-                "require-trusted-types-for 'script'",
-            ].filter((rule) => !policy.includes(rule)),
-            []
-        );
-    }
     const page = await bench.page();
     const tried = await page.evaluate(async () => {
         const threw = (f) => {

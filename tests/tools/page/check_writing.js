@@ -40,16 +40,6 @@ async function firstLook(bench) {
         page.requests.filter((u) => !u.startsWith(bench.url) && !u.startsWith('data:')),
         []
     );
-    const csp = await page.evaluate(async () =>
-        (await fetch('/')).headers.get('content-security-policy')
-    );
-    bench.check(
-        'the policy allows nothing by default',
-        /default-src 'none'/.test(csp) &&
-            /require-trusted-types-for 'script'/.test(csp) &&
-            !/unsafe/.test(csp),
-        csp
-    );
     await bench.shot(page, 'first');
 }
 

@@ -300,18 +300,34 @@ static void test_length(void)
     free(body);
 }
 
+/* The files of the page, and what their headers forbid a browser. */
+static const char *const pages[][2] = { { "/", "Content-Type: text/html" },
+                                        { "/page.css", "Content-Type: text/css" },
+                                        { "/page.js", "Content-Type: text/javascript" } };
+static const char *const promises[] = {
+    "X-Content-Type-Options: nosniff",
+    "Cross-Origin-Resource-Policy: same-origin",
+    "Referrer-Policy: no-referrer",
+    "default-src 'none'",
+    "script-src 'self'",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+};
+
 static void test_heads(void)
 {
     expect(415, "unsupported_media_type", "POST", RAW, "Content-Type: text/plain\r\n", "{" P "}");
     expect(200, NULL, "POST", RAW, "Content-Type: Application/JSON; charset=utf-8\r\n", "{" P "}");
     expect(403, "origin_not_allowed", "GET", "/v1/models", "Origin: http://evil.example\r\n", NULL);
     expect(404, "not_found", "POST", "/v1/embeddings", NULL, "{}");
-    serving_ask(&server, "GET", "/", NULL, NULL);
-    CHECK(server.status == 200 && strstr(server.head, "default-src 'none'") &&
-          strstr(server.head, "trusted-types 'none'") &&
-          strstr(server.head, "frame-ancestors 'none'"));
-    serving_ask(&server, "GET", "/page.js", NULL, NULL);
-    CHECK(server.status == 200 && strstr(server.head, "text/javascript"));
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+        expect(200, NULL, "GET", pages[i][0], NULL, NULL);
+        CHECK(strstr(server.head, pages[i][1]) && !strstr(server.head, "unsafe"));
+        for (size_t k = 0; k < sizeof(promises) / sizeof(promises[0]); k++)
+            CHECK_MSG(strstr(server.head, promises[k]), "%s: no %s", pages[i][0], promises[k]);
+    }
     serving_ask(&server, "GET", "/metrics", NULL, NULL);
     CHECK(server.status == 200 && strstr(server.head, "version=0.0.4"));
 }
@@ -438,8 +454,9 @@ static void test_key(void)
     expect(200, NULL, "GET", "/health", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/mizzle/info", NULL, NULL);
-    serving_ask(&server, "GET", "/", NULL, NULL); /* the page asks for the key */
-    CHECK(server.status == 200 && strstr(server.head, "text/html"));
+    for (size_t i = 0; i < 3; i++)
+        expect(200, NULL, "GET", pages[i][0], NULL, NULL); /* the page asks for the key */
+    expect(401, "invalid_api_key", "GET", "/metrics", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/nothing", NULL, NULL);
     expect(401, "invalid_api_key", "POST", RAW, "Authorization: Bearer sesam\r\n", "{" P "}");
     expect(200, NULL, "POST", RAW, key, "{" P "}");
