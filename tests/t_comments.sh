@@ -19,7 +19,6 @@ END
 
 # Comments go to one file, as "file:line:text", all else to another. A string may hold what looks
 # like a comment.
-# shellcheck disable=SC2086
 awk -v comments="$tmp/comments" -v code="$tmp/code" '
     FNR == 1 { inside = 0 }
     {
@@ -52,7 +51,6 @@ awk -v comments="$tmp/comments" -v code="$tmp/code" '
     }' $sources
 # Blocks of code in READMEs, fenced or indented by four, are not prose. An indented line is code if
 # an empty line or other code precedes it; otherwise it continues a list item.
-# shellcheck disable=SC2086
 awk '
     FNR == 1 { fenced = code = 0; empty = 1 }
     /^ *```/ { fenced = !fenced; code = empty = 0; next }

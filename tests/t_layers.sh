@@ -5,7 +5,6 @@ set -u
 bad=0
 sources=$(find kernels weights model net router tools tests -name '*.[ch]')
 
-# shellcheck disable=SC2086
 awk '
     BEGIN {
         may["kernels"] = "kernels"
@@ -33,7 +32,6 @@ awk '
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
 core=35331 serve=5299
-# shellcheck disable=SC2086
 awk -v core=$core -v serve=$serve '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
@@ -70,16 +68,13 @@ find .ci kernels weights model net router tools tests -type f | sed 's,/[^/]*$,,
     awk '$1 > 45 { print $2 ": " $1 " files, at most 45"; bad = 1 } END { exit bad }' || bad=1
 
 libraries=$(echo "$sources" | grep -v '^tests/')
-# shellcheck disable=SC2086
 if grep -nwE '(sprintf|strcpy|strcat|strtok|gets|atoi|atof|alloca)[[:space:]]*\(' $libraries; then
     echo "banned functions" && bad=1
 fi
-# shellcheck disable=SC2086
 if grep -nE '(^|[^f_a-z])(printf|puts|putchar|exit|abort|perror)[[:space:]]*\(' \
     $(echo "$libraries" | grep -v '^tools/'); then
     echo "a library prints or exits" && bad=1
 fi
-# shellcheck disable=SC2086
 if grep -nE '(^|[^a-z0-9_.>])(exp|expf|log|logf|pow|powf|sin|sinf|cos|cosf|tanh|tanhf|exp2f?|log2f?) ?\(' \
     $(echo "$libraries" | grep -v '^tools/') | grep -vE ':[0-9]+:[[:space:]]*(/?\*|//)|/\*.*(exp|log|pow|sin|cos)'; then
     echo "mathematics from libm: other bits on other machines (kernels/math.h has its own)" && bad=1

@@ -40,7 +40,6 @@ for n in $numbers; do
     exercise "$n"
     [ ! -e "$mine" ] || programs="$programs $program"
 done
-# shellcheck disable=SC2086
 [ -z "$programs" ] || $MAKE -k $programs >"$log" 2>&1
 for n in $numbers; do
     exercise "$n"

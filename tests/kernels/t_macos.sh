@@ -23,7 +23,6 @@ check() { # FILE...: parse them as make does on a Mac
 files=$(find kernels weights model router -name '*.c' | sort |
     grep -Ev '^(kernels/(x86/|blas|openblas)|model/train/|router/learn/)')
 [ "$(echo "$files" | wc -l)" -ge 80 ] || { echo "only $(echo "$files" | wc -l) files"; exit 1; }
-# shellcheck disable=SC2086
 check $files tests/kernels/t_kernels.c tests/support/guard.c || {
     echo "what macOS has, and tests/kernels/macos/sdk.txt lacks, is to be added there"
     exit 1

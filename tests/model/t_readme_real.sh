@@ -8,12 +8,10 @@ E=$(real_model 0.5B) L=$(real_model 1.5B)
 sed -n '/^    echo "In one sentence/,/^$/s/^    //p' README.md |
     sed "s,build/mizzle,$MIZZLE," >"$dir/lines"
 [ "$(wc -l <"$dir/lines")" -eq 2 ] || fail "README.md: $(cat "$dir/lines")"
-# shellcheck disable=SC1091
 . "$dir/lines" >"$dir/out" 2>"$dir/err" || fail "status $?"
 sed -n '/^This prints/,/^The router/s/^    //p' README.md >"$dir/want"
 sed 's/  *$//; /^$/d' "$dir/out" >"$dir/printed"
 same "$dir/printed" "$dir/want"
 sed 's/--cloud-model.*/--policy never/' "$dir/lines" >"$dir/alone"
-# shellcheck disable=SC1091
 . "$dir/alone" >"$dir/out" 2>"$dir/err" || fail "alone: status $?"
 shows 'at the Nile River in Egypt'

@@ -12,7 +12,6 @@ make install DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make install"
 
 # Both libraries export nothing but the API.
 for way in "-D $D/usr/lib/libmizzle.so" "-g $D/usr/lib/libmizzle.a"; do
-    # shellcheck disable=SC2086
     nm --defined-only $way >"$dir/log" || fail "nm $way"
     grep -q ' T mizzle_open$' "$dir/log" || fail "$way: no mizzle_open"
     awk 'NF == 3 && $3 !~ /^mizzle_/ { bad = 1 } END { exit bad }' "$dir/log" ||
@@ -63,10 +62,8 @@ int main(int, char **argv)
     return mizzle_close(m) || code || !s.tokens;
 }
 END
-# shellcheck disable=SC2046
 $CC -Wall -Wextra -Werror "$dir/app.c" -o "$dir/app" $(config --cflags --libs) >"$dir/log" 2>&1 ||
     fail "README's C"
-# shellcheck disable=SC2046
 $CC "$dir/app.c" -o "$dir/app-static" $(config --cflags) "$D/usr/lib/libmizzle.a" \
     $(config --static --libs | sed 's/-lmizzle//') >"$dir/log" 2>&1 || fail "C, static"
 
@@ -90,7 +87,6 @@ LD_LIBRARY_PATH='' writes "C, static" "$dir/app-static"
 "$D/usr/bin/mizzle" run -m $edge --cloud-url "$url" -p "$prompt" -q --plain >"$dir/out" 2>"$dir/log"
 [ "$(cat "$dir/out")" = ' a bell.' ] || fail "mizzle run writes something else"
 if command -v "$CXX" >/dev/null; then
-    # shellcheck disable=SC2046
     $CXX -Wall -Wextra -pedantic -Werror "$dir/app.cc" -o "$dir/app-cc" $(config --cflags --libs) \
         >"$dir/log" 2>&1 || fail "C++"
     writes C++ "$dir/app-cc"

@@ -17,16 +17,12 @@ serve() {
     "$MIZZLE" cloud --port 0 -m "$1" --kv f32 >"$dir/ours.log" 2>&1 &
     servers="$servers $!"
     started theirs
-    # shellcheck disable=SC2034 # by name, in compare
     theirs=$url
     started ours
-    # shellcheck disable=SC2034
     ours=$url
 }
 stop() {
-    # shellcheck disable=SC2086
     kill $servers
-    # shellcheck disable=SC2086
     wait $servers 2>/dev/null
     servers=
 }

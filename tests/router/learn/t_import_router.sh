@@ -27,7 +27,6 @@ awk '{ d = $1 - 1 / (1 + exp(NR < 3 ? -7 : 1)); if (d * d > 1e-13) exit 1 }
      END { exit NR != 3 }' "$dir/out" || fail "not sigmoid of 7, 7 and -1"
 # A router whose high values are right tokens is turned around, and back when it is read.
 ours=weights/milli/edge-0.5.router.safetensors
-# shellcheck disable=SC2046
 floats $(seq -2 0.03125 1.96875) >"$dir/x.f32"
 imports 0 $ours "$dir/ours.rmlp"
 imports 0 "$dir/ours.rmlp" "$dir/r.safetensors"

@@ -116,6 +116,5 @@ done
 for wrong in '--clock sundial' '--clock virtual' '--clock virtual --edge-ms 10 --cloud-tokens 2' \
     '--cloud-ms 5' '--prefill-ms 5' '--edge-ms -1' '--edge-ms nan' '--loss 1' '--latency 600001' \
     '--bandwidth 1,' '--latency 5 --cloud-url http://127.0.0.1:1'; do
-    # shellcheck disable=SC2086
     refused 2 --questions 1 --policy mlp $wrong
 done

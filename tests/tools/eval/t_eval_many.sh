@@ -65,9 +65,7 @@ answers "$dir/rest" | sort | cmp -s - "$dir/whole.txt" || fail "what an interrup
 
 # One after the other: what an answer uses up, and simulated times.
 for with in '--clock virtual --edge-ms 5' '--edge-ms 5' '--max-cloud-tokens 9'; do
-    # shellcheck disable=SC2086
     fails 2 '--parallel 2: expected 1 with ' --questions 2 --policy mlp --parallel 2 $with
-    # shellcheck disable=SC2086
     run 0 --questions 2 --policy mlp $with
     grep -q '"parallel":1,' "$dir/out" || fail "$with: $(cat "$dir/out")"
 done

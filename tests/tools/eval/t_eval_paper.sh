@@ -77,6 +77,5 @@ fails 2 'threshold: expected' --table paper --questions 4 -q --policy mlp --ahea
 
 for wrong in '--table prices' '--table paper --task ppl' \
     '--table paper --threshold 0.5 --sweep 0:0.1:2'; do
-    # shellcheck disable=SC2086
     refused 2 --questions 1 $wrong
 done

@@ -13,7 +13,6 @@ routed() {
 # By number: one token of each answer, the third; no threshold, no share to aim at.
 for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
     rm -f "$dir/journal"
-    # shellcheck disable=SC2086
     run 0 --policy never,position --place 2 --json --jsonl "$dir/journal" $more
     [ "$(field threshold)" = null ] && [ "$(field target)" = null ] || fail "$more: $last"
     [ "$(routed | grep -c '^[^=#?][^=#?][=#?][^=#?]*$')" -eq 12 ] || fail "$more: $(routed)"
@@ -46,7 +45,6 @@ grep -q '^query: a threshold that was found for tokens' "$dir/out" || fail "quer
 rm -f "$dir/first"
 for more in '' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
     rm -f "$dir/journal"
-    # shellcheck disable=SC2086
     run 0 --questions 40 --policy "query=$dir/q" --target-routed 0.3 --json --jsonl "$dir/journal" $more
     sed -n 's/.*"policy":"query=q".*"trace":"\([^"]*\)".*/\1/p' "$dir/journal" >"$dir/traces"
     [ "$(grep -c '^\.*$' "$dir/traces")" -gt 9 ] && [ "$(grep -c '^[=#?]*$' "$dir/traces")" -gt 4 ] &&

@@ -133,7 +133,6 @@ done
 for row in never: mlp:3 context:3 entropy: random: always:; do
     policy=${row%:*} trainings=${row#*:}
     of="task=csqa kv=f16 policy=$policy"
-    # shellcheck disable=SC2086
     {
         right=$(percent '%.1f %%' real/first accuracy $of)
         low=$(percent '%.1f' real/first accuracy_low $of) high=$(percent '%.1f' real/first accuracy_high $of)
@@ -408,7 +407,6 @@ done
 
 says . "the same, with more tokens (400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
 listed() { echo "$1, $2 and $3"; }
-# shellcheck disable=SC2086
 says results "makes $(listed $gains) % more right with $(listed $shares) % of the tokens, and at the last closes $(
     of_mlp %.0f pgr) % of the gap ($(of_mlp %.0f pgr_low) to $(of_mlp %.0f pgr_high))"
 
@@ -621,7 +619,6 @@ failed=0
 for title in "$dir"/title.*; do
     n=${title##*.}
     [ -e "$dir/commands.$n" ] || : >"$dir/commands.$n"
-    # shellcheck disable=SC2046
     awk -v title="$(cat "$title")" -v used="$dir/used.$n" -f "$dir/check.awk" \
         $(cat "$dir/section.$n" "$dir/commands.$n" | sources) "$dir/others" "$dir/commands.$n" \
         "$dir/section.$n" || failed=1

@@ -36,7 +36,6 @@ fi
 
 # A table of one's own: too short, cut, at chance, and two with the same accuracy of always.
 names=$(ls "$forms" | sed 's/[.]txt$//')
-# shellcheck disable=SC2086
 set -- $names
 {
     echo form,item,policy,citer,read,tokens,cut

@@ -16,7 +16,6 @@ paper() {
 }
 
 # A dry run says what there is to do, and leaves nothing behind.
-# shellcheck disable=SC2086
 {
     paper 0 --dry-run --questions 2 $demo "$dir/out.d"
     for step in collect-1 train-1 table ways speed report; do shows "^$step  *[0-9.]* min  ready$"; done
@@ -52,7 +51,6 @@ awk -F, 'NR > 1 && !/,,,,speed.csv$/ && (NF != 7 || $3 !~ /^mizzle / || $4 == ""
 grep -q '^the small model alone .*,open$' "$claims" || fail "two questions tell a share"
 
 # Nothing of it is done again, but the page, with the same bytes.
-# shellcheck disable=SC2086
 {
     cp "$page" "$dir/first"
     paper 0 --questions 2 $demo "$dir/whole"
@@ -64,7 +62,6 @@ grep -q '^the small model alone .*,open$' "$claims" || fail "two questions tell 
 
 # Two do not write to one folder.
 if command -v flock >/dev/null; then
-    # shellcheck disable=SC2086
     echo 123 >"$dir/whole/running"
     flock "$dir/whole/settings" sh tools/lab/paper.sh --questions 2 $demo "$dir/whole" 2>"$dir/err" &&
         fail "two in one folder"
@@ -75,7 +72,6 @@ fi
 # A command of the claims gives its figure.
 sed -n 3p "$claims" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
-# shellcheck disable=SC2086
 "$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
 routed() { # CLAIM TABLE: its figure is the share of mlp
     awk -F, -v want="$(cut -d , -f 4 "$1")" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -87,7 +83,6 @@ routed "$dir/claim" "$dir/csv" || fail "another figure: $(cat "$dir/claim" "$dir
 # is measured again, and in one line.
 cp -r "$dir/whole" "$dir/part"
 (cd "$dir/part" && rm speed.csv ways.csv ways.jsonl thresholds.csv table.* claims.csv report.html 1/mlp && rm -r plots)
-# shellcheck disable=SC2086
 sh tools/lab/paper.sh --questions 2 $demo "$dir/part" >"$dir/out" 2>"$dir/err" </dev/null &
 script=$!
 wait_for '[ "$(cat "$dir/part/ways.jsonl" 2>/dev/null | wc -l)" -ge 12 ]'
@@ -95,7 +90,6 @@ kill $script
 wait $script
 [ $? -eq 130 ] || fail "interrupted: another status"
 [ ! -e "$dir/part/ways.csv" ] && [ ! -e "$dir/part/report.html" ] || fail "it had ended before"
-# shellcheck disable=SC2086
 paper 0 --questions 2 $demo "$dir/part"
 [ "$(grep -c '^paper: ' "$dir/out")" -eq 4 ] || fail "not only the rest: $(cat "$dir/out")"
 for file in report.html claims.csv; do
@@ -106,17 +100,14 @@ done
 
 # A server is known by what it serves.
 start_cloud
-# shellcheck disable=SC2086
 paper 0 --questions 2 ${demo% * *} "$url" ${demo##* } "$dir/by-server"
 stop_cloud
 start_cloud --port "${url##*:}" -m weights/milli/edge-1.gguf
-# shellcheck disable=SC2086
 paper 2 --questions 2 ${demo% * *} "$url" ${demo##* } "$dir/by-server"
 says 'other settings: expected CLOUD .*, found CLOUD '
 stop_cloud
 
 # Several trainings of each router: their means, and the commands of the claims name all.
-# shellcheck disable=SC2086
 paper 0 --questions 2 --repeats 2 $demo "$dir/twice"
 [ -e "$dir/twice/1/mlp.2" ] && [ ! -e "$dir/twice/1/mlp" ] || fail "$(ls "$dir/twice/1")"
 for router in mlp mix combined context; do
@@ -128,7 +119,6 @@ for words in '--policy mlp=.*/1/mix --repeats 2 --json' '--table paper --policy 
 done
 sed -n 3p "$dir/twice/claims.csv" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
-# shellcheck disable=SC2086
 "$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
 routed "$dir/claim" "$dir/csv" || fail "another figure: $(cat "$dir/claim" "$dir/csv")"
 

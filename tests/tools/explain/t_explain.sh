@@ -7,11 +7,9 @@
 for what in 'mlp --question 3' 'max-prob --question 3' 'mlp --chat -p Where?'; do
     policy=${what%% *}
     line="${what#* } --policy $policy --threshold 0.9 -n 8 --json"
-    # shellcheck disable=SC2086
     expect 0 run $line --ahead 0
     sed -n 's/.*"token".*"id":\([0-9]*\),.*"source":"\([a-z]*\)".*/\1 \2/p' "$dir/out" >"$dir/run"
     sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/out" >"$dir/scores"
-    # shellcheck disable=SC2086
     expect 0 explain $line
     ! grep -v 'no chat template' "$dir/err" || fail "$what: --json writes to stderr"
     sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
@@ -30,7 +28,6 @@ done
 count() { grep -o "$1" "$dir/out" | wc -l; }
 text='A hilava is a kind of'
 for how in '-t 3' '-t 1 --isa scalar'; do
-    # shellcheck disable=SC2086
     expect 0 explain -p "$text" -n 3 --kv q8 --json $how
     [ "$(count '"at":\[')" -eq 264 ] && [ "$(count '"rest":')" -eq 264 ] || fail "$how: rows"
     [ "$(count '"at":\[[0-9]*,[0-9]*,[0-9]*,')" -gt 50 ] || fail "$how: no whole rows"
@@ -91,10 +88,8 @@ tr -s '\n ' ' ' <"$dir/out" |
     grep -q ' where the cloud was asked with the lowest score; --at N .* --layers 0:2 ' ||
     fail "--question: not the position where the cloud was asked"
 for line in '' '--cloud-tokens 8'; do
-    # shellcheck disable=SC2086
     expect 0 run --question 1 --json $line
     sed -n 's/.*"token".*"id":\([0-9]*\),.*/\1/p' "$dir/out" >"$dir/run"
-    # shellcheck disable=SC2086
     expect 0 explain --question 1 --json $line
     sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
         sed -n '/prompt/d; s/ .*//p' >"$dir/explain"
@@ -133,7 +128,6 @@ refuses 2 '--chat: expected -p, found --question' explain --question 2 --chat
 for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--heads 0:' \
     '--heads 0:8' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
     '--without-head 1.2.3' '--span-of x=y'; do
-    # shellcheck disable=SC2086
     refused 2 explain -p "$text" $bad
 done
 refuses 2 'at: expected 0 to 9, found 10' explain -p "$text" -n 2 --at 10
