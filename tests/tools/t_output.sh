@@ -69,6 +69,19 @@ done
 cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was there"
 [ ! -e "$dir/made/new" ] && [ ! -e "$dir/made/roof.svg" ] || fail "a full disk leaves a file"
 
+# Another user's link leads to no device and to no new folder. Only root can make such a link.
+if [ "$(id -u)" -eq 0 ]; then
+    mkdir "$dir/all" && ln -s /dev/null "$dir/all/null" && ln -s .. "$dir/all/up"
+    chmod 1777 "$dir/all" && chown -h 65534 "$dir/all/null" "$dir/all/up"
+    for to in 'logits --ids 1 -o null' 'bench kernels --plot null' 'pretrain --size 0.1 --steps 1 -o up/new' \
+        'router collect -n 1 --labels divergent -o up/new'; do
+        # shellcheck disable=SC2086
+        writes 3 ${to% *} "$dir/all/${to##* }"
+        says "another user's link"
+        [ ! -e "$dir/new" ] || fail "$to: a folder was made"
+    done
+fi
+
 # Long tasks check before they start that the output can be written.
 writes 3 router train -o "$dir/none/r.safetensors"
 writes 3 bench kernels --plot "$dir/none/roof.svg"
