@@ -404,23 +404,6 @@ static int sample_files_compare(const struct sample_meta *m, struct err *err)
     return rc;
 }
 
-/* Take the lock, so that no other process writes here. It ends with the process. */
-static int sample_files_take_lock(struct sample_files *f, struct err *err)
-{
-    char path[PATH], name[ATOMIC_FILE_NAME];
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    snprintf(path, PATH, "%s/lock", f->meta.dir);
-    int rc = atomic_file_target(name, path, err);
-    if (rc != OK)
-        return rc;
-    f->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (f->lock >= 0 && !fcntl(f->lock, F_SETLK, &lock))
-        return OK;
-    if (f->lock >= 0 && (errno == EACCES || errno == EAGAIN))
-        return err_set(err, ERR_IO, "%s: another process is collecting into this folder", path);
-    return err_set(err, ERR_IO, "%s: cannot be locked: %s", path, strerror(errno));
-}
-
 /* Delete the unfinished shards that killed runs have left, as atomic_file.h names them. */
 static int sample_files_sweep(const struct sample_files *f, struct err *err)
 {
@@ -434,17 +417,34 @@ static int sample_files_sweep(const struct sample_files *f, struct err *err)
     return OK;
 }
 
+/* Take the lock, so that no other process writes here, and clean up. It ends with the process. */
+static int sample_files_take_lock(struct sample_files *f, struct err *err)
+{
+    char path[PATH], name[ATOMIC_FILE_NAME];
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    snprintf(path, PATH, "%s/lock", f->meta.dir);
+    int rc = atomic_file_target(name, path, err);
+    if (rc != OK)
+        return rc;
+    f->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (f->lock >= 0 && !fcntl(f->lock, F_SETLK, &lock))
+        return sample_files_sweep(f, err);
+    if (f->lock >= 0 && (errno == EACCES || errno == EAGAIN))
+        return err_set(err, ERR_IO, "%s: another process is collecting into this folder", path);
+    return err_set(err, ERR_IO, "%s: cannot be locked: %s", path, strerror(errno));
+}
+
 int sample_files_open(struct sample_files *f, const struct sample_meta *meta, const char *dir,
                       struct err *err)
 {
     *f = (struct sample_files){ .meta = *meta, .lock = -1 };
+    char name[ATOMIC_FILE_NAME];
     int rc = sample_files_keep_dir(&f->meta, dir, err);
-    if (rc == OK && mkdir(dir, 0777) && errno != EEXIST)
+    if (rc == OK && (rc = atomic_file_target(name, dir, err)) == OK && mkdir(name, 0777) &&
+        errno != EEXIST)
         rc = err_set(err, ERR_IO, "%s: cannot be made: %s", dir, strerror(errno));
     if (rc == OK)
         rc = sample_files_take_lock(f, err);
-    if (rc == OK)
-        rc = sample_files_sweep(f, err);
     if (rc == OK)
         rc = sample_files_compare(&f->meta, err);
     if (rc != OK)

@@ -195,6 +195,7 @@ static int cmd_pretrain_check(struct err *err)
 static int cmd_pretrain_main(int n, char **args, struct err *err)
 {
     struct kernels kernels;
+    char name[ATOMIC_FILE_NAME];
     (void)n, (void)args;
     setup_catch_interrupts();
     int rc = cmd_pretrain_check(err);
@@ -202,7 +203,9 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
         rc = setup_kernels(&kernels, err);
     if (rc == OK)
         rc = pool_open(&job.pool, shared_options.threads, err);
-    if (rc == OK && mkdir(job.out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
+    if (rc == OK)
+        rc = atomic_file_target(name, job.out, err);
+    if (rc == OK && mkdir(name, 0777) && errno != EEXIST) /* only now, when no option is wrong */
         rc = err_set(err, ERR_IO, "%s: %s", job.out, strerror(errno));
     job.kernels = &kernels;
     if (rc == OK)
