@@ -3,59 +3,14 @@
 #include "net/cloud.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "net/answers/answers.h"
 #include "net/cloud_internal.h"
-#include "net/http/json_input.h"
 
 enum { MAX_REPLY = 1 << 20 };
-
-enum { FINGERPRINT = 16 };
-
-/* True for the fingerprint of a model, or of what serve writes with it, with nothing or with `end`
- * behind it. */
-static bool is_fingerprint(const char *s, char end)
-{
-    s += strncmp(s, "mz-", 3) == 0 ? 3 : 0;
-    return strspn(s, "0123456789abcdef") == FINGERPRINT &&
-           (!s[FINGERPRINT] || s[FINGERPRINT] == end);
-}
-
-/* Tell the answers which server they are of, NAME@FINGERPRINT/KV as far as it says so; without the
- * lock. answers_server's errors. */
-static int cloud_name(struct cloud *c, struct err *err)
-{
-    struct buf name = { 0 };
-    json_t *says = NULL;
-    if (!c->o.answers)
-        return OK;
-    if (c->info.says[0])
-        json_input_parse(&says, c->info.says, strlen(c->info.says), NULL);
-    const char *weights = json_string_value(json_object_get(says, "fingerprint"));
-    const char *kv = json_string_value(json_object_get(says, "kv"));
-    bool whole = buf_str(&name, c->model ? c->model : c->base);
-    if (weights && is_fingerprint(weights, '\0')) {
-        whole = whole && buf_str(&name, "@") && buf_str(&name, weights);
-        whole = whole && (!kv || (buf_str(&name, "/") && buf_str(&name, kv)));
-    }
-    whole = whole && buf_add(&name, "", 1);
-    int rc = whole ? answers_server(c->o.answers, name.p, err) : cloud_no_memory(err);
-    json_decref(says);
-    buf_free(&name);
-    return rc;
-}
-
-/* Return the length of the name that cloud_name has begun with. */
-static size_t cloud_name_length(const char *name)
-{
-    const char *at = strrchr(name, '@');
-    return at && is_fingerprint(at + 1, '/') ? (size_t)(at - name) : strlen(name);
-}
 
 /* Return the oldest call that waits for the prober, or NULL: the list begins with the newest. */
 static struct cloud_call *cloud_oldest(const struct cloud *c)
@@ -83,8 +38,8 @@ static void cloud_unpark(struct cloud *c, int rc, const struct err *why)
 static int cloud_probe(struct cloud *c, struct err *why)
 {
     int rc = probe_run(c, why);
-    if (rc == OK)
-        rc = cloud_name(c, why);
+    if (rc == OK && c->o.found)
+        rc = c->o.found(c->o.found_arg, c->model ? c->model : c->base, c->info.says, why);
     bool passing = rc == ERR_NET || rc == ERR_STOP || rc == ERR_NOMEM;
     wire_lock(c->wire);
     c->failed = rc;
@@ -119,52 +74,10 @@ bool cloud_wake_prober(struct cloud *c)
     return c->prober_runs;
 }
 
-int cloud_wait_ready(struct cloud *c, struct err *err)
-{
-    if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
-        return cloud_no_memory(err);
-    while (c->state == CLOUD_PROBING)
-        wire_wait(c->wire);
-    return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
-}
-
-/* Take it as known that the server speaks this dialect, and that it does what is asked. */
-static void cloud_know(struct cloud *c, enum cloud_api api)
-{
-    c->dialect = dialect_of(api);
-    c->info = (struct cloud_info){ .api = api, .model = c->model, .ids = true };
-    c->state = CLOUD_READY;
-}
-
-/* Without a network the model is the one that is asked for, else the one of the kept answers. */
-static int cloud_open_offline(struct cloud *c, struct err *err)
-{
-    int rc = answers_server(c->o.answers, c->model, err);
-    const char *model = answers_model(c->o.answers);
-    if (rc == OK && !c->model)
-        rc = cloud_set_model(c, model, cloud_name_length(model), err);
-    cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
-    return rc;
-}
-
-/* Take the model of this process for a server, of which everything is known. Calls are as large as
- * they would be for a server. */
-static int cloud_open_local(struct cloud *c, struct err *err)
-{
-    const char *name = c->o.local->name;
-    int rc = cloud_set_model(c, name, strlen(name), err);
-    if (rc)
-        return rc;
-    cloud_know(c, c->o.api == CLOUD_AUTO ? CLOUD_OPENAI : c->o.api);
-    c->info.tokenizer = "this process";
-    snprintf(c->info.says, sizeof(c->info.says), "%s", c->o.local->says);
-    return cloud_name(c, err);
-}
-
 /* Open what cloud_open needs, and probe the server if that must be done now. */
 static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
-    int rc = o->offline || o->local ? OK : cloud_url_check(&c->base, o->url, err);
+    int rc = cloud_url_check(&c->base, o->url, err);
     if (rc)
         return rc;
     const struct wire_options w = {
@@ -172,24 +85,20 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
                   .ca = o->ca,
                   .proxy = o->proxy,
                   .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
-        .offline = o->offline || o->local,
         .stop = o->stop,
         .quota = o->quota,
     };
     rc = wire_open(&c->wire, &w, err);
-    if (rc == OK && o->local)
-        return cloud_open_local(c, err);
     if (rc == OK && o->model)
         rc = cloud_set_model(c, o->model, strlen(o->model), err);
     if (rc)
         return rc;
-    if (o->offline)
-        return cloud_open_offline(c, err);
     if (o->api != CLOUD_AUTO)
         c->dialect = dialect_of(o->api);
-    if (!probe_needed(c)) {
-        cloud_know(c, o->api);
-        return cloud_name(c, err);
+    if (!probe_needed(c)) { /* the server is trusted to do what is asked */
+        c->info = (struct cloud_info){ .api = o->api, .model = c->model, .ids = true };
+        c->state = CLOUD_READY;
+        return o->found ? o->found(o->found_arg, c->model ? c->model : c->base, "", err) : OK;
     }
     if (o->background) {
         wire_lock(c->wire);
@@ -229,8 +138,9 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     return OK;
 }
 
-void cloud_close(struct cloud *c)
+void cloud_close(void *cloud)
 {
+    struct cloud *c = cloud;
     if (!c)
         return;
     bool child = c->wire && wire_forked(c->wire);
@@ -245,7 +155,6 @@ void cloud_close(struct cloud *c)
     }
     wire_close(c->wire);
     id_list_free(&c->list);
-    buf_free(&c->body);
     free(c->base);
     free(c->model);
     free(c->model_json);
@@ -256,20 +165,15 @@ int cloud_ready(struct cloud *c, struct err *err)
 {
     if (!wire_enter(c->wire))
         return cloud_forked(err);
-    int rc = cloud_wait_ready(c, err);
+    int rc = c->state == CLOUD_ASLEEP && !cloud_wake_prober(c) ? cloud_no_memory(err) : OK;
+    while (c->state == CLOUD_PROBING)
+        wire_wait(c->wire);
+    if (rc == OK && c->state != CLOUD_READY)
+        rc = err_set(err, c->failed, "%s", c->why.msg);
     if (c->state == CLOUD_FAILED)
         c->state = CLOUD_ASLEEP; /* the caller gets the error */
     wire_unlock(c->wire);
     return rc;
-}
-
-bool cloud_settled(struct cloud *c)
-{
-    if (!wire_enter(c->wire))
-        return true;
-    bool settled = c->state != CLOUD_PROBING && (c->state != CLOUD_ASLEEP || !cloud_wake_prober(c));
-    wire_unlock(c->wire);
-    return settled;
 }
 
 void cloud_forgive(struct cloud *c)
@@ -281,9 +185,17 @@ void cloud_forgive(struct cloud *c)
     wire_unlock(c->wire);
 }
 
-const struct cloud_info *cloud_known_info(struct cloud *c)
+struct cloud_info cloud_known_info(void *cloud)
 {
-    return cloud_ready(c, NULL) == OK ? &c->info : NULL;
+    struct cloud *c = cloud;
+    struct cloud_info info = { 0 };
+    if (!wire_enter(c->wire))
+        return info;
+    if (c->state == CLOUD_READY) /* before that, the prober may be writing it */
+        info = c->info;
+    info.tokens = c->state == CLOUD_READY && c->text ? 1 : c->o.tokens;
+    wire_unlock(c->wire);
+    return info;
 }
 
 const struct cloud_ledger *cloud_ledger(struct cloud *c)
@@ -298,13 +210,12 @@ const struct cloud_ledger *cloud_ledger(struct cloud *c)
 int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
 {
     int rc = cloud_ready(c, err);
-    if (rc == OK && (c->o.offline || c->o.local))
-        rc = err_set(err, ERR_ARG, "cloud: there is no server to look at");
     return rc == OK ? probe_inspect(c, out, err) : rc;
 }
 
-void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
+void cloud_notify(void *cloud, void (*f)(void *arg), void *arg)
 {
+    const struct cloud *c = cloud;
     if (!wire_forked(c->wire))
         wire_notify(c->wire, f, arg);
 }

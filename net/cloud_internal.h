@@ -25,12 +25,9 @@ struct cloud_call {
     struct cloud *cloud;
     struct cloud_call *next, **link;
     struct wire_call *wire;
-    void *text;     /* the local model's; or NULL */
-    bool parked;    /* the call waits for the prober */
-    bool sent;      /* the network thread has or had it */
-    bool committed; /* the caller has given the handle back; more tokens may come */
-    size_t kept;    /* how many of the reply's tokens are kept */
-    size_t tokens;  /* how many tokens to ask for, if the server can */
+    bool parked;   /* the call waits for the prober */
+    bool sent;     /* the network thread has or had it */
+    size_t tokens; /* how many tokens to ask for, if the server can */
 };
 
 struct cloud {
@@ -53,11 +50,9 @@ struct cloud {
     struct err note; /* if empty, it has been reported */
     struct cloud_call *calls;
     /* Belongs to the decoding thread, or in PROBING to the prober. */
-    struct cloud_tally *tally; /* of the next call; or NULL */
     bool prober_runs;
     pthread_t prober;
     struct id_list list;
-    struct buf body; /* the latest one */
     struct cloud_ledger shown;
 };
 
@@ -87,24 +82,15 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* cloud_call.c; from here on all with the lock held. */
 
-/* Return the question to ask, of `tokens` tokens; ids is borrowed. In READY. */
-struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
-/* Write the body as it goes up. False: out of memory. In READY. */
-bool cloud_call_body(struct buf *out, struct cloud *c, const struct ask *a);
 /* Write the request and hand it to the network thread. In READY. */
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
-/* Free the call, or leave its wire call to the network thread; a text of the local model is dropped
- * without the lock, as it may be about to call for it. */
+/* Free the call, or leave its wire call to the network thread. */
 void cloud_call_free(struct cloud_call *call);
-/* Wait until some call may have changed, or is interrupted. */
-void cloud_wait(struct cloud *c);
 
 /* cloud.c; with the lock held. */
 
-/* Wait while the prober runs. OK in READY, else how the probe ended. */
-int cloud_wait_ready(struct cloud *c, struct err *err);
 /* Start the thread of the prober, from ASLEEP to PROBING. False: no thread could be started. */
 bool cloud_wake_prober(struct cloud *c);
 

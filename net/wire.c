@@ -42,11 +42,6 @@ void wire_wait(struct wire *w)
     pthread_cond_wait(&w->changed, &w->lock);
 }
 
-void wire_wait_until(struct wire *w, uint64_t ns)
-{
-    os_cond_wait(&w->changed, &w->lock, ns);
-}
-
 void wire_notify(struct wire *w, void (*f)(void *arg), void *arg)
 {
     wire_lock(w);
@@ -165,9 +160,9 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
         rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
     else if (n)
         memcpy(w->key, o->http.key, n);
-    if (rc == OK && !o->offline)
+    if (rc == OK)
         rc = http_open(&w->http, &o->http, err);
-    if (rc == OK && !o->offline && !wire_start(w))
+    if (rc == OK && !wire_start(w))
         rc = err_set(err, ERR_NOMEM, "cloud: no thread can be started");
     if (rc) {
         wire_close(w);

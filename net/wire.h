@@ -66,12 +66,11 @@ struct wire_call {
 
 struct wire_options {
     struct http_options http;
-    bool offline;            /* no http and no thread: the lock, the counts and the news alone */
     const _Atomic int *stop; /* may be NULL */
     struct quota *quota;     /* as in cloud_options */
 };
 
-/* Start the network thread, unless offline. ERR_NOMEM, ERR_ARG, ERR_NET. */
+/* Start the network thread. ERR_NOMEM, ERR_ARG, ERR_NET. */
 int wire_open(struct wire **out, const struct wire_options *o, struct err *err);
 /* End all calls with ERR_STOP, and the thread. Later calls are ended by wire_submit at once. */
 void wire_stop(struct wire *w);
@@ -82,7 +81,6 @@ void wire_lock(struct wire *w);
 bool wire_enter(struct wire *w); /* lock it; false, without the lock, in a forked child */
 void wire_unlock(struct wire *w);
 void wire_wait(struct wire *w); /* wait until some call may have changed; with the lock held */
-void wire_wait_until(struct wire *w, uint64_t ns); /* or os_now_ns() is this */
 void wire_tell(struct wire *w); /* wake the threads that wait; with the lock held */
 /* Call f with the lock held whenever some call may have changed; NULL: no longer. */
 void wire_notify(struct wire *w, void (*f)(void *arg), void *arg);
@@ -101,8 +99,6 @@ void wire_line(const struct wire *w, char *out, size_t cap, const char *text, si
 
 /* Add what the call has moved and will move to the tally. With the lock held. */
 void wire_tally(struct wire_call *call, struct cloud_tally *t);
-/* Count what the call asks for, as it goes out. With the lock held. */
-void wire_left(struct wire *w, struct wire_call *call);
 /* Let the call add no more to its tally, if it has one. With the lock held. */
 void wire_untally(struct wire_call *call);
 /* Let no call add to the tally any longer. With the lock held. */

@@ -203,7 +203,8 @@ bool wire_call_fund(struct wire_call *call)
     return true;
 }
 
-void wire_left(struct wire *w, struct wire_call *call)
+/* Count what the call asks for, as it goes out. With the lock held. */
+static void wire_left(struct wire *w, struct wire_call *call)
 {
     const struct traffic more = { .asked_tokens = call->ask.want };
     call->paid -= call->quota ? call->ask.want : 0;

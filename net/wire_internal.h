@@ -12,8 +12,8 @@
 #include "net/wire.h"
 
 struct wire {
-    struct http *http; /* NULL: offline */
-    char *key;         /* hidden in messages */
+    struct http *http;
+    char *key; /* hidden in messages */
     size_t max_reply;
     struct quota *quota; /* or NULL */
     const _Atomic int *stop;

@@ -8,6 +8,7 @@
 #include "kernels/sys/wipe.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
+#include "net/answers/answers_port.h"
 #include "net/cloud.h"
 #include "router/engine.h"
 #include "router/local_cloud.h"
@@ -223,68 +224,84 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
     return rc;
 }
 
-/* Wait for the server if something must be known of it. If it does not answer and is not required,
- * the first routed token asks it again. The breaker counts calls for tokens alone. */
-static int routing_reach_cloud(struct routing *r, bool asks, struct err *err)
+/* Open the client of a server and reach it, if something must be known of it. One that does not
+ * answer is asked again by the first routed token, unless it is required, and one that refuses is
+ * as if it had refused a token. The breaker counts calls for tokens alone. */
+static int routing_open_server(struct routing *r, struct cloud_options *c, struct err *err)
 {
     /* With a limit it is not left to the clock what the probe takes of it. */
-    bool waits = r->how.cloud_required || asks || r->gate.quota;
-    int rc = waits ? cloud_ready(r->cloud, err) : OK;
-    if (rc == ERR_NET && !r->how.cloud_required) {
-        routing_add_note(r, "no answer from the cloud yet: ", err->msg);
-        r->gate.lost = true;
-        r->gate.fault = *err;
-        rc = OK;
-    }
-    return rc;
+    bool waits = r->how.cloud_required || c->api == CLOUD_AUTO || r->gate.quota;
+    c->found = answers_found;
+    c->found_arg = r->answers;
+    c->background = true;
+    c->quota = r->gate.quota;
+    int rc = cloud_open(&r->cloud, c, err);
+    if (rc == OK && waits)
+        rc = cloud_ready(r->cloud, err);
+    if (!r->cloud || r->how.cloud_required || (rc != ERR_NET && rc != ERR_REMOTE))
+        return rc;
+    routing_add_note(r, rc == ERR_NET ? "no answer from the cloud yet: " : "cloud off: ", err->msg);
+    r->gate.refused = rc == ERR_REMOTE; /* a server may ask it again later */
+    r->gate.lost = true;
+    r->gate.fault = *err;
+    return OK;
 }
 
-/* Open the cloud client and reach the server. If that fails and the cloud is not required, leave a
- * note and continue without a cloud, or with one that has refused. */
+/* Name the answers that are all there is: by o->cloud_model, which may be the name of a server's
+ * model, or a model of this machine. */
+static int routing_go_offline(struct routing *r, const struct mizzle_options *o, struct err *err)
+{
+    char name[LOCAL_CLOUD_NAME];
+    int rc = answers_server(r->answers, o->cloud_model, err);
+    if (rc != ERR_FORMAT || !o->cloud_model)
+        return rc;
+    local_cloud_name(name, o->cloud_model);
+    return answers_server(r->answers, name, err);
+}
+
+/* Open what answers, with the kept answers in front of it. Without the cloud, if that is not
+ * required, leave a note and go on. */
 static int routing_connect_cloud(struct routing *r, const struct engine *e,
                                  const struct mizzle_options *o, const _Atomic int *stop,
                                  struct err *err)
 {
-    char *key, name[LOCAL_CLOUD_NAME];
-    struct err note;
+    struct cloud_port behind = { 0 };
     struct cloud_options c;
+    struct err note;
+    char *key;
     uint64_t start = os_now_ns();
     int rc = routing_cloud_options(&c, &key, o, e->tokenizer, stop, &note, err);
-    bool asks = c.api == CLOUD_AUTO;
     if (note.msg[0])
         routing_add_note(r, "", note.msg);
-    c.answers = r->answers;
-    c.offline = o->offline != 0;
-    c.background = true;
-    c.quota = r->gate.quota;
-    if (rc == OK && routing_is_local(o))
-        rc = local_cloud_open(&r->local, e, o, err);
-    c.local = r->local ? local_cloud_calls(r->local) : NULL;
-    r->turn = r->local ? local_cloud_turn(r->local) : NULL;
-    if (rc == OK)
-        rc = cloud_open(&r->cloud, &c, err);
-    if (rc == ERR_FORMAT && o->offline && o->cloud_model) { /* a model of this machine? */
-        local_cloud_name(name, o->cloud_model);
-        c.model = name;
-        rc = cloud_open(&r->cloud, &c, err);
+    if (rc != OK) {
+        /* nothing is open */
+    } else if (o->offline) {
+        rc = routing_go_offline(r, o, err);
+    } else if (routing_is_local(o)) {
+        rc = local_cloud_open(&behind, e, o, r->gate.quota, stop, err);
+        r->local = behind.arg;
+        r->turn = r->local ? local_cloud_turn(r->local) : NULL;
+        const struct cloud_info i = rc == OK ? behind.info(behind.arg) : (struct cloud_info){ 0 };
+        rc = rc == OK ? answers_found(r->answers, i.model, i.says, err) : rc;
+    } else {
+        rc = routing_open_server(r, &c, err);
+        if (r->cloud)
+            cloud_port(&behind, r->cloud);
     }
     wipe_text(key);
-    if (rc == OK)
-        rc = routing_reach_cloud(r, asks, err);
     r->start_ms = (double)(os_now_ns() - start) / 1e6;
-    bool refused = rc == ERR_REMOTE && r->cloud && !r->how.cloud_required;
-    if (rc == OK || refused)
-        cloud_port_cloud(&r->port, r->cloud);
+    if (rc == OK)
+        rc = answers_port(&r->port, r->answers, behind.arg ? &behind : NULL, err);
+    if (rc == OK)
+        return OK;
+    if (behind.close)
+        behind.close(behind.arg);
+    r->cloud = NULL;
+    r->local = NULL;
+    r->turn = NULL;
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->how.cloud_required)
         return rc;
     routing_add_note(r, "cloud off: ", err->msg);
-    if (refused) { /* as if it had refused a token: a server may ask it again later */
-        r->gate.refused = r->gate.lost = true;
-        r->gate.fault = *err;
-        return OK;
-    }
-    cloud_close(r->cloud);
-    r->cloud = NULL;
     return OK;
 }
 
@@ -362,8 +379,8 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 
 void routing_close(struct routing *r)
 {
-    cloud_close(r->cloud);
-    local_cloud_close(r->local);
+    if (r->port.close)
+        r->port.close(r->port.arg);
     answers_close(r->answers);
     private_close(r->patterns);
     router_close(r->router);

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 #include "kernels/sys/base.h"
+#include "net/cloud_port.h"
 #include "router/decode/decode.h"
 #include "router/policy_kind.h"
-#include "router/cloud_port.h"
 
 struct answers;
 struct cloud;
@@ -28,12 +28,12 @@ struct routing {           /* must not move: the parts point to each other */
     /* What it decides of every text: policy, threshold, place, max_routed, ahead,
      * gate, and where drafts come from. The rest is the caller's. */
     struct decode_options how;
-    char *place;         /* that of how, or NULL */
-    bool holds_router;   /* max_routed follows from the router's share, at its own threshold */
-    struct cloud *cloud; /* NULL: off */
-    struct local_cloud *local;       /* its model is in this process; or NULL */
+    char *place;            /* that of how, or NULL */
+    bool holds_router;      /* max_routed follows from the router's share, at its own threshold */
+    struct cloud_port port; /* how decode_run asks the cloud; all zero: off */
+    struct cloud *cloud;    /* the server behind it, or NULL; the port's, as the next two */
+    struct local_cloud *local;       /* the model of this process behind it, or NULL */
     struct turn *turn;               /* which it shares with the edge's texts (turn.h); or NULL */
-    struct cloud_port port;          /* how decode_run asks the cloud */
     struct gate gate;                /* limits and breaker, over all answers */
     struct answers *answers;         /* in memory and in a file */
     struct private_filter *patterns; /* of private_file; NULL: none */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/cloud.h"
+#include "net/cloud_port.h"
 
 struct buf;
 struct err;

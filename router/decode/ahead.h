@@ -26,7 +26,7 @@ struct ahead_token {
     size_t tokens;        /* that its call asks for */
     void *call;           /* the port's, while it is in flight */
     uint64_t asked_ns;    /* when it was made */
-    struct traffic moved; /* by it, until it was answered */
+    struct traffic moved; /* by the text until it was made; then from there until its answer */
 };
 
 enum { AHEAD_MOST = 256 }; /* more than a call gives time for */

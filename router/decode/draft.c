@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 
 enum {
     FIRST = 4,  /* ids of the first draft from lookup */
@@ -107,11 +107,12 @@ static size_t draft_look_up(struct draft *d, size_t n, size_t room)
 static size_t draft_take(struct draft *d, size_t n, size_t room, bool *more)
 {
     const struct draft_pace *p = &d->pace[1];
-    const struct cloud_port *c = d->cloud;
     size_t most = p->pause ? 0 : p->length < room ? p->length : room, i = 0;
-    enum cloud_sight sight = CLOUD_HERE;
-    while (i < most && (sight = c->peek(c->arg, d->ids, n + i, &d->ids[n + i])) == CLOUD_HERE)
-        i++;
+    enum cloud_sight sight = CLOUD_MEMO;
+    while (i < most && cloud_port_here(sight)) {
+        sight = cloud_port_known(d->cloud, d->ids, n + i, false, &d->ids[n + i]);
+        i += cloud_port_here(sight);
+    }
     *more = sight == CLOUD_COMING;
     return i;
 }

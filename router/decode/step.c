@@ -7,7 +7,6 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
 #include "router/policy.h"
 #include "router/router.h"
@@ -116,7 +115,7 @@ static bool step_reads_head(struct step *s, size_t at)
         cloud = row->scored && step_routes(s, row->score, at);
     if (!cloud || !s->text.cloud || s->o->edges)
         return true;
-    return o->ahead && s->text.cloud->peek(s->text.cloud->arg, ids, at, &id) != CLOUD_HERE;
+    return o->ahead && !cloud_port_here(cloud_port_known(s->text.cloud, ids, at, false, &id));
 }
 
 /* Want the head or the score for the prefix of `at` ids, and at the same time for those after it
@@ -190,9 +189,12 @@ static int step_ask(struct step *s, struct ahead_token *e)
 {
     const struct cloud_port *c = s->text.cloud;
     e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
+    e->moved = c->traffic(c->arg, &s->tally, false);
     int rc = c->ask(c->arg, step_text_ids(s), e->at, e->tokens, &s->tally, &e->call, &s->err);
     if (rc != OK) {
         e->call = NULL;
+        if (s->gate->quota)
+            quota_give(s->gate->quota, e->tokens, e->at);
         return rc;
     }
     e->state = AHEAD_ASKED;
@@ -202,9 +204,9 @@ static int step_ask(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-void step_end_call(struct step *s, struct ahead_token *e, void (*end)(void *call))
+void step_end_call(struct step *s, struct ahead_token *e, enum cloud_end how)
 {
-    end(e->call);
+    s->text.cloud->end(e->call, how);
     e->call = NULL;
     s->gate->out--;
 }
@@ -245,14 +247,14 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
     e->gate = step_own_rules(s, e->at, own);
     if (e->gate != GATE_OPEN)
         return OK;
-    enum origin from = s->text.cloud->known(s->text.cloud->arg, ids, e->at, &e->answer);
-    if (from != ORIGIN_NONE && e->answer < s->size) {
-        s->stats->memo += from == ORIGIN_MEMO;
-        s->stats->store += from == ORIGIN_STORE;
+    enum cloud_sight known = cloud_port_known(s->text.cloud, ids, e->at, true, &e->answer);
+    if (cloud_port_here(known) && e->answer < s->size) {
+        s->stats->memo += known == CLOUD_MEMO;
+        s->stats->store += known == CLOUD_STORE;
         e->state = AHEAD_HERE;
         return OK;
     }
-    e->tokens = s->text.cloud->tokens(s->text.cloud->arg);
+    e->tokens = s->text.cloud->info(s->text.cloud->arg).tokens;
     e->gate = gate_decide(s->gate, &s->its, e->at, held, &e->tokens, &s->fault);
     if (e->gate == GATE_OPEN)
         return step_ask(s, e);
@@ -261,16 +263,16 @@ static int step_begin_turn(struct step *s, struct ahead_token *e)
 }
 
 /* Take the answer, or the fault, of a token's call, and say in e->gate what it was. */
-static int step_hear(struct step *s, struct ahead_token *e, uint64_t *sent)
+static int step_hear(struct step *s, struct ahead_token *e)
 {
-    int rc = s->text.cloud->take(e->call, &e->answer, &s->fault);
-    if (s->text.cloud->moved)
-        e->moved = s->text.cloud->moved(e->call);
-    *sent = s->text.cloud->moved ? e->moved.asked_tokens : e->tokens;
+    const struct cloud_port *c = s->text.cloud;
+    int rc = c->take(e->call, 0, &e->answer, &s->fault);
+    struct traffic now = c->traffic(c->arg, &s->tally, false);
+    e->moved = traffic_since(&now, &e->moved);
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
-        step_end_call(s, e, s->text.cloud->drop); /* the memo must not keep it */
+        step_end_call(s, e, CLOUD_DROP); /* it must not be kept */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(&s->err, rc, "%s", s->fault.msg);
@@ -286,13 +288,12 @@ static int step_hear(struct step *s, struct ahead_token *e, uint64_t *sent)
 /* Take the answer to a token whose turn it is. */
 static int step_take_answer(struct step *s, struct ahead_token *e)
 {
-    uint64_t sent = 0;
-    int rc = step_hear(s, e, &sent);
+    int rc = step_hear(s, e);
     if (rc != OK)
         return rc;
-    gate_done(s->gate, &s->its, e->gate, sent, &s->fault);
+    gate_done(s->gate, &s->its, e->gate, e->moved.asked_tokens, &s->fault);
     if (e->call)
-        step_end_call(s, e, s->text.cloud->commit);
+        step_end_call(s, e, CLOUD_USE);
     s->stats->committed += e->called;
     s->stats->failed += !e->called;
     step_tell(s, DECODE_ANSWERED, e->at, e->tokens, e->asked_ns, e->gate);
@@ -302,16 +303,15 @@ static int step_take_answer(struct step *s, struct ahead_token *e)
 /* True when the turn of this token cannot begin without waiting: its answer is on the way. */
 static bool step_must_wait(const struct step *s, const struct ahead_token *e)
 {
-    const struct cloud_port *c = s->text.cloud;
     uint32_t id;
-    return c && c->peek(c->arg, step_text_ids(s), e->at, &id) == CLOUD_COMING;
+    return cloud_port_known(s->text.cloud, step_text_ids(s), e->at, false, &id) == CLOUD_COMING;
 }
 
 /* True when the cloud's token after the first `at` ids is known without a call. */
 static bool step_knows(const struct step *s, size_t at, uint32_t *id)
 {
-    const struct cloud_port *c = s->text.cloud;
-    return c && c->peek(c->arg, step_text_ids(s), at, id) == CLOUD_HERE && *id < s->size;
+    const uint32_t *ids = step_text_ids(s);
+    return cloud_port_here(cloud_port_known(s->text.cloud, ids, at, false, id)) && *id < s->size;
 }
 
 /* A turn: score, ask or guess, decide, show. */
@@ -457,7 +457,7 @@ static int step_decide_ready(struct step *s, bool wait)
         int rc = turn ? step_begin_turn(s, e) : OK;
         if (rc == OK && e->state == AHEAD_ASKED) {
             /* Ahead, the guess comes before the answer, however soon that is there. */
-            if (!wait && ((s->o->ahead && !e->written) || !s->text.cloud->done(e->call)))
+            if (!wait && ((s->o->ahead && !e->written) || !s->text.cloud->done(e->call, 0)))
                 return OK;
             wait = false;
             rc = step_take_answer(s, e);

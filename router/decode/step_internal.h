@@ -3,7 +3,7 @@
 #define ROUTER_DECODE_STEP_INTERNAL_H
 
 #include "kernels/sys/base.h"
-#include "net/cloud.h"
+#include "net/cloud_port.h"
 #include "router/decode/ahead.h"
 #include "router/decode/draft.h"
 #include "router/decode/step.h"
@@ -76,8 +76,8 @@ bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
-/* End the call in flight: it is committed or dropped (cloud_port.h). */
-void step_end_call(struct step *s, struct ahead_token *e, void (*end)(void *call));
+/* End the call in flight: it is used or dropped. */
+void step_end_call(struct step *s, struct ahead_token *e, enum cloud_end how);
 
 /* step_verdict.c */
 

@@ -5,7 +5,6 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
 #include "router/router.h"
 
@@ -116,7 +115,7 @@ void step_count(struct step *s)
     s->counted = true;
     gate_drop(s->gate, &s->its);
     if (e && e->call)
-        step_end_call(s, e, s->text.cloud->drop);
+        step_end_call(s, e, CLOUD_DROP);
     s->ahead.n = 0;
     s->stats->total_ms = step_lap(&s->begun);
 }
@@ -142,10 +141,8 @@ int step_close(struct step *s, struct err *err)
         session_sync(s->text.session, s->lazy, shown);
     else
         session_rewind(s->text.session, shown);
-    if (s->text.cloud) {
-        s->text.cloud->end_tally(s->text.cloud->arg, &s->tally);
-        stats->traffic = s->text.cloud->traffic(s->text.cloud->arg, &s->tally);
-    }
+    if (s->text.cloud)
+        stats->traffic = s->text.cloud->traffic(s->text.cloud->arg, &s->tally, true);
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
     step_free(s);

@@ -9,7 +9,7 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "router/texts/texts.h"
 #include "router/texts/turn.h"
 

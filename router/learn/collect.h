@@ -92,18 +92,6 @@ struct collect_options {
     void *arg;
 };
 
-/* What the cloud offers for its calls beside the port of the decoding loop. */
-struct collect_calls {
-    /* Copy the tokens of the answer that have come after the first `from` ones, at most `room`, to
-     * ids, committed or not, and return how many. Never waits. *ended: there will be no more; a
-     * fault is given by take alone. */
-    size_t (*look)(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended);
-    /* Let the answer end with the tokens that have come, at least one: the text needs no more. The
-     * call is then committed or dropped like any other. */
-    void (*enough)(void *call);
-};
-extern const struct collect_calls collect_calls_cloud; /* of cloud_port_cloud */
-
 /* The parts are borrowed. The session's model is the edge; cloud may be NULL for match if all texts
  * have references. Its port has notify if calls take their time. Where the edge writes,
  * texts are its, with a queue of COLLECT_SLOTS, and in round 2 with the cloud. */
@@ -111,7 +99,6 @@ struct collect {
     struct session *session;
     const struct tokenizer *tok;
     const struct cloud_port *cloud;
-    const struct collect_calls *calls; /* of the cloud */
     const struct collect_options *o;
     struct collect_stats stats;
     struct err refusal;  /* why the cloud refused a text last; "" before that */

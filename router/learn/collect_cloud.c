@@ -6,19 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
-
-static size_t collect_look(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended)
-{
-    return cloud_look(call, ids, from, room, ended);
-}
-
-static void collect_enough(void *call)
-{
-    cloud_enough(call);
-}
-
-const struct collect_calls collect_calls_cloud = { collect_look, collect_enough };
+#include "net/cloud_port.h"
 
 int collect_chain_see(struct collect_chain *chain, struct collect *c, size_t number, size_t prompt,
                       size_t at, struct err *err)
@@ -76,13 +64,12 @@ static enum cloud_sight collect_foresee(const struct collect_run *r, const struc
                                         const struct collect_chain *chain, uint32_t *id)
 {
     const struct collect_text *t = w->text;
-    const struct cloud_port *p = r->c->cloud;
     size_t n = chain->n, bytes = n * sizeof(*chain->ids);
     if (n < t->n && w->stage >= COLLECT_ASK && !memcmp(chain->ids, t->ids, bytes)) {
         int32_t cloud = w->read.rows[n - t->prompt].cloud;
         if (w->written || cloud != SAMPLE_NOT_ASKED) {
             *id = w->written ? t->ids[n] : (uint32_t)cloud;
-            return CLOUD_HERE;
+            return CLOUD_MEMO;
         }
     }
     for (const struct collect_chain *o = w->chains + w->first; o < chain; o++) {
@@ -93,15 +80,15 @@ static enum cloud_sight collect_foresee(const struct collect_run *r, const struc
         if (same == o->n)
             return CLOUD_COMING;
         *id = o->ids[n];
-        return CLOUD_HERE;
+        return CLOUD_MEMO;
     }
-    return p->peek(p->arg, chain->ids, n, id);
+    return cloud_port_known(r->c->cloud, chain->ids, n, false, id);
 }
 
 /* Return how many tokens a chain's next call may ask for. */
 static size_t collect_wanted(const struct collect_chain *chain, size_t at, const struct collect *c)
 {
-    size_t want = c->cloud->tokens(c->cloud->arg), left = chain->most - at;
+    size_t want = c->cloud->info(c->cloud->arg).tokens, left = chain->most - at;
     return want < left ? want : left;
 }
 
@@ -112,9 +99,10 @@ static int collect_ask(struct collect_run *r, struct collect_chain *chain, struc
     if (!calls)
         return err_set(err, ERR_NOMEM, "collect: out of memory");
     chain->calls = calls;
-    calls[chain->ncalls].at = chain->n;
-    int rc = p->ask(p->arg, chain->ids, chain->n, collect_wanted(chain, chain->n, r->c), NULL,
-                    &calls[chain->ncalls].call, err);
+    struct collect_call *last = &calls[chain->ncalls];
+    last->at = chain->n;
+    last->tokens = collect_wanted(chain, chain->n, r->c);
+    int rc = p->ask(p->arg, chain->ids, chain->n, last->tokens, NULL, &last->call, err);
     if (rc != OK)
         return rc;
     chain->ncalls++;
@@ -140,28 +128,28 @@ static int collect_append(struct collect_run *r, struct collect_work *w,
 static int collect_listen(struct collect_run *r, struct collect_work *w,
                           struct collect_chain *chain, bool *waits, struct err *err)
 {
-    const struct collect_calls *calls = r->c->calls;
+    const struct cloud_port *p = r->c->cloud;
     const struct collect_call *last = &chain->calls[chain->ncalls - 1];
     size_t have = chain->n - last->at;
-    bool over;
     uint32_t id;
-    int rc = OK;
-    *waits = false;
-    if (calls->look(last->call, &id, have, 1, &over)) {
+    *waits = have < last->tokens && !p->done(last->call, have);
+    if (*waits)
+        return OK;
+    int rc = have < last->tokens ? p->take(last->call, have, &id, err) : ERR_NET;
+    bool over = rc != OK;
+    if (rc == OK) {
         rc = collect_append(r, w, chain, id, err);
         r->c->stats.written++;
         /* A stream that ends by itself leaves its connection open. */
         bool full = chain->n == chain->most || tokenizer_is_eog(r->c->tok, id);
-        if (chain->ended && !full && !over)
-            calls->enough(last->call);
-    } else if (!over) {
-        *waits = true;
-    } else if (!have) {
-        rc = r->c->cloud->take(last->call, &id, err);
-        chain->refused = chain->ended = rc == ERR_TEXT;
-        if (chain->refused)
-            r->c->refusal = *err;
-        rc = chain->refused ? OK : rc;
+        if (chain->ended && !full && have + 1 < last->tokens)
+            p->end(last->call, CLOUD_ENOUGH);
+    } else if (have) { /* a part of what was asked for is an answer, too */
+        rc = OK;
+    } else if (rc == ERR_TEXT) {
+        chain->refused = chain->ended = true;
+        r->c->refusal = *err;
+        rc = OK;
     }
     if (over || chain->ended) {
         chain->live = false;
@@ -181,7 +169,7 @@ int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *end
         struct collect_chain *chain = &w->chains[i];
         bool waits = *refused;
         if (*refused && chain->live) {
-            r->c->cloud->drop(chain->calls[--chain->ncalls].call);
+            r->c->cloud->end(chain->calls[--chain->ncalls].call, CLOUD_DROP);
             chain->live = false;
             r->live--;
         }
@@ -192,8 +180,8 @@ int collect_chains_turn(struct collect_run *r, struct collect_work *w, bool *end
                 continue;
             }
             enum cloud_sight sight = collect_foresee(r, w, chain, &id);
-            waits = sight == CLOUD_COMING || (sight != CLOUD_HERE && r->live >= r->calls);
-            if (sight == CLOUD_HERE)
+            waits = sight == CLOUD_COMING || (sight == CLOUD_UNKNOWN && r->live >= r->calls);
+            if (cloud_port_here(sight))
                 rc = collect_append(r, w, chain, id, err);
             else if (!waits)
                 rc = collect_ask(r, chain, err);
@@ -212,23 +200,21 @@ static int collect_chain_settle(struct collect_chain *chain, struct collect *c, 
     int rc = OK;
     for (size_t at = chain->begun; rc == OK && at < chain->n + chain->refused; at++) {
         uint32_t id;
-        if (p->known(p->arg, chain->ids, at, &id) != ORIGIN_NONE) {
+        if (cloud_port_here(cloud_port_known(p, chain->ids, at, true, &id))) {
             c->stats.known++;
             continue;
         }
         while (k < chain->ncalls && chain->calls[k].at < at)
-            p->drop(chain->calls[k++].call);
+            p->end(chain->calls[k++].call, CLOUD_DROP);
         void *call = NULL;
         if (k < chain->ncalls && chain->calls[k].at == at)
             call = chain->calls[k++].call;
         else
             rc = p->ask(p->arg, chain->ids, at, collect_wanted(chain, at, c), NULL, &call, err);
         if (rc == OK)
-            rc = p->take(call, &id, err);
-        if (call && (rc == OK || rc == ERR_TEXT))
-            p->commit(call);
-        else if (call)
-            p->drop(call);
+            rc = p->take(call, 0, &id, err);
+        if (call)
+            p->end(call, rc == OK || rc == ERR_TEXT ? CLOUD_USE : CLOUD_DROP);
         if (rc == ERR_TEXT) {
             chain->refused = true;
             rc = OK;
@@ -236,7 +222,7 @@ static int collect_chain_settle(struct collect_chain *chain, struct collect *c, 
         }
     }
     while (k < chain->ncalls)
-        p->drop(chain->calls[k++].call);
+        p->end(chain->calls[k++].call, CLOUD_DROP);
     chain->ncalls = 0;
     return rc;
 }
@@ -258,7 +244,7 @@ void collect_chains_drop(struct collect_work *w, const struct collect *c)
 {
     for (size_t i = 0; i < w->nchains; i++) {
         for (size_t k = 0; k < w->chains[i].ncalls; k++)
-            c->cloud->drop(w->chains[i].calls[k].call);
+            c->cloud->end(w->chains[i].calls[k].call, CLOUD_DROP);
         free(w->chains[i].calls);
         free(w->chains[i].ids);
     }

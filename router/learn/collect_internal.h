@@ -29,7 +29,7 @@ struct collect_chain {
     struct stops stops;
     struct collect_call {
         void *call;
-        size_t at; /* ids that it continues */
+        size_t at, tokens; /* ids that it continues; tokens asked for */
     } * calls;
     size_t ncalls;
     bool live;         /* the last of the calls may bring more */

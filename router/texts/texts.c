@@ -6,7 +6,6 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
 #include "router/engine.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"

@@ -5,7 +5,7 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/sample.h"
-#include "router/cloud_port.h"
+#include "net/cloud.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"

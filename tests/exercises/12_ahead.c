@@ -7,10 +7,10 @@
  *           sampler_pick, session_eval) unless t->routed says that it is the cloud's. Then ask for
  *           it (port->ask, one token, the prefix being what t->edge holds) and go on after the
  *           edge's own guess, up to the next token that is the cloud's. There, or at the end, take
- *           the answer (port->take) and commit it (port->commit). If it is not the guess, roll
- *           t->edge back (session_rewind) and go on after the answer. At the end no call is left,
- *           and the text is that of asking and waiting for each token. `ask` counts what a call
- *           moves in a struct cloud_tally, which starts as { 0 }.
+ *           its token 0 (port->take) and end the call (port->end, CLOUD_USE). If it is not the
+ *           guess, roll t->edge back (session_rewind) and go on after the answer. At the end no
+ *           call is left, and the text is that of asking and waiting for each token. `ask` counts
+ *           what a call moves in a struct cloud_tally, which starts as { 0 }.
  *
  * Measure   The time of a text in step and ahead, with steps of 40 ms and round trips of 0 to 500
  *           ms, if the cloud agrees with the edge never, in 60 of 100 tokens, always.

@@ -324,8 +324,7 @@ static void ahead_mine(struct sim *sim, const struct setup *c, uint64_t trace, u
     evaluated = asked_at = 0;
     port.ask = ahead_ask;
     port.take = ahead_take;
-    port.commit = ahead_commit;
-    port.drop = ahead_drop;
+    port.end = ahead_end;
     session_rewind(session, 0);
     ids[0] = c->prompt[0][0];
     ahead_seed = c->seed;
@@ -369,12 +368,12 @@ static const char *ahead_case(unsigned agree, uint64_t trace)
         }
     differ_ints(MOST, 0, (int64_t)sim.live);
     if (sim.live)
-        return "calls that are neither committed nor dropped";
+        return "calls that have not ended";
     size_t calls = 0;
     for (size_t n = 1; n <= MOST; n++)
         calls += ahead_routed(n);
     differ_ints(MOST, (int64_t)calls, (int64_t)sim.ncommitted);
-    return sim.ncommitted == calls ? NULL : "calls that were committed";
+    return sim.ncommitted == calls ? NULL : "calls that were used";
 }
 
 static const char *check_ahead(void)

@@ -21,7 +21,7 @@
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer_internal.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "router/router.h"
 
 /* The CPU_* bits of what exercises are compiled for. */

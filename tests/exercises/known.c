@@ -141,22 +141,22 @@ static bool ahead_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-static bool ahead_never(const void *call)
+static bool ahead_never(const void *call, size_t at)
 {
-    (void)call;
+    (void)call, (void)at;
     return false;
 }
 
-static void ahead_forget(void *call)
+static void ahead_forget(void *call, enum cloud_end how)
 {
-    (void)call;
+    (void)call, (void)how;
 }
 
-/* The text is right, but it waits for each token; or no call is committed. */
+/* The text is right, but it waits for each token; or no call is ended. */
 static void ahead_known(const struct ahead_text *t)
 {
     struct cloud_port port = *t->port;
-    port.commit = WRONG == 2 ? ahead_forget : port.commit;
+    port.end = WRONG == 2 ? ahead_forget : port.end;
     port.done = ahead_never;
     struct decode_stats stats;
     struct ahead_text copy = *t;

@@ -67,7 +67,7 @@ for w in check 'kernels --isa exercise'; do
     "$BUILD"/exercises/known2.$w >>"$dir/log" 2>&1
 done
 for said in 'crashed behind u, at its byte [0-9]* of ' ' hd16 [0-9]*; a row sees a key too many' \
-    'half [0-9]*; the pairs are x\[i\] and x\[i + half\]' ': take and commit it first'; do
+    'half [0-9]*; the pairs are x\[i\] and x\[i + half\]' ': take and end it first'; do
     grep -q -- "$said" "$dir/log" || fail "not said: $said"
 done
 sh tests/exercises/check.sh "$BUILD/exercises/known2.kernels" rope_f32 false >"$dir/log" 2>&1 &&

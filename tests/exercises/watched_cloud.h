@@ -65,7 +65,7 @@ static int ahead_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
     for (size_t i = 0; i < SIM_CALLS; i++)
         if (asked->calls[i].number)
             ahead_misused("ask: the call for the token after %zu ids is still in flight, and these "
-                          "are %zu: take and commit it first",
+                          "are %zu: take and end it first",
                           asked->calls[i].n, n);
     ahead_steps();
     asked_at = held;
@@ -76,13 +76,15 @@ static int ahead_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
 static void ahead_alive(const char *what, const struct sim_call *c)
 {
     if (!c->number)
-        ahead_misused("%s: this call was committed or dropped before", what);
+        ahead_misused("%s: this call was ended before", what);
 }
 
-static int ahead_take(void *call, uint32_t *id, struct err *err)
+static int ahead_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     const struct sim_call *c = call;
     ahead_alive("take", c);
+    if (at != 0)
+        ahead_misused("take: expected token 0, the only one of a call, found %zu", at);
     size_t held = session_length(session);
     if (held <= c->n && c->n < asked_most)
         ahead_misused("take: expected a session that holds the guess after the prefix of %zu ids: "
@@ -94,27 +96,23 @@ static int ahead_take(void *call, uint32_t *id, struct err *err)
         ahead_time.ahead[i] += trips[i] > wrote ? trips[i] - wrote : 0;
         ahead_time.in_step[i] += trips[i];
     }
-    int rc = sim_calls.take(call, id, err);
+    int rc = sim_calls.take(call, at, id, err);
     if (rc == OK && held > c->n && session_ids(session)[c->n] != *id)
         evaluated = c->n; /* what follows is written again */
     return rc;
 }
 
-static void ahead_commit(void *call)
+static void ahead_end(void *call, enum cloud_end how)
 {
     const struct sim_call *c = call;
-    ahead_alive("commit", c);
-    if (!c->heard)
-        ahead_misused("commit: the answer of the call after %zu ids was not taken", c->n);
-    if (c->n <= asked->last_commit)
-        ahead_misused("commit: the token after %zu ids was committed before", c->n);
-    sim_calls.commit(call);
-}
-
-static void ahead_drop(void *call)
-{
-    ahead_alive("drop", call);
-    sim_calls.drop(call);
+    ahead_alive("end", c);
+    if (how == CLOUD_ENOUGH)
+        ahead_misused("end: expected CLOUD_USE or CLOUD_DROP, found CLOUD_ENOUGH");
+    if (how == CLOUD_USE && !c->heard)
+        ahead_misused("end: the answer of the call after %zu ids was not taken", c->n);
+    if (how == CLOUD_USE && c->n <= asked->last_commit)
+        ahead_misused("end: the token after %zu ids was used before", c->n);
+    sim_calls.end(call, how);
 }
 
 #endif

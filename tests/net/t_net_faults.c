@@ -8,6 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud_internal.h"
+#include "tests/support/port.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 
@@ -72,7 +73,7 @@ static void works(struct cloud *c)
     struct err err = { "" };
     uint32_t id = 0;
     rude_play(server, RUDE_KEEP, good);
-    CHECK_MSG(cloud_next(c, prompt, 3, &id, &err) == OK && id == 42, "%s", err.msg);
+    CHECK_MSG(port_next(c, prompt, 3, &id, &err) == OK && id == 42, "%s", err.msg);
 }
 
 /* Each fault of the table gives its code and message. */
@@ -85,7 +86,7 @@ static void test_table(void)
         uint32_t id = 77;
         works(c);
         rude_play(server, RUDE_CLOSE, f->bytes);
-        int rc = cloud_next(c, prompt, 3, &id, &err);
+        int rc = port_next(c, prompt, 3, &id, &err);
         CHECK_MSG(rc == f->code && id == 77, "%s: %d %s", f->name, rc, err.msg);
         check_line(f->name, &err, f->says);
     }
@@ -108,7 +109,7 @@ static void test_kept_alive(void)
     rude_play(server, RUDE_CLOSE, good);
     for (int i = 0; i < 3; i++) {
         uint32_t id = 0;
-        CHECK(cloud_next(c, prompt, 3, &id, NULL) == OK && id == 42);
+        CHECK(port_next(c, prompt, 3, &id, NULL) == OK && id == 42);
     }
     CHECK(rude_connections(server) >= before + 3);
     cloud_close(c);
@@ -152,7 +153,7 @@ static void test_no_key(void)
                                          .api = CLOUD_LLAMACPP,
                                          .vocab = 1000 };
         CHECK(cloud_open(&c, &o, &err) == OK);
-        CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
+        CHECK(port_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
         CHECK_MSG(strstr(err.msg, i ? "401: www" : "401: no (no API key was sent") &&
                       strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"),
                   "%s", err.msg);
@@ -193,8 +194,8 @@ static void test_probe(void)
             check_line("probe", &err, "cloud http://127.0.0.1:");
             continue;
         }
-        const char *model = cloud_known_info(c)->model;
-        CHECK(cloud_known_info(c)->api == cases[i].api && !model == !cases[i].model);
+        const char *model = cloud_known_info(c).model;
+        CHECK(cloud_known_info(c).api == cases[i].api && !model == !cases[i].model);
         CHECK(!model || strcmp(model, cases[i].model) == 0);
         cloud_close(c);
     }
@@ -215,9 +216,9 @@ static void test_fork(void)
     CHECK(child >= 0);
     if (child == 0) {
         alarm(10);
-        bool fine = cloud_tally_read(c, &tally).retries == 0 &&
-                    cloud_next(c, prompt, 3, &id, NULL) == ERR_ARG;
-        cloud_tally_end(c, &tally);
+        bool fine = cloud_traffic(c, &tally, false).retries == 0 &&
+                    port_next(c, prompt, 3, &id, NULL) == ERR_ARG;
+        cloud_traffic(c, &tally, true);
         cloud_close(c);
         _exit(fine ? 0 : 1);
     }
@@ -240,7 +241,7 @@ static void test_speed(void)
     for (size_t i = 0; i < ROUNDS; i++) {
         uint32_t id;
         uint64_t start = os_now_ns();
-        CHECK(cloud_next(c, ids, N + i, &id, NULL) == OK);
+        CHECK(port_next(c, ids, N + i, &id, NULL) == OK);
         slow += os_now_ns() - start > 20000000;
     }
     CHECK(slow <= ROUNDS / 2);

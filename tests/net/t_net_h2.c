@@ -8,6 +8,7 @@
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
+#include "tests/support/port.h"
 #include "tests/support/process.h"
 
 static unsigned port;
@@ -60,21 +61,21 @@ enum { MANY = 32 };
  * connections. */
 static uint32_t burst(struct cloud *c)
 {
-    struct cloud_call *calls[MANY];
+    void *calls[MANY];
     struct err err = { "" };
     uint32_t most = 0;
     uint64_t start = os_now_ns();
     for (uint32_t i = 0; i < MANY; i++)
-        CHECK(cloud_ask(c, &i, 1, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
+        CHECK(cloud_ask(c, &i, 1, CLOUD_MAX_TOKENS, NULL, &calls[i], &err) == OK);
     for (size_t i = 0; i < MANY; i += 4)
-        cloud_drop(calls[i]);
+        cloud_end(calls[i], CLOUD_DROP);
     for (size_t i = 0; i < MANY; i++) {
         uint32_t id = 0;
         if (i % 4 == 0)
             continue;
-        CHECK_MSG(cloud_take(calls[i], &id, &err) == OK, "%zu: %s", i, err.msg);
+        CHECK_MSG(cloud_take(calls[i], 0, &id, &err) == OK, "%zu: %s", i, err.msg);
         most = id > most ? id : most;
-        cloud_commit(calls[i]);
+        cloud_end(calls[i], CLOUD_USE);
     }
     /* One after another they take at least 2.4 s. */
     CHECK((double)(os_now_ns() - start) / 1e9 < 2.4);
@@ -94,7 +95,7 @@ static void test_http2(void)
     uint64_t up = cloud_ledger(c)->traffic.bytes_up;
     uint32_t id = 0;
     /* The connection was made before the call. */
-    CHECK(up > 0 && cloud_next(c, &id, 1, &id, NULL) == OK && id == 2);
+    CHECK(up > 0 && port_next(c, &id, 1, &id, NULL) == OK && id == 2);
     cloud_close(c);
 }
 

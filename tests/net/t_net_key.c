@@ -13,6 +13,7 @@
 #include "kernels/sys/wipe.h"
 #include "net/cloud_internal.h"
 #include "tests/support/files.h"
+#include "tests/support/port.h"
 #include "tests/support/rude.h"
 #include "tests/support/torture.h"
 
@@ -41,9 +42,9 @@ static void test_urls(void)
         /* With a named dialect cloud_open asks the server nothing. */
         CHECK(cloud_open(&c, &o, &err) == OK);
         uint32_t id = 77;
-        CHECK(cloud_next(c, prompt, 0, &id, &err) == ERR_ARG);
-        CHECK(cloud_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
-        CHECK(cloud_ledger(c)->calls == 0 && cloud_known_info(c)->api == CLOUD_LLAMACPP);
+        CHECK(port_next(c, prompt, 0, &id, &err) == ERR_ARG);
+        CHECK(port_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
+        CHECK(cloud_ledger(c)->calls == 0 && cloud_known_info(c).api == CLOUD_LLAMACPP);
         cloud_close(c);
     }
     o.key = "two\r\nlines: x";
@@ -181,7 +182,7 @@ static void test_key_wiped(void)
     const struct cloud_options o = {
         .url = "http://127.0.0.1:1", .api = CLOUD_LLAMACPP, .key = key, .vocab = 10
     };
-    CHECK(cloud_open(&c, &o, &err) == OK && cloud_next(c, prompt, 3, &id, &err) == ERR_NET);
+    CHECK(cloud_open(&c, &o, &err) == OK && port_next(c, prompt, 3, &id, &err) == ERR_NET);
     cloud_close(c);
     wipe_text(key);
     wipe_text(NULL);
@@ -223,7 +224,7 @@ static int call_with(const char *url, rlim_t descriptors)
     };
     int rc = cloud_open(&c, &o, &err);
     if (rc == OK) {
-        rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err);
+        rc = port_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err);
         cloud_close(c);
     }
     if (rc == OK)

@@ -15,6 +15,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "tests/support/fault_matrix.h"
+#include "tests/support/port.h"
 #include "tests/support/process.h"
 
 enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
@@ -188,7 +189,7 @@ static void test_interrupt(void)
         CHECK(cloud_open(&c, &o, NULL) == OK);
         CHECK(pthread_create(&other, NULL, interrupt, &self) == 0);
         uint64_t start = os_now_ns();
-        CHECK(cloud_next(c, (const uint32_t[]){ 7 }, 1, &id, NULL) == ERR_STOP && id == 77);
+        CHECK(port_next(c, (const uint32_t[]){ 7 }, 1, &id, NULL) == ERR_STOP && id == 77);
         CHECK(os_now_ns() - start < UINT64_C(5000000000));
         pthread_join(other, NULL);
         atomic_store(&stop, 0);
@@ -215,7 +216,7 @@ static void test_pipe(void)
             .url = matrix_url(s), .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
         };
         CHECK(cloud_open(&c, &o, NULL) == OK);
-        CHECK(cloud_next(c, ids, 1 << 18, &id, NULL) == ERR_NET && id == 77);
+        CHECK(port_next(c, ids, 1 << 18, &id, NULL) == ERR_NET && id == 77);
         cloud_close(c);
         matrix_close(s);
     }

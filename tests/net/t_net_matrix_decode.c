@@ -12,7 +12,7 @@
 #include "router/engine.h"
 #include "router/gate.h"
 #include "router/mizzle.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tests/support/fault_matrix.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -54,7 +54,7 @@ static void write_text(struct text *x, struct cloud *c, bool ahead, bool require
     struct decode_stats stats;
     *x = (struct text){ .n = 0 };
     if (c)
-        cloud_port_cloud(&port, c);
+        cloud_port(&port, c);
     int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &port : NULL, prompt,
                         PROMPT, &o, NULL);
     CHECK(rc == code && stats.calls - stats.committed - stats.failed <= (rc != OK));

@@ -8,6 +8,7 @@
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
 #include "net/cloud_internal.h"
+#include "tests/support/port.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 
@@ -171,7 +172,7 @@ static void expect(const char *name, struct cloud_options o, int code, const cha
         CHECK(!by == !info.tokenizer && (!by || strcmp(by, info.tokenizer) == 0));
         CHECK(info.healthy && strcmp(info.version, "0.19.1") == 0 && info.ids == !text_only);
         CHECK(info.context == (sglang ? 4096u : 0u));
-        CHECK(cloud_next(c, (const uint32_t[]){ 5, 6 }, 2, &id, &err) == OK && id == 7);
+        CHECK(port_next(c, (const uint32_t[]){ 5, 6 }, 2, &id, &err) == OK && id == 7);
     } else if (code == ERR_REMOTE) {
         CHECK(strstr(err.msg, "another tokenizer"));
     }
@@ -214,12 +215,12 @@ static void test_text(void)
                "text without token ids");
     }
     CHECK(begin(&c, (struct cloud_options){ 0 }, &err) == OK);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_REMOTE && id == 77);
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_REMOTE && id == 77);
     CHECK(strstr(err.msg, "without token ids"));
     cloud_close(c);
     /* SGLang names the id that ended the text. */
     CHECK(begin(&c, (struct cloud_options){ .encode = bytes }, &err) == OK);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5, 8 }, 2, &id, &err) == OK && id == 2);
+    CHECK(port_next(c, (const uint32_t[]){ 5, 8 }, 2, &id, &err) == OK && id == 2);
     cloud_close(c);
     text_only = 0;
 }
@@ -238,11 +239,11 @@ static void test_logprobs(void)
                    encodes && tokenize ? "/tokenize" : NULL, NULL);
     CHECK(begin(&c, (struct cloud_options){ .tokens = 8 }, &err) == OK &&
           cloud_ready(c, &err) == OK);
-    CHECK(cloud_known_info(c)->api == CLOUD_OPENAI && cloud_tokens(c) == 1);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5, 8 }, 2, &id, &err) == OK && id == 2);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5, 9 }, 2, &id, &err) == ERR_NET && id == 2);
+    CHECK(cloud_known_info(c).api == CLOUD_OPENAI && cloud_known_info(c).tokens == 1);
+    CHECK(port_next(c, (const uint32_t[]){ 5, 8 }, 2, &id, &err) == OK && id == 2);
+    CHECK(port_next(c, (const uint32_t[]){ 5, 9 }, 2, &id, &err) == ERR_NET && id == 2);
     CHECK(strstr(err.msg, "logprobs.content: expected one token with an id below 1000, found 0"));
-    CHECK(cloud_next(c, (const uint32_t[]){ 5, 6, 7 }, 3, &id, &err) == ERR_TEXT);
+    CHECK(port_next(c, (const uint32_t[]){ 5, 6, 7 }, 3, &id, &err) == ERR_TEXT);
     CHECK(strstr(err.msg, "has read 2 of 3 tokens"));
     cloud_close(c);
     ik = tokenize = 0;
@@ -257,9 +258,9 @@ static void test_models(void)
         struct cloud *c;
         struct err err = { "" };
         CHECK(begin(&c, (struct cloud_options){ .encode = bytes, .model = names[i] }, &err) == OK);
-        const struct cloud_info *info = cloud_known_info(c);
-        CHECK(info && !strcmp(info->model, names[i] ? names[i] : "v"));
-        CHECK(info->context == (i == 1 ? 7 : 4) && strstr(info->says, i == 1 ? "/b" : "/a"));
+        const struct cloud_info info = cloud_known_info(c);
+        CHECK(!strcmp(info.model, names[i] ? names[i] : "v"));
+        CHECK(info.context == (i == 1 ? 7 : 4) && strstr(info.says, i == 1 ? "/b" : "/a"));
         cloud_close(c);
     }
     two = tokenize = 0;
@@ -286,7 +287,7 @@ static void test_key(void)
         spelt_key = spelt[i];
         CHECK(begin(&c, (struct cloud_options){ .key = spelt[0] }, &err) == OK);
         CHECK(cloud_inspect(c, &info, &err) == OK);
-        CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT);
+        CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT);
         const char *kept[] = { info.model, info.server, info.version, info.says, err.msg };
         for (size_t k = 0; k < 5; k++) {
             CHECK_MSG(strstr(kept[k], "***"), "%s", kept[k]);
@@ -304,7 +305,7 @@ static void test_key(void)
     uint32_t id;
     spelt_key = "m1";
     CHECK(begin(&c, (struct cloud_options){ .key = "1" }, &err) == OK);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT && asked_m1);
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_TEXT && asked_m1);
     cloud_close(c);
     spelt_key = NULL;
 }
@@ -313,32 +314,34 @@ static void test_key(void)
 static void test_background(void)
 {
     struct cloud *c;
-    struct cloud_call *calls[3];
+    void *calls[3];
     struct err err = { "" };
     uint32_t id = 0;
     const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
     slow = 1;
     CHECK(begin(&c, o, &err) == OK);
     for (size_t i = 0; i < 3; i++)
-        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
-    CHECK(!cloud_done(calls[0]));
-    cloud_drop(calls[2]); /* before it has been sent */
-    CHECK(cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1) > 0);
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, NULL, &calls[i],
+                        &err) == OK);
+    CHECK(!cloud_done(calls[0], 0));
+    cloud_end(calls[2], CLOUD_DROP); /* before it has been sent */
+    CHECK(cloud_known_info(c).api == CLOUD_AUTO && !cloud_known_info(c).model);
     for (size_t i = 0; i < 2; i++) {
-        CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
-        cloud_commit(calls[i]);
+        CHECK(cloud_take(calls[i], 0, &id, &err) == OK && id == 7);
+        cloud_end(calls[i], CLOUD_USE);
     }
-    CHECK(strcmp(cloud_known_info(c)->model, "v") == 0);
+    CHECK(strcmp(cloud_known_info(c).model, "v") == 0);
     cloud_close(c);
     CHECK(begin(&c, o, &err) == OK);
-    CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[0], &err) == OK);
+    CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, NULL, &calls[0], &err) ==
+          OK);
     cloud_close(c); /* in the middle of a probe */
     slow = 0;
     down = 1;
     CHECK(begin(&c, o, &err) == OK);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
     down = 0;
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7); /* probes again */
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7); /* probes again */
     cloud_close(c);
 }
 
@@ -347,7 +350,7 @@ static void test_background(void)
 static void test_failed_probe(void)
 {
     struct cloud *c;
-    struct cloud_call *calls[5];
+    void *calls[5];
     struct err err = { "" };
     uint32_t id = 77;
     const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
@@ -356,26 +359,29 @@ static void test_failed_probe(void)
     down_for = 2 * 2; /* each request is tried twice */
     CHECK(begin(&c, o, &err) == OK);
     for (size_t i = 0; i < 5; i++)
-        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
-    cloud_drop(calls[0]);
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, NULL, &calls[i],
+                        &err) == OK);
+    cloud_end(calls[0], CLOUD_DROP);
     for (size_t i = 1; i < 5; i++) {
-        CHECK(cloud_take(calls[i], &id, &err) == ERR_NET && strstr(err.msg, "503"));
-        CHECK(cloud_done(calls[i]));
-        cloud_commit(calls[i]);
+        CHECK(cloud_take(calls[i], 0, &id, &err) == ERR_NET && strstr(err.msg, "503"));
+        CHECK(cloud_done(calls[i], 0));
+        cloud_end(calls[i], CLOUD_USE);
     }
-    CHECK(probes == 2 && cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    CHECK(probes == 2 && port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
     slow = 0;
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
     CHECK(down_for == 0 && probes == 2 * 2 + 1);
     cloud_close(c);
 
     down_for = 2; /* nobody waits for the first probe */
     CHECK(begin(&c, o, &err) == OK);
-    while (!cloud_settled(c))
-        os_nap(1000000);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
-    CHECK(cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) > 0);
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
+    for (bool failed = false; !failed; os_nap(1000000)) {
+        wire_lock(c->wire);
+        failed = c->state == CLOUD_FAILED;
+        wire_unlock(c->wire);
+    }
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    CHECK(port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
     cloud_close(c);
 }
 
@@ -389,12 +395,12 @@ static double seconds_for(unsigned timeout_ms, size_t n, size_t want)
                                      .timeout_ms = timeout_ms,
                                      .encode = bytes };
     struct cloud *c;
-    struct cloud_call *call;
+    void *call;
     CHECK(begin(&c, o, NULL) == OK && cloud_ready(c, NULL) == OK);
     uint64_t now = os_now_ns();
-    CHECK(cloud_ask(c, ids, n, want, &call, NULL) == OK);
-    double seconds = (double)(call->wire->deadline - now) / 1e9;
-    cloud_drop(call);
+    CHECK(cloud_ask(c, ids, n, want, NULL, &call, NULL) == OK);
+    double seconds = (double)(((struct cloud_call *)call)->wire->deadline - now) / 1e9;
+    cloud_end(call, CLOUD_DROP);
     cloud_close(c);
     return seconds;
 }

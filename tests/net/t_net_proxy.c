@@ -7,6 +7,7 @@
 #include "kernels/sys/wipe.h"
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
+#include "tests/support/port.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
@@ -48,7 +49,7 @@ static void call(const char *const *values, const char *option, const char *url,
     rude_forget(proxy);
     rude_forget(server);
     CHECK(cloud_open(&c, &o, &err) == OK);
-    int rc = cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err);
+    int rc = port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err);
     CHECK_MSG(rc == code && !strstr(err.msg, "pw"), "%d: %s", rc, err.msg);
     cloud_close(c);
 }

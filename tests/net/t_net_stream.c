@@ -5,6 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
+#include "net/cloud.h"
 #include "net/dialect/dialect.h"
 #include "net/dialect/id_list.h"
 #include "net/http/json_input.h"

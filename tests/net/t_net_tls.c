@@ -7,6 +7,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
+#include "tests/support/port.h"
 #include "tests/support/process.h"
 
 #define KEY  "sk-very-secret"
@@ -139,7 +140,7 @@ static int call(struct cloud *c, uint32_t *id, struct err *err)
 {
     for (int i = 0;; i++) {
         *err = (struct err){ "" };
-        int rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, id, err);
+        int rc = port_next(c, (const uint32_t[]){ 1, 2 }, 2, id, err);
         if (i == 200 || rc != ERR_NET || !strstr(err->msg, "connect"))
             return rc;
         rest_us(20000);

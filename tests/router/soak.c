@@ -15,7 +15,7 @@
 #include "router/engine.h"
 #include "router/gate.h"
 #include "router/mizzle.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -163,7 +163,7 @@ static void run(struct tally *y, const char *model, bool ahead, uint64_t most)
         .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB, .timeout_ms = 60000
     };
     CHECK(cloud_open(&c, &o, &err) == OK);
-    cloud_port_cloud(&port, c);
+    cloud_port(&port, c);
     uint64_t clock = os_now_ns();
     while (y->cloud < most) {
         one_text(y, &gate, &port, ahead);

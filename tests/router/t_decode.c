@@ -17,7 +17,7 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "router/decode/stops.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/sim.h"
 #include "tests/support/rude.h"
@@ -76,7 +76,7 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     seen.fault[0] = '\0';
     struct cloud_port port;
     if (cloud)
-        cloud_port_cloud(&port, cloud);
+        cloud_port(&port, cloud);
     int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler,
                         o.policy == POLICY_CONTEXT    ? table
                         : o.policy == POLICY_COMBINED ? combined

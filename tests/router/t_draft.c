@@ -161,18 +161,18 @@ static void test_pace(void)
 }
 
 /* A cloud that has sent any number of ids. */
-static enum cloud_sight all_here(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight all_here(void *arg, const uint32_t *ids, size_t n, bool used, uint32_t *id)
 {
-    (void)arg, (void)ids;
+    (void)arg, (void)ids, (void)used;
     *id = (uint32_t)('a' + n % 26);
-    return CLOUD_HERE;
+    return CLOUD_MEMO;
 }
 
 /* A draft of the cloud is as long as its last id stands with a chance of an eighth; the share that
  * stood says so, at first 4 of 5. It never ends for good. */
 static void test_pace_cloud(void)
 {
-    static const struct cloud_port port = { .peek = all_here };
+    static const struct cloud_port port = { .known = all_here };
     struct draft d;
     struct err err;
     char out[DRAFT_MOST + 1];
@@ -206,15 +206,15 @@ struct rest {
     size_t from, n;
 };
 
-static enum cloud_sight rest_here(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight rest_here(void *arg, const uint32_t *ids, size_t n, bool used, uint32_t *id)
 {
     const struct rest *r = arg;
-    (void)ids;
+    (void)ids, (void)used;
     CHECK(n >= r->from);
     if (n - r->from >= r->n)
         return CLOUD_UNKNOWN;
     *id = r->ids[n - r->from];
-    return CLOUD_HERE;
+    return CLOUD_MEMO;
 }
 
 /* Return how many of four ids that the cloud has sent behind n ids of a text, and the one that was
@@ -224,7 +224,7 @@ static size_t cut(struct decode_options *o, size_t n, const uint32_t sent[4])
     uint32_t out[VIEW_ROWS];
     struct err err;
     struct rest rest = { .ids = sent, .from = n + 1, .n = 4 };
-    const struct cloud_port port = { .arg = &rest, .peek = rest_here };
+    const struct cloud_port port = { .arg = &rest, .known = rest_here };
     struct decode_stats stats = { .tokens = 1 };
     struct step s = { .text = { .session = session, .tok = engine.tokenizer, .cloud = &port },
                       .o = o,

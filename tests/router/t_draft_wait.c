@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/port.h"
 #include "tests/support/test.h"
@@ -54,15 +54,9 @@ static enum course course(const struct stream *s)
     return s->course[i < s->n ? i : s->n - 1];
 }
 
-static enum origin stream_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
-{
-    (void)ids;
-    *id = says(n);
-    return in_reply(arg, n) ? ORIGIN_MEMO : ORIGIN_NONE;
-}
-
 /* A look for a draft goes beyond what the session holds. */
-static enum cloud_sight stream_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight stream_known(void *arg, const uint32_t *ids, size_t n, bool used,
+                                     uint32_t *id)
 {
     struct stream *s = arg;
     size_t length = session_length(session);
@@ -70,6 +64,8 @@ static enum cloud_sight stream_peek(void *arg, const uint32_t *ids, size_t n, ui
     *id = says(n);
     if (!in_reply(s, n))
         return CLOUD_UNKNOWN;
+    if (used)
+        return CLOUD_MEMO;
     if (n > length && !s->waiting) {
         s->waiting = true;
         s->again = false;
@@ -78,19 +74,19 @@ static enum cloud_sight stream_peek(void *arg, const uint32_t *ids, size_t n, ui
     if (!s->waits || course(s) == NEVER)
         return CLOUD_COMING;
     if (course(s) == PART)
-        return n == length + 1 ? CLOUD_HERE : CLOUD_COMING;
+        return n == length + 1 ? CLOUD_MEMO : CLOUD_COMING;
     if (!s->again)
         return CLOUD_COMING;
     if (course(s) == SOON)
-        return CLOUD_HERE;
+        return CLOUD_MEMO;
     s->want = 0;
     return CLOUD_UNKNOWN;
 }
 
-static size_t stream_tokens(void *arg)
+static struct cloud_info stream_info(void *arg)
 {
     (void)arg;
-    return REPLY;
+    return (struct cloud_info){ .tokens = REPLY };
 }
 
 static int stream_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
@@ -104,23 +100,23 @@ static int stream_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     return OK;
 }
 
-static bool stream_done(const void *call)
+static bool stream_done(const void *call, size_t at)
 {
-    (void)call;
+    (void)call, (void)at;
     return true;
 }
 
-static int stream_take(void *call, uint32_t *id, struct err *err)
+static int stream_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     const struct stream *s = call;
     (void)err;
-    *id = says(s->from);
+    *id = says(s->from + at);
     return OK;
 }
 
-static void stream_end(void *call)
+static void stream_end(void *call, enum cloud_end how)
 {
-    (void)call;
+    (void)call, (void)how;
 }
 
 static bool on_token(void *arg, const struct decode_token *t)
@@ -137,15 +133,12 @@ static size_t write_text(const enum course *list, size_t n, struct decode_stats 
     struct err err = { "" };
     const struct cloud_port port = { .arg = &stream,
                                      .known = stream_known,
-                                     .peek = stream_peek,
-                                     .tokens = stream_tokens,
+                                     .info = stream_info,
                                      .ask = stream_ask,
                                      .done = stream_done,
                                      .take = stream_take,
-                                     .commit = stream_end,
-                                     .drop = stream_end,
-                                     .traffic = port_traffic,
-                                     .end_tally = port_end_tally };
+                                     .end = stream_end,
+                                     .traffic = port_traffic };
     const struct step_text text = {
         .session = session, .tok = engine.tokenizer, .cloud = &port, .prompt = prompt, .n = PROMPT
     };

@@ -101,30 +101,28 @@ static void both_ways(struct mizzle_options o, const char *url)
     struct mizzle_options s = o;
     struct routing a, b;
     const size_t n = SANITIZED ? 2 : 3;
+    uint64_t calls = 0;
     o.cloud_model = LARGE;
     s.cloud_url = url;
     s.max_cloud_tokens += o.max_cloud_tokens != UINT64_MAX; /* the probe asks for one */
     open_with(&a, &o);
     open_with(&b, &s);
-    CHECK(a.local && !b.local &&
-          !strcmp(cloud_known_info(a.cloud)->model, cloud_known_info(b.cloud)->model));
-    const char *says = cloud_known_info(a.cloud)->says; /* {"fingerprint":"..",..} */
-    CHECK(cloud_known_info(a.cloud)->tokenizer);
-    CHECK(!strcmp(says + 33, ",\"kv\":\"f32\",\"weights\":\"Q8_0\"}"));
-    CHECK(!strncmp(cloud_known_info(b.cloud)->says, says, 33));
+    const struct cloud_info ia = a.port.info(a.port.arg), ib = b.port.info(b.port.arg);
+    CHECK(a.local && !a.cloud && b.cloud && !b.local && !strcmp(ia.model, ib.model));
+    CHECK(ia.tokenizer && ia.tokens == o.cloud_tokens && ib.tokens == o.cloud_tokens);
+    CHECK(!strcmp(ia.says + 33, ",\"kv\":\"f32\",\"weights\":\"Q8_0\"}"));
+    CHECK(!strncmp(ib.says, ia.says, 33)); /* {"fingerprint":"..",..} */
     for (size_t i = 0; i < n; i++) {
         write_text(&here[i], &a, i);
         write_text(&there[i], &b, i);
         compare(&here[i], &there[i]);
+        const struct traffic *t = &here[i].stats.traffic;
         CHECK(here[i].stats.calls == there[i].stats.calls);
-        for (size_t k = 1; k < prompt_n[i]; k += 7)
-            CHECK(cloud_bytes(a.cloud, prompt[i], k, o.cloud_tokens) ==
-                  cloud_bytes(b.cloud, prompt[i], k, o.cloud_tokens));
+        CHECK(t->asked_tokens == there[i].stats.traffic.asked_tokens);
+        CHECK(t->bytes_up == 0 && t->bytes_down == 0);
+        calls += here[i].stats.calls;
     }
-    const struct cloud_ledger *l = cloud_ledger(a.cloud);
-    uint64_t calls = l->calls;
-    CHECK(l->faults == 0 && l->traffic.bytes_up == 0 && l->traffic.bytes_down == 0);
-    CHECK(calls == cloud_ledger(b.cloud)->calls);
+    CHECK(calls == cloud_ledger(b.cloud)->calls && cloud_ledger(b.cloud)->faults == 0);
     routing_close(&a);
     routing_close(&b);
 }
@@ -227,7 +225,7 @@ static void test_ends(void)
     struct routing r;
     struct cloud_tally tally = { .calls = NULL };
     void *call;
-    uint32_t id, ids[8];
+    uint32_t id;
     struct err err = { "" };
     pthread_t thread;
     o.cloud_model = LARGE;
@@ -236,13 +234,14 @@ static void test_ends(void)
     const struct cloud_port *p = &r.port;
     struct turn *turn = local_cloud_turn(r.local);
     turn_take(turn); /* the large model waits */
-    CHECK(p->ask(p->arg, prompt[0], prompt_n[0], 8, &tally, &call, NULL) == OK && !p->done(call));
-    p->drop(call);
-    p->end_tally(p->arg, &tally);
+    CHECK(p->ask(p->arg, prompt[0], prompt_n[0], 8, &tally, &call, NULL) == OK &&
+          !p->done(call, 0));
+    p->end(call, CLOUD_DROP);
+    CHECK(p->traffic(p->arg, &tally, true).asked_tokens == 8);
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == OK);
     CHECK(pthread_create(&thread, NULL, interrupt, turn) == 0);
-    CHECK(p->take(call, &id, &err) == ERR_STOP && strstr(err.msg, "interrupted"));
-    p->commit(call);
+    CHECK(p->take(call, 0, &id, &err) == ERR_STOP && strstr(err.msg, "interrupted"));
+    p->end(call, CLOUD_USE);
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(p->ask(p->arg, prompt[1], prompt_n[1], 1, NULL, &call, NULL) == ERR_STOP);
     atomic_store(&stop, 0);
@@ -251,23 +250,21 @@ static void test_ends(void)
     CHECK(texts_count(local_cloud_texts(r.local)).tokens == 0 &&
           texts_count(local_cloud_texts(r.local)).stopped == 2);
     /* Looked at as it comes, and enough before its end. */
-    bool ended = false;
+    uint32_t first = 0;
+    size_t n = 1;
     CHECK(p->ask(p->arg, prompt[2], prompt_n[2], 8, &tally, &call, NULL) == OK);
-    CHECK(p->take(call, &id, NULL) == OK && cloud_look(call, ids, 0, 8, &ended) && ids[0] == id);
-    cloud_enough(call);
-    size_t n = 0;
-    do
-        n += cloud_look(call, ids + n, n, 8 - n, &ended);
-    while (!ended);
-    CHECK(n && !p->traffic(p->arg, &tally).bytes_down);
-    p->commit(call);
-    for (size_t i = 0; i < n; i++) /* what has come is known, and nothing else */
-        CHECK(p->known(p->arg, prompt[2], prompt_n[2], &id) == ORIGIN_MEMO && id == ids[0]);
+    CHECK(p->take(call, 0, &first, NULL) == OK && p->done(call, 0));
+    p->end(call, CLOUD_ENOUGH);
+    while (p->take(call, n, &id, NULL) == OK)
+        n++;
+    CHECK(n <= 8 && p->done(call, 8) && !p->traffic(p->arg, &tally, false).bytes_down);
+    p->end(call, CLOUD_USE);
+    CHECK(p->known(p->arg, prompt[2], prompt_n[2], true, &id) == CLOUD_MEMO && id == first);
     /* Too long for the model: other texts may be asked for. */
     uint32_t *many = calloc(5000, sizeof(*many));
     CHECK(many && p->ask(p->arg, many, 5000, 1, NULL, &call, NULL) == OK);
-    CHECK(p->take(call, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
-    p->commit(call);
+    CHECK(p->take(call, 0, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
+    p->end(call, CLOUD_USE);
     free(many);
     turn_take(turn);
     CHECK(p->ask(p->arg, prompt[3], prompt_n[3], 8, &tally, &call, NULL) == OK);
@@ -289,7 +286,7 @@ static void test_refused(void)
     o.cloud = "off";
     o.policy = "random";
     open_with(&r, &o);
-    CHECK(!r.cloud && !r.local);
+    CHECK(!routing_port(&r) && !r.local);
     routing_close(&r);
 }
 
@@ -333,18 +330,18 @@ static void test_long(void)
     o.kv = NULL;
     o.cloud_model = LARGE;
     open_with(&r, &o);
-    CHECK(strstr(cloud_known_info(r.cloud)->says, "\"kv\":\"f16\""));
+    CHECK(strstr(r.port.info(r.port.arg).says, "\"kv\":\"f16\""));
     routing_close(&r);
     o.model = o.cloud_model = tiny_make();
     stretch(o.model);
     CHECK(engine_open(&tiny, &o, true, NULL) == OK);
     CHECK(routing_open(&r, &tiny, &o, NULL, NULL) == OK);
-    CHECK(strstr(cloud_known_info(r.cloud)->says, "\"kv\":\"f32\",\"weights\":\"F32\""));
+    CHECK(strstr(r.port.info(r.port.arg).says, "\"kv\":\"f32\",\"weights\":\"F32\""));
     for (size_t i = 0; i < 5000; i++)
         ids[i] = (uint32_t)(i % 251);
     CHECK(r.port.ask(r.port.arg, ids, 5000, 1, NULL, &call, NULL) == OK);
-    CHECK(r.port.take(call, &id, NULL) == OK);
-    r.port.commit(call);
+    CHECK(r.port.take(call, 0, &id, NULL) == OK);
+    r.port.end(call, CLOUD_USE);
     routing_close(&r);
     engine_close(&tiny);
 }
@@ -370,8 +367,8 @@ static void test_memory(void)
         for (size_t k = 0; rc == OK && k < 2; k++) {
             rc = r.port.ask(r.port.arg, ids, 9 - k, 4, NULL, &call, NULL);
             if (rc == OK) {
-                rc = r.port.take(call, &id, NULL);
-                (k ? r.port.drop : r.port.commit)(call);
+                rc = r.port.take(call, 0, &id, NULL);
+                r.port.end(call, k ? CLOUD_DROP : CLOUD_USE);
             }
         }
         CHECK(rc == OK || rc == ERR_NOMEM || rc == ERR_FORMAT); /* a part of the vocabulary lost */

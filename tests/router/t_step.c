@@ -12,8 +12,9 @@
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
+#include "net/answers/answers_port.h"
 #include "net/cloud.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/policy.h"
@@ -221,7 +222,8 @@ static struct cloud *client(const char *url, size_t tokens)
                                      .model = "m",
                                      .vocab = TINY_VOCAB,
                                      .tokens = tokens,
-                                     .answers = memo };
+                                     .found = memo ? answers_found : NULL,
+                                     .found_arg = memo };
     CHECK(cloud_open(&c, &o, &err) == OK);
     return c;
 }
@@ -229,13 +231,16 @@ static struct cloud *client(const char *url, size_t tokens)
 /* Write the texts one by one with decode_run, then together, with the same client. */
 static void run(struct cloud *c, enum policy policy, struct traffic *sum)
 {
-    struct cloud_port port;
+    struct cloud_port behind, port;
     struct err err = { "" };
     const struct decode_options o = { .policy = policy,
                                       .threshold = policy == POLICY_COMBINED ? 0.8f : 0.5f,
                                       .call_tokens = memo ? 4 : 1,
                                       .max_tokens = LENGTH };
-    cloud_port_cloud(&port, c);
+    cloud_port(&behind, c);
+    behind.close = NULL; /* the client is the caller's */
+    port = behind;
+    CHECK(!memo || answers_port(&port, memo, &behind, &err) == OK);
     ask_cloud = port.ask;
     port.ask = ask_slowly;
     ask_ns = 200000;
@@ -271,6 +276,8 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
         CHECK(sum->retries <= moved.retries && sum->bytes_up <= moved.bytes_up);
         CHECK(memo || memcmp(sum, &moved, sizeof(moved)) == 0);
     }
+    if (memo)
+        port.close(port.arg);
     ask_ns = 0;
 }
 
@@ -300,7 +307,7 @@ static void test_limits(const char *url, bool ahead)
                                       .max_tokens = LENGTH };
     struct cloud *c = client(url, 1);
     struct cloud_port port;
-    cloud_port_cloud(&port, c);
+    cloud_port(&port, c);
     for (size_t i = 0; i < 2; i++) {
         struct quota quota = { .tokens = i ? UINT64_MAX : 7, .input = i ? 100 : UINT64_MAX };
         struct gate gate = { .quota = &quota };
@@ -338,7 +345,7 @@ static void test_faults(void)
               "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
               "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[265]}]}");
     c = client(rude_url(rude), 1);
-    cloud_port_cloud(&port, c);
+    cloud_port(&port, c);
     make_texts(together, &o, &port);
     write_texts(together, 1);
     CHECK(together->failed == BREAKER_FAULTS && together->stats.failed == BREAKER_FAULTS);

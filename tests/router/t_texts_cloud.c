@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "net/answers/answers.h"
+#include "net/answers/answers_port.h"
 #include "net/cloud.h"
 #include "tests/router/texts_help.h"
 #include "tests/support/rude.h"
@@ -23,7 +24,8 @@ static struct cloud *client(const char *url, enum cloud_api api, struct answers 
                                      .model = "m",
                                      .vocab = TINY_VOCAB,
                                      .tokens = memo ? 5 : 1,
-                                     .answers = memo,
+                                     .found = memo ? answers_found : NULL,
+                                     .found_arg = memo,
                                      .background = true };
     CHECK(cloud_open(&c, &o, NULL) == OK);
     return c;
@@ -68,7 +70,8 @@ static void test_together(const char *url)
     struct text *t[TEXTS];
     CHECK(answers_open(&memo, &none, NULL) == OK);
     r.cloud = client(url, CLOUD_OPENAI, memo);
-    cloud_port_cloud(&r.port, r.cloud);
+    cloud_port(&r.port, r.cloud);
+    CHECK(answers_port(&r.port, memo, &r.port, NULL) == OK);
     for (size_t i = 0; i < TEXTS; i++) {
         struct decode_stats stats;
         const struct text_routing how = routing_of(i);
@@ -107,7 +110,7 @@ static void test_together(const char *url)
     }
     CHECK(memos > 10 && calls > 10);
     texts_close(e);
-    cloud_close(r.cloud);
+    r.port.close(r.port.arg);
     answers_close(memo);
 }
 
@@ -144,7 +147,7 @@ static void test_forgiven(enum cloud_api api)
         rude_play(rude, RUDE_CLOSE, no);
         r.gate = (struct gate){ 0 };
         r.cloud = client(rude_url(rude), api, NULL);
-        cloud_port_cloud(&r.port, r.cloud);
+        cloud_port(&r.port, r.cloud);
         CHECK(texts_open(&e, &o, NULL) == OK);
         CHECK(cloud_tokens_of(e) == 0);
         while (!texts_count(e).refused)

@@ -1,20 +1,21 @@
 /* port.h - what the simulated clouds of the tests have alike: a key for each prefix, a session that
- * is brought to one, and the functions of a cloud_port.h that need not do anything of their own. */
+ * is brought to one, and the functions of a port that need not do anything of their own; and one
+ * token of a server, asked for and awaited. */
 #ifndef TESTS_SUPPORT_PORT_H
 #define TESTS_SUPPORT_PORT_H
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/session.h"
-#include "router/cloud_port.h"
+#include "net/cloud.h"
 #include "tests/support/test.h"
 
 /* Return a key for ids[n], another one from any other beginning. */
-static inline uint64_t port_key(uint64_t key, const uint32_t *ids, size_t n)
+static inline uint64_t port_key(uint64_t seed, const uint32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        key = rand_u64(key, ids[i]);
-    return key;
+        seed = rand_u64(seed, ids[i]);
+    return seed;
 }
 
 /* Bring a session to ids[n], whose last one is evaluated in any case. */
@@ -28,15 +29,23 @@ static inline void port_reach(struct session *s, const uint32_t *ids, size_t n)
     CHECK(session_eval(s, ids + same, n - same, NULL, NULL) == OK);
 }
 
-static inline struct traffic port_traffic(void *arg, const struct cloud_tally *tally)
+static inline struct traffic port_traffic(void *arg, struct cloud_tally *tally, bool last)
 {
-    (void)arg;
+    (void)arg, (void)last;
     return tally->traffic;
 }
 
-static inline void port_end_tally(void *arg, struct cloud_tally *tally)
+/* Ask for as many tokens as the cloud allows, and wait for the first one. */
+static inline int port_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
+                            struct err *err)
 {
-    (void)arg, (void)tally;
+    void *call;
+    int rc = cloud_ask(c, ids, n, CLOUD_MAX_TOKENS, NULL, &call, err);
+    if (rc)
+        return rc;
+    rc = cloud_take(call, 0, id, err);
+    cloud_end(call, CLOUD_USE);
+    return rc;
 }
 
 #endif

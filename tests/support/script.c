@@ -63,25 +63,22 @@ static void script_keep(struct script *s, uint64_t key)
     s->kept[s->nkept++] = key;
 }
 
-static enum cloud_sight script_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight script_known(void *arg, const uint32_t *ids, size_t n, bool used,
+                                     uint32_t *id)
 {
     struct script *s = arg;
+    (void)used;
     uint64_t key = script_key(s, ids, n);
     if (!script_knows(s, key))
         return CLOUD_UNKNOWN;
     *id = script_answer(s, ids, n, key);
-    return CLOUD_HERE;
+    return CLOUD_STORE;
 }
 
-static enum origin script_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
-{
-    return script_peek(arg, ids, n, id) == CLOUD_HERE ? ORIGIN_STORE : ORIGIN_NONE;
-}
-
-static size_t script_tokens(void *arg)
+static struct cloud_info script_info(void *arg)
 {
     const struct script *s = arg;
-    return s->tokens ? s->tokens : 1;
+    return (struct cloud_info){ .tokens = s->tokens ? s->tokens : 1 };
 }
 
 static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
@@ -102,24 +99,26 @@ static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     c->tokens = tokens;
     memcpy(c->ids, ids, n * sizeof(*ids));
     tally->traffic.bytes_up += n;
+    tally->traffic.asked_tokens += tokens;
     s->asked++;
     s->live++;
     *call = c;
     return OK;
 }
 
-static bool script_done(const void *call)
+static bool script_done(const void *call, size_t at)
 {
+    (void)at;
     struct script_call *c = (struct script_call *)(size_t)call;
     if (c->looks && !c->script->dead)
         c->looks--;
     return !c->looks && !c->script->dead;
 }
 
-static int script_take(void *call, uint32_t *id, struct err *err)
+static int script_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     struct script_call *c = call;
-    CHECK(!c->script->dead);
+    CHECK(at == 0 && !c->script->dead);
     c->script->taken++;
     if (c->rc != OK)
         return err_set(err, c->rc, "unfit");
@@ -127,17 +126,9 @@ static int script_take(void *call, uint32_t *id, struct err *err)
     return OK;
 }
 
-static void script_end(void *call)
-{
-    struct script_call *c = call;
-    c->script->live--;
-    free(c);
-}
-
 /* Keep all tokens of the reply, whose ids make the prefixes. */
-static void script_commit(void *call)
+static void script_use(struct script_call *c)
 {
-    struct script_call *c = call;
     struct script *s = c->script;
     size_t most = s->edge ? session_context(s->edge) : SIZE_MAX;
     for (size_t i = 0; c->rc == OK && s->tokens > 1 && i < c->tokens && c->n <= most; i++, c->n++) {
@@ -146,14 +137,16 @@ static void script_commit(void *call)
         script_keep(s, key);
         c->ids[c->n] = id;
     }
-    script_end(call);
 }
 
-static void script_drop(void *call)
+static void script_end(void *call, enum cloud_end how)
 {
     struct script_call *c = call;
-    c->script->dropped++;
-    script_end(call);
+    if (how == CLOUD_USE)
+        script_use(c);
+    c->script->dropped += how == CLOUD_DROP;
+    c->script->live--;
+    free(c);
 }
 
 static void script_notify(void *arg, void (*f)(void *), void *f_arg)
@@ -163,12 +156,6 @@ static void script_notify(void *arg, void (*f)(void *), void *f_arg)
     s->notify = f;
     s->notify_arg = f_arg;
     pthread_mutex_unlock(&s->lock);
-}
-
-static struct traffic script_moved(const void *call)
-{
-    const struct script_call *c = call;
-    return (struct traffic){ .bytes_up = c->n, .asked_tokens = c->tokens };
 }
 
 /* Say that something may have come. */
@@ -191,17 +178,13 @@ void script_open(struct script *s)
 {
     s->port = (struct cloud_port){ .arg = s,
                                    .known = script_known,
-                                   .peek = script_peek,
-                                   .tokens = script_tokens,
+                                   .info = script_info,
                                    .ask = script_ask,
                                    .done = script_done,
                                    .take = script_take,
-                                   .commit = script_commit,
-                                   .drop = script_drop,
+                                   .end = script_end,
                                    .traffic = port_traffic,
-                                   .end_tally = port_end_tally,
-                                   .notify = script_notify,
-                                   .moved = script_moved };
+                                   .notify = script_notify };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }

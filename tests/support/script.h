@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 
 struct sampler;
 struct session;

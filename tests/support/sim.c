@@ -67,7 +67,7 @@ static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n,
 }
 
 /* Wait for a reply that is on its way; what the store knows is in the memo from then on. */
-static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight await(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = port_key(n, ids, n);
@@ -76,12 +76,12 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
     if (i < SIM_MEMO) {
         s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
         *id = s->memo[i].id;
-        return ORIGIN_MEMO;
+        return CLOUD_MEMO;
     }
     if (!in_store(s, key, ids, n, id))
-        return ORIGIN_NONE;
+        return CLOUD_UNKNOWN;
     remember(s, key, *id, 0);
-    return ORIGIN_STORE;
+    return CLOUD_STORE;
 }
 
 /* Look without waiting. The clock moves a little when there was work since the last look, so that
@@ -95,19 +95,24 @@ static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t 
         s->clock += draw(s, 3);
     s->looked = length + 1;
     if (i == SIM_MEMO)
-        return in_store(s, key, ids, n, id) ? CLOUD_HERE : CLOUD_UNKNOWN;
+        return in_store(s, key, ids, n, id) ? CLOUD_STORE : CLOUD_UNKNOWN;
     if (s->memo[i].due > s->clock) {
         s->comes++;
         return CLOUD_COMING;
     }
     *id = s->memo[i].id;
-    return CLOUD_HERE;
+    return CLOUD_MEMO;
 }
 
-static size_t tokens(void *arg)
+static enum cloud_sight known(void *arg, const uint32_t *ids, size_t n, bool used, uint32_t *id)
+{
+    return used ? await(arg, ids, n, id) : peek(arg, ids, n, id);
+}
+
+static struct cloud_info info(void *arg)
 {
     const struct sim *s = arg;
-    return s->truth.alone && s->arrived ? 1 : s->truth.tokens;
+    return (struct cloud_info){ .tokens = s->truth.alone && s->arrived ? 1 : s->truth.tokens };
 }
 
 static void send(struct sim *s, uint64_t number, uint64_t after)
@@ -199,6 +204,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
               memcmp(b->ids, ids, b->n * sizeof(*ids)) != 0);
     }
     answer(s, c, tally);
+    tally->traffic.asked_tokens += want;
     *call = c;
     return OK;
 }
@@ -222,8 +228,9 @@ static void deliver(struct sim *s)
     }
 }
 
-static bool done(const void *call)
+static bool done(const void *call, size_t at)
 {
+    (void)at;
     const struct sim_call *c = call;
     struct sim *s = c->sim;
     size_t length = session_length(s->session);
@@ -239,10 +246,11 @@ static bool done(const void *call)
     return c->arrived;
 }
 
-static int take(void *call, uint32_t *id, struct err *err)
+static int take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     struct sim_call *c = call;
     struct sim *s = c->sim;
+    CHECK(at == 0);
     for (size_t i = 0; i < SIM_CALLS; i++) /* the oldest call must be taken first */
         CHECK(!s->calls[i].number || s->calls[i].n >= c->n);
     while (!c->arrived) {
@@ -262,16 +270,9 @@ static int take(void *call, uint32_t *id, struct err *err)
     return OK;
 }
 
-static void end(struct sim_call *c)
-{
-    c->number = 0;
-    c->sim->live--;
-}
-
 /* Charge the call, and put each token of its reply into the memo. */
-static void commit(void *call)
+static void use(struct sim_call *c)
 {
-    struct sim_call *c = call;
     struct sim *s = c->sim;
     CHECK(c->number && c->heard && c->n > s->last_commit && s->ncommitted < SIM_LOG);
     s->last_commit = c->n;
@@ -293,31 +294,32 @@ static void commit(void *call)
         if (id >= s->size)
             break;
     }
-    end(c);
 }
 
-static void drop(void *call)
+static void end(void *call, enum cloud_end how)
 {
     struct sim_call *c = call;
-    CHECK(c->number);
-    c->sim->charged += c->heard ? c->tokens : 0; /* its answer was of no use */
-    c->sim->ndropped++;
-    end(c);
+    CHECK(c->number && how != CLOUD_ENOUGH);
+    if (how == CLOUD_USE) {
+        use(c);
+    } else {
+        c->sim->charged += c->heard ? c->tokens : 0; /* its answer was of no use */
+        c->sim->ndropped++;
+    }
+    c->number = 0;
+    c->sim->live--;
 }
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out = (struct cloud_port){ .arg = s,
                                 .known = known,
-                                .peek = peek,
-                                .tokens = tokens,
+                                .info = info,
                                 .ask = ask,
                                 .done = done,
                                 .take = take,
-                                .commit = commit,
-                                .drop = drop,
-                                .traffic = port_traffic,
-                                .end_tally = port_end_tally };
+                                .end = end,
+                                .traffic = port_traffic };
 }
 
 void sim_text(struct sim *s)

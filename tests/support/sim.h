@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "model/batch_internal.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tests/support/tiny.h"
 
 struct sampler;
@@ -78,10 +78,10 @@ struct sim {
     size_t nasked, ncommitted, ndropped, nstale, retries;
     size_t unread;            /* requests for which late_head was checked */
     bool arrived;             /* some reply */
-    size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
+    size_t charged, comes;    /* tokens of committed calls; times a look found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
-    size_t looked; /* 1 + length of the session at the last peek, without other questions since */
+    size_t looked; /* 1 + length of the session at the last look, without other questions since */
 };
 
 /* Make s usable as a cloud port. */

@@ -96,17 +96,17 @@ static struct {
     struct cloud_tally *tally;
 } sim;
 
-static enum origin sim_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight sim_known(void *arg, const uint32_t *ids, size_t n, bool used, uint32_t *id)
 {
-    (void)arg, (void)ids, (void)n;
+    (void)arg, (void)ids, (void)n, (void)used;
     *id = ANSWER;
-    return sim.known ? ORIGIN_STORE : ORIGIN_NONE;
+    return sim.known ? CLOUD_STORE : CLOUD_UNKNOWN;
 }
 
-static size_t sim_tokens(void *arg)
+static struct cloud_info sim_info(void *arg)
 {
     (void)arg;
-    return 1;
+    return (struct cloud_info){ .model = "a \"b\"", .tokens = 1 };
 }
 
 static int sim_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
@@ -119,9 +119,9 @@ static int sim_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     return OK;
 }
 
-static int sim_take(void *call, uint32_t *id, struct err *err)
+static int sim_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
-    CHECK(call == &sim);
+    CHECK(call == &sim && at == 0);
     if (sim.fails)
         return err_set(err, ERR_NET, "refused");
     const struct traffic more = { .bytes_up = HEADER + UP,
@@ -133,30 +133,24 @@ static int sim_take(void *call, uint32_t *id, struct err *err)
     return OK;
 }
 
-static void sim_commit(void *call)
+static void sim_end(void *call, enum cloud_end how)
 {
     CHECK(call == &sim);
-    sim.committed++;
+    sim.committed += how == CLOUD_USE;
+    sim.dropped += how == CLOUD_DROP;
 }
 
-static void sim_drop(void *call)
+static size_t sim_bytes(const struct cloud_port *port, const uint32_t *ids, size_t n, size_t tokens)
 {
-    CHECK(call == &sim);
-    sim.dropped++;
-}
-
-static size_t sim_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
-{
-    (void)arg, (void)ids, (void)n, (void)tokens;
+    (void)port, (void)ids, (void)n, (void)tokens;
     return UP;
 }
 
 static const struct cloud_port real = { .known = sim_known,
-                                        .tokens = sim_tokens,
+                                        .info = sim_info,
                                         .ask = sim_ask,
                                         .take = sim_take,
-                                        .commit = sim_commit,
-                                        .drop = sim_drop,
+                                        .end = sim_end,
                                         .traffic = port_traffic };
 
 /* Ask for the token after ids[2] and commit the call. Returns what it returned. */
@@ -168,9 +162,9 @@ static int ask(struct virtual_cloud *v, uint32_t first, struct err *err)
     uint32_t id = 0;
     void *call;
     CHECK(p->ask(p->arg, ids, 2, 1, &tally, &call, err) == OK);
-    int rc = p->take(call, &id, err);
+    int rc = p->take(call, 0, &id, err);
     CHECK(rc != OK || id == ANSWER);
-    p->commit(call);
+    p->end(call, CLOUD_USE);
     return rc;
 }
 
@@ -214,17 +208,29 @@ static void test_known(void)
         CHECK(ask(&v, i, &err) == rc);
         sim.known = true;
         size_t asked = sim.asked;
-        CHECK(v.port.known(v.port.arg, ids, 2, &id) == (rc == OK ? ORIGIN_STORE : ORIGIN_NONE));
+        CHECK(cloud_port_known(&v.port, ids, 2, true, &id) ==
+              (rc == OK ? CLOUD_STORE : CLOUD_UNKNOWN));
         CHECK(near(v.ms, ms) && sim.asked == asked);
         sim.known = false;
-        CHECK(v.port.known(v.port.arg, ids, 2, &id) == ORIGIN_NONE);
+        CHECK(cloud_port_known(&v.port, ids, 2, true, &id) == CLOUD_UNKNOWN);
         late += rc != OK;
     }
     CHECK(late > 40 && late < 110); /* two packets: 36 % lose one */
 }
 
+/* The body of a request is known before it is made. */
+static void test_bytes(void)
+{
+    static const char body[] = "{\"model\":\"a \\\"b\\\"\",";
+    const uint32_t ids[] = { 5, 67, 890 };
+    size_t one = virtual_cloud_measure(&real, ids, 1, 1);
+    CHECK(one > sizeof(body) && virtual_cloud_measure(&real, ids, 1, 9) == one);
+    CHECK(virtual_cloud_measure(&real, ids, 3, 1) == one + strlen(",67,890"));
+}
+
 int main(void)
 {
+    test_bytes();
     test_answers();
     test_calls();
     test_losses();

@@ -27,7 +27,6 @@
 #include "net/cloud.h"
 #include "net/http/http.h"
 #include "net/http/json_input.h"
-#include "router/cloud_port.h"
 #include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/policy.h"
@@ -250,7 +249,7 @@ static int cmd_bench_route_loop(struct route *r, struct way *w, struct err *err)
                                       .emit = cmd_bench_route_token,
                                       .arg = r };
     struct cloud_port port;
-    cloud_port_cloud(&port, r->net.cloud);
+    cloud_port(&port, r->net.cloud);
     session_rewind(r->session, 0);
     return decode_run(&w->stats, r->session, r->net.vocab, r->sampler, NULL, &port, r->text,
                       prompt_tokens, &o, err);

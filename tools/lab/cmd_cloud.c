@@ -97,17 +97,21 @@ static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
     uint32_t id;
     int rc = OK;
     t->best_ns = UINT64_MAX;
-    t->body = cloud_bytes(c, ids, 3, CLOUD_MAX_TOKENS);
     for (int i = 0; i < ROUNDS && rc == OK; i++) {
         struct traffic before = cloud_ledger(c)->traffic;
         uint64_t start = os_now_ns();
-        rc = cloud_next(c, ids, 3, &id, err);
-        if (rc != OK && !cloud_known_info(c)->ids)
+        void *call;
+        if ((rc = cloud_ask(c, ids, 3, CLOUD_MAX_TOKENS, NULL, &call, err)) != OK)
+            break;
+        rc = cloud_take(call, 0, &id, err);
+        cloud_end(call, CLOUD_USE);
+        if (rc != OK && !cloud_known_info(c).ids)
             rc = OK; /* after these ids its text may be none, or a part of a character */
         uint64_t ns = os_now_ns() - start;
         t->best_ns = ns < t->best_ns ? ns : t->best_ns;
         struct traffic trip = traffic_since(&cloud_ledger(c)->traffic, &before);
         t->up = (size_t)trip.bytes_up;
+        t->body = (size_t)(trip.bytes_up - trip.header_bytes_up);
         t->down = (size_t)trip.bytes_down;
     }
     return rc;

@@ -172,8 +172,8 @@ static uint32_t answer_call(void *arg, const uint32_t *ids, size_t n)
 }
 
 /* Make the call of a device whose time has come, or hear the answer that is there. */
-static int step_device(struct server *s, struct cloud *cloud, struct cloud_call **call,
-                       uint32_t *ids, size_t i, struct err *err)
+static int step_device(struct server *s, struct cloud *cloud, void **call, uint32_t *ids, size_t i,
+                       struct err *err)
 {
     struct fleet_device *d = &s->f->devices[i];
     double now = s->f->now;
@@ -182,12 +182,12 @@ static int step_device(struct server *s, struct cloud *cloud, struct cloud_call 
         d->asked = d->told = now;
         ids[0] = (uint32_t)i;
         ids[1] = (uint32_t)(d->answer % VOCAB);
-        return cloud_ask(cloud, ids, o.prompt + d->token, 1, call, err);
+        return cloud_ask(cloud, ids, o.prompt + d->token, 1, NULL, call, err);
     }
-    if (!*call || !cloud_done(*call))
+    if (!*call || !cloud_done(*call, 0))
         return OK;
-    int rc = cloud_take(*call, &id, err);
-    cloud_commit(*call);
+    int rc = cloud_take(*call, 0, &id, err);
+    cloud_end(*call, CLOUD_USE);
     *call = NULL;
     if (rc)
         return rc;
@@ -200,7 +200,7 @@ static int step_device(struct server *s, struct cloud *cloud, struct cloud_call 
 /* Let the devices run, and count what ends in so many seconds after a quarter of them. */
 static int run_devices(struct server *s, struct cloud *cloud, uint32_t *ids, struct err *err)
 {
-    struct cloud_call *calls[CLIENTS] = { NULL };
+    void *calls[CLIENTS] = { NULL };
     double from = 250 * (double)seconds, to = 1250 * (double)seconds;
     bool counts = false;
     int rc = OK;
@@ -221,7 +221,7 @@ static int run_devices(struct server *s, struct cloud *cloud, uint32_t *ids, str
     }
     for (size_t i = 0; i < s->f->n; i++)
         if (calls[i])
-            cloud_drop(calls[i]);
+            cloud_end(calls[i], CLOUD_DROP);
     if (rc == OK && !s->f->count.calls)
         rc = err_set(err, ERR_ARG, "--real: expected time for at least one call");
     return rc;

@@ -126,7 +126,7 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
         rc = asking_open(&c->asking, &o, err);
     if (rc != OK)
         return rc;
-    if (!c->asking.routing.cloud)
+    if (!routing_port(&c->asking.routing))
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
     c->run.progress = quiet ? NULL : progress_begin("reading", "the questions");
     c->run.plan = &c->plan;

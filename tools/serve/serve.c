@@ -106,15 +106,11 @@ static void serve_notes(struct serve *s)
 /* Keep what is known of the cloud: later only the engine thread may use it. */
 static void serve_know_cloud(struct serve *s)
 {
-    struct cloud *c = s->routing.cloud;
-    s->cloud_api = s->routing.local ? NULL : "auto";
-    if (!c || !cloud_settled(c))
-        return;
-    const struct cloud_info *info = cloud_known_info(c);
-    if (!s->routing.local)
-        s->cloud_api = cloud_api_name(info ? info->api : CLOUD_AUTO);
-    if (info && info->model)
-        snprintf(s->cloud_model, sizeof(s->cloud_model), "%s", info->model);
+    const struct cloud_port *p = routing_port(&s->routing);
+    const struct cloud_info info = p ? p->info(p->arg) : (struct cloud_info){ .api = CLOUD_AUTO };
+    s->cloud_api = s->routing.local ? NULL : cloud_api_name(info.api);
+    if (info.model)
+        snprintf(s->cloud_model, sizeof(s->cloud_model), "%s", info.model);
 }
 
 /* Read questions of the demo world for the page, which can do without. */

@@ -11,7 +11,7 @@
 #include "kernels/math.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "router/engine.h"
 #include "router/texts/texts.h"
 #include "tests/support/port.h"
@@ -95,7 +95,7 @@ static struct fake {
         uint32_t ids[TINY_CONTEXT + 1];
     } calls[CALLS];
     size_t live, most, may;     /* in flight; at most so far; may be; 0: COLLECT_CALLS */
-    size_t open;                /* neither committed nor dropped */
+    size_t open;                /* not ended */
     size_t asked, dropped, cut; /* calls; those dropped of texts that are not refused; those told
                                    that they had given enough */
     size_t tokens, written, fails_after;
@@ -107,30 +107,26 @@ static struct fake {
     void *news_arg;
 } fake;
 
-static inline enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static inline enum cloud_sight known(void *arg, const uint32_t *ids, size_t n, bool used,
+                                     uint32_t *id)
 {
     (void)arg;
     uint64_t key = key_of(ids, n);
     bool in = ids[0] != REFUSED_ID && rand_below(4, key, 100) < fake.stored;
     for (size_t i = 0; !in && i < fake.nmemo; i++)
         in = fake.memo[i] == key;
-    if (in)
-        *id = cloud_says(ids, n);
-    return in ? CLOUD_HERE : CLOUD_UNKNOWN;
+    if (!in)
+        return CLOUD_UNKNOWN;
+    *id = cloud_says(ids, n);
+    if (used)
+        fake.order = rand_u64(fake.order, key);
+    return CLOUD_MEMO;
 }
 
-static inline enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
-{
-    if (peek(arg, ids, n, id) != CLOUD_HERE)
-        return ORIGIN_NONE;
-    fake.order = rand_u64(fake.order, key_of(ids, n));
-    return ORIGIN_MEMO;
-}
-
-static inline size_t tokens(void *arg)
+static inline struct cloud_info info(void *arg)
 {
     (void)arg;
-    return fake.tokens;
+    return (struct cloud_info){ .tokens = fake.tokens };
 }
 
 static inline int ask(void *arg, const uint32_t *ids, size_t n, size_t want,
@@ -156,11 +152,6 @@ static inline int ask(void *arg, const uint32_t *ids, size_t n, size_t want,
     return OK;
 }
 
-static inline bool done(const void *call)
-{
-    return call != NULL;
-}
-
 /* Nothing more will come of a call. */
 static inline void call_ends(struct call *c)
 {
@@ -182,55 +173,34 @@ static inline void call_goes_on(struct call *c)
     call_ends(c);
 }
 
-static inline size_t look(const void *call, uint32_t *ids, size_t from, size_t room, bool *ended)
+static inline bool done(const void *call, size_t at)
 {
     struct call *c = (struct call *)(size_t)call;
     if (rand_below(8, fake.looks++, 100) >= fake.slow)
         call_goes_on(c);
     else if (fake.slow < SILENT)
         fake.news(fake.news_arg);
-    size_t n = from < c->come ? c->come - from : 0;
-    n = n < room ? n : room;
-    memcpy(ids, c->ids + c->n + from, n * sizeof(*ids));
-    *ended = c->ended && from + n >= c->come;
-    return n;
+    return at < c->come || c->ended;
 }
 
-static inline void enough(void *call)
-{
-    struct call *c = call;
-    CHECK(c->used && c->come);
-    fake.cut += !c->ended;
-    call_ends(c);
-}
-
-static inline int take(void *call, uint32_t *id, struct err *err)
+static inline int take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     struct call *c = call;
     CHECK(c->used);
     c->taken = true;
-    while (!c->come && !c->ended)
+    while (c->come <= at && !c->ended)
         call_goes_on(c);
-    if (!c->come && c->ids[0] == REFUSED_ID)
+    if (at >= c->come && c->ids[0] == REFUSED_ID)
         return err_set(err, ERR_TEXT, "not this text");
-    if (!c->come)
+    if (at >= c->come)
         return err_set(err, ERR_NET, "the cloud died");
-    *id = c->ids[c->n];
+    *id = c->ids[c->n + at];
     return OK;
 }
 
-/* Free a call. */
-static inline void call_free(struct call *c)
+/* Keep the tokens of a call. */
+static inline void use(struct call *c)
 {
-    CHECK(c->used);
-    call_ends(c);
-    c->used = false;
-    fake.open--;
-}
-
-static inline void commit(void *call)
-{
-    struct call *c = call;
     CHECK(c->taken);
     fake.order = rand_u64(fake.order, key_of(c->ids, c->n) + c->tokens);
     while (!c->ended)
@@ -239,13 +209,19 @@ static inline void commit(void *call)
         CHECK(fake.nmemo < MEMO);
         fake.memo[fake.nmemo++] = key_of(c->ids, c->n + i);
     }
-    call_free(c);
 }
 
-static inline void drop(void *call)
+static inline void end(void *call, enum cloud_end how)
 {
-    fake.dropped += ((struct call *)call)->ids[0] != REFUSED_ID;
-    call_free(call);
+    struct call *c = call;
+    CHECK(c->used && (how != CLOUD_ENOUGH || c->come));
+    fake.cut += how == CLOUD_ENOUGH && !c->ended;
+    fake.dropped += how == CLOUD_DROP && c->ids[0] != REFUSED_ID;
+    if (how == CLOUD_USE)
+        use(c);
+    call_ends(c);
+    c->used = how == CLOUD_ENOUGH;
+    fake.open -= how != CLOUD_ENOUGH;
 }
 
 static inline void notify(void *arg, void (*f)(void *), void *f_arg)
@@ -256,16 +232,12 @@ static inline void notify(void *arg, void (*f)(void *), void *f_arg)
 }
 
 static const struct cloud_port port = { .known = known,
-                                        .peek = peek,
-                                        .tokens = tokens,
+                                        .info = info,
                                         .ask = ask,
                                         .done = done,
                                         .take = take,
-                                        .commit = commit,
-                                        .drop = drop,
+                                        .end = end,
                                         .traffic = port_traffic,
-                                        .end_tally = port_end_tally,
                                         .notify = notify };
-static const struct collect_calls port_calls = { look, enough };
 
 #endif

@@ -109,7 +109,6 @@ static struct collect collect_with(const struct collect_options *o)
     return (struct collect){ .session = session,
                              .tok = engine.tokenizer,
                              .cloud = &port,
-                             .calls = &port_calls,
                              .o = o,
                              .texts = o->router ? routed : alone };
 }

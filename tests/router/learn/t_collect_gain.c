@@ -228,7 +228,6 @@ static void open_parts(struct parts *p, const struct way *w)
                                      .judge = judge };
     p->c = (struct collect){ .tok = p->engine.tokenizer,
                              .cloud = routing_port(&p->routing),
-                             .calls = &collect_calls_cloud,
                              .o = &p->o,
                              .large = w->past_port ? local_cloud_texts(p->routing.local) : NULL };
     CHECK(session_open(&p->c.session, p->engine.batch, CONTEXT, KVCACHE_F32, &err) == OK);

@@ -12,6 +12,7 @@
 #include "net/cloud.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
+#include "tests/support/port.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/http_client.h"
@@ -57,11 +58,11 @@ static void test_dialects(void)
         uint32_t ids[STEPS + 3] = { 72, 105, 33 };
         struct cloud *c = client(apis[a]);
         for (size_t n = 3; n < 3 + STEPS; n++) {
-            CHECK(cloud_next(c, ids, n, &ids[n], NULL) == OK);
+            CHECK(port_next(c, ids, n, &ids[n], NULL) == OK);
             CHECK(ids[n] == truth(ids, n));
         }
         CHECK(cloud_ledger(c)->tokens == STEPS && cloud_ledger(c)->faults == 0);
-        CHECK(cloud_known_info(c)->api == (a == 2 ? CLOUD_LLAMACPP : CLOUD_OPENAI));
+        CHECK(cloud_known_info(c).api == (a == 2 ? CLOUD_LLAMACPP : CLOUD_OPENAI));
         cloud_close(c);
     }
 }
@@ -287,7 +288,7 @@ static void *work(void *arg)
     struct worker *w = arg;
     struct cloud *c = client(CLOUD_OPENAI);
     for (size_t n = 4; n < 4 + STEPS; n++)
-        CHECK(cloud_next(c, w->ids, n, &w->ids[n], NULL) == OK);
+        CHECK(port_next(c, w->ids, n, &w->ids[n], NULL) == OK);
     cloud_close(c);
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
+#include "tests/support/port.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -90,7 +91,7 @@ static void test_tls(void)
                                           .key = "sesame",
                                           .vocab = TINY_VOCAB };
         CHECK(cloud_open(&c, &co, &err) == OK);
-        CHECK_MSG(cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err) == OK && id < TINY_VOCAB,
+        CHECK_MSG(port_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err) == OK && id < TINY_VOCAB,
                   "%s", err.msg);
         cloud_close(c);
     }

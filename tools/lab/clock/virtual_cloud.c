@@ -1,10 +1,31 @@
 #include "tools/lab/clock/virtual_cloud.h"
 
-#include "kernels/sys/base.h"
+#include <jansson.h>
+#include <stdlib.h>
 
-size_t virtual_cloud_measure(void *arg, const uint32_t *ids, size_t n, size_t tokens)
+#include "kernels/sys/base.h"
+#include "kernels/sys/buf.h"
+#include "net/dialect/dialect.h"
+#include "net/dialect/id_list.h"
+
+size_t virtual_cloud_measure(const struct cloud_port *port, const uint32_t *ids, size_t n,
+                             size_t tokens)
 {
-    return cloud_bytes(arg, ids, n, tokens);
+    const struct cloud_info info = port->info(port->arg);
+    json_t *name = info.model ? json_string(info.model) : NULL;
+    char *model = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+    struct ask a = { .model = model, .ids = ids, .n = n };
+    struct id_list list = { 0 };
+    struct buf body = { 0 };
+    a.want = tokens < info.tokens ? tokens : info.tokens;
+    a.stream = a.want > 1;
+    bool fine = id_list_set(&list, ids, n) && dialect_of(info.api)->request(&body, &a, &list.text);
+    size_t bytes = fine ? body.n : 0;
+    buf_free(&body);
+    id_list_free(&list);
+    free(model);
+    json_decref(name);
+    return bytes;
 }
 
 /* Begin a call for one prefix. */
@@ -12,7 +33,7 @@ static void virtual_cloud_prefix(struct virtual_cloud *v, const uint32_t *ids, s
                                  size_t tokens)
 {
     v->key = stand_in_chance_first(v->clock->seed, ids, n);
-    v->size.up = v->bytes(v->real->arg, ids, n, tokens);
+    v->size.up = v->bytes(v->real, ids, n, tokens);
     v->late = false;
     v->ms = 0;
 }
@@ -26,27 +47,22 @@ static void virtual_cloud_time(struct virtual_cloud *v)
         v->ms = v->clock->deadline_ms;
 }
 
-static enum origin virtual_cloud_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight virtual_cloud_known(void *arg, const uint32_t *ids, size_t n, bool used,
+                                            uint32_t *id)
 {
     struct virtual_cloud *v = arg;
-    enum origin from = v->real->known(v->real->arg, ids, n, id);
-    if (from == ORIGIN_NONE)
-        return from;
-    virtual_cloud_prefix(v, ids, n, v->real->tokens(v->real->arg));
+    enum cloud_sight sight = cloud_port_known(v->real, ids, n, used, id);
+    if (!used || !cloud_port_here(sight))
+        return sight;
+    virtual_cloud_prefix(v, ids, n, v->real->info(v->real->arg).tokens);
     virtual_cloud_time(v);
-    return v->late ? ORIGIN_NONE : from;
+    return v->late ? CLOUD_UNKNOWN : sight;
 }
 
-static enum cloud_sight virtual_cloud_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static struct cloud_info virtual_cloud_info(void *arg)
 {
     const struct virtual_cloud *v = arg;
-    return v->real->peek(v->real->arg, ids, n, id);
-}
-
-static size_t virtual_cloud_tokens(void *arg)
-{
-    const struct virtual_cloud *v = arg;
-    return v->real->tokens(v->real->arg);
+    return v->real->info(v->real->arg);
 }
 
 /* Keep an error of the other port. */
@@ -60,10 +76,10 @@ static int virtual_cloud_real(struct virtual_cloud *v, int rc, const struct err 
 }
 
 /* Note a call that is about to be made. */
-static void virtual_cloud_asked(struct virtual_cloud *v, const struct cloud_tally *tally)
+static void virtual_cloud_asked(struct virtual_cloud *v, struct cloud_tally *tally)
 {
     v->tally = tally;
-    v->before = v->real->traffic(v->real->arg, tally);
+    v->before = v->real->traffic(v->real->arg, tally, false);
 }
 
 static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
@@ -77,17 +93,17 @@ static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t to
     return virtual_cloud_real(v, rc, err);
 }
 
-static bool virtual_cloud_done(const void *call)
+static bool virtual_cloud_done(const void *call, size_t at)
 {
     const struct virtual_cloud *v = call;
-    return v->real->done(v->call);
+    return v->real->done(v->call, at);
 }
 
-static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
+static int virtual_cloud_take(void *call, size_t at, uint32_t *id, struct err *err)
 {
     struct virtual_cloud *v = call;
-    int rc = virtual_cloud_real(v, v->real->take(v->call, id, err), err);
-    struct traffic now = v->real->traffic(v->real->arg, v->tally);
+    int rc = virtual_cloud_real(v, v->real->take(v->call, at, id, err), err);
+    struct traffic now = v->real->traffic(v->real->arg, v->tally, false);
     struct traffic took = traffic_since(&now, &v->before);
     if (rc != OK)
         return rc;
@@ -100,31 +116,16 @@ static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
     return v->late ? err_set(err, ERR_NET, "cloud: no answer in time (%g ms)", v->ms) : OK;
 }
 
-static void virtual_cloud_commit(void *call)
+static void virtual_cloud_end(void *call, enum cloud_end how)
 {
     struct virtual_cloud *v = call;
-    if (v->late)
-        v->real->drop(v->call);
-    else
-        v->real->commit(v->call);
+    v->real->end(v->call, v->late ? CLOUD_DROP : how);
 }
 
-static void virtual_cloud_drop(void *call)
-{
-    struct virtual_cloud *v = call;
-    v->real->drop(v->call);
-}
-
-static struct traffic virtual_cloud_traffic(void *arg, const struct cloud_tally *tally)
+static struct traffic virtual_cloud_traffic(void *arg, struct cloud_tally *tally, bool last)
 {
     const struct virtual_cloud *v = arg;
-    return v->real->traffic(v->real->arg, tally);
-}
-
-static void virtual_cloud_end_tally(void *arg, struct cloud_tally *tally)
-{
-    const struct virtual_cloud *v = arg;
-    v->real->end_tally(v->real->arg, tally);
+    return v->real->traffic(v->real->arg, tally, last);
 }
 
 void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
@@ -136,13 +137,10 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
     v->failed = OK;
     v->port = (struct cloud_port){ .arg = v,
                                    .known = virtual_cloud_known,
-                                   .peek = virtual_cloud_peek,
-                                   .tokens = virtual_cloud_tokens,
+                                   .info = virtual_cloud_info,
                                    .ask = virtual_cloud_ask,
                                    .done = virtual_cloud_done,
                                    .take = virtual_cloud_take,
-                                   .commit = virtual_cloud_commit,
-                                   .drop = virtual_cloud_drop,
-                                   .traffic = virtual_cloud_traffic,
-                                   .end_tally = virtual_cloud_end_tally };
+                                   .end = virtual_cloud_end,
+                                   .traffic = virtual_cloud_traffic };
 }

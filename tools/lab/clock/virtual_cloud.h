@@ -10,12 +10,13 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/traffic.h"
-#include "router/cloud_port.h"
+#include "net/cloud_port.h"
 #include "tools/lab/clock/virtual_clock.h"
 
-/* Return the size of the body of a request of the port with this arg, as cloud_bytes does. */
-typedef size_t virtual_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens);
-virtual_cloud_bytes virtual_cloud_measure; /* of a port of cloud_port_cloud */
+/* Return the size of the body of a request of this port that has not been made. */
+typedef size_t virtual_cloud_bytes(const struct cloud_port *port, const uint32_t *ids, size_t n,
+                                   size_t tokens);
+virtual_cloud_bytes virtual_cloud_measure; /* in the dialect that its info names; 0: no memory */
 
 struct virtual_cloud { /* must not move while the port is used */
     struct cloud_port port;
@@ -28,7 +29,7 @@ struct virtual_cloud { /* must not move while the port is used */
     int failed;                        /* code of the other port's latest error; OK: it had none */
     struct err why;                    /* its message */
     uint64_t key;                      /* rest: the call in flight */
-    const struct cloud_tally *tally;
+    struct cloud_tally *tally;
     struct traffic before; /* of the tally, when it began */
     void *call;
 };

@@ -185,7 +185,7 @@ static void asking_count_work(struct asking_sent *w, size_t at)
     if (w->call && w->unbroken && at - w->call < w->asks)
         return; /* the call before it has brought this token, too */
     size_t cached = w->warm < at ? w->warm : at;
-    w->asks = w->port->tokens(w->port->arg);
+    w->asks = w->port->info(w->port->arg).tokens;
     w->call = w->warm = at;
     w->unbroken = true;
     w->work.calls++;

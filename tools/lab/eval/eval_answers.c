@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "net/cloud.h"
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
@@ -82,11 +83,20 @@ static bool answers_free(const struct answers_run *m)
            !n->bandwidth && !(n->loss > 0);
 }
 
+/* Wait until it is known what answers, if a server does. */
+static int answers_cloud_ready(const struct answers_run *m, struct err *err)
+{
+    struct cloud *c = m->asking.routing.cloud;
+    return c ? cloud_ready(c, err) : OK;
+}
+
 /* Find out what the run is made with, and open the journal of --jsonl. */
 static int answers_journal(struct answers_run *m, struct err *err)
 {
     const struct asking *a = &m->asking;
-    int rc = m->o->jsonl && a->routing.cloud ? cloud_ready(a->routing.cloud, err) : OK;
+    if (m->clock.is_virtual) /* sizes of requests depend on what answers */
+        answers_cloud_ready(m, NULL);
+    int rc = m->o->jsonl ? answers_cloud_ready(m, err) : OK;
     if (rc != OK) {
         const struct err why = *err;
         return err_set(err, rc, "%s: the journal must name what answers: %.300s", m->o->jsonl,
@@ -180,8 +190,8 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     eval_result_begin(&m->results[at], listed ? listed : own, (double)NAN);
     if (policy == POLICY_ALWAYS &&
         m->plan.asked.task) { /* else this would measure the small model */
-        int rc = m->asking.routing.cloud
-                     ? cloud_ready(m->asking.routing.cloud, err)
+        int rc = routing_port(&m->asking.routing)
+                     ? answers_cloud_ready(m, err)
                      : err_set(err, ERR_NET, "policy always: there is no cloud");
         if (rc != OK)
             return rc;

@@ -152,18 +152,18 @@ const char *routed_exactness(const struct engine *e)
 void routed_identity(struct cloud_identity *out, const struct routing *r,
                      const struct stand_in *server, const struct engine *e)
 {
-    const struct cloud_info *info = r->cloud ? cloud_known_info(r->cloud) : NULL;
     const char *url = setup_cloud_url();
     char *base = NULL;
     *out = (struct cloud_identity){ 0 };
-    if (!info)
+    if (!routing_port(r) || (r->cloud && cloud_ready(r->cloud, NULL) != OK))
         return;
+    const struct cloud_info info = r->port.info(r->port.arg);
     if (!server && url && cloud_url_check(&base, url, NULL) == OK)
         snprintf(out->url, sizeof(out->url), "%s", base);
     free(base);
-    snprintf(out->name, sizeof(out->name), "%s", info->model ? info->model : "unnamed");
-    snprintf(out->says, sizeof(out->says), "%s", info->says);
-    if (info->tokenizer)
+    snprintf(out->name, sizeof(out->name), "%s", info.model ? info.model : "unnamed");
+    snprintf(out->says, sizeof(out->says), "%s", info.says);
+    if (info.tokenizer)
         snprintf(out->vocabulary, sizeof(out->vocabulary), "%016" PRIx64,
                  tokenizer_fingerprint(e->tokenizer));
 }

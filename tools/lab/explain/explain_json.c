@@ -256,8 +256,7 @@ static json_t *json_routing(const struct explain *x)
                      scores ? json_report_real((double)r->how.threshold) : json_null(), "tap",
                      network ? json_text(taps_text(router_taps(r->router))) : json_null(), "units",
                      network ? json_count(router_net(r->router).width) : json_null(), "sums",
-                     network ? explain_sums(x) : NULL, "cloud",
-                     r->cloud != NULL || routing_port(r) != NULL);
+                     network ? explain_sums(x) : NULL, "cloud", routing_port(r) != NULL);
 }
 
 static json_t *json_operation(const struct explain *x, const struct op_times *t, enum batch_op op)

@@ -277,7 +277,6 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
     rc = routed_open(&c->routing, &c->server, &c->engine, err);
     if (rc == OK)
         c->collect.cloud = routing_port(&c->routing);
-    c->collect.calls = &collect_calls_cloud;
     /* A file of answers keeps those of calls. */
     if (rc == OK && c->routing.local && !shared_options.answers)
         c->collect.large = local_cloud_texts(c->routing.local);
