@@ -5,9 +5,9 @@
  *
  * on one line: after a prefix of n tokens with this hash, this model of this tokenizer continues
  * with this id. The hash is the first half of a SHA-256 over the tokenizer's fingerprint and the
- * ids, in 8 and 4 bytes each. NAME is also NAME@FINGERPRINT/KV (cloud.c). crc is the CRC-32 of the
- * line before ,"crc". The file holds no text, no token of a prompt and no API key. Lines of other
- * models are left alone.
+ * ids, in 8 and 4 bytes each. NAME is also NAME@FINGERPRINT/KV (answers_port.c). crc is the CRC-32
+ * of the line before ,"crc". The file holds no text, no token of a prompt and no API key. Lines of
+ * other models are left alone.
  *
  * Processes may share the file. A line is appended by one write(2), under an fcntl lock that the
  * system drops when a process dies; the others read it at their next miss. A killed writer or a

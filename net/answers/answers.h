@@ -1,7 +1,8 @@
 /* answers.h - the cloud's answers that need no call: in memory and, with a file, from run to run.
- * cloud*.c ask here before they call, and report here what a call brought. Threads may share it.
+ * answers_port.c looks here before it asks, and keeps here what a call brought. Threads may share
+ * it.
  *
- * An answer is one token after one prefix. A committed call's token goes to memory and file; a
+ * An answer is one token after one prefix. A used call's token goes to memory and file; a
  * further token of its reply goes to memory, and to the file when a text uses it. Faults are no
  * answers. The first answer to a prefix stays. */
 #ifndef NET_ANSWERS_ANSWERS_H
@@ -46,7 +47,7 @@ const char *answers_model(const struct answers *c);
 /* Find the answer to a prefix. used: a text uses it now, so it goes to the file, and is in memory
  * from then on; else the look leaves no trace. ORIGIN_NONE: there is none. */
 enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t *id);
-/* Keep an answer that a committed call has brought; used as above. */
+/* Keep an answer that a used call has brought; used as above. */
 void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t id);
 /* Forget what is in memory alone, so that what follows costs what it costs without it. */
 void answers_forget(struct answers *c);
