@@ -147,7 +147,8 @@ LIBDIR := $(DESTDIR)$(PREFIX)/lib
 INCLUDE := $(DESTDIR)$(PREFIX)/include
 TLIB   := $(BUILD)/tests.a
 TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c tests/*/*/t_*.c))
-WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
+WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=strdup \
+    -Wl,--wrap=posix_memalign
 # In turns, since each of the archives of a test needs another one.
 GROUP   = $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -75,83 +74,34 @@ static int from_environment(char **key, const char *name, struct err *err)
     return api_key_keep(key, name, value, n, err);
 }
 
-/* Return the first of these variables that says something, as libcurl looks for them, or NULL. */
-static const char *api_key_variable(const char *const *names)
-{
-    const char *value = NULL;
-    for (; *names && !(value && *value); names++)
-        value = getenv(*names);
-    return value && *value ? value : NULL;
-}
-
-/* True when libcurl takes a plain http URL of this machine to a proxy. Where no_proxy names a host
- * in another way than the URL, this is true too often, which only keeps a key back. */
-static bool api_key_proxied(const char *url, const char *proxy)
-{
-    static const char *const names[] = { "http_proxy", "all_proxy", "ALL_PROXY", NULL };
-    static const char *const nones[] = { "no_proxy", "NO_PROXY", NULL };
-    const char *none = api_key_variable(nones), *host = url + strlen("http://");
-    host += *host == '[';
-    size_t its = strcspn(host, host[-1] == '[' ? "]" : ":/");
-    proxy = proxy ? proxy : api_key_variable(names);
-    if (!proxy || !*proxy || (none && !strcmp(none, "*")))
-        return false;
-    for (size_t n; none && *(none += strspn(none, ", ")); none += n)
-        if ((n = strcspn(none, ", ")) == its && !strncasecmp(none, host, n))
-            return false;
-    return true;
-}
-
-/* True when others may see what is sent to the server. */
-static bool api_key_in_the_open(const char *url, const char *proxy)
-{
-    bool tls = url && strncmp(url, "https://", 8) == 0;
-    return url && !tls && (!cloud_url_private(url) || api_key_proxied(url, proxy));
-}
-
-static void api_key_warn(struct err *note)
-{
-    err_set(note, OK, "the API key goes over plain http, where others can read it: use https");
-}
-
-int api_key_copy(char **key, const char *text, const char *url, const char *proxy, struct err *note,
-                 struct err *err)
-{
-    *key = NULL;
-    note->msg[0] = 0;
-    int rc = api_key_keep(key, "cloud_key", text, strlen(text), err);
-    if (rc == OK && api_key_in_the_open(url, proxy))
-        api_key_warn(note);
-    return rc;
-}
-
 int api_key_of_server(char **key, const char *file, const char *variable, struct err *err)
 {
     *key = NULL;
     return file ? api_key_from_file(key, file, err) : from_environment(key, variable, err);
 }
 
-int api_key_read(char **key, const char *file, const char *url, const char *proxy, struct err *note,
+int api_key_read(char **key, const char *text, const char *file, const char *url, struct err *note,
                  struct err *err)
 {
-    bool open_way = api_key_in_the_open(url, proxy);
+    bool seen = url && !cloud_url_private(url); /* by others, on its way */
+    int rc;
     *key = NULL;
     note->msg[0] = 0;
-    int rc =
-        file ? api_key_from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
-    if (rc != OK || file || *key) {
-        if (*key && open_way)
-            api_key_warn(note);
+    if (text)
+        rc = api_key_keep(key, "cloud_key", text, strlen(text), err);
+    else
+        rc = api_key_of_server(key, file, "MIZZLE_API_KEY", err);
+    if (*key && seen)
+        err_set(note, OK, "the API key goes over plain http, where others can read it: use https");
+    if (rc || text || file || *key)
         return rc;
-    }
     /* This variable was set with another server in mind. */
-    rc = from_environment(key, "OPENAI_API_KEY", err);
-    if (*key && open_way) {
-        wipe_text(*key);
-        *key = NULL;
-        err_set(note, OK,
-                "OPENAI_API_KEY is not sent over plain http: only MIZZLE_API_KEY and "
-                "a key file are");
-    }
-    return rc;
+    if (!url || strncmp(url, "https://", 8) == 0)
+        return from_environment(key, "OPENAI_API_KEY", err);
+    const char *other = getenv("OPENAI_API_KEY");
+    if (seen && other && *other)
+        err_set(
+            note, OK,
+            "OPENAI_API_KEY is not sent over plain http: only MIZZLE_API_KEY and a key file are");
+    return OK;
 }

@@ -154,7 +154,6 @@ void cloud_close(void *cloud)
         wire_unlock(c->wire);
     }
     wire_close(c->wire);
-    id_list_free(&c->list);
     free(c->base);
     free(c->model);
     free(c->model_json);

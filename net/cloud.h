@@ -69,13 +69,12 @@ const char *cloud_api_name(enum cloud_api api);
  * ERR_ARG, with a message about cloud_url; ERR_NOMEM. */
 int cloud_url_check(char **base, const char *url, struct err *err);
 
-/* Read the API key: from the file if given, else MIZZLE_API_KEY, else OPENAI_API_KEY, else there is
- * none (*key = NULL). It is malloc'ed; free it with wipe_text. url is the server it is for, or
- * NULL, and proxy as in cloud_options. For plain http to another machine or through a proxy
- * OPENAI_API_KEY is not used, and the others are noted:
- * *note is one line for a person, or empty. ERR_IO, ERR_ARG (empty, or not one word of printable
- * ASCII), ERR_NOMEM. */
-int api_key_read(char **key, const char *file, const char *url, const char *proxy, struct err *note,
+/* Read the API key: text if given, else from the file if given, else MIZZLE_API_KEY, else, for
+ * https, OPENAI_API_KEY, else there is none (*key = NULL). It is malloc'ed; free it with wipe_text.
+ * url is the server it is for, or NULL. *note is one line for a person, or empty: a key goes over
+ * plain http to another machine, or OPENAI_API_KEY does not. ERR_IO, ERR_ARG (empty, or not one
+ * word of printable ASCII), ERR_NOMEM. */
+int api_key_read(char **key, const char *text, const char *file, const char *url, struct err *note,
                  struct err *err);
 
 /* Read the key that the clients of a server must send, malloc'ed as above: from the file if given,
@@ -83,11 +82,6 @@ int api_key_read(char **key, const char *file, const char *url, const char *prox
  * client are not used: theirs is a secret of the same shell, which the server would accept from
  * anyone. ERR_IO, ERR_ARG, ERR_NOMEM. */
 int api_key_of_server(char **key, const char *file, const char *variable, struct err *err);
-
-/* Copy a key that the caller has; it is checked and noted like one from a file, and also freed with
- * wipe_text. ERR_ARG, ERR_NOMEM. */
-int api_key_copy(char **key, const char *text, const char *url, const char *proxy, struct err *note,
-                 struct err *err);
 
 /* Check URL and options, and open the client. Some facts must be known before the first call: the
  * dialect for CLOUD_AUTO (a server that does not say is taken for openai), the model's name, with

@@ -77,8 +77,7 @@ int cloud_ask(void *cloud, const uint32_t *ids, size_t n, size_t tokens, struct 
     struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
         wire_ledger(c->wire)->calls++;
-        if (tally)
-            wire_tally(call->wire, tally);
+        call->wire->tally = tally;
         if (c->state == CLOUD_READY) {
             cloud_call_launch(c, call);
         } else if (c->state == CLOUD_REFUSED || c->state == CLOUD_FAILED) {
@@ -152,7 +151,8 @@ struct traffic cloud_traffic(void *cloud, struct cloud_tally *t, bool last)
     if (!wire_enter(c->wire))
         return t->traffic;
     if (last)
-        wire_tally_end(t);
+        for (struct cloud_call *call = c->calls; call; call = call->next)
+            call->wire->tally = call->wire->tally == t ? NULL : call->wire->tally;
     struct traffic sum = t->traffic;
     wire_unlock(c->wire);
     return sum;

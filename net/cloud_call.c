@@ -75,13 +75,12 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     a->vocab = c->o.vocab;
     a->want = call->tokens < most ? call->tokens : most;
     a->stream = a->want > 1;
-    a->logprobs = c->logprobs;
-    a->encode = c->text && !c->logprobs ? c->o.encode : NULL;
+    a->encode = c->text ? c->o.encode : NULL;
     a->encode_arg = c->o.encode_arg;
     w->deadline += cloud_call_more_ns(c, a);
     w->dialect = c->dialect;
-    if (!id_list_set(&c->list, a->ids, a->n) || !c->dialect->request(&w->body, a, &c->list.text) ||
-        !buf_str(&url, c->base) || !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {
+    if (!c->dialect->request(&w->body, a) || !buf_str(&url, c->base) ||
+        !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {
         buf_free(&url);
         call->sent = false;
         cloud_call_settle(call, ERR_NOMEM, &(struct err){ "cloud: out of memory" });
@@ -98,11 +97,9 @@ void cloud_call_free(struct cloud_call *call)
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
-    if (call->sent && !w->answer.ended) {
+    if (call->sent && !w->answer.ended)
         wire_drop(c->wire, w);
-    } else {
-        wire_untally(w);
+    else
         wire_free(w);
-    }
     free(call);
 }

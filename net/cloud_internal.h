@@ -10,7 +10,6 @@
 #include <pthread.h>
 
 #include "net/cloud.h"
-#include "net/dialect/id_list.h"
 #include "net/wire.h"
 
 enum cloud_state {
@@ -37,9 +36,8 @@ struct cloud {
     uint64_t timeout_ns;
     /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
-    char *model, *model_json; /* NULL: requests name no model */
-    bool text;                /* replies have no list of ids, */
-    bool logprobs;            /* but one id, beside its logprob */
+    char *model, *model_json; /* as shown, and as sent; NULL: requests name no model */
+    bool text;                /* replies have no ids */
     struct cloud_info info;   /* except health, version and http2 */
     uint64_t trip_ns;         /* the probe's slowest exchange */
     size_t sample;            /* tokens of its test text; 0: unknown */
@@ -52,7 +50,6 @@ struct cloud {
     /* Belongs to the decoding thread, or in PROBING to the prober. */
     bool prober_runs;
     pthread_t prober;
-    struct id_list list;
     struct cloud_ledger shown;
 };
 

@@ -46,7 +46,6 @@ struct cloud_info {
 struct cloud_tally {
     struct traffic traffic;
     uint64_t limit; /* 1 + most tokens that are asked for, if calls are sent again; 0: none */
-    struct wire_call *calls; /* those that have not ended */
 };
 
 struct cloud_port {

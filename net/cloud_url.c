@@ -41,28 +41,17 @@ static const char *url_fault(CURLU *u, const char *url)
     return NULL;
 }
 
-/* True for a loopback address or "localhost"; curl gives IPv6 addresses in brackets. */
-static bool cloud_url_is_loopback(char *host)
-{
-    struct in_addr four;
-    struct in6_addr six;
-    size_t n = strlen(host);
-    if (inet_pton(AF_INET, host, &four) == 1)
-        return ntohl(four.s_addr) >> 24 == 127;
-    if (host[0] != '[' || host[n - 1] != ']')
-        return strcasecmp(host, "localhost") == 0;
-    host[n - 1] = 0;
-    return inet_pton(AF_INET6, host + 1, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
-}
-
 bool cloud_url_private(const char *url)
 {
     char *host = NULL;
+    struct in_addr ip;
     if (strncmp(url, "https://", 8) == 0)
         return true;
-    CURLU *u = curl_url();
+    CURLU *u = curl_url(); /* which gives addresses in their shortest form */
     bool fine = u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
-                !curl_url_get(u, CURLUPART_HOST, &host, 0) && cloud_url_is_loopback(host);
+                !curl_url_get(u, CURLUPART_HOST, &host, 0) &&
+                (!strcasecmp(host, "localhost") || !strcmp(host, "[::1]") ||
+                 (inet_pton(AF_INET, host, &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127));
     curl_free(host);
     curl_url_cleanup(u);
     return fine;
@@ -88,34 +77,26 @@ int cloud_url_check(char **base, const char *url, struct err *err)
         n -= 3;
     while (n > host && url[n - 1] == '/')
         n--;
-    *base = malloc(n + 1);
+    *base = strdup(url);
     if (!*base)
         return cloud_no_memory(err);
-    memcpy(*base, url, n);
     (*base)[n] = 0;
     return OK;
 }
 
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err)
 {
+    char line[2 * MAX_NAME], quoted[6 * MAX_NAME + 3]; /* a byte may become \u0001 */
     json_t *s = n && n <= MAX_NAME ? json_stringn(name, n) : NULL;
     if (!s)
         return err_set(err, ERR_ARG, "cloud_model: expected a name of 1 to %d bytes of UTF-8",
                        MAX_NAME);
-    size_t quoted = json_dumpb(s, NULL, 0, JSON_ENCODE_ANY);
-    char *model = malloc(n + 1), *text = malloc(quoted + 1);
-    if (!model || !text || json_dumpb(s, text, quoted, JSON_ENCODE_ANY) != quoted) {
-        json_decref(s);
-        free(model);
-        free(text);
-        return cloud_no_memory(err);
-    }
-    json_decref(s);
+    wire_line(c->wire, line, sizeof(line), name, n);
     free(c->model);
     free(c->model_json);
-    memcpy(model, name, n);
-    model[n] = text[quoted] = 0;
-    c->model = model;
-    c->model_json = text;
-    return OK;
+    quoted[json_dumpb(s, quoted, sizeof(quoted) - 1, JSON_ENCODE_ANY)] = 0;
+    json_decref(s);
+    c->model = strdup(line);
+    c->model_json = strdup(quoted);
+    return c->model && c->model_json ? OK : cloud_no_memory(err);
 }

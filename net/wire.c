@@ -21,14 +21,6 @@ bool wire_forked(const struct wire *w)
     return w->owner != getpid();
 }
 
-bool wire_multiplexes(struct wire *w)
-{
-    wire_lock(w);
-    bool yes = w->multiplexes;
-    wire_unlock(w);
-    return yes;
-}
-
 bool wire_enter(struct wire *w)
 {
     if (wire_forked(w))
@@ -55,7 +47,7 @@ struct cloud_ledger *wire_ledger(struct wire *w)
     return &w->ledger;
 }
 
-/* Take over submitted calls, and forget dropped ones. False: the wire is closing. */
+/* Take over submitted calls. False: the wire is closing. */
 static bool take_over(struct wire *w)
 {
     wire_lock(w);
@@ -64,19 +56,10 @@ static bool take_over(struct wire *w)
     w->queue = NULL;
     w->queue_end = &w->queue;
     wire_unlock(w);
-    for (struct wire_call *call = queue, *next; call; call = next) {
-        next = call->next;
-        wire_call_begin(w, call);
-    }
-    for (struct wire_call *call = w->active, *next; call; call = next) {
-        next = call->next;
-        wire_lock(w);
-        bool dropped = call->dropped, enough = call->enough;
-        wire_unlock(w);
-        if (dropped)
-            wire_call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
-        else if (enough)
-            wire_call_finish(w, call, OK, NULL);
+    for (struct wire_call *call = queue; call; call = call->next) {
+        call->link = w->active_end;
+        *w->active_end = call;
+        w->active_end = &call->next;
     }
     return !closing;
 }
@@ -91,14 +74,11 @@ static void end_all(struct wire *w, int code, const char *why)
 }
 
 /* Return how long the thread may sleep. */
-static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
+static int wait_ms(const struct wire *w)
 {
-    if (!w->active)
-        return IDLE_MS;
-    uint64_t wait = next > now ? (next - now) / 1000000 + 1 : 0;
-    if (w->stop && wait > STOP_SLICE_MS)
-        return STOP_SLICE_MS;
-    return wait < IDLE_MS ? (int)wait : IDLE_MS;
+    uint64_t now = os_now_ns(), wait = w->next > now ? (w->next - now) / 1000000 + 1 : 0;
+    uint64_t most = w->active && w->stop ? STOP_SLICE_MS : IDLE_MS;
+    return (int)(wait < most ? wait : most);
 }
 
 /* The network thread. */
@@ -106,22 +86,19 @@ static void *wire_run(void *arg)
 {
     struct wire *w = arg;
     while (take_over(w)) {
-        uint64_t now = os_now_ns(), next = UINT64_MAX;
         struct err err = { "" };
+        uint64_t now = os_now_ns();
+        w->next = UINT64_MAX;
         if (w->active && w->stop && atomic_load(w->stop))
             end_all(w, ERR_STOP, "interrupted");
         for (struct wire_call *call = w->active, *after; call; call = after) {
             after = call->next;
-            wire_call_turn(w, call, now, &next);
+            wire_call_turn(w, call, now);
         }
         int rc = http_perform(w->http, &err);
         if (rc)
             end_all(w, rc, err.msg);
-        bool some = false;
-        for (struct http_try *t; (t = http_ended(w->http)); some = true)
-            wire_call_ended(w, t);
-        if (!some)
-            http_wait(w->http, wait_ms(w, now, next));
+        http_wait(w->http, wait_ms(w));
     }
     end_all(w, ERR_STOP, "closed");
     return NULL;
@@ -154,12 +131,9 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
     w->stop = o->stop;
     w->max_reply = o->http.max_reply;
     w->quota = o->quota;
-    size_t n = o->http.key ? strlen(o->http.key) + 1 : 0;
     int rc = OK;
-    if (n && !(w->key = malloc(n)))
+    if (o->http.key && !(w->key = strdup(o->http.key)))
         rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
-    else if (n)
-        memcpy(w->key, o->http.key, n);
     if (rc == OK)
         rc = http_open(&w->http, &o->http, err);
     if (rc == OK && !wire_start(w))
@@ -199,6 +173,7 @@ void wire_close(struct wire *w)
 void wire_submit(struct wire *w, struct wire_call *call)
 {
     call->next = NULL;
+    call->wire = w;
     if (w->closing) {
         call->answer.rc = err_set(&call->answer.err, ERR_STOP, "cloud: closed");
         call->answer.done = call->answer.ended = true;
@@ -212,6 +187,7 @@ void wire_submit(struct wire *w, struct wire_call *call)
 void wire_drop(struct wire *w, struct wire_call *call)
 {
     call->dropped = true;
+    call->tally = NULL;
     if (!call->answer.reply.ended)
         http_wake(w->http);
 }
@@ -223,19 +199,17 @@ void wire_enough(struct wire *w, struct wire_call *call)
 }
 
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               size_t tokens, size_t input, uint64_t deadline, json_t **root, long *status,
-               struct err *err)
+               size_t tokens, size_t input, uint64_t deadline, struct wire_answer *out)
 {
     struct wire_call *call = calloc(1, sizeof(*call));
     struct buf url = { 0 };
-    *root = NULL;
-    *status = 0;
     bool fine = call && buf_str(&url, base) && buf_str(&url, path) && buf_add(&url, "", 1) &&
                 (!body || buf_add(&call->body, body->p, body->n));
+    *out = (struct wire_answer){ 0 };
     if (!fine) {
         buf_free(&url);
         wire_free(call);
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return out->rc = err_set(&out->err, ERR_NOMEM, "cloud: out of memory");
     }
     call->url = url.p;
     call->deadline = deadline;
@@ -243,18 +217,15 @@ int wire_fetch(struct wire *w, const char *base, const char *path, const struct 
     call->ask.n = input;
     call->quota = w->quota;
     wire_lock(w);
-    int rc = wire_call_fund(call) ? OK : err_set(&call->answer.err, ERR_TEXT, "no tokens are left");
-    if (rc == OK)
+    if (wire_call_fund(call))
         wire_submit(w, call);
-    while (rc == OK && !call->answer.ended)
+    else
+        call->answer.rc = err_set(&call->answer.err, ERR_TEXT, "no tokens are left");
+    while (!call->answer.rc && !call->answer.ended)
         wire_wait(w);
     wire_unlock(w);
-    rc = rc ? rc : call->answer.rc;
-    if (rc)
-        err_set(err, rc, "%s", call->answer.err.msg);
-    *root = call->answer.root;
-    *status = call->answer.status;
+    *out = call->answer;
     call->answer.root = NULL;
     wire_free(call);
-    return rc;
+    return out->rc;
 }

@@ -29,9 +29,12 @@ struct wire_answer {
     bool ended; /* nothing more will come, and the network thread has let go of it */
     int rc;     /* the error of the first token, with err */
     struct err err;
-    struct reply reply;     /* grows until ended */
-    json_t *root;           /* the reply to a question without a dialect */
-    long status;            /* HTTP status of the last reply; 0: none came */
+    struct reply reply; /* grows until ended */
+    /* Of a question without a dialect: the reply, and the HTTP status of the last one; 0: none
+     * came; it came over HTTP/2. */
+    json_t *root;
+    long status;
+    bool http2;
     struct traffic traffic; /* what the call has moved so far */
 };
 
@@ -51,17 +54,16 @@ struct wire_call {
     struct http_try *try;           /* the attempt in flight; NULL: none */
     struct sse sse;                 /* its data, what they hold, and their error */
     struct reply reply;
+    json_t *root;
     int rc;
     struct err err;
-    uint64_t retry_at; /* 0: never */
-    bool retried, resent;
-    struct traffic moved; /* bytes of the attempts that were released */
+    uint64_t retry_at;    /* 0: never */
+    bool retried, resent; /* after a fault that may pass; after a lost connection */
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
     bool dropped;              /* the network thread frees it */
     bool enough;               /* the network thread ends it with the tokens that have come */
-    struct cloud_tally *tally; /* what counts its traffic, too, until it has ended; or NULL */
-    struct wire_call *tally_next, **tally_link;
+    struct cloud_tally *tally; /* what counts its traffic, too, until it is dropped; or NULL */
 };
 
 struct wire_options {
@@ -97,24 +99,13 @@ void wire_free(struct wire_call *call);
 /* Copy a text of the server as json_input_line does, without the API key, however it is spelt. */
 void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n);
 
-/* Add what the call has moved and will move to the tally. With the lock held. */
-void wire_tally(struct wire_call *call, struct cloud_tally *t);
-/* Let the call add no more to its tally, if it has one. With the lock held. */
-void wire_untally(struct wire_call *call);
-/* Let no call add to the tally any longer. With the lock held. */
-void wire_tally_end(struct cloud_tally *t);
-
 /* Return the counts, which may be changed. With the lock held. */
 struct cloud_ledger *wire_ledger(struct wire *w);
 
-/* Make one exchange, which asks for `tokens` tokens, and wait for it; body NULL is GET. OK, with
- * *root to be freed by json_decref, for status 200 and JSON. ERR_TEXT: the quota does not have
- * them. Any thread except the network's. */
+/* Make one exchange, which asks for `tokens` tokens after `input` ids, and wait for it; body NULL
+ * is GET. Returns out->rc: OK, with out->root to be freed by json_decref, for status 200 and JSON.
+ * ERR_TEXT: the quota does not have them. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
-               size_t tokens, size_t input, uint64_t deadline, json_t **root, long *status,
-               struct err *err);
-
-/* True when the latest reply came over HTTP/2. Call it without the lock. */
-bool wire_multiplexes(struct wire *w);
+               size_t tokens, size_t input, uint64_t deadline, struct wire_answer *out);
 
 #endif

@@ -39,6 +39,7 @@ void wire_free(struct wire_call *call)
     if (call->quota)
         quota_give(call->quota, call->paid, call->fed); /* what never went out */
     sse_free(&call->sse);
+    json_decref(call->root);
     json_decref(call->answer.root);
     free((uint32_t *)(size_t)call->ask.ids); /* the call's own copy */
     free(call->url);
@@ -46,73 +47,13 @@ void wire_free(struct wire_call *call)
     free(call);
 }
 
-/* Add to the traffic of the call, and to that of its tally. With the lock held. */
-static void wire_call_moved(struct wire_call *call, const struct traffic *more)
+/* Count traffic: in the ledger, of the call, and of its tally. With the lock held. */
+static void wire_call_count(struct wire_call *call, const struct traffic *more)
 {
+    traffic_add(&call->wire->ledger.traffic, more);
     traffic_add(&call->answer.traffic, more);
     if (call->tally)
         traffic_add(&call->tally->traffic, more);
-}
-
-void wire_tally(struct wire_call *call, struct cloud_tally *t)
-{
-    traffic_add(&t->traffic, &call->answer.traffic);
-    if (call->answer.ended)
-        return;
-    call->tally = t;
-    call->tally_next = t->calls;
-    call->tally_link = &t->calls;
-    if (call->tally_next)
-        call->tally_next->tally_link = &call->tally_next;
-    t->calls = call;
-}
-
-void wire_untally(struct wire_call *call)
-{
-    if (!call->tally)
-        return;
-    *call->tally_link = call->tally_next;
-    if (call->tally_next)
-        call->tally_next->tally_link = call->tally_link;
-    call->tally = NULL;
-}
-
-void wire_tally_end(struct cloud_tally *t)
-{
-    while (t->calls)
-        wire_untally(t->calls);
-}
-
-/* Return 1/2 to 3/2 of RETRY_MS, from the seed alone. */
-static uint64_t jitter_ns(uint64_t seed)
-{
-    return RETRY_MS * ms / 2 + rand_u64(seed, 0) % (RETRY_MS * ms);
-}
-
-/* Release the transfer, if there is one. */
-static void release(struct wire *w, struct wire_call *call)
-{
-    if (call->try)
-        traffic_add(&call->moved, &call->try->traffic);
-    http_release(w->http, call->try);
-    call->try = NULL;
-}
-
-/* Copy http's counts of bytes into the ledger, and the call's into its answer. With the lock
- * held. */
-static void count_wire(struct wire *w, struct wire_call *call)
-{
-    struct traffic all = call->moved, counted = call->answer.traffic;
-    if (call->try)
-        traffic_add(&all, &call->try->traffic);
-    counted.retries = counted.asked_tokens = 0; /* these are counted when they happen */
-    all = traffic_since(&all, &counted);
-    wire_call_moved(call, &all);
-    struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
-    now.retries = sum->retries;
-    now.asked_tokens = sum->asked_tokens;
-    *sum = now;
-    w->multiplexes = http_multiplexes(w->http);
 }
 
 /* Make the attempt's tokens so far those of the answer. With the lock held. */
@@ -122,27 +63,25 @@ static void wire_call_show(struct wire *w, struct wire_call *call)
     w->ledger.tokens += call->reply.n - answer->reply.n;
     answer->reply = call->reply;
     answer->done = answer->done || call->reply.n;
-    count_wire(w, call);
     wire_tell(w);
 }
 
 void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why)
 {
     struct wire_answer *answer = &call->answer;
-    release(w, call);
+    http_release(w->http, call->try);
+    call->try = NULL;
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
     else
         w->active_end = call->link;
     wire_lock(w);
-    count_wire(w, call);
     if (!answer->done && code) {
         answer->rc = err_set(&answer->err, code, "%s", why->msg);
         w->ledger.faults += call->dialect && !call->dropped && code != ERR_STOP;
     }
     answer->done = answer->ended = true;
-    wire_untally(call);
     bool dropped = call->dropped;
     wire_tell(w);
     wire_unlock(w);
@@ -150,34 +89,13 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         wire_free(call);
 }
 
-/* Read one event of a stream into the reply. */
-static int on_event(void *arg, const char *data, size_t n, struct err *err)
-{
-    struct wire_call *call = arg;
-    struct err low = { "" };
-    json_t *root;
-    if (call->reply.ended)
-        return OK;
-    if (n == 6 && memcmp(data, "[DONE]", 6) == 0) {
-        call->reply.ended = true;
-        return OK;
-    }
-    if (json_input_parse(&root, data, n, &low))
-        return err_set(err, ERR_NET, "an event of the reply is %s", low.msg);
-    int rc = wire_reply_says(root, err);
-    if (rc == OK)
-        rc = call->dialect->event(&call->reply, root, &call->ask, err);
-    json_decref(root);
-    return rc;
-}
-
 /* Read events as they arrive; keep any other body until it is complete. */
 static bool on_data(struct http_try *t)
 {
-    struct wire_call *call = t->arg;
+    struct wire_call *call = t->request.arg;
     if (!t->stream || t->status != 200 || !call->dialect)
         return true;
-    call->rc = sse_feed(&call->sse, t->body.p, t->body.n, on_event, call, &call->err);
+    call->rc = sse_feed(&call->sse, t->body.p, t->body.n, &call->err);
     t->body.n = 0;
     if (call->reply.n && call->reply.n != call->answer.reply.n) {
         wire_lock(call->wire);
@@ -185,6 +103,14 @@ static bool on_data(struct http_try *t)
         wire_unlock(call->wire);
     }
     return call->rc == OK;
+}
+
+static void on_moved(struct http_try *t, const struct traffic *more)
+{
+    struct wire_call *call = t->request.arg;
+    wire_lock(call->wire);
+    wire_call_count(call, more);
+    wire_unlock(call->wire);
 }
 
 bool wire_call_fund(struct wire_call *call)
@@ -209,23 +135,25 @@ static void wire_left(struct wire *w, struct wire_call *call)
     const struct traffic more = { .asked_tokens = call->ask.want };
     call->paid -= call->quota ? call->ask.want : 0;
     call->fed = 0;
-    traffic_add(&w->ledger.traffic, &more);
-    wire_call_moved(call, &more);
+    call->wire = w;
+    wire_call_count(call, &more);
 }
 
 /* Callback before a request goes out. */
 static bool on_leave(struct http_try *t)
 {
-    struct wire_call *call = t->arg;
+    struct wire_call *call = t->request.arg;
     wire_lock(call->wire);
-    bool may = wire_call_fund(call);
+    bool may = !call->dropped && wire_call_fund(call);
     if (may)
         wire_left(call->wire, call);
     wire_unlock(call->wire);
     return may;
 }
 
-/* Send the question. */
+static void on_ended(struct http_try *t);
+
+/* Send the question; fresh: over a new connection. */
 static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
 {
     struct err err = { "" };
@@ -233,124 +161,108 @@ static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
                                     .body = call->body.p,
                                     .n = call->body.n,
                                     .fresh = fresh,
-                                    .once = call->resent,
-                                    .leave = on_leave };
+                                    .arg = call,
+                                    .leave = on_leave,
+                                    .data = on_data,
+                                    .moved = on_moved,
+                                    .ended = on_ended };
     sse_free(&call->sse);
-    call->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
+    call->sse =
+        (struct sse){ wire_reply_event, call, .line.max = w->max_reply, .data.max = w->max_reply };
     call->reply = (struct reply){ 0 };
-    call->rc = OK;
-    int rc = http_start(w->http, &call->try, &r, call, on_data, &err);
-    if (rc) {
-        wire_reply_error(call, &err, rc, &(struct err){ "out of memory" });
-        wire_call_finish(w, call, rc, &err);
+    call->rc = http_start(w->http, &call->try, &r, &call->err);
+    if (call->rc) {
+        wire_reply_error(call, &err, call->rc, call->err.msg);
+        wire_call_finish(w, call, call->rc, &err);
     }
 }
 
-void wire_call_begin(struct wire *w, struct wire_call *call)
-{
-    call->next = NULL;
-    call->link = w->active_end;
-    *w->active_end = call;
-    w->active_end = &call->next;
-    call->wire = w;
-    wire_call_send(w, call, false);
-}
-
-/* End the call at its deadline. */
-static void too_late(struct wire *w, struct wire_call *call)
-{
-    struct err err, low;
-    bool begun = call->try && call->try->answered;
-    err_set(&low, ERR_NET, "no answer in time (%s)", begun ? "it had begun" : "nothing came");
-    wire_reply_error(call, &err, ERR_NET, &low);
-    wire_call_finish(w, call, ERR_NET, &err);
-}
-
-static void wire_call_lower(uint64_t *next, uint64_t at)
-{
-    if (at && at < *next)
-        *next = at;
-}
-
-/* Count a request that is sent again. */
-static void wire_call_count_retry(struct wire *w, struct wire_call *call)
+/* Count a request that is sent again, and send it. */
+static void wire_call_again(struct wire *w, struct wire_call *call, bool fresh)
 {
     static const struct traffic one = { .retries = 1 };
     wire_lock(w);
-    traffic_add(&w->ledger.traffic, &one);
-    wire_call_moved(call, &one);
+    wire_call_count(call, &one);
     wire_unlock(w);
+    wire_call_send(w, call, fresh);
 }
 
-void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next)
+/* Look at the call again at this time. */
+static void wire_call_due(struct wire *w, uint64_t at)
 {
-    if (now >= call->deadline) {
-        too_late(w, call);
-        return;
-    }
-    wire_call_lower(next, call->deadline);
-    if (call->retry_at && now >= call->retry_at) {
-        call->retry_at = 0;
-        wire_call_count_retry(w, call);
-        wire_call_send(w, call, false);
-        return;
-    }
-    wire_call_lower(next, call->retry_at);
+    w->next = at < w->next ? at : w->next;
 }
 
-/* Return when to send once more; 0: never. */
-static uint64_t retry_time(const struct wire_call *call, const struct http_try *t, uint64_t now)
+void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now)
 {
-    long s = t->status;
-    bool passing = t->rc ? t->broken : s == 408 || s == 425 || s == 429 || s >= 500;
-    uint64_t wait = jitter_ns(call->seed);
-    if (call->retried || !passing)
-        return 0;
-    if (!t->rc && t->retry_ms > (call->deadline - now) / ms)
-        return 0;
-    if (!t->rc && wait < t->retry_ms * ms)
-        wait = t->retry_ms * ms;
-    return wait < call->deadline - now ? now + wait : 0;
-}
-
-void wire_call_ended(struct wire *w, struct http_try *t)
-{
-    struct wire_call *call = t->arg;
     struct err err = { "" };
-    json_t *root;
-    uint64_t now = os_now_ns();
-    if (now >= call->deadline)
-        now = call->deadline - 1;
-    int rc = wire_reply_read(call, t, &root, &err);
-    if (t->sent > 1) {
-        call->resent = true;
-        wire_call_count_retry(w, call);
-    }
-    bool lost = t->lost && !call->resent;
-    uint64_t again = retry_time(call, t, now);
     wire_lock(w);
-    if (rc && (lost || again) && !wire_call_fund(call)) { /* the fault stands */
-        lost = false;
-        again = 0;
-    }
-    call->answer.status = t->status;
-    if (rc == OK) {
-        wire_call_show(w, call);
-        call->answer.root = call->dialect ? NULL : json_incref(root);
-    }
+    bool dropped = call->dropped, enough = call->enough;
     wire_unlock(w);
-    json_decref(root);
-    release(w, call);
-    bool begun = call->answer.reply.n; /* what was shown stands */
-    if (rc == OK || begun || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM ||
-        !(lost || again)) {
-        wire_call_finish(w, call, rc, &err);
-    } else if (lost) {
-        call->resent = true;
-        wire_call_count_retry(w, call);
-        wire_call_send(w, call, true);
+    if (dropped) {
+        wire_call_finish(w, call, ERR_STOP, &err);
+    } else if (enough) {
+        wire_call_finish(w, call, OK, NULL);
+    } else if (now >= call->deadline) {
+        bool begun = call->try && call->try->answered;
+        wire_reply_error(call, &err, ERR_NET,
+                         begun ? "no answer in time (it had begun)"
+                               : "no answer in time (nothing came)");
+        wire_call_finish(w, call, ERR_NET, &err);
     } else {
-        call->retried = true;
-        call->retry_at = again;
+        wire_call_due(w, call->deadline);
+        if (call->retry_at > now)
+            wire_call_due(w, call->retry_at);
+        else if (!call->try && call->retried)
+            wire_call_again(w, call, false);
+        else if (!call->try)
+            wire_call_send(w, call, false);
     }
+}
+
+/* Return when to send once more, after `least` milliseconds or later; 0: never. */
+static uint64_t retry_time(const struct wire_call *call, uint64_t least)
+{
+    uint64_t now = os_now_ns(), left = now < call->deadline ? call->deadline - now : 0;
+    uint64_t wait = RETRY_MS * ms / 2 + rand_u64(call->seed, 0) % (RETRY_MS * ms);
+    if (call->retried || least > left / ms)
+        return 0;
+    wait = wait < least * ms ? least * ms : wait;
+    return wait < left ? now + wait : 0;
+}
+
+/* Callback at the end of a transfer: end the call, or send it again. */
+static void on_ended(struct http_try *t)
+{
+    struct wire_call *call = t->request.arg;
+    struct wire *w = call->wire;
+    struct err err = { "" };
+    bool passes;
+    int rc = wire_reply_end(call, t, &passes, &err);
+    /* A kept connection may have been dead. */
+    bool lost = t->broken && t->sent && !t->answered && !call->resent;
+    uint64_t again = lost || !passes ? 0 : retry_time(call, t->rc ? 0 : t->retry_ms);
+    wire_lock(w);
+    call->answer.status = t->status;
+    call->answer.http2 = t->http2;
+    if (rc == OK)
+        wire_call_show(w, call);
+    call->answer.root = call->root;
+    call->root = NULL;
+    bool begun = call->answer.reply.n; /* what was shown stands */
+    bool may = rc == ERR_NET && !begun && (lost || again) && wire_call_fund(call);
+    wire_unlock(w);
+    if (!may) {
+        wire_call_finish(w, call, rc, &err);
+        return;
+    }
+    http_release(w->http, call->try);
+    call->try = NULL;
+    call->resent = call->resent || lost;
+    call->retried = call->retried || again;
+    call->retry_at = again;
+    if (lost)
+        wire_call_again(w, call, true);
+    else
+        wire_call_due(w, again);
 }

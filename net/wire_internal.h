@@ -26,35 +26,30 @@ struct wire {
     struct wire_call *queue, **queue_end;
     bool closing;
     struct cloud_ledger ledger;
-    bool multiplexes;          /* as http_multiplexes */
     void (*notify)(void *arg); /* or NULL */
     void *notify_arg;
     /* Owned by the network thread. */
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
+    uint64_t next;                          /* os_now_ns() at which something is due again */
 };
 
 /* wire_reply.c */
 
 /* Write one line: the URL, then a lower layer's message, without the API key. Returns code. */
-int wire_reply_error(const struct wire_call *call, struct err *err, int code,
-                     const struct err *low);
-/* Refuse an error that is disguised as success. */
-int wire_reply_says(const json_t *root, struct err *err);
-/* Return the result of the attempt. *root is the reply to a question without a dialect. */
-int wire_reply_read(struct wire_call *call, const struct http_try *t, json_t **root,
-                    struct err *err);
+int wire_reply_error(const struct wire_call *call, struct err *err, int code, const char *why);
+/* Read one event of a stream, or a reply that is none, which is the only event of its call, into
+ * call->reply; without a dialect into call->root. */
+int wire_reply_event(void *call, const char *data, size_t n, struct err *err);
+/* Judge an attempt that has ended. *passes: another one may do better. */
+int wire_reply_end(struct wire_call *call, const struct http_try *t, bool *passes, struct err *err);
 
 /* wire_call.c */
 
 /* Make sure that the call may go out, again or for the first time. False: a limit has too little
  * left. With the lock held. */
 bool wire_call_fund(struct wire_call *call);
-/* Add a call from the queue to w->active, and send it. */
-void wire_call_begin(struct wire *w, struct wire_call *call);
-/* Do what is due by now, and lower *next to the time when something is due again. */
-void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
-/* Handle the end of one transfer. */
-void wire_call_ended(struct wire *w, struct http_try *t);
+/* Do what is due by now, and lower w->next to the time when something is due again. */
+void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now);
 /* End the call and take it out of w->active; its memory may be freed here. */
 void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why);
 

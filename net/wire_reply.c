@@ -14,153 +14,122 @@ enum {
     BEGINNING = 6,
 };
 
-/* In which the key may come: as it is, backwards, and in base64 behind 0, 1 or 2 other bytes. */
-enum { FORWARDS, BACKWARDS, BASE64, FORMS = BASE64 + 3 };
-
-/* Return character `at` of the key in this form, and 0 behind the last one. Base64 has those alone
- * that depend on no neighbour of the key. */
-static char secret_at(const char *key, size_t k, size_t form, size_t at)
+/* Return how many bytes at the beginning of text[n] are a part of the key, where any character may
+ * be written as %XX. */
+static size_t secret_found(const char *key, const char *text, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    if (form < BASE64)
-        return at >= k ? 0 : form == FORWARDS ? key[at] : key[k - 1 - at];
-    size_t before = 8 * (form - BASE64), bit = 6 * ((before + 5) / 6 + at) - before;
-    if (bit + 6 > 8 * k)
-        return 0;
-    unsigned two = (unsigned)(unsigned char)key[bit / 8] << 8;
-    two |= bit % 8 > 2 ? (unsigned char)key[bit / 8 + 1] : 0;
-    return digits[two >> (10 - bit % 8) & 63];
-}
-
-/* Return how many bytes of text[n] write the character c, or 0. */
-static size_t secret_same(char c, const char *text, size_t n)
-{
-    char hex[3] = "";
-    if (n && c && *text == c)
-        return 1;
-    if (n < 3 || !c || *text != '%')
-        return 0;
-    memcpy(hex, text + 1, 2);
-    return strtoul(hex, NULL, 16) == (unsigned char)c ? 3 : 0;
-}
-
-/* Return how many bytes at the beginning of text[n] are a part of the key in this form. */
-static size_t secret_found(const char *key, size_t k, size_t form, const char *text, size_t n)
-{
-    size_t most = 0, enough = form < BASE64 && k < PART ? k : PART;
-    for (size_t at = 0; secret_at(key, k, form, at); at++) {
-        size_t same = 0, bytes = 0, more;
-        while ((more = secret_same(secret_at(key, k, form, at + same), text + bytes, n - bytes))) {
-            same++;
-            bytes += more;
+    size_t k = strlen(key), most = 0;
+    for (size_t at = 0; at < k; at++) {
+        size_t same = 0, bytes = 0;
+        for (; at + same < k && bytes < n; same++) {
+            char hex[3] = "", c = key[at + same];
+            bool coded = text[bytes] == '%' && n - bytes >= 3;
+            memcpy(hex, text + bytes + 1, coded ? 2 : 0);
+            if (text[bytes] != c && !(coded && strtoul(hex, NULL, 16) == (unsigned char)c))
+                break;
+            bytes += text[bytes] == c ? 1 : 3;
         }
-        bool found = same >= enough || (at == 0 && same >= BEGINNING);
-        most = found && bytes > most ? bytes : most;
+        if (bytes > most && (same == k || same >= PART || (at == 0 && same >= BEGINNING)))
+            most = bytes;
     }
     return most;
-}
-
-/* Append text[n] to out, with *** for the key: all of it, 8 of its characters in a row, or its
- * first 6; read forwards or backwards; in base64; and with any character as %XX. key may be NULL.
- */
-static void secret_hide(struct buf *out, const char *key, const char *text, size_t n)
-{
-    size_t k = key ? strlen(key) : 0, most;
-    for (size_t i = 0; i < n; i += most ? most : 1) {
-        most = 0;
-        for (size_t form = 0; form < FORMS; form++) {
-            size_t found = secret_found(key, k, form, text + i, n - i);
-            most = found > most ? found : most;
-        }
-        if (!buf_add(out, most ? "***" : text + i, most ? 3 : 1))
-            return;
-    }
 }
 
 void wire_line(const struct wire *w, char *out, size_t cap, const char *text, size_t n)
 {
     struct buf clean = { 0 };
-    secret_hide(&clean, w->key, text, n < LOOKED_AT ? n : LOOKED_AT);
+    n = n < LOOKED_AT ? n : LOOKED_AT;
+    for (size_t i = 0, found; i < n; i += found ? found : 1) {
+        found = w->key ? secret_found(w->key, text + i, n - i) : 0;
+        if (!buf_add(&clean, found ? "***" : text + i, found ? 3 : 1))
+            break;
+    }
     json_input_line(out, cap, clean.p, clean.n);
     buf_free(&clean);
 }
 
-int wire_reply_error(const struct wire_call *call, struct err *err, int code, const struct err *low)
+int wire_reply_error(const struct wire_call *call, struct err *err, int code, const char *why)
 {
     char line[LINE];
-    wire_line(call->wire, line, sizeof(line), low->msg, strlen(low->msg));
+    wire_line(call->wire, line, sizeof(line), why, strlen(why));
     return err_set(err, code, "cloud %s: %s", call->url, line);
 }
 
-int wire_reply_says(const json_t *root, struct err *err)
+/* True for a status that another attempt may change. */
+static bool status_passes(long s)
 {
-    const char *words = json_object_get(root, "error") ? dialect_message(root) : NULL;
-    return words ? err_set(err, ERR_NET, "the server says: %s", words) : OK;
+    return s >= 500 || s == 408 || s == 425 || s == 429;
 }
 
 /* Describe a non-200 status, quoting the server, and choose the kind of failure. */
 static int status_error(const struct wire_call *call, const struct http_try *t, struct err *err)
 {
     long s = t->status;
-    bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
-                   s == 303 || s == 307 || s == 304;
+    bool passing = status_passes(s) || s < 300 || s == 302 || s == 303 || s == 304 || s == 307;
     bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* whatever the prompt */
     int code = passing ? ERR_NET : good ? ERR_REMOTE : ERR_TEXT;
+    json_t *root = NULL;
     struct err low;
-    if (s >= 300 && s < 400) {
-        err_set(&low, code, "status %ld: redirects are not followed (to %.*s)", s, MESSAGE,
-                t->location ? t->location : "nowhere");
-        return wire_reply_error(call, err, code, &low);
-    }
-    json_t *root;
-    struct err ignored;
     const char *text = NULL, *hint = "";
     if (s == 401)
         hint = call->wire->key ? " (the API key that was sent is not accepted)"
                                : " (no API key was sent: give one with --cloud-key-file or in "
                                  "MIZZLE_API_KEY)";
-    if (json_input_parse(&root, t->body.p, t->body.n, &ignored) == OK)
-        text = dialect_message(root);
-    err_set(&low, code, "status %ld%s%.*s%s", s, text ? ": " : "", MESSAGE, text ? text : "", hint);
-    json_decref(root);
-    return wire_reply_error(call, err, code, &low);
-}
-
-/* Read a complete reply with status 200 that is not a stream. */
-static int read_whole(struct wire_call *call, const struct http_try *t, json_t **root,
-                      struct err *err)
-{
-    struct err low = { "" };
-    int rc = json_input_parse(root, t->body.p, t->body.n, &low);
-    if (rc) {
-        char begin[48], line[256];
-        json_input_line(begin, sizeof(begin), t->body.p, t->body.n);
-        json_input_line(line, sizeof(line), low.msg, strlen(low.msg));
-        rc = rc == ERR_NOMEM ? rc : ERR_NET;
-        err_set(&low, rc, "the reply is %s (it begins: %s)", line, *begin ? begin : "with nothing");
-        return wire_reply_error(call, err, rc, &low);
+    if (s >= 300 && s < 400) {
+        err_set(&low, code, "status %ld: redirects are not followed (to %.*s)", s, MESSAGE,
+                t->location ? t->location : "nowhere");
+    } else {
+        if (json_input_parse(&root, t->body.p, t->body.n, NULL) == OK)
+            text = dialect_message(root);
+        err_set(&low, code, "status %ld%s%.*s%s", s, text ? ": " : "", MESSAGE, text ? text : "",
+                hint);
     }
-    if (!call->dialect)
-        return OK;
-    rc = wire_reply_says(*root, &low);
-    if (rc == OK)
-        rc = call->dialect->reply(&call->reply, *root, &call->ask, &low);
-    return rc ? wire_reply_error(call, err, rc, &low) : OK;
+    json_decref(root);
+    return wire_reply_error(call, err, code, low.msg);
 }
 
-int wire_reply_read(struct wire_call *call, const struct http_try *t, json_t **root,
-                    struct err *err)
+int wire_reply_event(void *arg, const char *data, size_t n, struct err *err)
 {
-    *root = NULL;
-    if (call->rc)
-        return wire_reply_error(call, err, call->rc, &call->err);
-    if (t->rc)
-        return wire_reply_error(call, err, t->rc, &t->err);
-    if (t->status != 200)
-        return status_error(call, t, err);
-    if (!t->stream || !call->dialect)
-        return read_whole(call, t, root, err);
-    if (call->reply.n)
+    struct wire_call *call = arg;
+    struct err low = { "" };
+    json_t *root;
+    if (call->reply.ended)
         return OK;
-    return wire_reply_error(call, err, ERR_NET, &(struct err){ "the reply ended without a token" });
+    if (n == 6 && memcmp(data, "[DONE]", 6) == 0) {
+        call->reply.ended = true;
+        return OK;
+    }
+    int rc = json_input_parse(&root, data, n, &low);
+    if (rc) {
+        char begin[48];
+        json_input_line(begin, sizeof(begin), data, n);
+        return err_set(err, rc == ERR_NOMEM ? rc : ERR_NET, "the reply is %.250s (it begins: %s)",
+                       low.msg, *begin ? begin : "with nothing");
+    }
+    if (!call->dialect) {
+        call->root = root;
+        return OK;
+    }
+    const char *words = json_object_get(root, "error") ? dialect_message(root) : NULL;
+    if (words) /* an error that is disguised as success */
+        rc = err_set(err, ERR_NET, "the server says: %s", words);
+    else
+        rc = call->dialect->read(&call->reply, root, &call->ask, err);
+    json_decref(root);
+    return rc;
+}
+
+int wire_reply_end(struct wire_call *call, const struct http_try *t, bool *passes, struct err *err)
+{
+    *passes = t->rc ? t->broken : status_passes(t->status);
+    struct err low = call->rc ? call->err : t->err;
+    int rc = call->rc ? call->rc : t->rc;
+    if (rc == OK && t->status != 200)
+        return status_error(call, t, err);
+    if (rc == OK && !(t->stream && call->dialect))
+        rc = wire_reply_event(call, t->body.p, t->body.n, &low);
+    if (rc == OK && call->dialect && !call->reply.n)
+        rc = err_set(&low, ERR_NET, "the reply ended without a token");
+    call->reply.ended = true;
+    return rc ? wire_reply_error(call, err, rc, low.msg) : OK;
 }

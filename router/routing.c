@@ -184,13 +184,10 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
                             struct err *err)
 {
     note->msg[0] = '\0';
-    if (o->offline || routing_is_local(o))
+    if (o->offline || routing_is_local(o) ||
+        !(o->cloud_key || o->cloud_key_file || o->cloud_key_env))
         return OK;
-    if (o->cloud_key)
-        return api_key_copy(key, o->cloud_key, o->cloud_url, o->cloud_proxy, note, err);
-    return o->cloud_key_file || o->cloud_key_env
-               ? api_key_read(key, o->cloud_key_file, o->cloud_url, o->cloud_proxy, note, err)
-               : OK;
+    return api_key_read(key, o->cloud_key, o->cloud_key_file, o->cloud_url, note, err);
 }
 
 int routing_cloud_options(struct cloud_options *out, char **key, const struct mizzle_options *o,

@@ -143,8 +143,8 @@ static int cmd_man_main(int n, char **args, struct err *err)
     put_shared();
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nIts API key; the first one that is "
-         "set counts. The second is sent only over https or to this machine, "
-         "not through a proxy.\n.TP\n\\fBhttp_proxy\\fR, \\fBhttps_proxy\\fR, "
+         "set counts. The second is sent only over https.\n.TP\n\\fBhttp_proxy\\fR, "
+         "\\fBhttps_proxy\\fR, "
          "\\fBall_proxy\\fR, \\fBno_proxy\\fR\nProxies for the cloud, as in curl.\n"
          ".TP\n\\fBMIZZLE_SERVE_KEY\\fR\nThe key that serve and cloud require of their clients.\n"
          ".TP\n\\fBMIZZLE_ISA\\fR\nThe kernel set to use, as in avx2; for experiments also how "

@@ -50,9 +50,6 @@ static int answer_file_fd(struct answer_file *f, const char *path, int made, str
         return answer_file_error(path, "", err);
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_ARG, "%s: expected a regular file", path);
-    f->dev = st.st_dev;
-    f->ino = st.st_ino;
-    f->read = 0;
     /* Others could fill it with answers, or get to read them. */
     int rc = f->offline ? OK : atomic_file_owned(path, &st, true, err);
     if (rc != OK)
@@ -66,27 +63,22 @@ static int answer_file_fd(struct answer_file *f, const char *path, int made, str
                    line);
 }
 
-/* Keep a line of n bytes in place of *kept; without memory there is none. */
-static void keep_line(char **kept, const char *line, size_t n)
-{
-    free(*kept);
-    *kept = malloc(n + 1);
-    if (*kept)
-        memcpy(*kept, line, n + 1);
-}
-
-/* Keep a line of n bytes if it is of the model with this name, with or without a fingerprint. */
-static void find_name(struct answer_file *f, const char *line, size_t n)
+/* Keep a line as f->other: while the model is looked for, the latest one of the name, with or
+ * without a fingerprint; the first one if there is no name, and of other models. */
+static void keep_line(struct answer_file *f, const char *line)
 {
     static const char form[] = "\",\"tokenizer\":\"0123456789abcdef\",";
-    size_t behind = sizeof(form) - 1, name = strlen(f->head) - behind;
-    if (strncmp(line, f->head, name) != 0)
+    bool keeps = !f->other;
+    if (f->finds && f->model[0]) {
+        size_t behind = sizeof(form) - 1, name = strlen(f->head) - behind;
+        const char *end = strncmp(line, f->head, name) == 0 ? line + name : NULL;
+        end = end && *end == '@' ? strchr(end, '"') : end;
+        keeps = end && strncmp(end, f->head + name, behind) == 0;
+    }
+    if (!keeps)
         return;
-    const char *end = line[name] == '@' ? strchr(line + name, '"') : line + name;
-    if (!end || strncmp(end, f->head + name, behind) != 0)
-        return;
-    if (!f->other || strncmp(line, f->other, (size_t)(end - line) + behind) != 0)
-        keep_line(&f->other, line, n);
+    free(f->other);
+    f->other = strdup(line);
 }
 
 /* Read a line of n bytes without its LF. */
@@ -106,13 +98,8 @@ static void take_line(struct answer_file *f, const char *p, size_t n)
     }
     memcpy(line, p, n);
     line[n] = '\0';
-    if (f->lines == ANSWER_LINES_NAMED) {
-        find_name(f, line, n);
-        return;
-    }
-    if (f->lines == ANSWER_LINES_FIRST || strncmp(line, f->head, strlen(f->head)) != 0) {
-        if (!f->other)
-            keep_line(&f->other, line, n);
+    if (f->finds || strncmp(line, f->head, strlen(f->head)) != 0) {
+        keep_line(f, line);
         return;
     }
     sscanf(line + strlen(f->head),
@@ -174,14 +161,15 @@ static bool each_line(struct answer_file *f, int fd, uint64_t *at, uint64_t *res
  * use. made: O_CREAT or 0. */
 static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
 {
-    struct stat st;
+    struct stat st, open;
     struct err why;
     struct answer_file now = *f;
     uint64_t rest;
     int there = made ? 0 : stat(f->path, &st);
-    if (!made && there == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
-        return false;
     bool gone = there != 0 && errno == ENOENT && !f->offline;
+    if (!made && there == 0 && fstat(f->fd, &open) == 0 && st.st_dev == open.st_dev &&
+        st.st_ino == open.st_ino)
+        return false;
     if (answer_file_fd(&now, f->path, gone ? O_CREAT : made, &why) != OK) {
         if (now.fd >= 0)
             close(now.fd);
@@ -193,8 +181,6 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
     each_line(f, f->fd, &f->read, &rest); /* what others have added last */
     close(f->fd);                         /* which releases the lock */
     f->fd = now.fd;
-    f->dev = now.dev;
-    f->ino = now.ino;
     f->read = 0;
     return true;
 }
@@ -338,22 +324,21 @@ static void answer_file_again(struct answer_file *f)
 /* Keep the model's name, and how its lines begin. */
 static int answer_file_name(struct answer_file *f, const char *model, struct err *err)
 {
-    char tokenizer[17], head[ANSWER_FILE_LINE - 128];
+    char tokenizer[17], head[ANSWER_FILE_LINE - 128] = "";
     snprintf(tokenizer, sizeof(tokenizer), "%016" PRIx64, f->tokenizer);
     json_t *named =
         json_pack("{s:i,s:s,s:s}", "mizzle_answers", 3, "model", model, "tokenizer", tokenizer);
-    size_t n = named ? json_dumpb(named, head, sizeof(head), JSON_COMPACT) : 0;
+    size_t n = named ? json_dumpb(named, head, sizeof(head) - 1, JSON_COMPACT) : 0;
     json_decref(named);
     free(f->model);
     free(f->head);
-    f->model = malloc(strlen(model) + 1);
-    f->head = n && n < sizeof(head) ? malloc(n + 1) : NULL;
-    if (!f->model || !f->head)
-        return err_set(err, ERR_NOMEM, "answers: no memory for the name of the model");
-    memcpy(f->model, model, strlen(model) + 1);
-    memcpy(f->head, head, n - 1);
-    memcpy(f->head + n - 1, ",", 2); /* in place of } */
-    return OK;
+    if (n && n < sizeof(head))
+        head[n - 1] = ','; /* in place of } */
+    f->model = strdup(model);
+    f->head = n && n < sizeof(head) ? strdup(head) : NULL;
+    return f->model && f->head
+               ? OK
+               : err_set(err, ERR_NOMEM, "answers: no memory for the name of the model");
 }
 
 /* Find the model whose answers there are, and name it: that of FILE's first answer, else of
@@ -362,12 +347,12 @@ static int answer_file_find(struct answer_file *f, const char *model, struct err
 {
     json_t *line = NULL;
     answer_file_again(f);
-    f->lines = model ? ANSWER_LINES_NAMED : ANSWER_LINES_FIRST;
+    f->finds = true;
     f->old_read = !model;
     answer_file_read(f);
     if (!model && !f->other)
         answer_file_read_old(f);
-    f->lines = ANSWER_LINES;
+    f->finds = false;
     if (f->other)
         json_input_parse(&line, f->other, strlen(f->other), NULL);
     const char *found = json_string_value(json_object_get(line, "model"));

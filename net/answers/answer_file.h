@@ -6,21 +6,17 @@
  * on one line: after a prefix of n tokens with this hash, this model of this tokenizer continues
  * with this id. The hash is the first half of a SHA-256 over the tokenizer's fingerprint and the
  * ids, in 8 and 4 bytes each. NAME is also NAME@FINGERPRINT/KV (answers_port.c). crc is the CRC-32
- * of the line before ,"crc". The file holds no text, no token of a prompt and no API key. Lines of
+ * of what stands before it. The file holds no text, no token of a prompt and no API key. Lines of
  * other models are left alone.
  *
- * Processes may share the file. A line is appended by one write(2), under an fcntl lock that the
- * system drops when a process dies; the others read it at their next miss. A killed writer or a
- * full disk leaves at most a torn last line, which the next one to open or append cuts off and
- * reports. Nothing is cut from a file that cannot be read. A damaged line costs its answer. A file
- * at its limit is renamed to FILE.old, which is read, too, and FILE begins anew, as it does when it
- * has been removed.
- *
- * A process may open a file only once, because fcntl locks belong to the process. */
+ * Processes may share the file, each of which opens it once. A line is appended by one write(2),
+ * under an fcntl lock that the system drops when a process dies; the others read it at their next
+ * miss. A killed writer or a full disk leaves at most a torn last line, which the next one to open
+ * or append cuts off and reports. Nothing is cut from a file that cannot be read. A damaged line
+ * costs its answer. A file at its limit is renamed to FILE.old, which is read, too, and FILE begins
+ * anew, as it does when it has been removed. */
 #ifndef NET_ANSWERS_ANSWER_FILE_H
 #define NET_ANSWERS_ANSWER_FILE_H
-
-#include <sys/types.h>
 
 #include "kernels/sys/base.h"
 #include "net/answers/answers.h"
@@ -36,13 +32,6 @@ struct prefix_key {
     uint64_t hi, lo;
 };
 
-/* What lines are read for. */
-enum answer_lines {
-    ANSWER_LINES,       /* their answers */
-    ANSWER_LINES_FIRST, /* to find the first of any model */
-    ANSWER_LINES_NAMED, /* to find the last of the model with this name, whatever its fingerprint */
-};
-
 struct answer_file {
     /* Set by the caller; all else begins as zero. */
     int fd;         /* -1: there is no file, and the functions below do nothing */
@@ -54,12 +43,10 @@ struct answer_file {
 
     char *path, *old;   /* old: with ".old" behind it */
     char *model, *head; /* the model's name, and how its lines begin; NULL before it is named */
-    char *other;        /* the first line of another model, or the one to find; or NULL */
-    enum answer_lines lines;
-    bool ours; /* it has lines of the model */
-    dev_t dev;
-    ino_t ino;
-    uint64_t read;            /* bytes of the lines read so far */
+    char *other;        /* the first line of another model; or NULL */
+    bool finds;         /* `other` becomes the line that says which model to name */
+    bool ours;          /* it has lines of the model */
+    uint64_t read;      /* bytes of the lines read so far */
     bool old_read, impatient; /* so was FILE.old; the last wait for the lock was in vain */
     /* For answer_file_note. */
     size_t torn, damaged; /* bytes; lines */

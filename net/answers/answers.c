@@ -17,16 +17,10 @@ struct answer {
     bool filed;       /* it is in the file, too */
 };
 
-struct generation {
-    struct answer *at; /* [mask + 1], open addressing; at most half of it is used */
-    size_t n, mask;
-};
-
 struct answers {
     pthread_mutex_t mutex;
-    /* When the young generation is full, it becomes the old one, and the old one is forgotten. */
-    struct generation young, old;
-    size_t most;            /* answers in a generation, of some 64 bytes each */
+    struct answer *at; /* [mask + 1], open addressing; at most half of it is used */
+    size_t n, mask, most;
     struct prefix_key seed; /* odd and secret, so that no file has keys that share a place */
     struct answer_file file;
     size_t vocab;
@@ -49,56 +43,52 @@ static struct prefix_key prefix_key(const struct answers *c, const uint32_t *ids
     return k;
 }
 
-/* Return the place of k, or the free place where it would go. */
-static struct answer *answers_place(const struct answers *c, const struct generation *g,
-                                    const struct prefix_key *k)
+/* Return the place of k, or the free place where it would go, valid until the next change. */
+static struct answer *answers_place(const struct answers *c, const struct prefix_key *k)
 {
-    size_t i = (size_t)((k->hi * c->seed.hi + k->lo * c->seed.lo) >> 32) & g->mask;
-    while (g->at[i].from != ORIGIN_NONE && memcmp(&g->at[i].key, k, sizeof(*k)) != 0)
-        i = (i + 1) & g->mask;
-    return &g->at[i];
+    size_t i = (size_t)((k->hi * c->seed.hi + k->lo * c->seed.lo) >> 32) & c->mask;
+    while (c->at[i].from != ORIGIN_NONE && memcmp(&c->at[i].key, k, sizeof(*k)) != 0)
+        i = (i + 1) & c->mask;
+    return &c->at[i];
 }
 
 /* Return the answer with this key, valid until the next change, or NULL. */
 static struct answer *answers_at(const struct answers *c, const struct prefix_key *k)
 {
-    struct answer *a = c->young.n ? answers_place(c, &c->young, k) : NULL;
-    if ((!a || a->from == ORIGIN_NONE) && c->old.n)
-        a = answers_place(c, &c->old, k);
+    struct answer *a = c->n ? answers_place(c, k) : NULL;
     return a && a->from != ORIGIN_NONE ? a : NULL;
 }
 
 /* Keep an answer, unless there is one with its key. Without memory it is not kept. */
 static void answers_add(struct answers *c, const struct answer *a)
 {
+    struct answer *was = c->at;
+    size_t places = was ? c->mask + 1 : 0;
     if (answers_at(c, &a->key))
         return;
-    if (c->young.n == c->most) {
-        free(c->old.at);
-        c->old = c->young;
-        c->young = (struct generation){ NULL, 0, 0 };
-    }
-    size_t places = c->young.at ? c->young.mask + 1 : 0;
-    if (c->young.n >= places / 2) {
-        struct generation g = { .n = c->young.n, .mask = places ? 2 * places - 1 : PLACES - 1 };
-        if (!(g.at = calloc(g.mask + 1, sizeof(*g.at))))
+    if (c->n >= places / 2) {
+        struct answer *new = calloc(places ? 2 * places : PLACES, sizeof(*new));
+        if (!new)
             return;
+        c->at = new;
+        c->mask = places ? 2 * places - 1 : PLACES - 1;
         for (size_t i = 0; i < places; i++)
-            if (c->young.at[i].from != ORIGIN_NONE)
-                *answers_place(c, &g, &c->young.at[i].key) = c->young.at[i];
-        free(c->young.at);
-        c->young = g;
+            if (was[i].from != ORIGIN_NONE)
+                *answers_place(c, &was[i].key) = was[i];
+        free(was);
     }
-    *answers_place(c, &c->young, &a->key) = *a;
-    c->young.n++;
+    *answers_place(c, &a->key) = *a;
+    c->n++;
 }
 
-/* Forget all answers. */
+/* Forget all answers; those of the file can be read again. */
 static void answers_clear(struct answers *c)
 {
-    free(c->young.at);
-    free(c->old.at);
-    c->young = c->old = (struct generation){ NULL, 0, 0 };
+    free(c->at);
+    c->at = NULL;
+    c->n = 0;
+    c->file.read = 0;
+    c->file.old_read = false;
 }
 
 /* Take an answer from the file. */
@@ -124,7 +114,7 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
                                     .tokenizer = o->tokenizer,
                                     .take = answers_take,
                                     .arg = c };
-    c->most = MEMORY / 2 + (o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE) : 0);
+    c->most = MEMORY + (o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE * 2) : 0);
     c->seed = (struct prefix_key){ os_now_ns() << 16 | 1, (uint64_t)(uintptr_t)c << 16 | 1 };
     int rc = o->file ? answer_file_open(&c->file, o->file, err) : OK;
     if (rc == OK)
@@ -139,7 +129,7 @@ void answers_close(struct answers *c)
     if (!c)
         return;
     answer_file_close(&c->file);
-    answers_clear(c);
+    free(c->at);
     pthread_mutex_destroy(&c->mutex);
     free(c);
 }
@@ -206,6 +196,8 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, ui
 {
     const struct prefix_key k = prefix_key(c, ids, n);
     pthread_mutex_lock(&c->mutex);
+    if (c->n >= c->most)
+        answers_clear(c);
     if (c->named && !answers_find(c, &k))
         answers_add(c, &(struct answer){ k, id, ORIGIN_MEMO, false });
     if (used)
@@ -217,8 +209,6 @@ void answers_forget(struct answers *c)
 {
     pthread_mutex_lock(&c->mutex);
     answers_clear(c);
-    c->file.read = 0;
-    c->file.old_read = false;
     pthread_mutex_unlock(&c->mutex);
 }
 

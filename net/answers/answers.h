@@ -4,7 +4,8 @@
  *
  * An answer is one token after one prefix. A used call's token goes to memory and file; a
  * further token of its reply goes to memory, and to the file when a text uses it. Faults are no
- * answers. The first answer to a prefix stays. */
+ * answers. The first answer to a prefix stays. Memory that holds 65,536 answers and the file's
+ * begins anew. */
 #ifndef NET_ANSWERS_ANSWERS_H
 #define NET_ANSWERS_ANSWERS_H
 

@@ -25,70 +25,45 @@ static int one_id(uint32_t *out, const json_t *v, const char *field, const struc
                    json_is_real(v) ? "a fraction" : json_input_type(v));
 }
 
-/* Report that `ids` is no list. */
-static int no_list(const json_t *ids, const char *field, struct err *err)
-{
-    return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
-                   json_input_type(ids));
-}
-
-/* Report a reply with more ids than were requested. */
-static int too_many(size_t found, const char *field, const struct ask *a, struct err *err)
-{
-    return err_set(err, ERR_NET, "%s: expected %zu token id%s, found %zu", field, a->want,
-                   a->want == 1 ? "" : "s", found);
-}
-
-/* True when ids[0 .. front) equals the end of the prompt. */
-static bool prompt_in_front(const json_t *ids, size_t front, const struct ask *a)
+/* True when ids[0 .. front) equals the end of the prompt, and what follows the answer so far. */
+static bool goes_on(const json_t *ids, size_t front, const struct reply *r, const struct ask *a)
 {
     if (front > a->n)
         return false;
-    for (size_t i = 0; i < front; i++) {
-        uint32_t id;
-        if (!json_input_id(&id, json_array_get(ids, i), a->vocab) || id != a->ids[a->n - front + i])
+    for (size_t i = 0; i < front + r->n; i++) {
+        uint32_t id, want = i < front ? a->ids[a->n - front + i] : r->ids[i - front];
+        if (!json_input_id(&id, json_array_get(ids, i), a->vocab) || id != want)
             return false;
     }
     return true;
 }
 
-int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *field,
+int dialect_ids(struct reply *io, const json_t *ids, size_t made, const char *field,
                 const struct ask *a, struct err *err)
 {
-    struct reply r = { .ended = true };
-    size_t count = json_array_size(ids);
+    struct reply r = *io;
+    size_t count = json_array_size(ids), news = made ? made - r.n : count;
     if (!json_is_array(ids))
-        return no_list(ids, field, err);
-    if (!count)
-        return err_set(err, ERR_NET, "%s: expected %zu token id%s, found none", field, a->want,
-                       a->want == 1 ? "" : "s");
-    if (!made || made > count)
-        made = count;
-    if (made > a->want || !prompt_in_front(ids, count - made, a))
-        return too_many(count, field, a, err);
-    for (; r.n < made; r.n++) {
-        int rc = one_id(&r.ids[r.n], json_array_get(ids, count - made + r.n), field, a, err);
+        return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
+                       json_input_type(ids));
+    if (made && made <= r.n)
+        return OK;
+    if (!a->stream && count < news) /* it also counts what it does not give */
+        news = count;
+    if (news > a->want - r.n)
+        return err_set(err, ERR_NET, "%s: expected %zu token id%s, found %zu", field, a->want,
+                       a->want == 1 ? "" : "s", r.n + news);
+    size_t known = count - news; /* all that is known is in front, or nothing */
+    if (count < news || (known && (known < r.n || !goes_on(ids, known - r.n, &r, a))))
+        return err_set(err, ERR_NET, "%s: expected %zu new id%s after those before, found %zu",
+                       field, news, news == 1 ? "" : "s", count);
+    for (size_t i = known; i < count; i++) {
+        int rc = one_id(&r.ids[r.n], json_array_get(ids, i), field, a, err);
         if (rc)
             return rc;
+        r.n++;
     }
-    *out = r;
-    return OK;
-}
-
-int dialect_append(struct reply *io, const json_t *ids, const char *field, const struct ask *a,
-                   struct err *err)
-{
-    size_t count = json_array_size(ids);
-    if (!json_is_array(ids))
-        return no_list(ids, field, err);
-    if (count > a->want - io->n)
-        return too_many(io->n + count, field, a, err);
-    for (size_t i = 0; i < count; i++) {
-        int rc = one_id(&io->ids[io->n], json_array_get(ids, i), field, a, err);
-        if (rc)
-            return rc;
-        io->n++;
-    }
+    *io = r;
     return OK;
 }
 

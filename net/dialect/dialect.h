@@ -21,9 +21,6 @@ struct ask {
     size_t vocab; /* ids in the reply must be below this */
     size_t want;  /* tokens to ask for, 1 to CLOUD_MAX_TOKENS */
     bool stream;  /* ask for server-sent events */
-    /* For openai without stream and with one token: the id is among the logprobs, as llama.cpp's
-     * servers and those made from them have it. */
-    bool logprobs;
     /* For openai without stream and with one token: cuts text into ids (see cloud_options.encode)
      * when the server gives text alone. NULL: the reply must have ids. */
     int (*encode)(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
@@ -40,29 +37,25 @@ struct reply { /* the tokens that have come so far */
 struct dialect {
     enum cloud_api api;
     const char *path; /* path of the POST, after the base URL */
-    /* Append the request's body: greedy, with ids asked back. list is a->ids as a JSON array.
-     * False: out of memory. */
-    bool (*request)(struct buf *out, const struct ask *a, const struct buf *list);
-    /* Read the tokens, at least one, of a whole reply with status 200. ERR_NET: no usable token;
-     * ERR_REMOTE: this server will never give one (it answers in text alone); ERR_TEXT: not after
-     * this prompt, which it has truncated. err says why, without the URL. */
-    int (*reply)(struct reply *out, const json_t *root, const struct ask *a, struct err *err);
-    /* Read one event of a stream and append what is new, which may be nothing. Same errors. */
-    int (*event)(struct reply *io, const json_t *root, const struct ask *a, struct err *err);
+    /* Append the request's body: greedy, with ids asked back. False: out of memory. */
+    bool (*request)(struct buf *out, const struct ask *a);
+    /* Read one event of a stream, or a whole reply with status 200, and append the new ids, which
+     * may be none. ERR_NET: not usable; ERR_REMOTE: this server will never give ids (it answers in
+     * text alone); ERR_TEXT: not after this prompt, which it has truncated. err says why, without
+     * the URL. */
+    int (*read)(struct reply *io, const json_t *root, const struct ask *a, struct err *err);
 };
 
 extern const struct dialect dialect_openai, dialect_llamacpp, dialect_sglang;
 
 const struct dialect *dialect_of(enum cloud_api api); /* api is not CLOUD_AUTO */
 
-/* Read the new ids of a whole reply: the last `made` of the list `ids`. made is the server's own
- * count, 0 if it gives none. Some servers put the end of the prompt in front; that is accepted only
- * when it equals the end of our prompt. field is for messages. */
-int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *field,
+/* Append the new ids of a list. made is the server's count of all ids since the prompt, 0 if it
+ * gives none; the list holds those that io does not have, or all of them. Some servers put the end
+ * of the prompt in front; that is accepted only when it equals the end of our prompt. field is for
+ * messages. */
+int dialect_ids(struct reply *io, const json_t *ids, size_t made, const char *field,
                 const struct ask *a, struct err *err);
-/* Append all ids of a list that holds only new ones. */
-int dialect_append(struct reply *io, const json_t *ids, const char *field, const struct ask *a,
-                   struct err *err);
 
 /* Find our choice among those of an OpenAI reply or event: the one with index 0 or without one.
  * NULL: there are only others. ERR_NET: no list of objects, or two that are ours. */

@@ -10,11 +10,11 @@
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
 
-static bool llamacpp_request(struct buf *out, const struct ask *a, const struct buf *list)
+static bool llamacpp_request(struct buf *out, const struct ask *a)
 {
     char count[40];
     snprintf(count, sizeof(count), ",\"n_predict\":%zu", a->want);
-    return buf_str(out, "{\"prompt\":") && buf_add(out, list->p, list->n) && buf_str(out, count) &&
+    return buf_str(out, "{\"prompt\":") && buf_ids(out, a->ids, a->n) && buf_str(out, count) &&
            buf_str(out, ",\"temperature\":0,\"top_k\":1,\"top_p\":1,\"min_p\":0,"
                         "\"repeat_penalty\":1,\"mirostat\":0,\"samplers\":[\"top_k\"],"
                         "\"ignore_eos\":false,\"cache_prompt\":true,\"return_tokens\":true") &&
@@ -32,31 +32,16 @@ static int check_whole(const json_t *root, const struct ask *a, struct err *err)
     return OK;
 }
 
-static int llamacpp_reply(struct reply *out, const json_t *root, const struct ask *a,
-                          struct err *err)
+static int llamacpp_read(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *ids = json_object_get(root, "tokens");
-    if (!ids && json_is_string(json_object_get(root, "content")))
-        return dialect_text_alone("it does not know return_tokens", err);
-    int rc = check_whole(root, a, err);
-    size_t made = json_input_count(json_object_get(root, "tokens_predicted"));
-    return rc ? rc : dialect_ids(out, ids, made, "tokens", a, err);
-}
-
-static int llamacpp_event(struct reply *io, const json_t *root, const struct ask *a,
-                          struct err *err)
-{
-    const json_t *ids = json_object_get(root, "tokens");
-    const json_t *made = json_object_get(root, "tokens_predicted");
-    bool last = json_is_true(json_object_get(root, "stop"));
     if (!ids && json_string_length(json_object_get(root, "content")))
         return dialect_text_alone("it does not know return_tokens", err);
     int rc = check_whole(root, a, err);
-    /* The last event should repeat nothing; the count shows whether it does. */
-    bool repeats = last && io->n && (uint64_t)json_integer_value(made) <= io->n;
-    if (rc == OK && ids && !repeats)
-        rc = dialect_append(io, ids, "tokens", a, err);
-    io->ended = io->ended || last;
+    size_t made = json_input_count(json_object_get(root, "tokens_predicted"));
+    if (rc == OK && ids)
+        rc = dialect_ids(io, ids, made, "tokens", a, err);
+    io->ended = io->ended || json_is_true(json_object_get(root, "stop"));
     return rc;
 }
 
@@ -64,6 +49,5 @@ const struct dialect dialect_llamacpp = {
     .api = CLOUD_LLAMACPP,
     .path = "/completion",
     .request = llamacpp_request,
-    .reply = llamacpp_reply,
-    .event = llamacpp_event,
+    .read = llamacpp_read,
 };

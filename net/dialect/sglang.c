@@ -14,12 +14,11 @@
 #include "net/dialect/dialect.h"
 #include "net/http/json_input.h"
 
-static bool sglang_request(struct buf *out, const struct ask *a, const struct buf *list)
+static bool sglang_request(struct buf *out, const struct ask *a)
 {
     char count[64];
     snprintf(count, sizeof(count), ",\"sampling_params\":{\"max_new_tokens\":%zu", a->want);
-    return buf_str(out, "{\"input_ids\":") && buf_add(out, list->p, list->n) &&
-           buf_str(out, count) &&
+    return buf_str(out, "{\"input_ids\":") && buf_ids(out, a->ids, a->n) && buf_str(out, count) &&
            buf_str(out, ",\"temperature\":0,\"top_p\":1,\"top_k\":1,\"min_p\":0,"
                         "\"repetition_penalty\":1}") &&
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
@@ -40,61 +39,19 @@ static int check_reason(const json_t *meta, bool *ended, struct err *err)
                    line);
 }
 
-static int sglang_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
+static int sglang_read(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *meta = json_object_get(root, "meta_info");
-    bool ended;
-    int rc = check_reason(meta, &ended, err);
-    if (rc)
-        return rc;
     const json_t *ids = json_object_get(root, "output_ids");
-    if (!ids && json_is_string(json_object_get(root, "text")))
-        return dialect_text_alone("output_ids is missing", err);
-    return dialect_ids(out, ids, json_input_count(json_object_get(meta, "completion_tokens")),
-                       "output_ids", a, err);
-}
-
-/* True when the ids of `now` begin with those of `before`. */
-static bool goes_on(const struct reply *before, const struct reply *now)
-{
-    return now->n >= before->n &&
-           memcmp(before->ids, now->ids, before->n * sizeof(before->ids[0])) == 0;
-}
-
-static int sglang_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
-{
-    const json_t *meta = json_object_get(root, "meta_info");
     size_t made = json_input_count(json_object_get(meta, "completion_tokens"));
     bool ended;
     int rc = check_reason(meta, &ended, err);
-    const json_t *ids = json_object_get(root, "output_ids");
     if (rc == OK && !ids && json_is_string(json_object_get(root, "text")))
         rc = dialect_text_alone("output_ids is missing", err);
-    if (rc)
-        return rc;
-    size_t count = json_array_size(ids);
-    if (io->n && !made) {
-        io->ended = true; /* cumulative or not? It does not say, so the first ids are all we take */
-        return OK;
-    }
-    if (!count && made <= io->n) {
-        if (ids && !json_is_array(ids))
-            return dialect_append(io, ids, "output_ids", a, err);
-    } else if (io->n && count < made) { /* deltas */
-        if (made - io->n != count)
-            return err_set(err, ERR_NET, "output_ids: expected %zu new ids, found %zu",
-                           made - io->n, count);
-        rc = dialect_append(io, ids, "output_ids", a, err);
-    } else {
-        struct reply all;
-        rc = dialect_ids(&all, ids, made, "output_ids", a, err);
-        if (rc == OK && !goes_on(io, &all))
-            rc = err_set(err, ERR_NET, "output_ids: the stream takes back what it has given");
-        if (rc == OK) {
-            all.ended = io->ended;
-            *io = all;
-        }
-    }
+    if (rc == OK && io->n && !made)
+        ended = true; /* cumulative or not? It does not say, so the first ids are all we take */
+    else if (rc == OK)
+        rc = dialect_ids(io, ids, made, "output_ids", a, err);
     io->ended = io->ended || ended;
     return rc;
 }
@@ -103,6 +60,5 @@ const struct dialect dialect_sglang = {
     .api = CLOUD_SGLANG,
     .path = "/generate",
     .request = sglang_request,
-    .reply = sglang_reply,
-    .event = sglang_event,
+    .read = sglang_read,
 };

@@ -1,13 +1,11 @@
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
@@ -20,26 +18,19 @@ enum {
     MAX_CA = 4 << 20,
 };
 
-struct http_hold { /* one reusable curl handle */
-    struct http_try try;
-    struct http *http;
+struct transfer {
+    struct http_try try; /* the first member */
     CURL *easy;
     size_t header_bytes, total, most; /* most: of total */
-    bool running;
-    bool too_long, no_memory; /* why a callback of ours ended it */
-    bool once, again; /* the request may go out only once; it would have gone out too often */
-    struct http_hold *next;
+    bool too_long, no_memory, held;   /* why a callback of ours ended it */
     char why[CURL_ERROR_SIZE];
 };
 
 struct http {
     CURLM *multi;
-    struct http_hold *all;         /* all handles, running or idle */
     struct curl_slist *headers[2]; /* for GET, for POST */
     char *ca, *proxy;
     size_t max_reply;
-    bool multiplexes;
-    struct traffic traffic;
 };
 
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
@@ -54,27 +45,21 @@ static void global_init(void)
  * with the first one. */
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
-    struct http_hold *h = arg;
-    struct http_try *t = &h->try;
+    struct transfer *f = arg;
+    struct http_try *t = &f->try;
     (void)size; /* always 1 */
-    if (n > h->most - h->total) {
-        h->too_long = true;
+    f->too_long = n > f->most - f->total;
+    f->no_memory = !f->too_long && !buf_add(&t->body, p, n);
+    if (f->too_long || f->no_memory)
         return 0;
-    }
-    h->total += n;
-    if (!buf_add(&t->body, p, n)) {
-        h->no_memory = true;
-        return 0;
-    }
+    f->total += n;
     if (!t->status) {
         const char *type = NULL;
-        curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &t->status);
-        curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
+        curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &t->status);
+        curl_easy_getinfo(f->easy, CURLINFO_CONTENT_TYPE, &type);
         t->stream = type && strncasecmp(type, "text/event-stream", 17) == 0;
     }
-    if (!t->data || t->data(t))
-        return n;
-    return 0;
+    return !t->request.data || t->request.data(t) ? n : 0;
 }
 
 /* curl's callback before a request goes out. libcurl repeats a request as often as it likes when a
@@ -82,71 +67,70 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
  * connections were kept. */
 static int on_send(void *arg, char *to, char *from, int to_port, int from_port)
 {
-    struct http_hold *h = arg;
+    struct transfer *f = arg;
+    struct http_try *t = &f->try;
     (void)to, (void)from, (void)to_port, (void)from_port;
-    h->again = h->try.sent >= (h->once ? 1 : 2) || (h->try.leave && !h->try.leave(&h->try));
-    h->try.sent += !h->again;
-    return h->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+    f->held = t->sent || (t->request.leave && !t->request.leave(t));
+    t->sent = t->sent || !f->held;
+    return f->held ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 /* curl's header callback: only limits the size. */
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
 {
-    struct http_hold *h = arg;
+    struct transfer *f = arg;
     (void)p, (void)size;
-    h->header_bytes += n;
-    if (h->header_bytes <= MAX_HEADERS)
-        return n;
-    h->too_long = true;
-    return 0;
+    f->header_bytes += n;
+    f->too_long = f->header_bytes > MAX_HEADERS;
+    return f->too_long ? 0 : n;
 }
 
 /* Count bytes. curl's trace is the only exact account of them (HTTP/2 included); nothing of it is
  * kept. */
 static int on_trace(CURL *easy, curl_infotype type, char *p, size_t n, void *arg)
 {
-    struct http_hold *h = arg;
+    struct http_try *t = arg;
     bool header = type == CURLINFO_HEADER_OUT || type == CURLINFO_HEADER_IN;
     struct traffic more = { 0 };
     (void)easy, (void)p;
-    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT)
+    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT) {
         more = (struct traffic){ .bytes_up = n, .header_bytes_up = header ? n : 0 };
-    if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN) {
+    } else if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN) {
         more = (struct traffic){ .bytes_down = n, .header_bytes_down = header ? n : 0 };
-        h->try.answered = true;
+        t->answered = true;
+    } else {
+        return 0;
     }
-    traffic_add(&h->http->traffic, &more);
-    traffic_add(&h->try.traffic, &more);
+    if (t->request.moved)
+        t->request.moved(t, &more);
     return 0;
 }
 
-static bool add_header(struct curl_slist **list, const char *line)
+/* Append a line to the headers of GET and POST, or of POST alone. */
+static bool add_header(struct http *h, bool both, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(*list, line);
-    if (longer)
-        *list = longer;
-    return longer != NULL;
+    for (size_t i = both ? 0 : 1; i < 2; i++) {
+        struct curl_slist *longer = curl_slist_append(h->headers[i], line);
+        if (!longer)
+            return false;
+        h->headers[i] = longer;
+    }
+    return true;
 }
 
-/* Build the three header lists, with the key in each. */
 static bool make_headers(struct http *h, const char *key)
 {
-    size_t size = key ? strlen(key) + sizeof("Authorization: Bearer ") : 1;
+    static const char form[] = "Authorization: Bearer %s";
+    size_t size = key ? strlen(key) + sizeof(form) : 1;
     char *line = malloc(size);
-    if (!line)
-        return false;
-    if (key)
-        snprintf(line, size, "Authorization: Bearer %s", key);
-    bool fine = true;
-    for (size_t i = 0; i < 2; i++) {
-        struct curl_slist **list = &h->headers[i];
-        fine = fine && add_header(list, "Accept: application/json, text/event-stream");
-        if (i)
-            fine = fine && add_header(list, "Content-Type: application/json") &&
-                   add_header(list, "Expect:"); /* no 100-continue round trip */
-        fine = fine && (!key || add_header(list, line));
+    bool fine = line && add_header(h, true, "Accept: application/json, text/event-stream") &&
+                add_header(h, false, "Content-Type: application/json") &&
+                add_header(h, false, "Expect:"); /* no 100-continue round trip */
+    if (fine && key) {
+        snprintf(line, size, form, key);
+        fine = add_header(h, true, line);
+        wipe(line, size);
     }
-    wipe(line, size);
     free(line);
     return fine;
 }
@@ -161,10 +145,10 @@ static bool limit_protocols(CURL *e)
 #endif
 }
 
-/* Set the options that all transfers of a handle share. */
-static bool configure(struct http_hold *h, const char *ca, const char *proxy)
+/* Set the options of a transfer. */
+static bool configure(const struct http *h, struct transfer *f, const struct http_request *r)
 {
-    CURL *e = h->easy;
+    CURL *e = f->easy;
     bool fine = limit_protocols(e);
 #define SET(option, value) fine = fine && !curl_easy_setopt(e, option, value)
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -172,7 +156,7 @@ static bool configure(struct http_hold *h, const char *ca, const char *proxy)
     SET(CURLOPT_TCP_NODELAY, 1L);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_PROXY, proxy);                         /* NULL: those of the environment */
+    SET(CURLOPT_PROXY, h->proxy);                      /* NULL: those of the environment */
     SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE); /* no key for the proxy of a tunnel */
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
@@ -182,45 +166,36 @@ static bool configure(struct http_hold *h, const char *ca, const char *proxy)
     SET(CURLOPT_HTTP_TRANSFER_DECODING, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     SET(CURLOPT_USERAGENT, "mizzle");
-    SET(CURLOPT_ERRORBUFFER, h->why);
+    SET(CURLOPT_ERRORBUFFER, f->why);
     SET(CURLOPT_WRITEFUNCTION, on_body);
-    SET(CURLOPT_WRITEDATA, h);
+    SET(CURLOPT_WRITEDATA, f);
     SET(CURLOPT_HEADERFUNCTION, on_header);
-    SET(CURLOPT_HEADERDATA, h);
+    SET(CURLOPT_HEADERDATA, f);
     SET(CURLOPT_PREREQFUNCTION, on_send);
-    SET(CURLOPT_PREREQDATA, h);
+    SET(CURLOPT_PREREQDATA, f);
     SET(CURLOPT_DEBUGFUNCTION, on_trace);
-    SET(CURLOPT_DEBUGDATA, h);
+    SET(CURLOPT_DEBUGDATA, f);
     SET(CURLOPT_VERBOSE, 1L);
-    SET(CURLOPT_PRIVATE, h);
+    SET(CURLOPT_PRIVATE, f);
 #if LIBCURL_VERSION_NUM >= 0x075700
     SET(CURLOPT_QUICK_EXIT, 1L); /* do not wait for a hanging name look-up */
 #endif
-    if (ca) {
-        SET(CURLOPT_CAINFO, ca);
+    if (h->ca) {
+        SET(CURLOPT_CAINFO, h->ca);
         SET(CURLOPT_CAPATH, NULL);
+    }
+    SET(CURLOPT_URL, r->url);
+    /* With TLS, a connection that is being made may turn out to carry many requests. */
+    SET(CURLOPT_PIPEWAIT, strncmp(r->url, "https:", 6) == 0 ? 1L : 0L);
+    SET(CURLOPT_HTTPHEADER, h->headers[r->body ? 1 : 0]);
+    SET(CURLOPT_FRESH_CONNECT, r->fresh ? 1L : 0L);
+    if (r->body) {
+        SET(CURLOPT_POST, 1L);
+        SET(CURLOPT_POSTFIELDS, r->body);
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
     }
 #undef SET
     return fine;
-}
-
-/* Create a handle and add it to the list. NULL: out of memory. */
-static struct http_hold *hold_open(struct http *h)
-{
-    struct http_hold *new = calloc(1, sizeof(*new));
-    if (!new)
-        return NULL;
-    new->http = h;
-    new->easy = curl_easy_init();
-    if (!new->easy || !configure(new, h->ca, h->proxy)) {
-        if (new->easy)
-            curl_easy_cleanup(new->easy);
-        free(new);
-        return NULL;
-    }
-    new->next = h->all;
-    h->all = new;
-    return new;
 }
 
 /* Check that the file holds a certificate in PEM form. libcurl reads the file only when it first
@@ -230,24 +205,16 @@ static int http_check_ca(const char *path, struct err *err)
     char line[128];
     struct stat st;
     bool found = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
-    if (!f || fstat(fd, &st)) {
-        err_set(err, ERR_ARG, "%s: %s", path, strerror(errno));
-        if (f)
-            fclose(f);
-        else if (fd >= 0)
-            close(fd);
-        return ERR_ARG;
-    }
-    bool fits = S_ISREG(st.st_mode) && st.st_size <= MAX_CA;
-    while (fits && !found && fgets(line, sizeof(line), f))
-        found = !strncmp(line, "-----BEGIN ", 11) && strstr(line, "CERTIFICATE-----");
-    fclose(f);
-    if (!fits)
+    if (stat(path, &st) == 0 && !(S_ISREG(st.st_mode) && st.st_size <= MAX_CA))
         return err_set(err, ERR_ARG,
                        "%s: expected a regular file of at most %d MiB with certificates to trust",
                        path, MAX_CA >> 20);
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return err_set(err, ERR_ARG, "%s: %s", path, strerror(errno));
+    while (!found && fgets(line, sizeof(line), f))
+        found = !strncmp(line, "-----BEGIN ", 11) && strstr(line, "CERTIFICATE-----");
+    fclose(f);
     return found ? OK
                  : err_set(err, ERR_ARG, "%s: expected certificates to trust, in PEM form", path);
 }
@@ -264,18 +231,15 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     struct http *h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    size_t ca_size = o->ca ? strlen(o->ca) + 1 : 1;
     h->max_reply = o->max_reply;
     h->multi = curl_multi_init();
-    h->ca = o->ca ? malloc(ca_size) : NULL;
-    if (h->ca)
-        memcpy(h->ca, o->ca, ca_size);
+    h->ca = o->ca ? strdup(o->ca) : NULL;
     h->proxy = o->proxy ? strdup(o->proxy) : NULL;
     /* libcurl would start without a descriptor to wake it, and calls would wait for its
      * timeouts. */
     bool wakes = h->multi && !curl_multi_wakeup(h->multi);
     if (wakes && (h->ca || !o->ca) && (h->proxy || !o->proxy) && make_headers(h, o->key) &&
-        !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT) && hold_open(h)) {
+        !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT)) {
         *out = h;
         return OK;
     }
@@ -289,12 +253,6 @@ void http_close(struct http *h)
 {
     if (!h)
         return;
-    for (struct http_hold *t = h->all, *next; t; t = next) {
-        next = t->next;
-        curl_easy_cleanup(t->easy);
-        buf_free(&t->try.body);
-        free(t);
-    }
     if (h->multi)
         curl_multi_cleanup(h->multi);
     for (size_t i = 0; i < 2; i++) {
@@ -307,85 +265,59 @@ void http_close(struct http *h)
     free(h);
 }
 
-/* Set the options of one request. */
-static bool prepare(const struct http *h, const struct http_hold *t, const struct http_request *r)
+int http_start(struct http *h, struct http_try **out, const struct http_request *r, struct err *err)
 {
-    CURL *e = t->easy;
-    struct curl_slist *headers = h->headers[r->body ? 1 : 0];
-    /* With TLS, a connection that is being made may turn out to carry many requests. */
-    bool may_carry = strncmp(r->url, "https:", 6) == 0;
-    if (curl_easy_setopt(e, CURLOPT_URL, r->url) ||
-        curl_easy_setopt(e, CURLOPT_PIPEWAIT, may_carry ? 1L : 0L) ||
-        curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers) ||
-        curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, r->fresh ? 1L : 0L))
-        return false;
-    if (!r->body)
-        return !curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
-    return !curl_easy_setopt(e, CURLOPT_POST, 1L) &&
-           !curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body) &&
-           !curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
-}
-
-int http_start(struct http *h, struct http_try **out, const struct http_request *r, void *arg,
-               bool (*data)(struct http_try *t), struct err *err)
-{
-    struct http_hold *hold = h->all;
+    struct transfer *f = calloc(1, sizeof(*f));
     *out = NULL;
-    while (hold && hold->running)
-        hold = hold->next;
-    if (!hold)
-        hold = hold_open(h);
-    if (!hold || !prepare(h, hold, r))
-        return err_set(err, ERR_NOMEM, "out of memory");
-    struct buf body = hold->try.body;
-    body.n = 0;
-    hold->try = (struct http_try){
-        .arg = arg, .data = data, .leave = r->leave, .body = body, .hold = hold
-    };
-    hold->header_bytes = hold->total = 0;
-    hold->most = h->max_reply;
-    hold->too_long = hold->no_memory = hold->again = false;
-    hold->once = r->once;
-    hold->why[0] = 0;
-    if (curl_multi_add_handle(h->multi, hold->easy))
-        return err_set(err, ERR_NOMEM, "out of memory");
-    hold->running = true;
-    *out = &hold->try;
-    return OK;
+    if (f) {
+        f->try.request = *r;
+        f->most = h->max_reply;
+        f->easy = curl_easy_init();
+        if (f->easy && configure(h, f, r) && !curl_multi_add_handle(h->multi, f->easy)) {
+            *out = &f->try;
+            return OK;
+        }
+        http_release(h, &f->try);
+    }
+    return err_set(err, ERR_NOMEM, "out of memory");
 }
 
 void http_release(struct http *h, struct http_try *t)
 {
+    struct transfer *f = (struct transfer *)t;
     if (!t)
         return;
     /* Removing an unfinished transfer closes its connection, or its HTTP/2 stream. */
-    curl_multi_remove_handle(h->multi, t->hold->easy);
-    t->hold->running = false;
+    if (f->easy)
+        curl_multi_remove_handle(h->multi, f->easy);
+    curl_easy_cleanup(f->easy);
+    buf_free(&t->body);
+    free(f);
 }
 
 /* Put into words why a transfer failed; our own callbacks' reasons come first. */
-static int http_failed(const struct http_hold *h, CURLcode code, struct err *err)
+static int http_failed(const struct transfer *f, CURLcode code, struct err *err)
 {
     /* libcurl reports a header line beyond its own limit as "out of memory". */
     curl_off_t begun = 0;
-    curl_easy_getinfo(h->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun);
-    if (!h->no_memory && begun && code == CURLE_OUT_OF_MEMORY)
+    curl_easy_getinfo(f->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun);
+    if (!f->no_memory && begun && code == CURLE_OUT_OF_MEMORY)
         return err_set(err, ERR_NET, "a header of the reply is too long, or memory is short");
-    if (h->no_memory || code == CURLE_OUT_OF_MEMORY)
+    if (f->no_memory || code == CURLE_OUT_OF_MEMORY)
         return err_set(err, ERR_NOMEM, "out of memory");
-    if (h->too_long && h->header_bytes > MAX_HEADERS)
+    if (f->too_long && f->header_bytes > MAX_HEADERS)
         return err_set(err, ERR_NET, "the reply's headers are longer than %d bytes", MAX_HEADERS);
-    if (h->too_long)
-        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->most);
-    if (h->again)
+    if (f->too_long)
+        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", f->most);
+    if (f->held)
         return err_set(err, ERR_NET, "the connection was closed before an answer came");
-    if (strncmp(h->why, "Unsupported proxy", 17) == 0) /* in whose URL there may be a password */
+    if (strncmp(f->why, "Unsupported proxy", 17) == 0) /* in whose URL there may be a password */
         return err_set(err, ERR_NET, "the URL of the proxy is none that libcurl knows");
     long number = 0;
-    curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &number);
+    curl_easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &number);
     if (code == CURLE_COULDNT_CONNECT && number)
         return err_set(err, ERR_NET, "cannot connect: %s", strerror((int)number));
-    return err_set(err, ERR_NET, "%s", h->why[0] ? h->why : curl_easy_strerror(code));
+    return err_set(err, ERR_NET, "%s", f->why[0] ? f->why : curl_easy_strerror(code));
 }
 
 /* True for faults of the connection, which another connection may not have. */
@@ -397,48 +329,42 @@ static bool is_broken(CURLcode code)
 }
 
 /* Fill in the results of a transfer that has ended. */
-static void http_finish(struct http *h, struct http_hold *hold, CURLcode code)
+static void http_finish(struct transfer *f, CURLcode code)
 {
-    struct http_try *t = &hold->try;
+    struct http_try *t = &f->try;
     long version = 0;
     curl_off_t seconds = 0;
     char *location = NULL;
-    curl_easy_getinfo(hold->easy, CURLINFO_RESPONSE_CODE, &t->status);
-    curl_easy_getinfo(hold->easy, CURLINFO_RETRY_AFTER, &seconds);
-    curl_easy_getinfo(hold->easy, CURLINFO_REDIRECT_URL, &location);
-    curl_easy_getinfo(hold->easy, CURLINFO_HTTP_VERSION, &version);
-    if (version)
-        h->multiplexes = version == CURL_HTTP_VERSION_2_0;
+    curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &t->status);
+    curl_easy_getinfo(f->easy, CURLINFO_RETRY_AFTER, &seconds);
+    curl_easy_getinfo(f->easy, CURLINFO_REDIRECT_URL, &location);
+    curl_easy_getinfo(f->easy, CURLINFO_HTTP_VERSION, &version);
+    t->http2 = version == CURL_HTTP_VERSION_2_0;
     t->location = location;
     t->retry_ms = seconds > 0 ? (uint64_t)seconds * 1000 : 0;
-    t->rc = code ? http_failed(hold, code, &t->err) : OK;
-    t->broken = code && !hold->no_memory && !hold->too_long && (hold->again || is_broken(code));
-    t->lost = t->broken && t->sent == 1 && !t->answered;
+    t->rc = code ? http_failed(f, code, &t->err) : OK;
+    t->broken = code && !f->no_memory && !f->too_long && (f->held || is_broken(code));
+    t->over = true;
+    if (t->request.ended)
+        t->request.ended(t);
 }
 
 int http_perform(struct http *h, struct err *err)
 {
-    int running = 0;
+    int running = 0, left = 0;
     CURLMcode m = curl_multi_perform(h->multi, &running);
     if (m)
         return err_set(err, m == CURLM_OUT_OF_MEMORY ? ERR_NOMEM : ERR_NET, "%s",
                        curl_multi_strerror(m));
-    return OK;
-}
-
-struct http_try *http_ended(struct http *h)
-{
-    int left = 0;
     for (CURLMsg *msg; (msg = curl_multi_info_read(h->multi, &left));) {
-        char *hold = NULL;
+        char *f = NULL;
         if (msg->msg != CURLMSG_DONE)
             continue;
         CURLcode code = msg->data.result;
-        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &hold);
-        http_finish(h, (struct http_hold *)(void *)hold, code);
-        return &((struct http_hold *)(void *)hold)->try;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &f);
+        http_finish((struct transfer *)(void *)f, code);
     }
-    return NULL;
+    return OK;
 }
 
 void http_wait(struct http *h, int ms)
@@ -450,14 +376,4 @@ void http_wait(struct http *h, int ms)
 void http_wake(struct http *h)
 {
     curl_multi_wakeup(h->multi);
-}
-
-bool http_multiplexes(const struct http *h)
-{
-    return h->multiplexes;
-}
-
-struct traffic http_traffic(const struct http *h)
-{
-    return h->traffic;
 }

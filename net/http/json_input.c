@@ -10,11 +10,11 @@
  * a string, jansson then reads and writes past its buffer. So what fails while a text is parsed
  * comes from a spare block, and the text ends there: it has room for what its last piece can still
  * ask for, and for doubling the buffer once. */
-enum { PIECE = 64, SMALL = 4 << 10, SPARE = 16 << 10 };
+enum { PIECE = 64, SPARE = 20 << 10 };
 enum { FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
 static _Thread_local struct {
-    char *block;               /* NULL: no text is being parsed */
-    size_t size, small, large; /* bytes: in all; for small requests; for the next large one */
+    char *block;       /* NULL: no text is being parsed */
+    size_t size, left; /* bytes: in all; at its beginning */
     bool starved;
 } spare;
 static json_malloc_t json_input_below;
@@ -27,12 +27,7 @@ static void *json_input_malloc(size_t n)
         return p;
     spare.starved = true;
     n = (n + 15) / 16 * 16;
-    if (n <= SMALL && n <= spare.small)
-        return spare.block + (spare.small -= n);
-    if (n > spare.large)
-        return NULL;
-    spare.large = 0;
-    return spare.block + SPARE;
+    return n <= spare.left ? spare.block + (spare.left -= n) : NULL;
 }
 
 static void json_input_free(void *p)
@@ -102,9 +97,7 @@ static int json_input_load(json_t **out, const char *p, size_t n, json_error_t *
                            struct err *err)
 {
     struct json_text text = { p, n };
-    spare.small = SPARE;
-    spare.large = 2 * n + SMALL;
-    spare.size = spare.small + spare.large;
+    spare.size = spare.left = (2 * n + SPARE + 15) / 16 * 16;
     spare.starved = false;
     spare.block = malloc(spare.size);
     if (!spare.block)
@@ -164,52 +157,31 @@ size_t json_input_count(const json_t *v)
 
 const char *json_input_type(const json_t *v)
 {
-    if (!v)
-        return "nothing";
-    switch (json_typeof(v)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "a list";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return "a number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "a boolean";
-    case JSON_NULL:
-        break;
-    }
-    return "null";
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list",  [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "a number", [JSON_REAL] = "a number", [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",  [JSON_NULL] = "null",
+    };
+    return v ? names[json_typeof(v)] : "nothing";
 }
 
 void json_input_line(char *out, size_t cap, const char *text, size_t n)
 {
-    size_t at = 0, fit = 0; /* fit: the last length after which "..." still fits */
-    bool cut = false;
-    for (size_t i = 0; i < n && !cut;) {
-        size_t len = text_shown(text + i, n - i);
-        size_t put = len ? len : 1;
-        bool blank = !len && at && out[at - 1] == ' '; /* a run of blanks becomes one */
-        if (at + put + 1 > cap) {
-            cut = true;
+    size_t at = 0, fit = 0, i = 0; /* fit: the last length after which "..." still fits */
+    while (i < n) {
+        size_t len = text_shown(text + i, n - i), put = len ? len : 1;
+        bool again = !len && at && out[at - 1] == ' '; /* a run of blanks becomes one */
+        if (at + put + 1 > cap)
             break;
-        }
-        if (len)
-            memcpy(out + at, text + i, len);
-        else if (!blank)
-            out[at] = ' ';
-        at += blank ? 0 : put;
-        if (at + 4 <= cap)
-            fit = at;
+        if (!again)
+            memcpy(out + at, len ? text + i : " ", put);
+        at += again ? 0 : put;
+        fit = at + 4 <= cap ? at : fit;
         i += put;
     }
-    if (cut) {
-        at = fit;
-        memcpy(out + at, "...", 3);
-        at += 3;
+    if (i < n) {
+        memcpy(out + fit, "...", 3);
+        at = fit + 3;
     }
     out[at] = 0;
 }

@@ -25,15 +25,13 @@ static const char *value_of(const struct buf *line, size_t *n)
 }
 
 /* Handle the line that is complete in s->line; an empty one ends the event. */
-static int end_line(struct sse *s,
-                    int (*event)(void *arg, const char *data, size_t n, struct err *err), void *arg,
-                    struct err *err)
+static int end_line(struct sse *s, struct err *err)
 {
     int rc = OK;
     size_t n = 0;
     if (!s->line.n) {
         if (s->some)
-            rc = event(arg, s->data.p ? s->data.p : "", s->data.n, err);
+            rc = s->event(s->arg, s->data.p ? s->data.p : "", s->data.n, err);
         s->data.n = 0;
         s->some = false;
         return rc;
@@ -48,9 +46,7 @@ static int end_line(struct sse *s,
     return rc;
 }
 
-int sse_feed(struct sse *s, const char *p, size_t n,
-             int (*event)(void *arg, const char *data, size_t n, struct err *err), void *arg,
-             struct err *err)
+int sse_feed(struct sse *s, const char *p, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n;) {
         if (s->cr && p[i] == '\n') { /* the second half of CR LF */
@@ -68,7 +64,7 @@ int sse_feed(struct sse *s, const char *p, size_t n,
         if (end == n)
             break;
         s->cr = p[i++] == '\r';
-        int rc = end_line(s, event, arg, err);
+        int rc = end_line(s, err);
         if (rc)
             return rc;
     }

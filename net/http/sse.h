@@ -11,18 +11,17 @@
 
 struct err;
 
-struct sse {               /* start with all zero, except data.max and line.max */
+struct sse { /* start with event, arg, data.max and line.max, and all else zero */
+    /* Called for each event. A result other than OK ends the parsing and is returned. */
+    int (*event)(void *arg, const char *data, size_t n, struct err *err);
+    void *arg;
     struct buf line, data; /* the current line; the data of the current event */
     bool cr, some;         /* the last byte was CR; the event has data */
 };
 
-/* Parse p[n] and call event(arg, data, n, err) for each event that these bytes complete. A result
- * of event other than OK ends the parsing and is returned. ERR_NET: an event is longer than the
- * limit; ERR_NOMEM. */
-int sse_feed(struct sse *s, const char *p, size_t n,
-             int (*event)(void *arg, const char *data, size_t n, struct err *err), void *arg,
-             struct err *err);
-/* Free the buffers; s can be used again after its limits are set. */
+/* Parse p[n]. ERR_NET: an event is longer than the limit; ERR_NOMEM. */
+int sse_feed(struct sse *s, const char *p, size_t n, struct err *err);
+/* Free the buffers. */
 void sse_free(struct sse *s);
 
 #endif

@@ -26,9 +26,8 @@ static json_t *parsed(const char *p, size_t n)
 /* Return a dialect's request as JSON. */
 static json_t *request_of(const struct dialect *d, const struct ask *a)
 {
-    struct buf b = { 0 }, list = { 0 };
-    CHECK(buf_ids(&list, a->ids, a->n) && d->request(&b, a, &list));
-    buf_free(&list);
+    struct buf b = { 0 };
+    CHECK(d->request(&b, a));
     json_t *root = parsed(b.p, b.n);
     buf_free(&b);
     return root;
@@ -159,7 +158,7 @@ static void replay(const char *dir, const char *name, const struct dialect *d, i
     struct reply out = { .ids = { 77 } };
     struct err err = { "" };
     CHECK(status == 200);
-    int rc = d->reply(&out, reply, &a, &err);
+    int rc = d->read(&out, reply, &a, &err);
     CHECK_MSG(rc == code && (says ? out.n == 0 && strstr(err.msg, says) : out.n == 1),
               "%s/%s: %d %s", dir, name, rc, err.msg);
     CHECK(out.ids[0] == (says ? 77 : id));
@@ -179,7 +178,7 @@ static void test_replies(void)
         replay(dirs[i], "completion_n_predict_0", l, OK, 116825, NULL);
         replay(dirs[i], "completion_response_fields", l, OK, 116825, NULL);
         replay(dirs[i], "completion_ids_8_probs", l, ERR_NET, 0, "found 8");
-        replay(dirs[i], "completion_no_return_tokens", l, ERR_NET, 0, "found none");
+        replay(dirs[i], "completion_no_return_tokens", l, OK, 0, ""); /* there is none */
         replay(dirs[i], "v1_completions_ids", o, ERR_REMOTE, 0, "without token ids");
     }
     /* End-of-text is an id like any other. */

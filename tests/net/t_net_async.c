@@ -213,8 +213,6 @@ static void test_tally(void)
     memset(&t[3], 0, sizeof(t[3]));
     CHECK(cloud_take(calls[0], 0, &id, NULL) == OK && tally_sum(c, &t[3], 1).bytes_up == 0);
     cloud_end(calls[0], CLOUD_USE);
-    for (size_t i = 0; i < 3; i++)
-        CHECK(!t[i].calls);
     cloud_close(c);
 }
 
@@ -267,7 +265,7 @@ static void test_drop(void)
     }
     CHECK(cloud_ledger(c)->calls == 40);
     /* What a stuck one has sent is counted. */
-    struct cloud_tally t = { .calls = NULL };
+    struct cloud_tally t = { .limit = 0 };
     void *stuck = ask(c, SILENT, &t);
     rest_us(100000);
     cloud_end(stuck, CLOUD_DROP);

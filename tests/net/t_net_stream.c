@@ -7,7 +7,6 @@
 #include "kernels/sys/buf.h"
 #include "net/cloud.h"
 #include "net/dialect/dialect.h"
-#include "net/dialect/id_list.h"
 #include "net/http/json_input.h"
 #include "net/http/sse.h"
 #include "tests/support/files.h"
@@ -33,7 +32,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     }
     int rc = json_input_parse(&root, data, n, err);
     if (rc == OK)
-        rc = r->d->event(&r->reply, root, &r->ask, err);
+        rc = r->d->read(&r->reply, root, &r->ask, err);
     json_decref(root);
     return rc;
 }
@@ -41,16 +40,16 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
 /* Read p[n] in two pieces, cut after `cut` bytes; 0: byte by byte. */
 static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, struct err *err)
 {
-    struct sse s = { .line.max = 1 << 16, .data.max = 1 << 16 };
+    struct sse s = { on_event, r, .line.max = 1 << 16, .data.max = 1 << 16 };
     int rc = OK;
     r->reply = (struct reply){ 0 };
     if (cut) {
-        rc = sse_feed(&s, p, cut, on_event, r, err);
+        rc = sse_feed(&s, p, cut, err);
         if (rc == OK)
-            rc = sse_feed(&s, p + cut, n - cut, on_event, r, err);
+            rc = sse_feed(&s, p + cut, n - cut, err);
     }
     for (size_t i = 0; !cut && i < n && rc == OK; i++)
-        rc = sse_feed(&s, p + i, 1, on_event, r, err);
+        rc = sse_feed(&s, p + i, 1, err);
     sse_free(&s);
     return rc;
 }
@@ -59,7 +58,9 @@ static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, s
 static void everywhere(const char *name, const struct dialect *d, const char *p, size_t n,
                        size_t want, const uint32_t *ids, size_t count)
 {
-    struct reading r = { .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want } };
+    struct reading r = {
+        .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want, .stream = true }
+    };
     for (size_t cut = 0; cut < n; cut++) {
         struct err err = { "" };
         int rc = read_stream(&r, p, n, cut, &err);
@@ -73,7 +74,9 @@ static void everywhere(const char *name, const struct dialect *d, const char *p,
 static void one(const struct dialect *d, const char *p, int code, const char *says, size_t count)
 {
     struct err err = { "" };
-    struct reading r = { .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 1000, .want = 4 } };
+    struct reading r = {
+        .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 1000, .want = 4, .stream = true }
+    };
     int rc = read_stream(&r, p, strlen(p), strlen(p), &err);
     CHECK_MSG(rc == code && r.reply.n == count && strstr(err.msg, says), "%s: %d %s, %zu ids", p,
               rc, err.msg, r.reply.n);
@@ -113,8 +116,9 @@ static void stream(const char *path, const struct dialect *d, size_t want, const
     if (count) {
         everywhere(path, d, text, n, want, ids, count);
     } else {
-        struct reading r = { .d = d,
-                             .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want } };
+        struct reading r = {
+            .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want, .stream = true }
+        };
         CHECK(read_stream(&r, text, n, n, NULL) == ERR_REMOTE);
     }
     free(text);
@@ -148,7 +152,7 @@ static void whole(const char *path, size_t n, uint32_t last, int code)
     struct err err = { "" };
     const struct ask a = { .ids = prompt, .n = n ? 5 : 4, .vocab = 200000, .want = n ? n : 1 };
     CHECK(json_input_parse(&j, body, len, &err) == OK);
-    int rc = dialect_sglang.reply(&r, j, &a, &err);
+    int rc = dialect_sglang.read(&r, j, &a, &err);
     CHECK_MSG(rc == code && (rc || (r.n == n && r.ids[n - 1] == last)), "%s: %d %s", path, rc,
               err.msg);
     json_decref(j);
@@ -183,7 +187,7 @@ static void test_sglang_streams(void)
         everywhere("sglang forms", &dialect_sglang, same[i], strlen(same[i]), 4, ids, 3);
     const struct dialect *s = &dialect_sglang;
     one(s, same[4], ERR_FORMAT, "empty", 1); /* empty data is not JSON */
-    one(s, FIRST IDS("14,12", "2"), ERR_NET, "takes back", 1);
+    one(s, FIRST IDS("14,12", "2"), ERR_NET, "expected 1 new id after those before", 1);
     one(s, FIRST IDS("12", "4"), ERR_NET, "expected 3 new ids", 1);
     one(s, IDS("11,12,13,14,15", "5"), ERR_NET, "expected 4 token ids", 0);
     one(s, IDS("1000", "1"), ERR_NET, "below 1000", 0);
@@ -192,6 +196,18 @@ static void test_sglang_streams(void)
         "data: {\"output_ids\":[],\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"message\":"
         "\"queue\"}}}\n\n",
         ERR_NET, "abort: queue", 0);
+}
+
+/* llama.cpp leaves out a token whose text ends inside a character; its count shows it. */
+static void test_llamacpp_streams(void)
+{
+    const struct dialect *l = &dialect_llamacpp;
+#define PART(ids, made, stop) \
+    "data: {\"tokens\":[" ids "],\"tokens_predicted\":" made ",\"stop\":" stop "}\n\n"
+    one(l, PART("1", "1", "false") PART("2,3", "3", "false") PART("", "3", "true"), OK, "", 3);
+    one(l, PART("1", "1", "false") PART("1", "1", "true"), OK, "", 1); /* said again */
+    one(l, PART("1", "1", "false") PART("3", "3", "false"), ERR_NET, "expected 2 new ids", 1);
+    one(l, PART("2", "2", "false"), ERR_NET, "expected 2 new ids", 0);
 }
 
 static void test_openai_streams(void)
@@ -233,51 +249,22 @@ static void test_limits(void)
         many[i] = "data: y\n"[i % 8];
     for (size_t piece = 1; piece < 3000; piece += 371)
         for (size_t k = 0; k < 2; k++) {
-            struct sse s = { .line.max = 1000, .data.max = 200 };
+            struct sse s = { ignore, &seen, .line.max = 1000, .data.max = 200 };
             struct err err = { "" };
             const char *p = k ? many : long_line;
             int rc = OK;
             for (size_t i = 0; i + piece <= 3000 && rc == OK; i += piece)
-                rc = sse_feed(&s, p + i, piece, ignore, &seen, &err);
+                rc = sse_feed(&s, p + i, piece, &err);
             CHECK(rc == ERR_NET && strstr(err.msg, "longer than"));
             sse_free(&s);
         }
-    struct sse s = { .line.max = 1000, .data.max = 200 };
-    CHECK(sse_feed(&s, "data:a\ndata: b\n\n", 16, ignore, &seen, NULL) == OK && seen == 3);
+    struct sse s = { ignore, &seen, .line.max = 1000, .data.max = 200 };
+    CHECK(sse_feed(&s, "data:a\ndata: b\n\n", 16, NULL) == OK && seen == 3);
     torture_begin(1);
-    int rc = sse_feed(&s, long_line, 900, ignore, &seen, NULL);
+    int rc = sse_feed(&s, long_line, 900, NULL);
     int hit = torture_end();
     CHECK(hit ? rc == ERR_NOMEM : rc == OK);
     sse_free(&s);
-}
-
-/* id_list_set gives the same text as a list written anew. */
-static void test_idtext(void)
-{
-    struct id_list t = { 0 };
-    uint32_t ids[600];
-    for (uint32_t i = 0; i < 600; i++)
-        ids[i] = i * 2654435761u;
-    static const size_t lengths[] = { 1, 2, 600, 3, 600, 599, 1, 300 };
-    for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
-        struct buf b = { 0 };
-        size_t n = lengths[k];
-        ids[n / 2] ^= 1;
-        CHECK(id_list_set(&t, ids, n) && buf_ids(&b, ids, n));
-        CHECK(b.n == t.text.n && memcmp(b.p, t.text.p, b.n) == 0);
-        buf_free(&b);
-    }
-    for (long i = 1;; i++) {
-        torture_begin(i);
-        id_list_free(&t);
-        bool fine = id_list_set(&t, ids, 600);
-        int hit = torture_end();
-        CHECK(fine != (hit == 1));
-        if (!hit)
-            break;
-        CHECK(id_list_set(&t, ids, 600) && t.n == 600);
-    }
-    id_list_free(&t);
 }
 
 /* Return 500 ids of Qwen's tokenizer: the first texts of a list. */
@@ -311,9 +298,8 @@ static void test_sizes(void)
         const struct ask a = {
             .model = "\"Qwen/Qwen2.5-72B\"", .ids = ids, .n = 500, .vocab = 151936, .want = 1
         };
-        struct buf body = { 0 }, list = { 0 };
-        CHECK(buf_ids(&list, ids, 500) && d->request(&body, &a, &list));
-        buf_free(&list);
+        struct buf body = { 0 };
+        CHECK(d->request(&body, &a));
         printf("%s: 500 ids: %zu bytes\n", cloud_api_name(apis[k]), body.n);
         CHECK(body.n <= 2560);
         buf_free(&body);
@@ -325,9 +311,9 @@ int main(void)
     test_recorded();
     test_sglang_replies();
     test_sglang_streams();
+    test_llamacpp_streams();
     test_openai_streams();
     test_limits();
-    test_idtext();
     test_sizes();
     if (skipped)
         SKIP("recorded streams: no data at $MIZZLE_TESTDATA (default ../shared/data)");

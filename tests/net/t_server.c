@@ -277,20 +277,20 @@ static void test_options(void)
 static void tls_requests(void)
 {
     struct http *h;
-    struct http_try *t, *ended = NULL;
+    struct http_try *t;
     char url[400];
     const struct http_options ho = { .key = "sesame", .ca = cert, .max_reply = 8 << 20 };
     const struct http_request q = { .url = url };
     CHECK(http_open(&h, &ho, NULL) == OK);
     snprintf(url, sizeof(url), "%s/large", server_url(server));
-    CHECK(http_start(h, &t, &q, NULL, NULL, NULL) == OK);
-    while (http_perform(h, NULL) == OK && !(ended = http_ended(h)))
+    CHECK(http_start(h, &t, &q, NULL) == OK);
+    while (http_perform(h, NULL) == OK && !t->over)
         http_wait(h, 1000);
-    CHECK(ended == t && t->rc == OK && t->status == 200 && t->body.n == LARGE);
+    CHECK(t->over && t->rc == OK && t->status == 200 && t->body.n == LARGE);
     http_release(h, t);
     snprintf(url, sizeof(url), "%s/wait", server_url(server));
     waits = gone = 0;
-    CHECK(http_start(h, &t, &q, NULL, NULL, NULL) == OK);
+    CHECK(http_start(h, &t, &q, NULL) == OK);
     for (int i = 0; i < 2000 && !waits && http_perform(h, NULL) == OK; i++)
         http_wait(h, 10);
     CHECK(waits == 1 && !gone);

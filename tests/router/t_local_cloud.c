@@ -223,7 +223,7 @@ static void test_ends(void)
 {
     struct mizzle_options o = options_of("always");
     struct routing r;
-    struct cloud_tally tally = { .calls = NULL };
+    struct cloud_tally tally = { .limit = 0 };
     void *call;
     uint32_t id;
     struct err err = { "" };

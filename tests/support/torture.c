@@ -23,6 +23,7 @@ int __real_posix_memalign(void **p, size_t align, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+char *__wrap_strdup(const char *s);
 void __wrap_free(void *p);
 int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
@@ -131,6 +132,13 @@ void *__wrap_realloc(void *p, size_t size)
     if (fail_now())
         return NULL;
     return p ? __real_realloc(p, size) : count(__real_realloc(p, size));
+}
+
+char *__wrap_strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = __wrap_malloc(n);
+    return copy ? memcpy(copy, s, n) : NULL;
 }
 
 void __wrap_free(void *p)

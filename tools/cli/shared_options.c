@@ -107,8 +107,8 @@ const struct option_group cloud_call_option_rows = {
           "Request this model of the server at --cloud-url; without a URL, load this model, named "
           "as for --model, into this process (default: the first one that the server lists)" },
         { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
-          "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
-          "only over https or to this machine)" },
+          "Read the API key from FILE (default: MIZZLE_API_KEY, else, over https, "
+          "OPENAI_API_KEY)" },
         { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
           "Trust only the certificate authorities in this PEM file (default: the system's)" },
         { "--cloud-proxy", NULL, OPTION_STR, &shared_options.cloud_proxy, "URL",

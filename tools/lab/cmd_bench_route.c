@@ -255,6 +255,12 @@ static int cmd_bench_route_loop(struct route *r, struct way *w, struct err *err)
                       prompt_tokens, &o, err);
 }
 
+/* Callback of a transfer: count its bytes. */
+static void cmd_bench_route_moved(struct http_try *t, const struct traffic *more)
+{
+    traffic_add(t->request.arg, more);
+}
+
 /* Run one transfer to its end; with body, set *id to the first token of its reply. */
 static int cmd_bench_route_transfer(struct route *r, struct way *w, const char *path,
                                     const char *body, uint32_t *id, struct err *err)
@@ -263,13 +269,16 @@ static int cmd_bench_route_transfer(struct route *r, struct way *w, const char *
     struct http_try *t;
     json_t *reply = NULL;
     snprintf(url, sizeof(url), "%s%s", oracle_cloud_url(&r->net), path);
-    const struct http_request request = {
-        .url = url, .body = body, .n = body ? strlen(body) : 0, .fresh = w->connect
-    };
-    int rc = http_start(r->http, &t, &request, NULL, NULL, err);
+    const struct http_request request = { .url = url,
+                                          .body = body,
+                                          .n = body ? strlen(body) : 0,
+                                          .fresh = w->connect,
+                                          .arg = &w->stats.traffic,
+                                          .moved = body ? cmd_bench_route_moved : NULL };
+    int rc = http_start(r->http, &t, &request, err);
     if (rc)
         return rc;
-    while ((rc = http_perform(r->http, err)) == OK && !http_ended(r->http)) {
+    while ((rc = http_perform(r->http, err)) == OK && !t->over) {
         if (interrupted) {
             rc = err_set(err, ERR_STOP, "interrupted");
             break;
@@ -278,10 +287,8 @@ static int cmd_bench_route_transfer(struct route *r, struct way *w, const char *
     }
     if (rc == OK && (t->rc || t->status != 200))
         rc = err_set(err, ERR_NET, "the server: status %ld %s", t->status, t->err.msg);
-    if (rc == OK && body) {
-        traffic_add(&w->stats.traffic, &t->traffic);
-        rc = json_input_parse(&reply, t->body.p ? t->body.p : "", t->body.n, err);
-    }
+    if (rc == OK && body)
+        rc = json_input_parse(&reply, t->body.p, t->body.n, err);
     if (rc == OK && body &&
         !json_input_id(id, json_array_get(json_object_get(reply, "output_ids"), 0), r->size))
         rc = err_set(err, ERR_NET, "the reply holds no token");

@@ -7,16 +7,16 @@
 #include "kernels/sys/buf.h"
 #include "net/dialect/dialect.h"
 
-static bool plain_request(struct buf *out, const struct ask *a, const struct buf *list)
+static bool plain_request(struct buf *out, const struct ask *a)
 {
     char count[64];
     snprintf(count, sizeof(count), ",\"max_tokens\":%zu,\"temperature\":0,\"top_k\":1", a->want);
-    return buf_str(out, "{\"prompt\":") && buf_add(out, list->p, list->n) && buf_str(out, count) &&
+    return buf_str(out, "{\"prompt\":") && buf_ids(out, a->ids, a->n) && buf_str(out, count) &&
            buf_str(out, ",\"return_token_ids\":true}");
 }
 
 /* The first id of the list is the answer. */
-static int plain_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
+static int plain_read(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
     const json_t *id = json_array_get(json_object_get(choice, "token_ids"), 0);
@@ -27,16 +27,9 @@ static int plain_reply(struct reply *out, const json_t *root, const struct ask *
     return OK;
 }
 
-/* One token a call comes whole. */
-static int plain_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
-{
-    return plain_reply(io, root, a, err);
-}
-
 const struct dialect dialect_llamacpp = {
     .api = CLOUD_LLAMACPP,
     .path = "/v1/completions",
     .request = plain_request,
-    .reply = plain_reply,
-    .event = plain_event,
+    .read = plain_read,
 };

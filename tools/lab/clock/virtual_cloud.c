@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/dialect/dialect.h"
-#include "net/dialect/id_list.h"
 
 size_t virtual_cloud_measure(const struct cloud_port *port, const uint32_t *ids, size_t n,
                              size_t tokens)
@@ -15,14 +14,11 @@ size_t virtual_cloud_measure(const struct cloud_port *port, const uint32_t *ids,
     json_t *name = info.model ? json_string(info.model) : NULL;
     char *model = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
     struct ask a = { .model = model, .ids = ids, .n = n };
-    struct id_list list = { 0 };
     struct buf body = { 0 };
     a.want = tokens < info.tokens ? tokens : info.tokens;
     a.stream = a.want > 1;
-    bool fine = id_list_set(&list, ids, n) && dialect_of(info.api)->request(&body, &a, &list.text);
-    size_t bytes = fine ? body.n : 0;
+    size_t bytes = dialect_of(info.api)->request(&body, &a) ? body.n : 0;
     buf_free(&body);
-    id_list_free(&list);
     free(model);
     json_decref(name);
     return bytes;

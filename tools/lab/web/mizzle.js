@@ -7,7 +7,7 @@ const FILES = ['edge-0.5.gguf', 'edge-0.5.router.safetensors', 'cloud.gguf', 'qu
 const PARK = { name: 'park' };
 /* What there is nothing to do for. */
 const NOTHING = (
-    'turn_open turn_give http_wake http_perform http_ended http_release http_multiplexes ' +
+    'turn_open turn_give http_wake http_perform http_release ' +
     'server_closing server_drop_body environ_get poll_oneoff answer_file_server answer_file_read ' +
     'answer_file_append answer_file_note setup_print_typed'
 ).split(' ');
