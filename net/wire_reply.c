@@ -14,22 +14,40 @@ enum {
     BEGINNING = 6,
 };
 
-/* Return how many bytes at the beginning of text[n] are a part of the key, where any character may
- * be written as %XX. */
-static size_t secret_found(const char *key, const char *text, size_t n)
+/* In which the key may come: as it is, backwards, and in base64 behind 0, 1 or 2 other bytes. */
+enum { FORWARDS, BACKWARDS, BASE64, FORMS = BASE64 + 3 };
+
+/* Return character `at` of the key[k] in this form, and 0 behind the last one. Base64 has those
+ * alone that depend on no neighbour of the key. */
+static char secret_at(const char *key, size_t k, size_t form, size_t at)
 {
-    size_t k = strlen(key), most = 0;
-    for (size_t at = 0; at < k; at++) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (form < BASE64)
+        return at >= k ? 0 : form == FORWARDS ? key[at] : key[k - 1 - at];
+    size_t before = 8 * (form - BASE64), bit = 6 * ((before + 5) / 6 + at) - before;
+    if (bit + 6 > 8 * k)
+        return 0;
+    unsigned two = (unsigned)(unsigned char)key[bit / 8] << 8;
+    two |= bit % 8 > 2 ? (unsigned char)key[bit / 8 + 1] : 0;
+    return digits[two >> (10 - bit % 8) & 63];
+}
+
+/* Return how many bytes at the beginning of text[n] are a part of the key in this form, where any
+ * character may be written as %XX. */
+static size_t secret_found(const char *key, size_t form, const char *text, size_t n)
+{
+    size_t k = strlen(key), most = 0, enough = form < BASE64 && k < PART ? k : PART;
+    for (size_t at = 0; secret_at(key, k, form, at); at++) {
         size_t same = 0, bytes = 0;
-        for (; at + same < k && bytes < n; same++) {
-            char hex[3] = "", c = key[at + same];
+        for (char c; bytes < n && (c = secret_at(key, k, form, at + same)); same++) {
+            char hex[3] = "";
             bool coded = text[bytes] == '%' && n - bytes >= 3;
             memcpy(hex, text + bytes + 1, coded ? 2 : 0);
             if (text[bytes] != c && !(coded && strtoul(hex, NULL, 16) == (unsigned char)c))
                 break;
             bytes += text[bytes] == c ? 1 : 3;
         }
-        if (bytes > most && (same == k || same >= PART || (at == 0 && same >= BEGINNING)))
+        if (bytes > most && (same >= enough || (at == 0 && same >= BEGINNING)))
             most = bytes;
     }
     return most;
@@ -40,7 +58,9 @@ void wire_line(const struct wire *w, char *out, size_t cap, const char *text, si
     struct buf clean = { 0 };
     n = n < LOOKED_AT ? n : LOOKED_AT;
     for (size_t i = 0, found; i < n; i += found ? found : 1) {
-        found = w->key ? secret_found(w->key, text + i, n - i) : 0;
+        found = 0;
+        for (size_t form = 0; w->key && !found && form < FORMS; form++)
+            found = secret_found(w->key, form, text + i, n - i);
         if (!buf_add(&clean, found ? "***" : text + i, found ? 3 : 1))
             break;
     }

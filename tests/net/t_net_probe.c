@@ -237,11 +237,15 @@ static void test_models(void)
     two = tokenize = 0;
 }
 
-/* The key is in no text of the server that is kept, nor a part of it, nor as in a URL. */
+/* The key is in no text of the server that is kept, however it is spelt there. */
 static void test_key(void)
 {
     static const char *const spelt[] = {
         "sk-proj/0123456789+abcdefQ",
+        "Qfedcba+9876543210/jorp-ks",
+        "c2stcHJvai8wMTIzNDU2Nzg5K2FiY2RlZlE=",     /* base64, */
+        "dTpzay1wcm9qLzAxMjM0NTY3ODkrYWJjZGVmUQ==", /* of "u:" and the key, for URLs, */
+        "eHNrLXByb2ovMDEyMzQ1Njc4OSthYmNkZWZReQ==", /* and of "x", it and "y" */
         "%73%6B%2D%70%72%6F%6A%2F%30%31%32%33%34%35%36%37%38%39%2B%61%62%63%64%65%66%51",
         "s%6b-%70r%6fj%2f0%312%334%356%378%39+%61b%63d%65f%51",
         "sk-proj/|01234567|89+abcde",
