@@ -336,7 +336,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
-# The pages of `mizzle serve` and `mizzle explain --html` as arrays. Scripts are joined in the order
+# The pages of `mizzle serve` and `mizzle explain --output` as arrays. Scripts are joined in the order
 # of their names; explain's begin with those that it shares with serve's.
 PAGE    := tools/serve/page
 SCRIPTS := $(sort $(wildcard $(PAGE)/*.js))
@@ -387,7 +387,7 @@ web: all build/web/mizzle.wasm
 	@cat $(addprefix $(WEB)/,wasi.js jansson.js mizzle.js) >build/web/mizzle.js
 	@cat $(SCRIPTS) >build/web/page.js && cp $(PAGE)/page.css $(WEB)/tab.js LICENSE build/web/
 	@sed 's,<script,<script defer src="tab.js"></script>\n&,' $(PAGE)/page.html >build/web/index.html
-	@$(RUN) $(BUILD)/mizzle explain --question 2 --html build/web/explain.html >/dev/null
+	@$(RUN) $(BUILD)/mizzle explain --question 2 --output build/web/explain.html >/dev/null
 	@chmod 644 build/web/* && echo "the page is build/web: put its files on a web server"
 
 # What the last build was made with: a file changes only if that does. Flags of the compiler, and

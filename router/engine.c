@@ -5,13 +5,11 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
-#include "kernels/openblas.h"
 #include "kernels/sys/pool.h"
 #include "model/batch.h"
 #include "model/model.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
-#include "router/mizzle.h"
 #include "router/router.h"
 #include "weights/find.h"
 #include "weights/weights.h"
@@ -62,7 +60,7 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     return rc;
 }
 
-int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
+int engine_open(struct engine *e, const struct engine_options *o, bool need_tokenizer,
                 struct err *err)
 {
     memset(e, 0, sizeof(*e));
@@ -85,7 +83,7 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     return rc;
 }
 
-int engine_open_alone(struct engine *e, const struct mizzle_options *o, struct err *err)
+int engine_open_alone(struct engine *e, const struct engine_options *o, struct err *err)
 {
     int rc = engine_open(e, o, true, err);
     if (rc != OK || o->threads || model_bytes(e->model) > LARGE)
@@ -123,17 +121,4 @@ int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struc
 enum kvcache engine_best_kv(const struct engine *e)
 {
     return model_layer(e->model, 0)->down.type == P_F32 ? KVCACHE_F32 : KVCACHE_F16;
-}
-
-bool engine_note(const struct kernels *k, struct err *note)
-{
-    const char *core = k->needs & CPU_BLAS ? openblas_hint(cpu_detect()) : NULL;
-    if (!core)
-        return false;
-    err_set(
-        note, OK,
-        "OpenBLAS mistakes this processor for an older one and is slow; set OPENBLAS_CORETYPE=%s "
-        "in the environment",
-        core);
-    return true;
 }

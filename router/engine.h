@@ -1,8 +1,9 @@
-/* engine.h - opens kernels, threads, model and tokenizer together, from the library's options. */
+/* engine.h - opens kernels, threads, model and tokenizer together. */
 #ifndef ROUTER_ENGINE_H
 #define ROUTER_ENGINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "kernels/kernels.h"
 #include "kernels/kv.h"
@@ -11,11 +12,25 @@
 struct batch;
 struct chat;
 struct err;
-struct mizzle_options;
 struct model;
 struct pool;
 struct router_about;
 struct tokenizer;
+
+/* What to open: X(type, name). Each means what struct mizzle_options says of its name. Strings are
+ * borrowed until the engine is open; all zero but a model is fine. */
+#define ENGINE_OPTIONS(X)          \
+    X(const char *, model)         \
+    X(const char *, isa)           \
+    X(size_t, threads)             \
+    X(const char *, kv)            \
+    X(const char *, chat_template) \
+    X(const char *, think)
+struct engine_options {
+#define X(type, name) type name;
+    ENGINE_OPTIONS(X)
+#undef X
+};
 
 struct engine { /* must not move: the model borrows the kernels */
     struct kernels kernels;
@@ -28,14 +43,13 @@ struct engine { /* must not move: the model borrows the kernels */
     const char *weights;         /* type of the file's matrices (model_file_type); NULL: no file */
 };
 
-/* Open an engine with the model, isa, threads, chat_template and think of o. On error *e is all
- * zero. ERR_ARG, ERR_IO, ERR_FORMAT (also if a tokenizer is needed and the file has none that can
- * be used), ERR_NOMEM. */
-int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
+/* Open an engine; kv is read by engine_kv alone. On error *e is all zero. ERR_ARG, ERR_IO,
+ * ERR_FORMAT (also if a tokenizer is needed and the file has none that can be used), ERR_NOMEM. */
+int engine_open(struct engine *e, const struct engine_options *o, bool need_tokenizer,
                 struct err *err);
 /* Open one that answers in place of a server, with tokenizer. Without o->threads, a model that fits
  * into a cache has one: a token takes less time than several would spin for the next one. */
-int engine_open_alone(struct engine *e, const struct mizzle_options *o, struct err *err);
+int engine_open_alone(struct engine *e, const struct engine_options *o, struct err *err);
 /* Close all parts; an engine that is all zero is fine. */
 void engine_close(struct engine *e);
 
@@ -45,8 +59,5 @@ int engine_kernels(struct kernels *out, const char *isa, struct err *err);
 int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struct err *err);
 /* Return the KV cache type that suits the model: f32 if its weights are f32, else f16. */
 enum kvcache engine_best_kv(const struct engine *e);
-/* Return true and set *note to a hint if k uses OpenBLAS and OpenBLAS mistakes this processor for
- * an older one. */
-bool engine_note(const struct kernels *k, struct err *note);
 
 #endif

@@ -12,8 +12,7 @@
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "router/engine.h"
-#include "router/mizzle.h"
+#include "router/routing.h"
 #include "router/texts/turn.h"
 #include "weights/weights.h"
 
@@ -221,19 +220,19 @@ static int local_cloud_size(struct texts_options *to, const struct engine *edge,
 
 /* Load the model and start to take calls. */
 static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
-                             const struct mizzle_options *o, struct err *err)
+                             const struct routing_options *o, struct err *err)
 {
-    const struct mizzle_options mo = { .model = o->cloud_model,
-                                       .isa = o->isa,
-                                       .threads = o->threads };
+    const struct engine_options large = { .model = o->cloud_model,
+                                          .isa = o->engine.isa,
+                                          .threads = o->engine.threads };
     struct texts_options to = {
         .engine = &l->engine, .keep = KEEP, .queue = QUEUE, .turn = &l->turn, .piece_ms = PIECE_MS
     };
-    int rc = engine_open_alone(&l->engine, &mo, err);
+    int rc = engine_open_alone(&l->engine, &large, err);
     if (rc == OK)
         rc = local_cloud_check(l, edge, o->cloud_model, err);
     if (rc == OK)
-        rc = engine_kv(&to.kv, o->kv, engine_best_kv(&l->engine), err);
+        rc = engine_kv(&to.kv, o->engine.kv, engine_best_kv(&l->engine), err);
     if (rc == OK)
         snprintf(l->info.says, sizeof(l->info.says),
                  "{\"fingerprint\":\"%016" PRIx64 "\",\"kv\":\"%s\",\"weights\":\"%s\"}",
@@ -245,7 +244,7 @@ static int local_cloud_start(struct local_cloud *l, const struct engine *edge,
 }
 
 int local_cloud_open(struct cloud_port *out, const struct engine *edge,
-                     const struct mizzle_options *o, struct quota *quota, const _Atomic int *stop,
+                     const struct routing_options *o, struct quota *quota, const _Atomic int *stop,
                      struct err *err)
 {
     struct local_cloud *l = calloc(1, sizeof(*l));

@@ -14,14 +14,14 @@
 struct engine;
 struct err;
 struct local_cloud;
-struct mizzle_options;
+struct routing_options;
 
 /* Load the model that o->cloud_model names, for an edge whose tokens are to be the same as far as
  * both have them, and make its port, whose arg is the struct local_cloud. quota, which may be NULL,
  * gets back what a refused call was charged; *stop, which may be NULL, interrupts take; both are
  * borrowed. ERR_FORMAT if an id means something else; errors of engine_open and texts_open. */
 int local_cloud_open(struct cloud_port *out, const struct engine *edge,
-                     const struct mizzle_options *o, struct quota *quota, const _Atomic int *stop,
+                     const struct routing_options *o, struct quota *quota, const _Atomic int *stop,
                      struct err *err);
 /* Return the turn that the texts of the edge take, too. */
 struct turn *local_cloud_turn(struct local_cloud *l);

@@ -12,7 +12,6 @@
 #include "model/text/tokenizer.h"
 #include "router/decode/decode.h"
 #include "router/decode/stops.h"
-#include "router/engine.h"
 #include "router/mizzle_internal.h"
 #include "router/routing.h"
 
@@ -40,7 +39,6 @@ struct mizzle {
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
     char *piece;     /* room for the longest token and a zero */
     double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
-    bool blas_told;  /* this note is not repeated */
     /* That of the chat form is due once conversations are expected or one was encoded. */
     enum { NOTE_NONE, NOTE_DUE, NOTE_TOLD } form;
 };
@@ -117,10 +115,18 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
     return rc;
 }
 
-/* Open all that the handle holds. On error, the caller frees what was opened. */
+/* Open all that the handle holds. On error, the caller frees what was opened. The public struct
+ * ends here: engine and routing have their own. */
 static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, struct err *err)
 {
     enum kvcache kv;
+    struct routing_options to = { .on_score = o->on_score, .score_arg = o->score_arg };
+#define X(type, name) to.engine.name = o->name;
+    ENGINE_OPTIONS(X)
+#undef X
+#define X(type, name) to.name = o->name;
+    ROUTING_OPTIONS(X)
+#undef X
     m->max_tokens = o->max_tokens;
     m->seed = o->seed;
     int rc =
@@ -128,11 +134,11 @@ static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, s
     if (rc == OK)
         rc = mizzle_copy_stops(m, o->stops, err);
     if (rc == OK)
-        rc = engine_open(&m->engine, o, true, err);
+        rc = engine_open(&m->engine, &to.engine, true, err);
     if (rc == OK)
         rc = mizzle_open_piece(m, err);
     if (rc == OK)
-        rc = routing_open(&m->routing, &m->engine, o, &m->stop, err);
+        rc = routing_open(&m->routing, &m->engine, &to, &m->stop, err);
     m->start_ms = m->routing.start_ms;
     if (rc == OK)
         rc = mizzle_open_session(m, o, err);
@@ -373,14 +379,9 @@ int mizzle_close(struct mizzle *m)
     return MIZZLE_OK;
 }
 
-/* Take the next note: of the kernels, the routing or the chat template. */
+/* Take the next note: of the routing or the chat template. */
 static bool mizzle_next_note(struct mizzle *m, struct err *note)
 {
-    if (!m->blas_told) {
-        m->blas_told = true;
-        if (engine_note(&m->engine.kernels, note))
-            return true;
-    }
     if (routing_note(&m->routing, note))
         return true;
     if (m->form != NOTE_DUE)

@@ -1,27 +1,32 @@
-#include <math.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "router/decode/decode.h"
 #include "router/mizzle_internal.h"
+#include "router/routing.h"
 
 /* The largest size that is accepted; beyond, the field was probably never set. */
 enum { MOST = 65536 };
 
-static const struct mizzle_options mizzle_defaults = {
+/* Those of the answer; mizzle_defaults adds the others. */
+static const struct mizzle_options mizzle_answer = {
     .abi = MIZZLE_ABI,
-    .threshold = (double)NAN,
     .max_tokens = 256,
     .top_k = 40,
     .top_p = 0.95,
     .min_p = 0.05,
     .repeat_penalty = 1,
     .seed = 1,
-    .cloud_tokens = 1,
-    .ahead = 1,
-    .max_cloud_tokens = UINT64_MAX,
-    .max_cloud_input = UINT64_MAX,
 };
+
+static struct mizzle_options mizzle_defaults(void)
+{
+    struct mizzle_options o = mizzle_answer;
+#define X(type, name) o.name = routing_defaults.name;
+    ROUTING_OPTIONS(X)
+#undef X
+    return o;
+}
 
 /* True for a size that a struct of any version can have. */
 static bool mizzle_sane(size_t size)
@@ -33,8 +38,9 @@ void mizzle_options_init(struct mizzle_options *o, size_t size)
 {
     if (!o || !mizzle_sane(size))
         return;
+    const struct mizzle_options own = mizzle_defaults();
     memset(o, 0, size);
-    memcpy(o, &mizzle_defaults, size < sizeof(*o) ? size : sizeof(*o));
+    memcpy(o, &own, size < sizeof(*o) ? size : sizeof(*o));
     o->size = size;
 }
 
@@ -62,7 +68,7 @@ static int mizzle_read(void *out, size_t own, const void *in, const char *name, 
 int mizzle_read_options(struct mizzle_options *out, const struct mizzle_options *in,
                         struct err *err)
 {
-    *out = mizzle_defaults;
+    *out = mizzle_defaults();
     int rc = mizzle_read(out, sizeof(*out), in, "options", err);
     if (rc == OK && out->abi != MIZZLE_ABI)
         rc = err_set(err, ERR_ARG,

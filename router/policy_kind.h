@@ -25,7 +25,8 @@ struct err;
     X(RANDOM, "random", IDS, NONE, "chance")                                      \
     X(ALWAYS, "always", NOTHING, NONE, "every token is the cloud's")              \
     X(NEVER, "never", NOTHING, NONE, "no token is")                               \
-    X(POSITION, "position", IDS, NONE, "the tokens at --place are")
+    X(POSITION, "position", IDS, NONE,                                            \
+      "with position=N or N-M these tokens are, with position=TEXT each after TEXT")
 
 #define X(policy, name, reads, needs, help) POLICY_##policy,
 enum policy { POLICIES(X) POLICY_COUNT };

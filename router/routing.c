@@ -10,14 +10,20 @@
 #include "net/answers/answers.h"
 #include "net/answers/answers_port.h"
 #include "net/cloud.h"
-#include "router/engine.h"
 #include "router/local_cloud.h"
-#include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/private.h"
 #include "router/router.h"
 
 enum { DAY_MS = 86400000, MAX_ANSWERS = 65536 };
+
+const struct routing_options routing_defaults = {
+    .threshold = (double)NAN,
+    .ahead = 1,
+    .cloud_tokens = 1,
+    .max_cloud_tokens = UINT64_MAX,
+    .max_cloud_input = UINT64_MAX,
+};
 
 /* A router that asks for this many times the share that it was calibrated for is away from its
  * task.
@@ -33,7 +39,7 @@ static void routing_add_note(struct routing *r, const char *what, const char *wh
 
 /* Return the share to which the router is held; 0: none, another threshold than its own, or a
  * policy that has none. */
-static float routing_hold(const struct routing *r, const struct mizzle_options *o)
+static float routing_hold(const struct routing *r, const struct routing_options *o)
 {
     const struct router_about *about = router_about(r->router);
     enum policy p = r->how.policy;
@@ -44,7 +50,7 @@ static float routing_hold(const struct routing *r, const struct mizzle_options *
 
 /* Open the router of the policy; if none is named, the router that is there decides on it. */
 static int routing_open_router(struct routing *r, const struct engine *e,
-                               const struct mizzle_options *o, struct err *err)
+                               const struct routing_options *o, struct err *err)
 {
     char beside[ROUTING_PATH];
     struct err note;
@@ -86,7 +92,7 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         r->how.policy = POLICY_NEVER;
     } else if (policy_reads_router(r->how.policy)) {
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named",
-                       o->policy, o->model);
+                       o->policy, o->engine.model);
     }
     return OK;
 }
@@ -112,7 +118,7 @@ static int routing_set_place(struct routing *r, const char *place, struct err *e
 
 /* Choose the policy, open its router, and set the thresholds. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
-                               const struct mizzle_options *o, struct err *err)
+                               const struct routing_options *o, struct err *err)
 {
     if (o->policy && !policy_parse(&r->how.policy, o->policy))
         return err_set(err, ERR_ARG, "policy: expected " POLICY_NAMES "found %s", o->policy);
@@ -143,7 +149,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
 }
 
 /* Open the answers in memory and, if one is named, in a file. */
-static int routing_open_answers(struct routing *r, const struct mizzle_options *o,
+static int routing_open_answers(struct routing *r, const struct routing_options *o,
                                 const struct tokenizer *t, struct err *err)
 {
     if (o->answers_limit > MAX_ANSWERS)
@@ -155,7 +161,7 @@ static int routing_open_answers(struct routing *r, const struct mizzle_options *
         return err_set(err, ERR_ARG, "offline: expected answers, a file; found none");
     const struct answers_options c = { .file = o->answers,
                                        .limit = (uint64_t)o->answers_limit << 20,
-                                       .offline = o->offline != 0,
+                                       .offline = o->offline,
                                        .tokenizer = tokenizer_fingerprint(t),
                                        .vocab = tokenizer_size(t) };
     return answers_open(&r->answers, &c, err);
@@ -169,7 +175,7 @@ static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *
 }
 
 /* True when the cloud is a model of this process. */
-static bool routing_is_local(const struct mizzle_options *o)
+static bool routing_is_local(const struct routing_options *o)
 {
     return !o->offline && !(o->cloud_url && *o->cloud_url) && o->cloud_model && *o->cloud_model;
 }
@@ -180,7 +186,7 @@ static unsigned routing_at_most_a_day(size_t ms)
 }
 
 /* Copy the API key from the options, or read it from its file or from the environment. */
-static int routing_read_key(char **key, const struct mizzle_options *o, struct err *note,
+static int routing_read_key(char **key, const struct routing_options *o, struct err *note,
                             struct err *err)
 {
     note->msg[0] = '\0';
@@ -190,7 +196,7 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
     return api_key_read(key, o->cloud_key, o->cloud_key_file, o->cloud_url, note, err);
 }
 
-int routing_cloud_options(struct cloud_options *out, char **key, const struct mizzle_options *o,
+int routing_cloud_options(struct cloud_options *out, char **key, const struct routing_options *o,
                           const struct tokenizer *t, const _Atomic int *stop, struct err *note,
                           struct err *err)
 {
@@ -246,7 +252,7 @@ static int routing_open_server(struct routing *r, struct cloud_options *c, struc
 
 /* Name the answers that are all there is: by o->cloud_model, which may be the name of a server's
  * model, or a model of this machine. */
-static int routing_go_offline(struct routing *r, const struct mizzle_options *o, struct err *err)
+static int routing_go_offline(struct routing *r, const struct routing_options *o, struct err *err)
 {
     char name[LOCAL_CLOUD_NAME];
     int rc = answers_server(r->answers, o->cloud_model, err);
@@ -259,7 +265,7 @@ static int routing_go_offline(struct routing *r, const struct mizzle_options *o,
 /* Open what answers, with the kept answers in front of it. Without the cloud, if that is not
  * required, leave a note and go on. */
 static int routing_connect_cloud(struct routing *r, const struct engine *e,
-                                 const struct mizzle_options *o, const _Atomic int *stop,
+                                 const struct routing_options *o, const _Atomic int *stop,
                                  struct err *err)
 {
     struct cloud_port behind = { 0 };
@@ -304,7 +310,7 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
 
 /* Decide from mode, policy and URL whether there is a cloud, and open it. */
 static int routing_open_cloud(struct routing *r, const struct engine *e,
-                              const struct mizzle_options *o, const _Atomic int *stop,
+                              const struct routing_options *o, const _Atomic int *stop,
                               struct err *err)
 {
     const char *mode = o->cloud ? o->cloud : "auto";
@@ -339,7 +345,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 }
 
 /* Read where drafts come from. */
-static int routing_read_drafts(struct routing *r, const struct mizzle_options *o, struct err *err)
+static int routing_read_drafts(struct routing *r, const struct routing_options *o, struct err *err)
 {
     const char *usual = o->cloud_tokens > 1 ? "both" : "lookup";
     if (!draft_parse(&r->how.drafts, o->draft ? o->draft : usual))
@@ -348,7 +354,7 @@ static int routing_read_drafts(struct routing *r, const struct mizzle_options *o
     return OK;
 }
 
-int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
+int routing_open(struct routing *r, const struct engine *e, const struct routing_options *o,
                  const _Atomic int *stop, struct err *err)
 {
     struct err own = { "" };

@@ -9,7 +9,6 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
-#include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "weights/find.h"
@@ -34,14 +33,14 @@ static bool routing_known(char out[ROUTING_PATH], const char *folder, const stru
     return len < ROUTING_PATH && routing_beside(out, name, (size_t)len, '.', what);
 }
 
-bool routing_find_router(char out[ROUTING_PATH], const struct mizzle_options *o,
+bool routing_find_router(char out[ROUTING_PATH], const struct routing_options *o,
                          const struct engine *e, enum policy p)
 {
     char path[FIND_PATH], repository[FIND_PATH];
     struct stat st;
     unsigned number, count;
     const char *what = p == POLICY_CONTEXT || p == POLICY_COMBINED ? policy_name(p) : "router";
-    if (find_model(path, o->model, NULL) != OK)
+    if (find_model(path, o->engine.model, NULL) != OK)
         return false;
     size_t n = strlen(path);
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);

@@ -294,7 +294,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     if (code == OK)
         code = cmd_convert_plan(job, err);
     if (code == OK)
-        code = pool_open(&job->pool, shared_options.threads, err);
+        code = pool_open(&job->pool, shared_options.engine.threads, err);
     if (code == OK) {
         job->floats = calloc(pool_threads(job->pool) * CHUNK, sizeof(float));
         job->out = malloc((size_t)BATCH * sizeof(float));

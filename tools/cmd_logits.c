@@ -27,7 +27,7 @@ static const struct option_group own = {
         { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "Evaluate the tokens of this text" },
         { "--ids", NULL, OPTION_STR, &ids_text, "IDS",
           "Evaluate these token ids, separated by commas or blanks" },
-        { "--top", NULL, OPTION_SIZE, &top, "N",
+        { "--top-k", NULL, OPTION_SIZE, &top, "N",
           "Print the ids, and after each of them the N likeliest next tokens, 1 to 100, with their "
           "probabilities and texts (default: none)" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
@@ -179,11 +179,12 @@ static int cmd_logits_check(struct err *err)
     if (!taps_parse(&taps, tap_name))
         return err_set(err, ERR_ARG, "--tap: " TAPS_EXPECTED ", found %s", tap_name);
     if (!out_path && !hidden_path && !top)
-        return err_set(err, ERR_ARG, "nothing to write: expected -o FILE, --hidden FILE or --top");
+        return err_set(err, ERR_ARG,
+                       "nothing to write: expected -o FILE, --hidden FILE or --top-k");
     if (top > MOST_TOP)
-        return err_set(err, ERR_ARG, "--top: expected 1 to %d, found %zu", MOST_TOP, top);
+        return err_set(err, ERR_ARG, "--top-k: expected 1 to %d, found %zu", MOST_TOP, top);
     if (top && shares)
-        return err_set(err, ERR_ARG, "--top writes to stdout: name a file instead of -");
+        return err_set(err, ERR_ARG, "--top-k writes to stdout: name a file instead of -");
     return setup_kv(&kv, KVCACHE_F32, err);
 }
 
@@ -232,12 +233,13 @@ const struct command cmd_logits = {
         "Evaluates the given ids or a text, teacher-forced, and writes the logits after each id "
         "and, on request, the hidden states, as raw little-endian f32. Logits of padding rows of "
         "the vocabulary are not masked.\n\n"
-        "With --top, the first line of the output has the ids, as --ids takes them, and each line "
+        "With --top-k, the first line of the output has the ids, as --ids takes them, and each "
+        "line "
         "after it an id with its text, then probability, id and text of what may follow.\n\n"
         "Keys and values are kept in f32 unless --kv says otherwise, and a line on stderr names "
         "the type; mizzle run keeps them in f16.\n\n"
         "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32\n"
-        "  mizzle logits -p \"A hilava is a kind of\" --top 3",
+        "  mizzle logits -p \"A hilava is a kind of\" --top-k 3",
     .groups = groups,
     .run = cmd_logits_main,
 };

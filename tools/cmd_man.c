@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "router/mizzle.h"
 #include "tools/command.h"
 
 enum { SHARED = 32 };
@@ -146,6 +147,8 @@ static int cmd_man_main(int n, char **args, struct err *err)
          "set counts. The second is sent only over https.\n.TP\n\\fBhttp_proxy\\fR, "
          "\\fBhttps_proxy\\fR, "
          "\\fBall_proxy\\fR, \\fBno_proxy\\fR\nProxies for the cloud, as in curl.\n"
+         ".TP\n\\fBSSL_CERT_FILE\\fR\nA PEM file: trust these certificate authorities alone, for "
+         "the cloud.\n"
          ".TP\n\\fBMIZZLE_SERVE_KEY\\fR\nThe key that serve and cloud require of their clients.\n"
          ".TP\n\\fBMIZZLE_ISA\\fR\nThe kernel set to use, as in avx2; for experiments also how "
          "products walk the weights, as in avx2,panels=1,run=1048576,ahead=0 (see \\fBmizzle "

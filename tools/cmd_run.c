@@ -24,19 +24,18 @@
 #include "tools/run/token_view.h"
 
 static struct {
-    const char *prompt, *file, *system;
+    const char *prompt, *system;
     struct option_list stops;
     size_t question;
-    bool chat, json, plain, quiet, verbose;
+    bool chat, json, plain, quiet;
 } options = { .question = SIZE_MAX };
+static struct mizzle_options handle; /* the library's; the shared options are added at the end */
 
 static const struct option_group text_opts = {
     "Text",
     (const struct option[]){
         { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT",
           "Continue this text, or answer it with --chat (default: standard input)" },
-        { "--file", "-f", OPTION_STR, &options.file, "FILE",
-          "Read the prompt from FILE; - is standard input (default: standard input)" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "Ask question N of the demo's 1,000 (0 to 999; with --seed, one drawn from them), and "
           "show the reference answer (default: none)" },
@@ -46,11 +45,11 @@ static const struct option_group text_opts = {
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
           "Set the system message of --chat (default: what the model's chat template says, if "
           "anything)" },
-        { "--n-predict", "-n", OPTION_LENGTH, &shared_options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_LENGTH, &handle.max_tokens, "N",
           "Write at most N tokens per answer (-1: no limit but the context, as with --chat; "
           "default: "
           "256)" },
-        { "--context", "-c", OPTION_COUNT, &shared_options.context, "N",
+        { "--context", "-c", OPTION_COUNT, &handle.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
@@ -62,20 +61,16 @@ static const struct option_group text_opts = {
 static const struct option_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
     (const struct option[]){
-        { "--temp", NULL, OPTION_REAL, &shared_options.temp, "T",
-          "Sample with this temperature, applied after the filters below (0: take the most likely "
-          "token; default: 0)" },
-        { "--top-k", NULL, OPTION_SIZE, &shared_options.top_k, "K",
+        { "--temp", NULL, OPTION_REAL, &handle.temp, "T",
+          "Sample with this temperature, after the filters below and one that drops tokens less "
+          "likely than 0.05 times the most likely one (0: take the most likely token; default: "
+          "0)" },
+        { "--top-k", NULL, OPTION_SIZE, &handle.top_k, "K",
           "Sample from the K most likely tokens (0: no limit; default: 40)" },
-        { "--top-p", NULL, OPTION_REAL, &shared_options.top_p, "P",
+        { "--top-p", NULL, OPTION_REAL, &handle.top_p, "P",
           "Sample from the most likely tokens whose probabilities add up to P (1: no limit; "
           "0: the most likely one alone; default: 0.95)" },
-        { "--min-p", NULL, OPTION_REAL, &shared_options.min_p, "P",
-          "Drop tokens less likely than P times the most likely one (0: no limit; default: 0.05)" },
-        { "--repeat-penalty", NULL, OPTION_REAL, &shared_options.repeat_penalty, "X",
-          "Penalize tokens that occur in the text before by the factor X (1: no penalty; default: "
-          "1)" },
-        { "--seed", "-s", OPTION_U64, &shared_options.seed, "N",
+        { "--seed", "-s", OPTION_U64, &handle.seed, "N",
           "Seed for sampling, for policy random and for --question (default: 1)" },
         OPTION_END,
     },
@@ -91,8 +86,6 @@ static const struct option_group output_opts = {
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
           "Print only errors and warnings at the start to stderr (default: also notes and a "
           "summary)" },
-        { "--verbose", "-v", OPTION_FLAG, &options.verbose, NULL,
-          "Let the summary tell times, calls and bytes, too (default: off)" },
         OPTION_END,
     },
 };
@@ -169,26 +162,16 @@ static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
     if (strcmp(s->finish, "length") == 0 && !interrupted)
         fprintf(stderr, "mizzle: stopped after %zu token%s, before the text ended: %s\n", s->tokens,
                 s->tokens == 1 ? "" : "s",
-                s->tokens < shared_options.max_tokens ? "the context is full; -c N keeps more"
-                                                      : "-n N writes more");
+                s->tokens < handle.max_tokens ? "the context is full; -c N keeps more"
+                                              : "-n N writes more");
     options_as_typed(&why, &cmd_run, r->fault.msg);
     if (why.msg[0]) /* which the note on opening the cloud may have said */
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
                 strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : why.msg);
-    summary(s, shared_offline, options.verbose);
+    summary(s, shared_options.offline);
     r->signs.ms += s->total_ms;
     r->signs.waited_ms += s->cloud_ms;
-}
-
-/* Print what is amiss with routing. */
-static void cmd_run_end(struct run *r)
-{
-    char line[SIGNS_LINE];
-    if (options.quiet || options.json)
-        return;
-    if (signs_tell(line, &r->signs))
-        fprintf(stderr, "%s\n", line);
 }
 
 /* Answer one prompt and show the answer. The caller sets one of p's text, ids and messages. */
@@ -212,7 +195,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     setup_stop_on_interrupt(NULL);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&r->json, &stats, shared_offline);
+        json_events_done(&r->json, &stats, shared_options.offline);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -221,12 +204,6 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     if (rc == MIZZLE_OK && interrupted)
         return ERR_STOP;
     return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
-}
-
-static int answer_text(struct run *r, const char *text, size_t n, struct err *err)
-{
-    struct mizzle_prompt p = { .text = text, .text_size = n };
-    return cmd_run_answer(r, &p, err);
 }
 
 /* Answer one turn of a conversation. The answer enters the conversation as it was shown, even if it
@@ -244,11 +221,12 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
     return kept == OK ? rc : kept;
 }
 
-/* Answer one prompt. */
+/* Answer one prompt; c is used with --chat alone. */
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
                        struct err *err)
 {
-    return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
+    struct mizzle_prompt p = { .text = line, .text_size = n };
+    return options.chat ? answer_chat(r, c, line, n, err) : cmd_run_answer(r, &p, err);
 }
 
 /* Answer line by line until the input ends. The library does not evaluate again what a prompt
@@ -294,29 +272,30 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
 static int ask_world(struct run *r, struct err *err)
 {
     json_t *question;
-    int rc = demo_question(&question, options.question, shared_options.seed, err);
+    int rc = demo_question(&question, options.question, handle.seed, err);
     if (rc != OK)
         return rc;
     const char *prompt = demo_question_text(question, "prompt");
     bool says = !options.quiet && !options.json;
     if (says)
         fprintf(stderr, "%s\n", prompt);
-    rc = answer_text(r, prompt, strlen(prompt), err);
+    rc = answer_line(r, NULL, prompt, strlen(prompt), err);
     if (rc == OK && says)
         fprintf(stderr, "reference:%s\n", demo_question_text(question, "answer"));
     json_decref(question);
     return rc;
 }
 
-/* Read the prompt of a file. The newline that `echo` puts behind a text is no part of it. */
-static int read_prompt(char **text, size_t *n, const char *path, struct err *err)
+/* Read the prompt from standard input. The newline that `echo` puts behind a text is no part of it.
+ */
+static int read_prompt(char **text, size_t *n, struct err *err)
 {
-    int rc = input_file_read(text, n, path, INPUT_FILE_USUAL, err);
-    if (rc != OK || strcmp(path, "-") != 0 || !*n || (*text)[*n - 1] != '\n')
+    int rc = input_file_read(text, n, "-", INPUT_FILE_USUAL, err);
+    if (rc != OK || !*n || (*text)[*n - 1] != '\n')
         return rc;
     *n -= *n > 1 && (*text)[*n - 2] == '\r' ? 2 : 1;
     if (!options.quiet)
-        fputs("mizzle: dropped the newline at the end of the prompt (-f FILE keeps it)\n", stderr);
+        fputs("mizzle: dropped the newline at the end of the prompt (-p keeps it)\n", stderr);
     return OK;
 }
 
@@ -327,11 +306,11 @@ static int answer_all(struct run *r, struct err *err)
     char *text = NULL;
     size_t n = 0;
     int rc = OK;
-    bool converses = !options.prompt && !options.file && (options.chat || isatty(STDIN_FILENO));
+    bool converses = !options.prompt && (options.chat || isatty(STDIN_FILENO));
     if (options.question != SIZE_MAX)
         return ask_world(r, err);
     if (!converses && !options.prompt)
-        rc = read_prompt(&text, &n, options.file ? options.file : "-", err);
+        rc = read_prompt(&text, &n, err);
     const char *prompt = options.prompt ? options.prompt : text;
     n = options.prompt ? strlen(options.prompt) : n;
     if (rc == OK && options.chat && options.system)
@@ -346,20 +325,16 @@ static int answer_all(struct run *r, struct err *err)
 /* Reject arguments and options that contradict each other. */
 static int cmd_run_check(int n, char **args, struct err *err)
 {
-    int sources =
-        (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
     if (n)
         return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", args[0]);
-    if (sources > 1)
-        return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %s%s and %s",
-                       options.prompt ? "-p" : "-f", sources > 2 ? ", -f" : "",
-                       options.question != SIZE_MAX ? "--question" : "-f");
+    if (options.prompt && options.question != SIZE_MAX)
+        return err_set(err, ERR_ARG, "expected -p or --question, found both");
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question does not work with --chat");
-    const char *only = options.system                 ? "--system"
-                       : shared_options.chat_template ? "--chat-template"
-                       : shared_options.think         ? "--think"
-                                                      : NULL;
+    const char *only = options.system                        ? "--system"
+                       : shared_options.engine.chat_template ? "--chat-template"
+                       : shared_options.engine.think         ? "--think"
+                                                             : NULL;
     if (only && !options.chat)
         return err_set(err, ERR_ARG, "%s: only works with --chat", only);
     for (size_t i = options.stops.n; i--;) /* an empty text is none */
@@ -372,31 +347,42 @@ static int cmd_run_check(int n, char **args, struct err *err)
 /* Open the library from all options. */
 static int open_handle(struct run *r, struct err *err)
 {
-    struct mizzle_options o;
+    struct routing_options from;
     struct mizzle_error e = { .size = sizeof(e) };
     int rc = setup_check_policy(err);
-    if (options.chat && !options_given("--n-predict"))
-        shared_options.max_tokens = SIZE_MAX;
     if (rc == OK)
-        rc = setup_options(&o, err);
+        rc = setup_options(&from, err);
+    if (rc == OK)
+        rc = setup_large_model(&from, err);
     if (rc != OK)
         return rc;
-    o.stops = options.stops.n ? options.stops.at : NULL;
-    if (options.chat && !o.think)
-        o.think = "auto"; /* notes about conversations come before the first one */
-    rc = setup_large_model(&o, err);
-    if (rc != OK)
-        return rc;
-    struct progress *progress = setup_open_begin("loading", o.model);
-    rc = mizzle_open(&r->m, &o, &e);
+#define X(type, name) handle.name = from.engine.name;
+    ENGINE_OPTIONS(X)
+#undef X
+#define X(type, name) handle.name = from.name;
+    ROUTING_OPTIONS(X)
+#undef X
+    if (options.chat && !handle.think)
+        handle.think = "auto"; /* notes about conversations come before the first one */
+    if (options.chat && !options_given("--n-predict"))
+        handle.max_tokens = SIZE_MAX;
+    handle.stops = options.stops.n ? options.stops.at : NULL;
+    struct progress *progress = setup_open_begin("loading", handle.model);
+    rc = mizzle_open(&r->m, &handle, &e);
     setup_open_end(progress);
     return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
+}
+
+static void cmd_run_begin(void)
+{
+    mizzle_options_init(&handle, sizeof(handle));
 }
 
 static int cmd_run_main(int n, char **args, struct err *err)
 {
     const char *policy = shared_options.policy;
     enum policy p;
+    char sign[SIGNS_LINE];
     struct run r = { .judges = !policy || (policy_parse(&p, policy) && policy_judges(p)) };
     setup_catch_interrupts();
     int rc = cmd_run_check(n, args, err);
@@ -404,12 +390,13 @@ static int cmd_run_main(int n, char **args, struct err *err)
         rc = open_handle(&r, err);
     if (rc == OK) {
         cmd_run_notes(&r, true);
-        if (options.chat && !shared_options.model)
+        if (options.chat && !shared_options.engine.model)
             fputs("mizzle: the demo pair was not taught to chat; a text without --chat suits it\n",
                   stderr);
         rc = answer_all(&r, err);
         cmd_run_notes(&r, !options.quiet);
-        cmd_run_end(&r);
+        if (!options.quiet && !options.json && signs_tell(sign, &r.signs))
+            fprintf(stderr, "%s\n", sign);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(err, -end, "%s", r.note.msg); /* the last note says why */
@@ -426,7 +413,7 @@ const struct command cmd_run = {
         "underlined and coloured, and a token that the cloud should have written but could not is "
         "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as [cloud: "
         "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
-        "Without -p and -f, the prompt is read from standard input, without the newline at its "
+        "Without -p, the prompt is read from standard input, without the newline at its "
         "end; on a terminal, every line, or what is pasted at once, is a prompt of its own, or a "
         "turn of the conversation with --chat. There, Ctrl-C ends only the "
         "current answer, or drops the line that is typed; on an empty line, the second one ends "
@@ -450,6 +437,7 @@ const struct command cmd_run = {
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
     .brief = brief,
     .groups = groups,
+    .begin = cmd_run_begin,
     .run = cmd_run_main,
     .most = COMMAND_ANY,
 };

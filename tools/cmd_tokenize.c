@@ -114,8 +114,8 @@ static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struc
 static int cmd_tokenize_main(int nargs, char **args, struct err *err)
 {
     (void)nargs, (void)args;
-    const char *path =
-        shared_options.model ? shared_options.model : demo_files_path("edge-0.5.gguf");
+    const char *path = shared_options.engine.model ? shared_options.engine.model
+                                                   : demo_files_path("edge-0.5.gguf");
     if (!path)
         return err_set(err, ERR_ARG, "the demo pair is not found; name a model or folder with -m");
     struct tokenizer *t;

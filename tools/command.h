@@ -5,7 +5,7 @@
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
 
-#include "router/mizzle.h"
+#include "kernels/sys/base.h"
 #include "tools/cli/options.h"
 
 enum { COMMAND_ANY = 1 << 20 }; /* arguments */

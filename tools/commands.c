@@ -66,7 +66,7 @@ int command_run(const struct command *cmd, int argc, char **argv)
     struct err err = { "" };
     int n;
     json_input_watch();
-    mizzle_options_init(&shared_options, sizeof(shared_options));
+    shared_options = routing_defaults;
     shared_options.cloud = shared_options.cloud_api = "auto";
     if (cmd->begin)
         cmd->begin();

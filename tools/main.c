@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "router/mizzle.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/signals.h"

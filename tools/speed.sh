@@ -87,7 +87,7 @@ for round in $(seq "$rounds"); do
             continue
             ;;
         q8_0)
-            ours "$name" mizzle --shape "$shape" -p 0 -n 32 --texts 1,4,8
+            ours "$name" mizzle --shape "$shape" -p 0 -n 32 --parallel 1,4,8
             ours "$name" mizzle --shape "$shape" -p 0 -n 32 -d "$depth"
             ;;
         esac

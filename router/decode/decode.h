@@ -18,7 +18,6 @@
 #include "router/decode/draft.h"
 #include "router/decode/figures.h"
 #include "router/gate.h"
-#include "router/mizzle.h"
 #include "router/policy_kind.h"
 
 struct err;

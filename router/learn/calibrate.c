@@ -206,13 +206,11 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
         r.right += t->a.right;
         r.tokens += t->a.tokens;
         r.cloud += t->a.cloud;
-        r.cost += t->a.cost;
         out->low = t->low > out->low ? t->low : out->low;
         out->high = t->high < out->high ? t->high : out->high;
     }
     r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
     r.share_error = calibrate_error(c, &r, part);
-    r.cost = r.answers ? r.cost / (double)r.answers : 0;
     out->r = r;
     return OK;
 }
@@ -268,30 +266,20 @@ static float calibrate_step(float from, float to, uint32_t part)
 
 /* A search: lo misses the target, hi does not. */
 struct calibrate_search {
-    enum calibrate_aim aim;
     double target;
     struct calibrate_state lo, hi;
     bool has_lo, has_hi;
 };
 
-/* Return the figure that is aimed at. */
-static double calibrate_figure(const struct calibrate_search *s, const struct calibrate_state *at)
-{
-    return s->aim == CALIBRATE_COST ? at->r.cost : at->r.share;
-}
-
 static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_state *at)
 {
     /* A millionth less is not less, as the target may have been a float. */
-    double least = s->aim == CALIBRATE_COST ? s->target * (1 - 1e-6) : s->target - 1e-6;
-    return calibrate_figure(s, at) < least;
+    return at->r.share < s->target - 1e-6;
 }
 
 static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_state *at)
 {
-    double most =
-        s->aim == CALIBRATE_COST ? CALIBRATE_COST_TOLERANCE * s->target : CALIBRATE_TOLERANCE;
-    return fabs(calibrate_figure(s, at) - s->target) <= most;
+    return fabs(at->r.share - s->target) <= CALIBRATE_TOLERANCE;
 }
 
 static bool calibrate_done(const struct calibrate_search *s)
@@ -299,18 +287,6 @@ static bool calibrate_done(const struct calibrate_search *s)
     if (!s->has_lo || (s->has_hi ? s->hi.low : 1) <= s->lo.high)
         return true; /* no threshold is left between them */
     return calibrate_near(s, &s->lo) || (s->has_hi && calibrate_near(s, &s->hi));
-}
-
-/* Return the share to try next. */
-static double calibrate_next_share(const struct calibrate_search *s)
-{
-    if (s->aim == CALIBRATE_SHARE)
-        return s->target;
-    const struct calibrate_result *lo = &s->lo.r, *hi = &s->hi.r;
-    double low = lo->share;
-    if (s->has_hi) /* between them the cost rises about as the share does */
-        return low + (hi->share - low) * (s->target - lo->cost) / (hi->cost - lo->cost);
-    return low > 1.0 / 128 ? 2 * low : 1.0 / 64;
 }
 
 /* Choose a threshold above lo.high, and at most hi.low: by the scores of the latest texts, else,
@@ -323,7 +299,7 @@ static int calibrate_next(float *t, struct calibrate_search *s, struct calibrati
     bool halve = s->has_hi ? step % 3 == 2 : step >= 8;
     int rc = OK;
     if (!halve) {
-        rc = calibrate_guess(t, c, calibrate_next_share(s), PART_ALL, err);
+        rc = calibrate_guess(t, c, s->target, PART_ALL, err);
         if (!s->has_hi && *t <= from)
             *t = calibrate_step(from, to, 0);
         halve = !(*t > from && *t <= to);
@@ -409,21 +385,19 @@ static int calibrate_untie(struct calibrate_result *out, struct calibration *c,
     return rc;
 }
 
-int calibrate_find(struct calibrate_result *out, struct calibration *c, enum calibrate_aim aim,
-                   double target, struct err *err)
+int calibrate_find(struct calibrate_result *out, struct calibration *c, double target,
+                   struct err *err)
 {
-    struct calibrate_search s = { .aim = aim, .target = target };
+    struct calibrate_search s = { .target = target };
     int rc = calibrate_search_run(&s, c, err);
     if (rc != OK)
         return rc;
     bool lo = s.has_lo && calibrate_near(&s, &s.lo), hi = s.has_hi && calibrate_near(&s, &s.hi);
     if (lo && hi) /* take the nearer one */
-        hi = calibrate_figure(&s, &s.hi) - target < target - calibrate_figure(&s, &s.lo);
+        hi = s.hi.r.share - target < target - s.lo.r.share;
     bool below = s.has_lo && !hi;
     *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
-    return c->source.tie && aim == CALIBRATE_SHARE && below && !lo
-               ? calibrate_untie(out, c, &s, err)
-               : OK;
+    return c->source.tie && below && !lo ? calibrate_untie(out, c, &s, err) : OK;
 }
 
 /* Shares whose thresholds calibrate_risk tests, in this order. */

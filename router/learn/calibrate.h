@@ -30,8 +30,7 @@ struct err;
 struct calibration; /* one text source and all answers written so far; for one thread */
 
 /* A share within this distance of the target is near enough. */
-#define CALIBRATE_TOLERANCE      0.0005
-#define CALIBRATE_COST_TOLERANCE 0.005
+#define CALIBRATE_TOLERANCE 0.0005
 
 /* No search tries more thresholds; a typical one tries five. */
 enum { CALIBRATE_STEPS = 112 };
@@ -41,7 +40,6 @@ struct calibrate_answer {
     const float *scores;  /* [tokens], 0..1, or NaN where the policy has none; valid until the next
                            * call; may be NULL if there are no tokens */
     bool right;
-    double cost;   /* of its calls, at least 0, in any unit */
     bool left_out; /* counts nowhere, such as an item that is longer than the context */
 };
 
@@ -70,7 +68,6 @@ struct calibrate_result {
     /* Standard error of that share on other items like these, each of which is one draw (ratio
      * estimator); 0 of fewer than two. */
     double share_error;
-    double cost; /* mean of an answer; 0 if there is none */
     /* By calibrate_risk alone; else 0. */
     size_t cloud_right, lost; /* tested answers that the cloud gets right; the lost ones of these */
     double bound;             /* upper bound on the rate of lost answers */
@@ -92,19 +89,14 @@ size_t calibrate_written(const struct calibration *c);
 int calibrate_at(struct calibrate_result *out, struct calibration *c, float threshold,
                  struct err *err);
 
-/* What a threshold is searched for.
- *
- * A share: the part of the tokens, 0 to 1, that comes from the cloud. The search steps to the
- * quantile of the scores of the latest text, and bisects once the target is bracketed. If no
+/* Find the threshold for a share: the part of the tokens, 0 to 1, from the cloud. The search steps
+ * to the quantile of the scores of the latest text, and bisects once the target is bracketed. If no
  * threshold comes within CALIBRATE_TOLERANCE, because several tokens have one score, and the source
  * can break ties, a part of them is routed: the threshold is their score. Otherwise (a policy
  * without scores, few tokens) reached is false and the result is the nearest share below the
- * target; if even threshold 0 routes more, it is that one.
- *
- * A cost: likewise the mean cost of an answer, up to CALIBRATE_COST_TOLERANCE times the target. */
-enum calibrate_aim { CALIBRATE_SHARE, CALIBRATE_COST };
-int calibrate_find(struct calibrate_result *out, struct calibration *c, enum calibrate_aim aim,
-                   double target, struct err *err);
+ * target; if even threshold 0 routes more, it is that one. */
+int calibrate_find(struct calibrate_result *out, struct calibration *c, double target,
+                   struct err *err);
 
 /* Find the least share, in steps, at which with this confidence at most `risk` of the answers that
  * the cloud alone gets right are lost (both in (0, 1)). right[n] is 1 for items that the cloud

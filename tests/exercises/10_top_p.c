@@ -10,7 +10,7 @@
  *           the first whose weight is above u, else subtract it from u. logits[n] has n <= 4,096.
  * Measure   The time of 4,096 ids, and the share of it that sorting takes: what is left without
  *           it? How many ids are kept at p = 0.9 after "The hirukudi is a", and after "The
- *           hirukudi"? (`build/mizzle logits -p TEXT --top 20` has the probabilities.)
+ *           hirukudi"? (`build/mizzle logits -p TEXT --top-k 20` has the probabilities.)
  * Solution  sampler_pick, sample_cut_tail and sample_draw in model/sample.c. */
 #include "tests/exercises/exercise.h"
 

@@ -96,12 +96,11 @@ static uint32_t answer(struct text *text)
  * more. */
 static bool check_file(const struct file *f, const char *path, const char *isa, size_t n)
 {
-    struct mizzle_options o;
+    struct engine_options o = { 0 };
     struct engine e;
     struct texts *t;
     struct text *asked[QUESTIONS];
     bool same = true;
-    mizzle_options_init(&o, sizeof(o));
     o.model = path;
     o.isa = isa;
     CHECK(engine_open(&e, &o, true, &err) == OK);

@@ -17,7 +17,7 @@ esac
 cut -d' ' -f1-2000 "$dir/all" >"$dir/ids"
 "$MIZZLE" tokenize -m "$model" --decode <"$dir/ids" >"$dir/text"
 for kv in f32 f16; do
-    "$MIZZLE" eval --task ppl -m "$model" -f "$dir/text" -c 2048 --kv $kv --json -q >"$dir/json"
+    "$MIZZLE" eval --task ppl -m "$model" --data "$dir/text" -c 2048 --kv $kv --json -q >"$dir/json"
     sed 's/.*"ppl":\([0-9.]*\).*"tokens":\([0-9]*\).*/\1 \2/' "$dir/json" |
         awk -v kv=$kv -v want=3.591503 '
             { off = ($1 / want - 1); printf "perplexity %s (%s), float64 %s: %+.2f %%\n", $1, kv, want, 100 * off }

@@ -131,7 +131,7 @@ int main(void)
     static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
     struct text edge;
     const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const struct engine_options o = { .model = model, .threads = 1 };
     size_t rows = 0, late = 0, done = 0;
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);

@@ -268,7 +268,7 @@ static inline void compare_edges(const struct text *a, const struct text *b)
 static inline void open_all(void)
 {
     struct err err;
-    const struct mizzle_options o = { .model = tiny_make(), .threads = 1 };
+    const struct engine_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);

@@ -22,7 +22,7 @@
 /* Open the engine of the tiny model. Returns the model's path; the engine needs it no longer. */
 static inline const char *tiny_engine(struct engine *e)
 {
-    const struct mizzle_options o = { .model = tiny_make(), .threads = 1 };
+    const struct engine_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(e, &o, true, NULL) == OK);
     return o.model;
 }

@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     struct tally ahead, step;
     struct err err = { "" };
     const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const struct engine_options o = { .model = model, .threads = 1 };
     CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,

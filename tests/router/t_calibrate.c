@@ -130,7 +130,7 @@ static void check_shares(struct loop l, size_t n)
         struct loop mine = l;
         struct calibration *c = loop_open(&mine, n);
         struct calibrate_result r;
-        CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, targets[t], NULL) == OK);
+        CHECK(calibrate_find(&r, c, targets[t], NULL) == OK);
         check_figures(&r, &l, n);
         CHECK(r.reached == (fabs(r.share - targets[t]) <= CALIBRATE_TOLERANCE));
         if (!r.reached) { /* the next larger threshold that changes anything routes too much */
@@ -156,7 +156,7 @@ static void check_ties(void)
             struct calibrate_result r;
             double best = 0;
             bool near = false;
-            CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, target, NULL) == OK);
+            CHECK(calibrate_find(&r, c, target, NULL) == OK);
             check_figures(&r, &l, 50);
             for (size_t k = 0; k <= l.levels; k++) {
                 double share = slowly(l, 50, ((float)k + 0.5f) / (float)l.levels).share;
@@ -184,10 +184,10 @@ static void check_broken_ties(void)
                 .answer = loop_answer, .arg = &l, .n = 200, .tie = &l.tie
             };
             struct calibration *plainly = loop_open(&l, 200);
-            CHECK(calibrate_find(&without, plainly, CALIBRATE_SHARE, target, NULL) == OK);
+            CHECK(calibrate_find(&without, plainly, target, NULL) == OK);
             calibrate_close(plainly);
             CHECK(calibrate_open(&c, &source, NULL) == OK);
-            CHECK(calibrate_find(&with, c, CALIBRATE_SHARE, target, NULL) == OK);
+            CHECK(calibrate_find(&with, c, target, NULL) == OK);
             CHECK(fabs(with.share - target) < 0.0015); /* a token here changes all after it */
             CHECK(with.reached == (fabs(with.share - target) <= CALIBRATE_TOLERANCE));
             l.tie = with.tie;
@@ -214,7 +214,7 @@ static void check_constant(void)
         for (double target = 0; target <= 1; target += 0.25) {
             struct calibration *c = loop_open(&l, 20);
             l.calls = 0;
-            CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, target, NULL) == OK && l.calls == 20);
+            CHECK(calibrate_find(&r, c, target, NULL) == OK && l.calls == 20);
             CHECK(r.share == only && r.reached == (target == only) && r.threshold == 0);
             calibrate_close(c);
         }
@@ -224,7 +224,7 @@ static void check_constant(void)
         for (double target = 0; target <= 1; target += 0.5) {
             struct calibration *c = loop_open(&l, 20);
             l.constant = constants[k];
-            CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, target, NULL) == OK);
+            CHECK(calibrate_find(&r, c, target, NULL) == OK);
             check_figures(&r, &l, 20);
             CHECK(r.share == (target == 1 && k < 2) && r.reached == (r.share == target));
             calibrate_close(c);
@@ -243,26 +243,24 @@ static void check_source(void)
 
     l.left_out = 3; /* counts nowhere */
     c = loop_open(&l, 30);
-    CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, NULL) == OK && r.reached && r.answers == 20);
+    CHECK(calibrate_find(&r, c, 0.1, NULL) == OK && r.reached && r.answers == 20);
     check_figures(&r, &l, 30);
     size_t written = calibrate_written(c);
     CHECK(calibrate_at(&r, c, r.threshold, NULL) == OK && calibrate_written(c) == written);
     calibrate_close(c);
     l.left_out = 1; /* nothing is left */
     c = loop_open(&l, 30);
-    CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, NULL) == OK && !r.reached && r.share == 0 &&
-          !r.answers);
+    CHECK(calibrate_find(&r, c, 0.1, NULL) == OK && !r.reached && r.share == 0 && !r.answers);
     calibrate_close(c);
 
     l = plain;
     for (l.fail_at = 1; l.fail_at < 200; l.fail_at += 7) { /* its error is passed on */
         l.calls = 0;
         c = loop_open(&l, 20);
-        int rc = calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, &err);
+        int rc = calibrate_find(&r, c, 0.1, &err);
         CHECK(rc == (l.calls < l.fail_at ? OK : ERR_NET));
         CHECK(rc == OK || strstr(err.msg, "failed"));
-        CHECK(calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, &err) == OK &&
-              r.reached); /* and may be repeated */
+        CHECK(calibrate_find(&r, c, 0.1, &err) == OK && r.reached); /* and may be repeated */
         calibrate_close(c);
     }
     l.fail_at = 0;
@@ -272,7 +270,7 @@ static void check_source(void)
         source.n = 20;
         torture_begin(n);
         rc = calibrate_open(&c, &source, &err);
-        rc = rc == OK ? calibrate_find(&r, c, CALIBRATE_SHARE, 0.1, &err) : rc;
+        rc = rc == OK ? calibrate_find(&r, c, 0.1, &err) : rc;
         rc = rc == OK ? calibrate_risk(&r, c, right, 0.1, 0.9, &err) : rc;
         calibrate_close(c);
         CHECK(rc == (torture_end() ? ERR_NOMEM : OK) && torture_live() == 0);

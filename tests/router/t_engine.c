@@ -35,7 +35,7 @@ static void overwrite(const char *name, const char *text)
 static void opens(size_t threads, bool need_tokenizer, int rc, const char *want)
 {
     static const struct engine zero;
-    struct mizzle_options o = { .model = folder, .threads = threads };
+    struct engine_options o = { .model = folder, .threads = threads };
     struct engine e;
     struct err err = { "" };
     CHECK(engine_open(&e, &o, need_tokenizer, &err) == rc);
@@ -51,7 +51,7 @@ static void opens(size_t threads, bool need_tokenizer, int rc, const char *want)
  * and what was not leaves no memory behind. */
 static void allocations(const char *model, size_t threads, bool need_tokenizer)
 {
-    struct mizzle_options o = { .model = model, .threads = threads };
+    struct engine_options o = { .model = model, .threads = threads };
     int hit = 1, refused = 0;
     for (long n = 1; hit; n++) {
         struct engine e;
@@ -71,7 +71,7 @@ static void allocations(const char *model, size_t threads, bool need_tokenizer)
 /* The options decide on the form of conversations where the model's template is not known. */
 static void chats(void)
 {
-    struct mizzle_options o = { .model = folder, .threads = 1 };
+    struct engine_options o = { .model = folder, .threads = 1 };
     const struct chat_message m = { "user", "x", 1 };
     struct engine e;
     struct err err;

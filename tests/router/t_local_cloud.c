@@ -36,18 +36,17 @@ static uint32_t *prompt[TEXTS];
 static size_t prompt_n[TEXTS];
 static _Atomic int stop;
 
-static struct mizzle_options options_of(const char *policy)
+static struct routing_options options_of(const char *policy)
 {
-    struct mizzle_options o;
-    mizzle_options_init(&o, sizeof(o));
-    o.model = EDGE;
+    struct routing_options o = routing_defaults;
+    o.engine.model = EDGE;
     o.policy = policy;
     o.cloud = "required";
-    o.kv = "f32"; /* as the stand-in has it */
+    o.engine.kv = "f32"; /* as the stand-in has it */
     return o;
 }
 
-static void open_with(struct routing *r, const struct mizzle_options *o)
+static void open_with(struct routing *r, const struct routing_options *o)
 {
     struct err err = { "" };
     CHECK_MSG(routing_open(r, &engine, o, &stop, &err) == OK, "%s", err.msg);
@@ -95,10 +94,10 @@ static void compare(const struct written *a, const struct written *b)
 }
 
 /* Write the texts with this routing through the stand-in and without it. */
-static void both_ways(struct mizzle_options o, const char *url)
+static void both_ways(struct routing_options o, const char *url)
 {
     static struct written here[TEXTS], there[TEXTS];
-    struct mizzle_options s = o;
+    struct routing_options s = o;
     struct routing a, b;
     const size_t n = SANITIZED ? 2 : 3;
     uint64_t calls = 0;
@@ -134,13 +133,13 @@ static void test_same(const char *url)
     for (size_t p = 0; p < 4; p++)
         for (size_t a = 0; a < 2; a++)
             for (size_t t = 0; t < 2; t++) {
-                struct mizzle_options o = options_of(policies[p]);
+                struct routing_options o = options_of(policies[p]);
                 o.threshold = p == 1 ? 0.3 : p == 2 ? 0.2 : o.threshold;
                 o.ahead = a;
                 o.cloud_tokens = tokens[t];
                 both_ways(o, url);
             }
-    struct mizzle_options o = options_of("mlp");
+    struct routing_options o = options_of("mlp");
     o.max_cloud_tokens = 4;
     both_ways(o, url);
     o.cloud_tokens = 3;
@@ -166,7 +165,7 @@ static struct text *ask(struct texts *e, size_t i)
 static void test_together(void)
 {
     static struct written alone[TEXTS];
-    struct mizzle_options o = options_of("always");
+    struct routing_options o = options_of("always");
     struct routing r;
     struct text *t[TEXTS];
     o.ahead = 0;
@@ -221,7 +220,7 @@ static void *interrupt(void *turn)
 /* A call that is dropped, or interrupted, or closed with its cloud, costs nothing from then on. */
 static void test_ends(void)
 {
-    struct mizzle_options o = options_of("always");
+    struct routing_options o = options_of("always");
     struct routing r;
     struct cloud_tally tally = { .limit = 0 };
     void *call;
@@ -275,7 +274,7 @@ static void test_ends(void)
 /* A model whose ids mean something else is refused, and one that is none. */
 static void test_refused(void)
 {
-    struct mizzle_options o = options_of("always");
+    struct routing_options o = options_of("always");
     struct routing r;
     struct err err;
     o.cloud_model = tiny_make();
@@ -323,18 +322,18 @@ static void test_long(void)
 {
     static uint32_t ids[5000];
     struct engine tiny;
-    struct mizzle_options o = options_of("always");
+    struct routing_options o = options_of("always");
     struct routing r;
     void *call;
     uint32_t id;
-    o.kv = NULL;
+    o.engine.kv = NULL;
     o.cloud_model = LARGE;
     open_with(&r, &o);
     CHECK(strstr(r.port.info(r.port.arg).says, "\"kv\":\"f16\""));
     routing_close(&r);
-    o.model = o.cloud_model = tiny_make();
-    stretch(o.model);
-    CHECK(engine_open(&tiny, &o, true, NULL) == OK);
+    o.engine.model = o.cloud_model = tiny_make();
+    stretch(o.engine.model);
+    CHECK(engine_open(&tiny, &o.engine, true, NULL) == OK);
     CHECK(routing_open(&r, &tiny, &o, NULL, NULL) == OK);
     CHECK(strstr(r.port.info(r.port.arg).says, "\"kv\":\"f32\",\"weights\":\"F32\""));
     for (size_t i = 0; i < 5000; i++)
@@ -351,11 +350,11 @@ static void test_memory(void)
 {
     static const uint32_t ids[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
     struct engine tiny;
-    struct mizzle_options o = options_of("always");
-    o.model = tiny_make();
-    o.threads = 1;
-    CHECK(engine_open(&tiny, &o, true, NULL) == OK);
-    o.cloud_model = o.model;
+    struct routing_options o = options_of("always");
+    o.engine.model = tiny_make();
+    o.engine.threads = 1;
+    CHECK(engine_open(&tiny, &o.engine, true, NULL) == OK);
+    o.cloud_model = o.engine.model;
     o.cloud_tokens = 4;
     size_t failed = 0;
     for (long i = 1, reached = 1; reached; i += 1 + i / 64) {
@@ -383,7 +382,7 @@ static void test_memory(void)
 
 int main(void)
 {
-    const struct mizzle_options o = { .model = EDGE };
+    const struct engine_options o = { .model = EDGE };
     const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
     const struct stand_in_options so = { .model = LARGE };
     struct stand_in *server;

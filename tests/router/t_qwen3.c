@@ -69,7 +69,7 @@ static void write_answer(uint32_t *ids, const char *folder, size_t threads)
 int main(void)
 {
     const char *folder = tiny_make_qwen3();
-    struct mizzle_options o = { .model = folder, .threads = 2 };
+    struct engine_options o = { .model = folder, .threads = 2 };
     uint32_t ids[2][TOKENS] = { { 0 } };
     struct engine e;
     struct router *r;

@@ -208,7 +208,7 @@ static void test_cancel_held(void)
     static uint32_t many[700];
     size_t calls = 0;
     struct text_wish w = wish_of(prompt, 700, 1);
-    const struct mizzle_options from = { .model = tiny_make_qwen3(), .threads = 1 };
+    const struct engine_options from = { .model = tiny_make_qwen3(), .threads = 1 };
     struct engine wide;
     struct texts_options o = {
         .engine = &wide, .slots = 2, .queue = 2, .context = 800, .kv = KVCACHE_F32

@@ -35,7 +35,7 @@ static const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
 static inline void open_all(void)
 {
     size_t size;
-    const struct mizzle_options o = { .model = tiny_make(), .threads = 1 };
+    const struct engine_options o = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &o, true, NULL) == OK);
     size = tokenizer_size(engine.tokenizer);
     network = network_open(&engine);

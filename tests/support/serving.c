@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "router/mizzle.h"
+#include "router/routing.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tools/lab/stand_in/stand_in.h"
@@ -27,7 +27,7 @@ void serving_need_pair(void)
 }
 
 void serving_open_for(struct serving *s, const struct serve_options *o,
-                      const struct mizzle_options *mo)
+                      const struct routing_options *mo)
 {
     struct serve_options so = *o;
     struct err err = { "" };
@@ -44,11 +44,8 @@ void serving_open_for(struct serving *s, const struct serve_options *o,
 static void serving_start(struct serving *s, const struct serve_options *o, const char *local,
                           const char *kv)
 {
-    struct mizzle_options mo;
-    mizzle_options_init(&mo, sizeof(mo));
-    mo.model = serving_model;
-    mo.threads = 1;
-    mo.kv = kv;
+    struct routing_options mo = routing_defaults;
+    mo.engine = (struct engine_options){ .model = serving_model, .threads = 1, .kv = kv };
     mo.cloud_model = local;
     mo.max_cloud_tokens = serving_limit;
     mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */

@@ -8,7 +8,7 @@
 
 #include "tools/serve/serve.h"
 
-struct mizzle_options;
+struct routing_options;
 struct stand_in;
 
 struct serving {
@@ -42,7 +42,7 @@ void serving_open_with(struct serving *s, const struct serve_options *o, unsigne
                        const char *kv);
 /* The same with just these options of the model and the cloud. */
 void serving_open_for(struct serving *s, const struct serve_options *o,
-                      const struct mizzle_options *mo);
+                      const struct routing_options *mo);
 /* Say SKIP and end the process if there is no demo pair. */
 void serving_need_pair(void);
 void serving_close(struct serving *s);

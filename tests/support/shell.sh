@@ -131,9 +131,9 @@ left() {
     [ $status -eq "$1" ] || fail "status $status, not $1: $(cat "$dir/err")"
 }
 
-# certificate: make $dir/tls.crt for 127.0.0.1 and $dir/tls.key; fails without openssl.
+# certificate: make $dir/tls.crt for 127.0.0.1, and $dir/tls.pem with its key; fails without openssl.
 certificate() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
         -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
-        -out "$dir/tls.crt" >/dev/null 2>&1
+        -out "$dir/tls.crt" >/dev/null 2>&1 && cat "$dir/tls.crt" "$dir/tls.key" >"$dir/tls.pem"
 }

@@ -33,7 +33,7 @@ before=
 alike tokens $ask --answers "$dir/kept" --offline --cloud-url http://127.0.0.1:1 --cloud required
 
 # What is missing is a fault, which is named; a torn end is left out; damage costs its answer.
-expect 0 run -v --question 2 --policy always -n 4 --answers "$dir/kept" --offline
+expect 0 run --question 2 --policy always -n 4 --answers "$dir/kept" --offline
 says 'offline: no answer to a prefix of [0-9]* tokens, the last of them [0-9]*'
 says '^offline: [0-9]* calls*: [0-9]* failed'
 expect 4 run --question 2 --policy always --cloud required --answers "$dir/kept" --offline -q

@@ -34,7 +34,7 @@ refused 2 bench kernels --compare "$old"
 refused 2 bench kernels --compare "$old" "$old:scalar"
 refused 3 bench kernels --compare "$old" "$dir/roof.svg"
 refused 3 bench kernels --compare "$old" "$dir/none"
-for option in -o=csv --only=add_f32 --isa=scalar --repeat=3 "--plot=$dir/x.svg"; do
+for option in -o=csv --only=add_f32 --isa=scalar --repeats=3 "--plot=$dir/x.svg"; do
     refused 2 bench kernels --compare "$old" "$old" "${option%%=*}" "${option#*=}"
     says ': --compare: expected no other option, found -'
 done
@@ -87,8 +87,8 @@ if [ "$marked" -gt 0 ]; then grep -q 'Doubtful: others kept' "$dir/caches.svg"; 
 each 'expect 2 bench' 'kernels --only nothing' 'kernels --isa z80' nothing
 expect 3 bench kernels --plot /nonexistent/roof.svg --only add_f32
 # An option of another subject is refused, not ignored.
-each "refuses 2 'unknown option -' bench" 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
-    'memory --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
+each "refuses 2 'unknown option -' bench" 'model --plot x.svg' 'model --only add_f32' 'model --share 0.1' '-r 1 limits' 'limits --only add_f32' \
+    'memory --plot x.svg' 'limits -p 8' 'kernels --parallel 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'route --only add_f32' 'route -d 5' 'route --url http://127.0.0.1:1' \
     'kernels -p 8'
 for subject in limits route; do
@@ -97,11 +97,11 @@ done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
 "$MIZZLE" bench model --help >"$dir/out"
-for option in -p -n -d -r -t -o --texts --shape --type --by-op; do
+for option in -p -n -d -r -t -o --parallel --shape --type --by-op; do
     grep -q -e "$option" "$dir/out"
 done
 # Each subject shows its own options alone.
-if grep -q -e '--plot' -e '--clients' -e '--routed' -e '--only' "$dir/out"; then exit 1; fi
+if grep -q -e '--plot' -e '--clients' -e '--share' -e '--only' "$dir/out"; then exit 1; fi
 "$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$dir/jsonl"
 for form in json csv md; do
     "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$dir/$form"
@@ -142,14 +142,14 @@ grep -q '^Walks of one token: ' "$dir/md" && grep -q '^head  *[12]/[0-9]*  *of [
 [ "$(grep -c '"tuning": \[{"slot": .*{"slot": "head", "panels": [12], .*"ns": [1-9]' "$dir/jsonl")" -ge 4 ]
 MIZZLE_ISA=,ahead=64 "$MIZZLE" bench model -p 0 -n 3 -r 1 -o json | grep -q '"tuning": \[\]'
 # Several texts at once: one row for each number; the total is as many times that of each.
-"$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$dir/texts"
+"$MIZZLE" bench model -p 8 -n 3,4 --parallel 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$dir/texts"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 { prompt = $at["n_prompt"]; n = $at["n_texts"]; rows[prompt " " $at["n_gen"] " " n]++
   apart = $at["avg_ts"] / n - $at["text_ts"]
   spent = $at["avg_ts"] * $at["avg_ns"] / 1e9 - (prompt + $at["n_gen"] * n)
   if (apart > 0.01 || apart < -0.01 || spent > 0.01 || spent < -0.01 || prompt && n != 1) { print; bad = 1 } }
 END { for (i in rows) if (rows[i] != 2) bad = 1; exit bad || NR != 15 || !rows["0 4 5"] || !rows["8 0 1"] }' "$dir/texts"
-"$MIZZLE" bench model -p 0 -n 2 --texts 3 -t 1 -r 1 >"$dir/out"
+"$MIZZLE" bench model -p 0 -n 2 --parallel 3 -t 1 -r 1 >"$dir/out"
 grep -q '^| 1 | tg2 x 3 | [0-9.]* +- 0.00 | [0-9.]* | ' "$dir/out"
 [ "$(grep -c '^| 1 | ' "$dir/out")" -eq 1 ] && [ "$(grep -c '^| threads | test | t/s | each | read' "$dir/out")" -eq 1 ]
 # --by-op: all kinds of operation, each once a layer or once; the sum is that of the rows.
@@ -173,8 +173,8 @@ grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$dir/md"
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q ',0,3,5,'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$dir/out"
 grep -q '; keys and values: f32$' "$dir/out" && grep -q '| pp8 |' "$dir/out"
-each 'refused 2 bench model' '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
-    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --texts 2' '--by-op -o csv' '--shape nothing' '--shape qwen2.5-0.5b --type q9'
+each 'refused 2 bench model' '--parallel 0' '--parallel 65' '--parallel 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
+    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --parallel 2' '--by-op -o csv' '--shape nothing' '--shape qwen2.5-0.5b --type q9'
 # memory: weights as in the file's type, keys and values of 24 layers and 2 heads of 64, linear in
 # the context; the shape of 7B although it may not fit.
 "$MIZZLE" bench memory --type q4_0 -c 64,4096 -o csv >"$dir/out"

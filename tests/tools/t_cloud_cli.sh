@@ -18,10 +18,10 @@ refused 2 cloud --cloud-url http://127.0.0.1:1
 refuses 2 "--cloud-key-file goes with --check" cloud --port 0 --cloud-key-file "$dir/help"
 refuses 2 "0.0.0.0.*--api-key-file" cloud --port 0 --host 0.0.0.0
 refused 2 cloud --port 65536
-each 'refused 2 cloud --port 0' "--cloud-ca x" "--cloud-proxy x" "--cloud-model x" "--cloud-timeout 5" "--cloud-tokens 2" \
+each 'refused 2 cloud --port 0' "--cloud-proxy x" "--cloud-model x" "--cloud-timeout 5" "--cloud-tokens 2" \
     "--latency 600001" extra "--fault nope" "--fault 500:2" "--loss 1" "--loss -1" \
     "--bandwidth x" "--bandwidth 1," "--bandwidth 1,2,3" "--cloud-api vllm" \
-    "--tls-cert $dir/none" "--api-key sesame"
+    "--api-key sesame"
 "$MIZZLE" cloud --fault help >"$dir/faults" || fail "--fault help"
 [ "$(wc -l <"$dir/faults")" -ge 60 ] || fail "--fault help lists $(wc -l <"$dir/faults")"
 refused 3 cloud --port 0 -m "$dir/none.gguf"
@@ -90,13 +90,16 @@ expect 0 cloud --check "$url" --cloud-key-file "$dir/key"
 stop_server TERM 0
 
 if certificate; then
-    refused 3 cloud --port 0 --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.crt"
-    start --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key" || fail "no start with TLS"
+    refused 3 cloud --port 0 --tls-cert "$dir/tls.crt"
+    start --tls-cert "$dir/tls.pem" || fail "no start with TLS"
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     refused 4 cloud --check "$url"
     echo nothing >"$dir/empty.crt"
-    expect 2 cloud --check "$url" --cloud-ca "$dir/empty.crt"
-    expect 0 cloud --check "$url" --cloud-ca "$dir/tls.crt" 
+    export SSL_CERT_FILE="$dir/empty.crt"
+    expect 2 cloud --check "$url"
+    export SSL_CERT_FILE="$dir/tls.crt"
+    expect 0 cloud --check "$url"
+    unset SSL_CERT_FILE
     stop_server TERM 0
 fi
 

@@ -197,8 +197,8 @@ int main(void)
     check_cut(&cmd_convert, quantise, weights);
     check_many(200, "model.gguf.copy: another process cut it short\n");
     check_many(LISTED, "mizzle: a file of a model: another process cut it short\n");
-    char *look[] = { "explain", "-m",      model, "-p",     "to", "-n", "1", "--policy",
-                     "never",   "--cloud", "off", "--html", out,  "-t", "1", NULL };
+    char *look[] = { "explain", "-m",      model, "-p",       "to", "-n", "1", "--policy",
+                     "never",   "--cloud", "off", "--output", out,  "-t", "1", NULL };
     check_memory(&cmd_explain, look);
     return 0;
 }

@@ -36,7 +36,7 @@ static void check_model(const char *path, bool tokenizer)
     read_info(&m, &s, path, 300);
     CHECK(m.is && m.runs && m.has_sign && !m.no_model.msg[0] && m.context == 300);
     CHECK(!m.no_text.msg[0] == tokenizer && (m.ids > 0) == tokenizer);
-    const struct mizzle_options o = { .model = path };
+    const struct engine_options o = { .model = path };
     CHECK(engine_open(&e, &o, false, &err) == OK);
     CHECK(m.weights == model_bytes(e.model));
     CHECK(m.fingerprint == model_fingerprint(e.model, e.tokenizer));

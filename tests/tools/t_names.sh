@@ -30,7 +30,7 @@ expect 0 tokenize -m $edge -p "a question"
 expect 0 info $edge
 expect 0 convert $edge "$dir/x.gguf" --type f16
 expect 0 logits -m $edge --ids 1,2 -o "$dir/l.f32"
-expect 0 bench model -m $edge -p 8 -n 2 --repeat 1
+expect 0 bench model -m $edge -p 8 -n 2 --repeats 1
 expect 0 run -m $edge -p x -n 2 --policy always --cloud required --cloud-model $cloud
 expect 0 eval --questions 1 -m $edge --cloud-model $cloud --policy never
 

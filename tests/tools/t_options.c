@@ -146,8 +146,8 @@ static void test_zero(void)
  * it is all but the same. */
 static void test_elsewhere(void)
 {
-    REFUSED_BY(run, "--sweep (an option of eval); see", "--sweep", "x");
-    REFUSED_BY(run, "--sweep=x (an option of eval); see", "--sweep=x");
+    REFUSED_BY(run, "--merge (an option of eval); see", "--merge", "x");
+    REFUSED_BY(run, "--merge=x (an option of eval); see", "--merge=x");
     REFUSED_BY(info, "--threads (an option of run, convert and others); see", "--threads", "2");
     REFUSED_BY(eval, "--question (an option of run and explain; did you mean --questions?); see",
                "--question", "2");
@@ -193,7 +193,7 @@ static void test_rows(void)
                 seen[n++] = o;
             }
     }
-    CHECK(!shared_options.cloud && !shared_options.model);
+    CHECK(!shared_options.cloud && !shared_options.engine.model);
 }
 
 static void test_words(void)

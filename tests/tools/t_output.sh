@@ -28,26 +28,26 @@ writes 0 logits --ids 1,2 -o /dev/null
 writes 3 logits --ids 1,2 -o "$dir/made"
 cp "$dir/made/f32" "$dir/kept"
 
-# --top prints the ids of a text, and what may follow each of them; the ids give the same.
+# --top-k prints the ids of a text, and what may follow each of them; the ids give the same.
 text='A hilava is a kind of'
-writes 0 logits -p "$text" --top 3 -o "$dir/made/top"
+writes 0 logits -p "$text" --top-k 3 -o "$dir/made/top"
 cp "$dir/out" "$dir/top"
 ids=$(sed -n '1s/^ids: //p' "$dir/top")
-[ "$ids" = "$("$MIZZLE" tokenize -p "$text" | tr -s ' \n' ',' | sed 's/,$//')" ] || fail "--top: ids: $ids"
-[ "$(wc -l <"$dir/top")" -eq 10 ] || fail "--top: not ten lines"
-sed 1d "$dir/top" | grep -qvE '^[0-9]+ ".*":( [01]\.[0-9]{6} [0-9]+ "[^"]*",?){3}$' && fail "--top: form"
-grep -q '^268 " is": 0.99[0-9]* 258 " a", ' "$dir/top" || fail "--top: probability"
-writes 0 logits --ids "$ids" --top 3
-cmp -s "$dir/out" "$dir/top" || fail "--top: other results with --ids"
+[ "$ids" = "$("$MIZZLE" tokenize -p "$text" | tr -s ' \n' ',' | sed 's/,$//')" ] || fail "--top-k: ids: $ids"
+[ "$(wc -l <"$dir/top")" -eq 10 ] || fail "--top-k: not ten lines"
+sed 1d "$dir/top" | grep -qvE '^[0-9]+ ".*":( [01]\.[0-9]{6} [0-9]+ "[^"]*",?){3}$' && fail "--top-k: form"
+grep -q '^268 " is": 0.99[0-9]* 258 " a", ' "$dir/top" || fail "--top-k: probability"
+writes 0 logits --ids "$ids" --top-k 3
+cmp -s "$dir/out" "$dir/top" || fail "--top-k: other results with --ids"
 writes 0 logits --ids "$ids" -o "$dir/made/plain"
-cmp -s "$dir/made/top" "$dir/made/plain" || fail "--top changes what -o writes"
-each 'writes 2 logits' "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" "-p= --top 1"
+cmp -s "$dir/made/top" "$dir/made/plain" || fail "--top-k changes what -o writes"
+each 'writes 2 logits' "-p x" "-p x --top-k 101" "-p x --top-k 2 -o -" "-p x --ids 1 --top-k 2" "-p= --top-k 1"
 
 # A closed descriptor does not become that of a file which is written. What stdout would have had is
 # lost, which is an error; stderr is not missed.
 "$MIZZLE" logits --ids 1,2,3,4 -o "$dir/made/closed" 2>&- || fail "2>&-: status $?"
 same "$dir/made/closed" "$dir/kept"
-for command in 'run --question 2 -n 4' 'run --question 2 -n 4 --json' "logits -p x --top 1 -o $dir/made/lost"; do
+for command in 'run --question 2 -n 4' 'run --question 2 -n 4 --json' "logits -p x --top-k 1 -o $dir/made/lost"; do
     status=0
     "$MIZZLE" $command >&- 2>"$dir/err" || status=$?
     [ $status -eq 3 ] && [ ! -e "$dir/made/lost" ] || fail "$command >&-: status $status"
@@ -63,7 +63,7 @@ done
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/f32"
     writes 3 logits --ids 1,2,3,4,5,6 -o "$dir/made/new"
     writes 3 bench kernels --only rmsnorm_f32 -r 1 --plot "$dir/made/roof.svg"
-    writes 3 pretrain --size 0.1 --steps 1 -q -o "$dir/made"
+    writes 3 pretrain --only 0.1 --steps 1 -q -o "$dir/made"
     exit 0
 ) || exit 1
 cmp -s "$dir/made/f32" "$dir/kept" || fail "a full disk spoilt the file that was there"

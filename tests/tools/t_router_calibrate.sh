@@ -18,7 +18,7 @@ refuses 2 'expected --router' --target-routed 0.05
 refuses 2 'found none' --router "$r"
 refuses 2 'found both' --router "$r" --target-routed 0.05 --risk 0.02
 each 'ends 2 --router "$r"' '--target-routed 1.1' '--target-routed -0.1' \
-    '--risk 0' '--risk 1' '--risk 0.1 --confidence 1' '--target-routed 0.1 --confidence 0.9' \
+    '--risk 0' '--risk 1' '--risk 0.1 --target-routed 0.1' \
     '--target-routed 0.1 --questions 0' '--target-routed 0.1 --cloud off' '--target-routed 0.1 --cloud auto' \
     '--target-routed 0.1 --task chess' '--target-routed 0.1 --prompt poem' \
     '--target-routed 0.1 --kind why' '--target-routed 0.1 --wording rude' \

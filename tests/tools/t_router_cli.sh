@@ -94,7 +94,7 @@ END
         shift 2
         routes "$status" score --router "$router" --hidden "$r2r/hidden.f32" -o "$dir/y.f32" "$@"
     }
-    set -- --logits "$r2r/logits.f32" --tokens "$r2r/tokens.u32"
+    set -- --logits "$r2r/logits.f32" --ids "$r2r/tokens.u32"
     score_r2r 2 both "$@"                              # no embedding
     score_r2r 2 hidden --logits "$r2r/logits.f32"      # which is not read
     score_r2r 3 both "$@" --embedding /dev/null
@@ -107,7 +107,7 @@ END
     routes 3 score --router "$r2r/both.safetensors" --hidden "$dir/few" "$@" --embedding "$r2r/embedding.f32"
     says 'logits.f32: expected 32 rows, as in .*few, found 64'
     head -c 255 "$r2r/tokens.u32" >"$dir/tokens"
-    score_r2r 3 both --logits "$r2r/logits.f32" --tokens "$dir/tokens" --embedding "$r2r/embedding.f32"
+    score_r2r 3 both --logits "$r2r/logits.f32" --ids "$dir/tokens" --embedding "$r2r/embedding.f32"
     [ "$(od -An -tf4 "$dir/y.f32" | tr -d ' ')" = 0.5 ] || fail "scores of rows that are not whole were written"
     # Rows of all logits, 300 here: the largest 100 of each are read, as if they had been picked.
     all=$r2r/embedding.f32

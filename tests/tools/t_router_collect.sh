@@ -56,10 +56,9 @@ done
 collect 2 -o "$dir/x" --tap 2,99
 says '--tap: expected layers of 1 to 3, as the model has, found 99'
 collect 2 -o "$dir/x" --questions 0
-collect 2 -o "$dir/x" --calls 0
-collect 2 -o "$dir/x" --round 2
-collect 2 -o "$dir/x" --round 3
-collect 2 -o "$dir/x" --router r.safetensors
+collect 2 -o "$dir/x" --parallel 0
+collect 2 -o "$dir/x"
+collect 2 -o "$dir/x" --labels match --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
 collect 2 -o "$dir/x" --labels match --cloud auto
 says "--cloud: expected required, or off with --labels match"
@@ -104,7 +103,7 @@ collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --r
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9"
 is "$(field rollouts) + $(field left_out) == $wrong"
 at=$dir/second
-collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf --round 2 \
+collect 0 -o "$at" --questions 40 --kv f32 --cloud-model $demo/edge-0.5.gguf \
     --router $demo/edge-0.5.router.safetensors
 is "$(field rollouts) == $wrong"
 at=$dir/divergent
@@ -121,7 +120,7 @@ collect 0 -o "$at" -q --questions 20 --labels gain --kv f32 --rollouts 9
 [ ! -s "$dir/err" ] || fail "-q says $(cat "$dir/err")"
 is "$(field rollouts) >= 6 && $(field rollouts) <= 9 && $(field rollouts) + $(field left_out) == $all"
 at=$dir/gain2
-second="--questions 20 --labels gain --kv f32 --round 2 --router $demo/edge-0.5.router.safetensors --threshold 0.9"
+second="--questions 20 --labels gain --kv f32 --router $demo/edge-0.5.router.safetensors --threshold 0.9"
 collect 0 -o "$at" $second
 grep -qa '"round":"2"' "$at/00000.safetensors" && grep -qa '"threshold":"0.899' "$at/00000.safetensors" ||
     fail "the folder does not name round and threshold"
@@ -176,7 +175,7 @@ divergent="--questions 48 --labels divergent"
 collect 0 -o "$dir/whole" $divergent
 # With any number of calls in flight: the same bytes, and the same file of answers.
 for calls in 1 40; do
-    collect 0 -o "$dir/calls$calls" $divergent --calls $calls \
+    collect 0 -o "$dir/calls$calls" $divergent --parallel $calls \
         --answers "$dir/kept$calls" --cloud-timeout 600000
     same_folders "$dir/whole" "$dir/calls$calls"
 done
@@ -211,7 +210,7 @@ says 00001.safetensors
 # So it does with labels gain, whose large model is asked through its port here, and over HTTP below.
 gain="--questions 20 --labels gain --kv f32"
 kill_often '0.1 0.3 0.2' -o "$dir/gain_killed" $gain
-collect 0 -o "$dir/gain_killed" $gain --calls 3 --answers "$dir/kept_gain"
+collect 0 -o "$dir/gain_killed" $gain --parallel 3 --answers "$dir/kept_gain"
 same_folders "$dir/gain" "$dir/gain_killed"
 
 # A cloud that dies: status 4, and another one continues.
@@ -235,8 +234,8 @@ says 'cloud-url: expected'
 collect 0 -o "$dir/died" $divergent --cloud-url "$died"
 collect 0 -o "$dir/at_once" $divergent --cloud-url "$died"
 for calls in 1 40; do
-    collect 0 -o "$dir/gain_http$calls" $gain --calls $calls --cloud-url "$died"
-    collect 0 -o "$dir/gain2_http$calls" $second --calls $calls --cloud-url "$died"
+    collect 0 -o "$dir/gain_http$calls" $gain --parallel $calls --cloud-url "$died"
+    collect 0 -o "$dir/gain2_http$calls" $second --parallel $calls --cloud-url "$died"
     for shard in 00000 00001; do
         same_data "$dir/gain/$shard.safetensors" "$dir/gain_http$calls/$shard.safetensors"
         same_data "$dir/gain2/$shard.safetensors" "$dir/gain2_http$calls/$shard.safetensors"

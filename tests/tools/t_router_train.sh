@@ -52,7 +52,7 @@ holds "$(number auc) > 0.9 && $(number epochs) == 2"
 ends 0 router train -q --samples "$dir/s" -o "$dir/x" --head linear --epochs 10 --json
 holds "$(number auc) > 0.9"
 has "$dir/x" '2 wide'
-ends 0 router train -q --samples "$dir/s" --samples "$dir/more" -o "$dir/x" --shuffle-labels --json --epochs 2 --width 32
+ends 0 router train -q --samples "$dir/s" --samples "$dir/more" -o "$dir/x" --labels shuffled --json --epochs 2 --width 32
 holds "$(number auc) > 0.2 && $(number auc) < 0.8" # few tokens are wrong; t_fit_heads has more
 # Several trainings, each with a seed and a resample of the subjects; the second is the first of the
 # next seed.
@@ -90,7 +90,7 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     sed -n '/^```python/,/^```$/p' router/learn/README.md | sed '1d;$d' >"$dir/own.py"
     "${PYTHON:-/usr/bin/python3}" "$dir/own.py" "$dir/s" "$dir/own.safetensors" || fail "own.py"
     has "$dir/own.safetensors" 'model Mizzle milli edge-0.5'
-    ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 --csv "$dir/own.csv"
+    ends 0 eval -q --questions 40 --policy never,"mlp=$dir/own.safetensors" --target-routed 0.1 -o "$dir/own.csv"
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } { right[NR] = $at["accuracy"] }
         END { exit !(right[3] > right[2] + 0.2) }' "$dir/own.csv" || fail "own router: $(cat "$dir/own.csv")"
     # Two members, of one output and of two, written and scored in numpy.

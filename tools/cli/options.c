@@ -89,8 +89,7 @@ static const char *options_of_others(const struct command *cmd, const char *s, s
     static const char *const names[][2] = {
         { "--max-tokens", "--n-predict" }, { "--max-new-tokens", "--n-predict" },
         { "--ctx-size", "--context" },     { "--max-model-len", "--context" },
-        { "--base-url", "--cloud-url" },   { "--repetition-penalty", "--repeat-penalty" },
-        { "--prompt-file", "--file" },     { "--system-prompt", "--system" },
+        { "--base-url", "--cloud-url" },   { "--system-prompt", "--system" },
         { "--temperature", "--temp" },     { "--model-path", "--model" },
         { "--cache-type-k", "--kv" },      { "--api-key", "--cloud-key-file" },
         { "--interactive", "--chat" },     { "--conversation", "--chat" },

@@ -10,8 +10,10 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
+#include "kernels/openblas.h"
+#include "kernels/sys/cpu.h"
 #include "model/text/chat.h"
-#include "router/engine.h"
+#include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/texts/texts.h"
 #include "tools/command.h"
@@ -74,7 +76,7 @@ static const char *setup_variable(const char *given, const char *name)
 
 const char *setup_isa(void)
 {
-    return setup_variable(shared_options.isa, "MIZZLE_ISA");
+    return setup_variable(shared_options.engine.isa, "MIZZLE_ISA");
 }
 
 const char *setup_cloud_url(void)
@@ -82,56 +84,57 @@ const char *setup_cloud_url(void)
     return setup_variable(shared_options.cloud_url, "MIZZLE_CLOUD_URL");
 }
 
-int setup_options(struct mizzle_options *o, struct err *err)
+int setup_options(struct routing_options *o, struct err *err)
 {
     *o = shared_options;
-    o->model = o->model ? o->model : demo_files_path("edge-0.5.gguf");
-    o->isa = setup_isa();
+    o->engine.isa = setup_isa();
     o->routers = demo_files_path("../routers");
     o->cloud_url = setup_cloud_url();
-    o->cloud_key_env = 1;
-    o->offline = shared_offline;
-    if (o->model)
+    o->cloud_key_env = true;
+    o->cloud_ca = setup_variable(NULL, "SSL_CERT_FILE"); /* as OpenSSL's programs and curl do */
+    if (o->engine.model || (o->engine.model = demo_files_path("edge-0.5.gguf")))
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
-/* True if a policy is in a list, in which it may have a router: "mlp,price=FILE". */
-static bool setup_has(const char *list, const char *policy)
+/* Find the entry of a policy in a list such as "never,mlp=FILE,position=0-3"; NULL: there is none.
+ */
+static const char *setup_entry(const char *list, const char *policy)
 {
+    size_t n = strlen(policy);
     for (const char *p = list; p; p = strchr(p, ',')) {
         p += *p == ',';
-        size_t n = strcspn(p, ",=");
-        if (n == strlen(policy) && !strncmp(p, policy, n))
-            return true;
+        if (!strncmp(p, policy, n) && (!p[n] || strchr(",=", p[n])))
+            return p + n;
     }
-    return false;
+    return NULL;
 }
 
 int setup_check_policy(struct err *err)
 {
-    const char *policy = shared_options.policy;
-    const char *place = shared_options.place;
-    bool slot = setup_has(policy, "slot");
-    bool placed = slot || setup_has(policy, "position");
+    const char *slot = setup_entry(shared_options.policy, "slot");
+    const char *end = setup_entry(shared_options.policy, "position");
     size_t range[2];
-    bool number = place && (!*place || policy_place(range, place));
-    if (placed != (place != NULL))
-        return err_set(err, ERR_ARG, "--place: expected %s, found %s",
-                       placed ? "a number or a text with --policy position, a text with slot"
-                              : "--policy position, or slot of eval",
-                       placed || !policy ? "none" : policy);
-    if (slot && number)
-        return err_set(err, ERR_ARG, "--place: expected a text with --policy slot, found %s",
-                       *place ? place : "none");
+    if (!slot && !end)
+        return OK;
+    end = end && *end == '=' ? end : slot;
+    if (!end || *end != '=' || !end[1])
+        return err_set(err, ERR_ARG,
+                       "--policy: expected position=N, position=N-M, position=TEXT or slot=TEXT at "
+                       "the end, found %s",
+                       shared_options.policy);
+    if (slot && policy_place(range, end + 1))
+        return err_set(err, ERR_ARG, "--policy slot: expected a text, found %s", end + 1);
+    shared_options.place = end + 1;
+    *(char *)(size_t)end = '\0'; /* of an argument of the program, which may be written */
     return OK;
 }
 
-int setup_large_model(struct mizzle_options *o, struct err *err)
+int setup_large_model(struct routing_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
-    bool demo = !shared_options.model;
+    bool demo = !shared_options.engine.model;
     if ((!o->cloud_model && !demo) || o->cloud_url || o->offline || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;
@@ -147,13 +150,13 @@ int setup_large_model(struct mizzle_options *o, struct err *err)
 
 int setup_engine(struct engine *e, bool need_tokenizer, struct err *err)
 {
-    struct mizzle_options o;
+    struct routing_options o;
     *e = (struct engine){ 0 };
     int rc = setup_options(&o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = setup_open_begin("loading", o.model);
-    rc = engine_open(e, &o, need_tokenizer, err);
+    struct progress *progress = setup_open_begin("loading", o.engine.model);
+    rc = engine_open(e, &o.engine, need_tokenizer, err);
     setup_open_end(progress);
     if (rc == OK)
         setup_blas_hint(&e->kernels);
@@ -177,12 +180,15 @@ void setup_print_typed(const struct err *note)
 
 void setup_blas_hint(const struct kernels *k)
 {
-    struct err note;
-    if (engine_note(k, &note))
-        fprintf(stderr, "mizzle: %s\n", note.msg);
+    const char *core = k->needs & CPU_BLAS ? openblas_hint(cpu_detect()) : NULL;
+    if (core)
+        fprintf(stderr,
+                "mizzle: OpenBLAS mistakes this processor for an older one and is slow; set "
+                "OPENBLAS_CORETYPE=%s in the environment\n",
+                core);
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
 {
-    return engine_kv(out, shared_options.kv, otherwise, err);
+    return engine_kv(out, shared_options.engine.kv, otherwise, err);
 }

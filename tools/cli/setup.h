@@ -15,7 +15,6 @@ struct engine;
 struct err;
 struct kernels;
 struct mizzle;
-struct mizzle_options;
 struct progress;
 
 /* Set to SIGINT or SIGTERM by it after setup_catch_interrupts. A second signal deletes unfinished
@@ -29,16 +28,16 @@ void setup_stop_on_interrupt(struct mizzle *m);
 struct progress *setup_open_begin(const char *doing, const char *what);
 void setup_open_end(struct progress *p);
 
-/* Refuse policies position and slot without --place, and --place with other policies; of eval's
- * list, too. */
+/* Take the place of the policies position and slot out of --policy, which it ends; of eval's list,
+ * too. ERR_ARG if it is missing or, for slot, a number. */
 int setup_check_policy(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_IO if there is no -m and no demo pair. */
-int setup_options(struct mizzle_options *o, struct err *err);
+int setup_options(struct routing_options *o, struct err *err);
 /* Let a model of this process answer if no server is named and a cloud may be needed: the one that
  * --cloud-model names, else for the demo pair its own, which is put into o->cloud_model. Errors of
  * find_model. */
-int setup_large_model(struct mizzle_options *o, struct err *err);
+int setup_large_model(struct routing_options *o, struct err *err);
 
 /* Call engine_open with setup_options. While a long load lasts, a terminal shows progress. */
 int setup_engine(struct engine *e, bool need_tokenizer, struct err *err);

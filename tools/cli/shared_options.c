@@ -2,20 +2,19 @@
 
 #include "router/policy_kind.h"
 
-struct mizzle_options shared_options;
+struct routing_options shared_options;
 size_t shared_parallel;
-bool shared_offline;
 
 const struct option_group engine_option_rows = {
     "Model and machine",
     (const struct option[]){
-        { "--model", "-m", OPTION_STR, &shared_options.model, "NAME",
+        { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
           "Load PATH, ORG/NAME or NAME:TYPE: a GGUF file or Hugging Face folder, a repository in "
           "Hugging Face's cache, or the GGUF file of TYPE, such as Q4_K_M, in a repository or "
           "folder; nothing is downloaded (default: the demo pair)" },
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
-        { "--kv", NULL, OPTION_STR, &shared_options.kv, "TYPE",
+        { "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE",
           "Keep keys and values, those of a large model in this process, too, in f32, f16 or q8 "
           "(default: f32 for models whose weights are f32 and for `mizzle cloud`, `mizzle logits` "
           "and `router train`, else f16; benchmarks always f16). q8 costs perplexity: 58.7 "
@@ -27,11 +26,11 @@ const struct option_group engine_option_rows = {
 const struct option_group chat_option_rows = {
     "Conversations",
     (const struct option[]){
-        { "--chat-template", NULL, OPTION_STR, &shared_options.chat_template, "NAME",
+        { "--chat-template", NULL, OPTION_STR, &shared_options.engine.chat_template, "NAME",
           "Write conversations in the form qwen2.5, qwq, qwen3, qwen3-coder, deepseek, deepseek-r1 "
           "or chatml, whatever template the model has (default: that of the model's template, "
           "which must be known; chatml if it has none)" },
-        { "--think", NULL, OPTION_STR, &shared_options.think, "MODE",
+        { "--think", NULL, OPTION_STR, &shared_options.engine.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice, "
           "as Qwen3's has; auto leaves it to the template (default: auto)" },
         OPTION_END,
@@ -48,12 +47,9 @@ const struct option_group route_option_rows = {
           "model of this fingerprint; for policies context and combined the same with their name "
           "instead of router)" },
         { "--policy", NULL, OPTION_STR, &shared_options.policy, "NAME",
-          "Decide by this policy. " POLICY_HELPS "(default: with a router that is named or has a "
+          "Decide by this policy. " POLICY_HELPS "0 is the first token of an answer. `mizzle eval` "
+          "takes a list, which such a place ends (default: with a router that is named or has a "
           "cloud to ask, mlp; else never)" },
-        { "--place", NULL, OPTION_STR, &shared_options.place, "N|N-M|TEXT",
-          "Policy position: route token N of each answer, 0 being the first, tokens N to M (0-3: "
-          "the first four), or, if it is no number, each token that follows TEXT. Policy slot of "
-          "`mizzle eval`: begin each answer with TEXT (default: none)" },
         { "--max-routed", NULL, OPTION_AMOUNT, &shared_options.max_routed, "S",
           "Hold each answer to the share S of tokens from the cloud, and two more; the small "
           "model's own stand for the rest (default: three times the share for which a router was "
@@ -109,8 +105,6 @@ const struct option_group cloud_call_option_rows = {
         { "--cloud-key-file", NULL, OPTION_STR, &shared_options.cloud_key_file, "FILE",
           "Read the API key from FILE (default: MIZZLE_API_KEY, else, over https, "
           "OPENAI_API_KEY)" },
-        { "--cloud-ca", NULL, OPTION_STR, &shared_options.cloud_ca, "FILE",
-          "Trust only the certificate authorities in this PEM file (default: the system's)" },
         { "--cloud-proxy", NULL, OPTION_STR, &shared_options.cloud_proxy, "URL",
           "Ask through this proxy; \"\" is none (default: http_proxy, https_proxy, no_proxy)" },
         { "--cloud-timeout", NULL, OPTION_COUNT, &shared_options.cloud_timeout, "MS",
@@ -150,7 +144,7 @@ const struct option_group answers_option_rows = {
         { "--answers-limit", NULL, OPTION_COUNT, &shared_options.answers_limit, "MB",
           "Begin the file anew at MB megabytes; what it had goes to FILE.old, which is read, too "
           "(default: 64)" },
-        { "--offline", NULL, OPTION_FLAG, &shared_offline, NULL,
+        { "--offline", NULL, OPTION_FLAG, &shared_options.offline, NULL,
           "Answer from --answers alone, without a network; an answer that is missing is a fault" },
         OPTION_END,
     },

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "router/mizzle.h"
+#include "router/routing.h"
 #include "tools/cli/options.h"
 
 extern const struct option_group engine_option_rows;      /* --model --threads --isa --kv */
@@ -26,22 +26,21 @@ extern const struct option_group answers_option_rows;     /* --answers ... */
         &cloud_option_rows, &cloud_call_option_rows, &cloud_limit_option_rows,      \
         &answers_option_rows
 
-/* What the shared rows set, in the library's own struct; command_run sets its defaults first. */
-extern struct mizzle_options shared_options;
+/* What the shared rows set; command_run sets its defaults first. */
+extern struct routing_options shared_options;
 extern size_t shared_parallel; /* answers in flight; 0: cores and memory decide */
-extern bool shared_offline;    /* --offline */
 
 /* Rows of engine_option_rows for commands that have no use for the others, and one that several
  * have of their own. otherwise: the set without --isa and MIZZLE_ISA. */
 #define OPTION_ROW_THREADS                                                     \
     {                                                                          \
-        "--threads", "-t", OPTION_SIZE, &shared_options.threads, "N",          \
+        "--threads", "-t", OPTION_SIZE, &shared_options.engine.threads, "N",   \
             "Compute with N threads, at most 64 (0: one per processor, or as " \
             "many as a CPU quota allows; default: 0)"                          \
     }
 #define OPTION_ROW_ISA(otherwise)                                                   \
     {                                                                               \
-        "--isa", NULL, OPTION_STR, &shared_options.isa, "NAME",                     \
+        "--isa", NULL, OPTION_STR, &shared_options.engine.isa, "NAME",              \
             "Use this kernel set, one of those that `mizzle info` lists (default: " \
             "MIZZLE_ISA, else " otherwise ")"                                       \
     }

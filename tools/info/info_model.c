@@ -10,7 +10,6 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
-#include "router/mizzle.h"
 #include "router/routing.h"
 #include "tools/cli/demo_files.h"
 #include "tools/info/info.h"
@@ -65,7 +64,8 @@ static int info_model_chat(struct info_model *m, const struct tokenizer *t)
 static void info_model_router(struct info_model *m, struct model *model, struct tokenizer *t,
                               const char *path)
 {
-    const struct mizzle_options o = { .model = path, .routers = demo_files_path("../routers") };
+    const struct routing_options o = { .engine = { .model = path },
+                                       .routers = demo_files_path("../routers") };
     const struct engine e = { .model = model, .tokenizer = t };
     if (!routing_find_router(m->router, &o, &e, POLICY_MLP))
         m->router[0] = '\0';

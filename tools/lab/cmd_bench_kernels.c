@@ -33,7 +33,7 @@ static int cmd_bench_kernels_lone(size_t repeat, struct err *err)
     const char *beside = o->only                        ? "--only"
                          : o->plot                      ? "--plot"
                          : repeat                       ? "-r"
-                         : shared_options.isa           ? "--isa"
+                         : shared_options.engine.isa    ? "--isa"
                          : strcmp(o->format, "md") != 0 ? "-o"
                                                         : NULL;
     return beside ? err_set(err, ERR_ARG, "--compare: expected no other option, found %s", beside)

@@ -10,19 +10,19 @@ static const struct option_group model_options = {
         BENCH_ROW_REPEAT("5"),
         { "--n-prompt", "-p", OPTION_STR, &bench_model_opts.prompt, "N[,N...]",
           "Evaluate a prompt of N tokens (default: 512)" },
-        { "--n-gen", "-n", OPTION_STR, &bench_model_opts.gen, "N[,N...]",
+        { "--n-predict", "-n", OPTION_STR, &bench_model_opts.gen, "N[,N...]",
           "Generate N tokens one at a time (default: 128)" },
-        { "--n-depth", "-d", OPTION_STR, &bench_model_opts.depth, "N[,N...]",
+        { "--context", "-d", OPTION_STR, &bench_model_opts.depth, "N[,N...]",
           "Fill the KV cache with N tokens before each test (default: 0)" },
         { "--threads", "-t", OPTION_STR, &bench_threads, "N[,N...]",
           "Measure with each number of threads (default: all processors)" },
         OPTION_ROW_ISA("the best"),
-        { "--model", "-m", OPTION_STR, &shared_options.model, "NAME",
+        { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
           "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for run (default: the demo pair)" },
         BENCH_ROW_SHAPE("none"),
         BENCH_ROW_TYPE,
         BENCH_ROW_KV,
-        { "--texts", NULL, OPTION_STR, &bench_model_opts.texts, "N[,N...]",
+        { "--parallel", NULL, OPTION_STR, &bench_model_opts.texts, "N[,N...]",
           "Generate -n tokens of each of N texts at once, one token of each in a pass "
           "(default: 1)" },
         { "--by-op", NULL, OPTION_FLAG, &bench_model_opts.by_op, NULL,
@@ -46,7 +46,7 @@ const struct command cmd_bench_model = {
     .description =
         "Measures tokens per second. It evaluates a prompt of -p tokens at once, then -n tokens "
         "one at a time, with the output head; 0 leaves one out. A list of numbers gives one row "
-        "for each. With --texts, -n tokens of each of several texts are generated; a pass "
+        "for each. With --parallel, -n tokens of each of several texts are generated; a pass "
         "evaluates one token of each. Every test is warmed up before its samples. The columns "
         "are:\n\n"
         "  test       pp512: a prompt of 512 tokens; tg128: 128 tokens generated; x 8: of\n"
@@ -97,7 +97,7 @@ const struct command cmd_bench_model = {
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench model --shape qwen2.5-0.5b --by-op -p 192 -n 32\n"
-        "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32",
+        "  mizzle bench model --shape qwen2.5-0.5b --parallel 1,2,4,8 -p 0 -n 32",
     .groups = (const struct option_group *const[]){ &model_options, NULL },
     .run = cmd_bench_model_main,
 };

@@ -50,11 +50,12 @@ static const struct option_group own_options = {
         BENCH_ROW_REPEAT("3"),
         { "--n-prompt", "-p", OPTION_SIZE, &prompt_tokens, "N",
           "Begin with a random prompt of N tokens (default: 100)" },
-        { "--n-gen", "-n", OPTION_SIZE, &answer_tokens, "N", "Generate N tokens (default: 100)" },
+        { "--n-predict", "-n", OPTION_SIZE, &answer_tokens, "N",
+          "Generate N tokens (default: 100)" },
         { "--threads", "-t", OPTION_STR, &bench_threads, "N",
           "Compute with N threads (default: all processors)" },
         OPTION_ROW_ISA("the best"),
-        { "--model", "-m", OPTION_STR, &shared_options.model, "NAME",
+        { "--model", "-m", OPTION_STR, &shared_options.engine.model, "NAME",
           "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for run (default: the demo pair)" },
         BENCH_ROW_SHAPE("none"),
         BENCH_ROW_TYPE,
@@ -66,7 +67,7 @@ static const struct option_group own_options = {
 static const struct option_group network_options = {
     "Routing and network",
     (const struct option[]){
-        { "--routed", "-R", OPTION_REAL, &routed, "R",
+        { "--share", "-R", OPTION_REAL, &routed, "R",
           "Route this share of the tokens (default: 0.07)" },
         { "--latency", "-L", OPTION_SIZE, &latency, "MS",
           "Delay each call by a round trip of MS milliseconds (default: 200)" },
@@ -126,7 +127,7 @@ static int cmd_bench_route_check(struct bench_list *aheads, struct err *err)
         return err_set(err, ERR_ARG, "-p: expected 1 to %d, found %zu; -n: 2 to %d, found %zu",
                        MOST_TOKENS, prompt_tokens, MOST_TOKENS, answer_tokens);
     if (!(routed >= 0 && routed <= 1) || !(agree >= 0 && agree <= 1) || latency > MOST_MS)
-        return err_set(err, ERR_ARG, "--routed, --agree: expected 0 to 1; --latency: 0 to %d",
+        return err_set(err, ERR_ARG, "--share, --agree: expected 0 to 1; --latency: 0 to %d",
                        MOST_MS);
     return OK;
 }
@@ -438,7 +439,7 @@ static int cmd_bench_route_main(int n, char **args, struct err *err)
         rc = bench_threads_of(false, err);
     if (rc == OK)
         rc = cmd_bench_route_check(&aheads, err);
-    shared_options.threads = bench_model_opts.threads.at[0];
+    shared_options.engine.threads = bench_model_opts.threads.at[0];
     if (rc == OK)
         rc = bench_model_open(&e, &bench_model_opts, err);
     if (rc == OK)

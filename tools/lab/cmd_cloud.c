@@ -137,7 +137,7 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
     if (info->tokenizer)
         printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
     else
-        printf("  tokenizer  not compared%s\n", shared_options.model
+        printf("  tokenizer  not compared%s\n", shared_options.engine.model
                                                     ? ": the server does not show its own"
                                                     : " (name the small model with -m)");
     printf("  connection HTTP/%s\n", info->http2 ? "2" : "1.1");
@@ -153,7 +153,7 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     struct cloud *c = NULL;
     struct cloud_info info;
     struct trip t = { 0 };
-    struct mizzle_options all;
+    struct routing_options all;
     struct err note = { "" };
     int rc = setup_options(&all, err);
     all.cloud_url = url;
@@ -185,7 +185,7 @@ static int cloud_check(const char *url, struct err *err)
     struct tokenizer *t = NULL;
     setup_catch_interrupts();
     char path[FIND_PATH] = "";
-    int rc = shared_options.model ? find_model(path, shared_options.model, err) : OK;
+    int rc = shared_options.engine.model ? find_model(path, shared_options.engine.model, err) : OK;
     if (rc == OK && *path)
         rc = weights_open(&w, path, err);
     if (rc == OK && w && (rc = tokenizer_open(&t, w, err)) != OK)
@@ -202,9 +202,8 @@ static int cloud_check(const char *url, struct err *err)
  * who confuses --cloud-key-file with --api-key-file would run a server without a key. */
 static const char *cloud_client_option(void)
 {
-    const struct mizzle_options *c = &shared_options;
+    const struct routing_options *c = &shared_options;
     return c->cloud_key_file      ? "--cloud-key-file"
-           : c->cloud_ca          ? "--cloud-ca"
            : c->cloud_proxy       ? "--cloud-proxy"
            : c->cloud_model       ? "--cloud-model"
            : c->cloud_timeout     ? "--cloud-timeout"
@@ -247,10 +246,10 @@ static int cmd_cloud_main(int n, char **args, struct err *err)
             printf("%-16s %s\n", f->name, f->help);
         return EXIT_FINE;
     }
-    struct stand_in_options o = { .model = shared_options.model,
-                                  .isa = shared_options.isa,
-                                  .kv = shared_options.kv,
-                                  .threads = shared_options.threads,
+    struct stand_in_options o = { .model = shared_options.engine.model,
+                                  .isa = shared_options.engine.isa,
+                                  .kv = shared_options.engine.kv,
+                                  .threads = shared_options.engine.threads,
                                   .slots = slots,
                                   .queue = queue,
                                   .seed = seed,
@@ -291,7 +290,7 @@ const struct command cmd_cloud = {
         "(status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
-        "  mizzle cloud --cloud-api sglang --tls-cert server.pem --tls-key server.key\n"
+        "  mizzle cloud --cloud-api sglang --tls-cert server.pem\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,
     .run = cmd_cloud_main,

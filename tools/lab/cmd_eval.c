@@ -13,33 +13,24 @@
 #include "tools/cli/setup.h"
 #include "tools/lab/eval/routed.h"
 
-static const char *extract;
+static const char *first;
 static bool merges;
-static struct eval_options options = {
-    .repeats = 1, .share = NAN, .target = NAN, .target_cost = NAN
-};
+static struct eval_options options = { .repeats = 1, .share = NAN };
 
 static const struct option_group question_opts = {
     "Questions",
     (const struct option[]){
         { "--questions", NULL, OPTION_COUNT, &options.questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
-        { "--first", NULL, OPTION_SIZE, &options.first, "N",
-          "Leave out the first N of these questions, as other processes ask them: a part of a run, "
-          "with the answers, thresholds and shares of the whole (default: 0)" },
-        { "--count", NULL, OPTION_COUNT, &options.count, "M",
-          "Ask M of them at most (default: all that are left)" },
+        { "--first", NULL, OPTION_STR, &first, "N[:M]",
+          "Leave out the first N of these questions, as other processes ask them, and ask M of "
+          "them at most: a part of a run, with the answers, thresholds and shares of the whole "
+          "(default: 0, and all that are left)" },
         OPTION_ROW_PARALLEL,
         { "--n-predict", "-n", OPTION_COUNT, &options.max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
-        { "--file", "-f", OPTION_STR, &options.file, "FILE",
-          "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
-        { "--extract", NULL, OPTION_STR, &extract, "FILE",
-          "Ask nothing, but find the final answers in lines of JSON with a text and, unless the "
-          "answer is a number, labels and choices: by CITER's own rule, and as a reader takes it. "
-          "Needs no model (default: none)" },
         OPTION_END,
     },
 };
@@ -47,18 +38,10 @@ static const struct option_group question_opts = {
 static const struct option_group share_opts = {
     "Share of routed tokens",
     (const struct option[]){
-        { "--target-routed", NULL, OPTION_FLOAT, &options.target, "X",
-          "Route this share of the tokens, 0 to 1, under every policy. The threshold is found on "
-          "other questions, with edge and cloud running together (default: routers use their "
-          "own thresholds)" },
-        { "--target-cost", NULL, OPTION_FLOAT, &options.target_cost, "AMOUNT",
-          "Spend this on the calls of an answer, on average, under every policy, in the currency "
-          "of --cloud-price; found in the same way (default: none)" },
-        { "--cloud-price", NULL, OPTION_STR, &options.price, "PRICES",
-          "Compute costs from these prices per million tokens: UP,CACHED,DOWN, such as "
-          "2.50,1.25,10 (default: a call costs 1)" },
-        { "--sweep", NULL, OPTION_STR, &options.sweep, "LOW:HIGH:N",
-          "Measure every policy at N such shares from LOW to HIGH (default: no sweep)" },
+        { "--target-routed", NULL, OPTION_STR, &options.target, "X",
+          "Route this share of the tokens, 0 to 1, under every policy, or measure at N shares: "
+          "LOW:HIGH:N. Thresholds are found on other questions, with edge and cloud running "
+          "together (default: routers use their own thresholds)" },
         { "--share", NULL, OPTION_FLOAT, &options.share, "X",
           "Route this share under policies that have no threshold (default: the share that the "
           "first policy with a threshold routed)" },
@@ -84,9 +67,9 @@ static const struct option_group output_opts = {
     (const struct option[]){
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print one JSON object per line instead of a table" },
-        { "--table", NULL, OPTION_STR, &options.table, "NAME",
-          "paper: print the columns of the paper's Table 1, a row for each of its thresholds, "
-          "unless a share or a threshold is given (default: a table with accuracies)" },
+        { "--as-paper", NULL, OPTION_FLAG, &options.as_paper, NULL,
+          "Print the columns of the paper's Table 1, a row for each of its thresholds, unless a "
+          "share or a threshold is given (default: a table with accuracies)" },
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
           "with the same settings, these are not asked again (default: none)" },
@@ -99,7 +82,7 @@ static const struct option_group output_opts = {
         { "--merge", NULL, OPTION_FLAG, &merges, NULL,
           "Ask nothing: put the parts of a run together, finished journals of all its questions, "
           "which are named after the options, and print the results of the whole" },
-        { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
+        { "--output", "-o", OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values, for plot (default: none)" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
@@ -119,7 +102,7 @@ static const struct option_brief brief[] = {
     { "--against", "Give intervals of the difference to this policy" },
     OPTION_BRIEF_MODELS,
     { "--jsonl", "Keep each answer here; the same line continues" },
-    { "--csv", "Write the table to this file" },
+    { "--output", "Write the table to this file" },
     { NULL, NULL },
 };
 
@@ -139,13 +122,12 @@ static bool eval_reads(unsigned runs, const char *name)
         const char *names;
     } rows[] = {
         { PPL | EXTRACT | MERGE, "--json, --quiet" },
-        { PPL, "--task, --model, --threads, --isa, --kv, --file, --context, --questions, --seed, "
-               "--world" },
-        { EXTRACT, "--extract" },
-        { MERGE, "--merge, --against, --repeats, --table, --items, --csv" },
+        { PPL, "--task, --data, --model, --threads, --isa, --kv, --context, --questions, --seed" },
+        { EXTRACT, "--task, --data" },
+        { MERGE, "--merge, --against, --repeats, --as-paper, --items, --output" },
     };
     if (runs == ANSWERS)
-        return !text_among(name, "--file, --context");
+        return strcmp(name, "--context") != 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if ((rows[i].reads & runs) && text_among(name, rows[i].names))
             return true;
@@ -163,28 +145,38 @@ static const char *eval_unread(unsigned runs)
     return NULL;
 }
 
+/* Read --first. */
+static int eval_first(struct err *err)
+{
+    int end = 0;
+    if (!first || (sscanf(first, "%zu%n:%zu%n", &options.first, &end, &options.count, &end) > 0 &&
+                   *first >= '0' && *first <= '9' && !first[end]))
+        return OK;
+    return err_set(err, ERR_ARG, "--first: expected N or N:M, found %s", first);
+}
+
 /* Run the task that is named. */
 static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
-    unsigned runs = strcmp(options.task.name, "ppl") ? 0 : PPL;
+    const char *name = options.task.name;
+    unsigned runs = !strcmp(name, "ppl") ? PPL : !strcmp(name, "extract") ? EXTRACT : 0;
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-        if (!strcmp(options.task.name, asked[i]))
+        if (!strcmp(name, asked[i]))
             runs = ANSWERS;
-    if (extract)
-        runs = EXTRACT;
     if (merges)
         runs = MERGE;
     if (!runs)
-        return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
-                       options.task.name);
+        return err_set(err, ERR_ARG,
+                       "--task: expected milli, csqa, arc, gsm8k, ppl or extract, found %s", name);
     const char *unread = eval_unread(runs);
-    const char *what = runs == MERGE ? "--merge" : runs == EXTRACT ? "--extract" : NULL;
     if (unread)
-        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread, what ? what : "--task ",
-                       what ? "" : options.task.name);
+        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
+                       runs == MERGE ? "--merge" : "--task ", runs == MERGE ? "" : name);
+    if (runs == EXTRACT && !options.task.data)
+        return err_set(err, ERR_ARG, "--task extract: expected --data FILE");
     return runs == PPL       ? eval_ppl(&options, err)
-           : runs == EXTRACT ? extract_file(extract, options.json, err)
+           : runs == EXTRACT ? extract_file(options.task.data, options.json, err)
                              : eval_answers(&options, err);
 }
 
@@ -202,6 +194,8 @@ static int cmd_eval_main(int n, char **args, struct err *err)
     else if (merges && !n)
         rc = err_set(err, ERR_ARG, "--merge: expected journals after the options, found none");
     else
+        rc = eval_first(err);
+    if (rc == OK)
         rc = eval_task(err);
     if (rc == ERR_STOP && options.jsonl)
         fprintf(stderr, "mizzle eval: interrupted; the same command continues\n");
@@ -222,8 +216,8 @@ const struct command cmd_eval = {
         "model alone, always the cloud alone; several policies, separated by commas, run one after "
         "the other on the same questions. mlp=FILE and context=FILE name a router. "
         "query lets the score of the first token decide for the whole answer. position routes a "
-        "place that --place names beforehand, and has no threshold. slot leaves the small model "
-        "out: the text of --place and one token of the cloud after it are the answer.\n\n"
+        "place that is named beforehand, and has no threshold. slot=TEXT leaves the small model "
+        "out: TEXT and one token of the cloud after it are the answer.\n\n"
         "Accuracy goes by the answer that a reader would take from the text. For csqa, arc and "
         "gsm8k lines below the table give the accuracy by CITER's own rule, which its published "
         "scores use, and how many answers have none (no_answer) or were cut at -n (truncated).\n\n"
@@ -235,15 +229,18 @@ const struct command cmd_eval = {
         "(small model too weak), "
         "or most of the time went by waiting, at less than 10 tokens a second (cloud slow).\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; each "
-        "token is scored once. Without -f, the text is the answers to the test questions.\n\n"
+        "token is scored once. Without --data, the text is the answers to the test questions.\n\n"
+        "extract asks nothing and needs no model: it finds the final answers in lines of JSON with "
+        "a text and, unless the answer is a number, labels and choices, by CITER's own rule, and "
+        "as a reader takes it.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
-        "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
-        "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"
+        "  mizzle eval --policy never,mlp,always --target-routed 0:0.07:8 -o sweep.csv\n"
+        "  mizzle eval --as-paper --clock virtual --edge-ms 280 --latency 170\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
-        "  mizzle eval --task ppl -m model.gguf -f text.txt --json\n"
-        "  mizzle eval --extract answers.jsonl --json\n"
-        "  mizzle eval --questions 200 --first 100 --count 100 --jsonl part-100\n"
-        "  mizzle eval --merge --csv whole.csv part-0 part-100",
+        "  mizzle eval --task ppl -m model.gguf --data text.txt --json\n"
+        "  mizzle eval --task extract --data answers.jsonl --json\n"
+        "  mizzle eval --questions 200 --first 100:100 --jsonl part-100\n"
+        "  mizzle eval --merge -o whole.csv part-0 part-100",
     .brief = brief,
     .groups = groups,
     .run = cmd_eval_main,

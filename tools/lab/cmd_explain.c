@@ -13,7 +13,7 @@
 #include "tools/lab/explain/explain.h"
 
 static struct {
-    const char *prompt, *layers, *heads, *html, *span_of, *without;
+    const char *prompt, *layers, *html, *span_of, *without;
     size_t question, max_tokens, at;
     uint64_t seed;
     bool chat, json;
@@ -43,11 +43,9 @@ static const struct option_group show_rows = {
         { "--at", NULL, OPTION_SIZE, &options.at, "POS",
           "Show the page of this position, counted from 0 (default: where the cloud was asked with "
           "the lowest score; if it was not, where the score was lowest)" },
-        { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
-          "Keep the whole attention of layers A to B, counted from 0 (default: the last one; "
-          "--layers 0:2 keeps all of the demo pair)" },
-        { "--heads", NULL, OPTION_STR, &options.heads, "A:B",
-          "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
+        { "--layers", NULL, OPTION_STR, &options.layers, "A:B[,C:D]",
+          "Keep the whole attention of layers A to B, of their heads C to D, counted from 0 "
+          "(default: the last layer, all heads; --layers 0:2 keeps all of the demo pair)" },
         { "--span-of", NULL, OPTION_STR, &options.span_of, "TEXT",
           "Show which heads look at TEXT: their attention, summed over the tokens of all its "
           "places (default: none)" },
@@ -56,7 +54,7 @@ static const struct option_group show_rows = {
           "for the same text, and the text that is written then (default: none)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print everything about all positions as one JSON object (default: a page)" },
-        { "--html", NULL, OPTION_STR, &options.html, "FILE",
+        { "--output", "-o", OPTION_STR, &options.html, "FILE",
           "Write all of it as one HTML file for a browser, which needs no network, and print no "
           "page; - writes it to stdout (default: none)" },
         OPTION_END,
@@ -83,17 +81,22 @@ static bool parse_index(size_t *out, const char **text)
 }
 
 /* Parse "A:B", or "A" for one. */
-static int parse_range(struct explain_range *out, const char *option, const char *text,
-                       struct err *err)
+static bool parse_range(struct explain_range *out, const char **text)
+{
+    bool fine = parse_index(&out->from, text);
+    out->to = out->from;
+    return fine && (**text != ':' || (++*text && parse_index(&out->to, text)));
+}
+
+/* Parse "A:B,C:D" or "A:B". */
+static int parse_layers(struct explain_options *o, const char *text, struct err *err)
 {
     const char *p = text;
-    bool fine = parse_index(&out->from, &p);
-    out->to = out->from;
-    if (fine && *p == ':')
-        fine = p++ && parse_index(&out->to, &p);
-    if (!fine || *p)
-        return err_set(err, ERR_ARG, "%s: expected A:B or A, found %s", option, text);
-    return OK;
+    bool fine = parse_range(&o->layers, &p);
+    if (fine && *p == ',')
+        fine = p++ && parse_range(&o->heads, &p);
+    return fine && !*p ? OK
+                       : err_set(err, ERR_ARG, "--layers: expected A:B or A:B,C:D, found %s", text);
 }
 
 /* Parse "L.H". */
@@ -114,7 +117,7 @@ static int cmd_explain_failed(const char *what, int why, struct err *err)
     return err_set(err, ERR_IO, "%s cannot be written: %s", what, strerror(why));
 }
 
-/* Write the file of --html. */
+/* Write the file of --output. */
 static int cmd_explain_html(const struct explain *x, struct err *err)
 {
     struct output_file html;
@@ -196,15 +199,13 @@ static int cmd_explain_main(int n, char **args, struct err *err)
         rc = err_set(err, ERR_ARG, "--chat: expected -p, found --question");
     else if ((options.html || options.json) && options.at != SIZE_MAX)
         rc = err_set(err, ERR_ARG, "--at: expected no --%s, which has all positions",
-                     options.html ? "html" : "json");
+                     options.html ? "output" : "json");
     else if (options.html && options.json && !strcmp(options.html, "-"))
-        rc = err_set(err, ERR_ARG, "--html: expected a file beside --json, found -");
+        rc = err_set(err, ERR_ARG, "--output: expected a file beside --json, found -");
     if (rc == OK)
         rc = output_file_check(options.html, err);
     if (rc == OK && options.layers)
-        rc = parse_range(&o.layers, "--layers", options.layers, err);
-    if (rc == OK && options.heads)
-        rc = parse_range(&o.heads, "--heads", options.heads, err);
+        rc = parse_layers(&o, options.layers, err);
     if (rc == OK && options.without)
         rc = parse_head(&o, options.without, err);
     if (rc == OK && options.prompt) {
@@ -228,11 +229,12 @@ const struct command cmd_explain = {
         "calls, time, bytes, operations, and how much of what this machine can do that is.\n\n"
         "With --json, all that is known of all positions is printed as one object, which "
         "tools/lab/explain/README.md describes. What is kept takes at most 256 MiB: whole rows of "
-        "attention grow with the square of the text, and --layers and --heads say for which "
-        "layers and heads they are kept. With --html, the same becomes a page for a browser, where "
-        "each token can be chosen; --json and --html may be given together.\n\n"
+        "attention grow with the square of the text, and --layers says for which "
+        "layers and heads they are kept. With --output, the same becomes a page for a browser, "
+        "where "
+        "each token can be chosen; --json and --output may be given together.\n\n"
         "  mizzle explain --question 2\n"
-        "  mizzle explain --question 2 --html explain.html\n"
+        "  mizzle explain --question 2 --output explain.html\n"
         "  mizzle explain --question 2 --span-of hirukudi --without-head 1.6\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
         "  mizzle explain -m qwen2.5-0.5b.gguf --chat -p \"Why is the sky blue?\"\n"

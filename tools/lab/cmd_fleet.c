@@ -45,9 +45,9 @@ static const struct option_group of_devices = {
         { "--idle", NULL, OPTION_AMOUNT, &o.idle, "S",
           "Let a device rest S seconds between two answers, on average (default: 60)" },
         { "--n-prompt", "-p", OPTION_SIZE, &o.prompt, "N", "Begin with N tokens (default: 150)" },
-        { "--n-gen", "-n", OPTION_SIZE, &o.tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &o.tokens, "N",
           "Write answers of N tokens (default: 100)" },
-        { "--routed", "-R", OPTION_REAL, &o.routed, "R",
+        { "--share", "-R", OPTION_REAL, &o.routed, "R",
           "Route this share of the tokens, 0.001 to 1; with 1 the cloud writes each answer alone, "
           "in one call (default: 0.07)" },
         { "--agree", NULL, OPTION_REAL, &o.agree, "A",
@@ -67,15 +67,15 @@ static const struct option_group of_server = {
           "Read RATE tokens per second (default: 11146)" },
         { "--decode", NULL, OPTION_AMOUNT, &o.decode, "RATE",
           "Write RATE tokens per second, of many answers at once (default: 1443)" },
-        { "--step-ms", NULL, OPTION_AMOUNT, &o.step_ms, "MS",
+        { "--cloud-ms", NULL, OPTION_AMOUNT, &o.step_ms, "MS",
           "Take at least MS milliseconds for a pass (default: 11.3)" },
-        { "--batch", NULL, OPTION_SIZE, &o.batch, "N",
+        { "--parallel", NULL, OPTION_SIZE, &o.batch, "N",
           "Compute at most N calls at a time (default: 0, no limit)" },
         { "--kv", NULL, OPTION_SIZE, &o.kv, "N",
           "Have memory for the keys and values of N tokens (default: 224000; 0: no limit)" },
         { "--no-cache", NULL, OPTION_FLAG, &o.no_cache, NULL,
           "Read the whole text for each call (default: only what is new, while it is in memory)" },
-        { "--p95-ms", NULL, OPTION_AMOUNT, &p95_ms, "MS",
+        { "--cloud-timeout", NULL, OPTION_AMOUNT, &p95_ms, "MS",
           "Count devices as carried while 95 % of the cloud tokens arrive within MS milliseconds "
           "(default: 250)" },
         OPTION_END,
@@ -106,11 +106,11 @@ static int cmd_fleet_check(const struct bench_list *sizes, struct err *err)
     } of[] = { { "--devices", (double)least, 1, FLEET_MOST },
                { "--devices", (double)bench_list_most(sizes), 1, real ? CLIENTS : FLEET_MOST },
                { "--n-prompt", (double)o.prompt, 1, MOST_TOKENS },
-               { "--n-gen", (double)o.tokens, 1, MOST_TOKENS },
-               { "--routed", o.routed, (double)0.001f, real ? (double)0.999f : 1 },
+               { "--n-predict", (double)o.tokens, 1, MOST_TOKENS },
+               { "--share", o.routed, (double)0.001f, real ? (double)0.999f : 1 },
                { "--agree", o.agree, 0, 1 },
                { "--latency", (double)o.latency, 0, MOST_MS },
-               { "--batch", (double)o.batch, real, real ? CLIENTS_BATCH : (double)FLEET_MOST },
+               { "--parallel", (double)o.batch, real, real ? CLIENTS_BATCH : (double)FLEET_MOST },
                { "--kv", o.kv ? (double)o.kv : 1e9, (double)(o.prompt + o.tokens), 1e9 },
                { "--real", (double)seconds, 0, MOST_SECONDS } };
     for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
@@ -342,7 +342,7 @@ const struct command cmd_fleet = {
         "machine.\n\n"
         "A device rests, writes an answer, and rests again. The server computes in passes: a pass "
         "serves all calls that wait, reads their new tokens and takes as long as the rates say, "
-        "but never less than --step-ms. With the cache a call reads only what was written since "
+        "but never less than --cloud-ms. With the cache a call reads only what was written since "
         "the last call for the same answer, unless its text had to make room. Each device writes "
         "about four answers before counting begins, and four that count. The columns are:\n\n"
         "  load            share of the server's rates that is used\n"
@@ -354,17 +354,17 @@ const struct command cmd_fleet = {
         "  calls_per_s     calls of the whole fleet; answers_per_s are its answers\n"
         "  answer_s        time of an answer\n"
         "  carries         most devices, up to 1,000,000, whose p95_ms is at most\n"
-        "                  --p95-ms\n\n"
+        "                  --cloud-timeout\n\n"
         "The default server is Qwen3.5-27B in BF16 on one H200 with SGLang 0.5.16, from the speed "
         "table of SGLang's cookbook: 8,192 tokens are read in 735 ms, and at full load 6,380 "
         "tokens per second are read and written, 8 to 1. A pass takes at least as long as reading "
         "54 GB of weights at 4.8 TB/s.\n\n"
         "--real also lets up to 64 devices call the stand-in server over HTTP, in a row of its "
-        "own. Its passes take the same time, but hold at most --batch calls, 1 to 8.\n\n"
+        "own. Its passes take the same time, but hold at most --parallel calls, 1 to 8.\n\n"
         "  mizzle fleet --devices 100,1000,10000\n"
-        "  mizzle fleet --routed 1\n"
+        "  mizzle fleet --share 1\n"
         "  mizzle fleet --no-cache -o csv\n"
-        "  mizzle fleet -N 64 --real 20 --idle 1 --edge-ms 20 -n 20 --batch 4",
+        "  mizzle fleet -N 64 --real 20 --idle 1 --edge-ms 20 -n 20 --parallel 4",
     .groups = (const struct option_group *const[]){ &of_devices, &of_server, &of_output, NULL },
     .run = cmd_fleet_main,
 };

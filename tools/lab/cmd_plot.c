@@ -324,7 +324,7 @@ const struct command cmd_plot = {
         "scheme. The same table and options give the same bytes on every machine. Points are "
         "joined in the order of x; an empty field interrupts the line. FILE may be - for standard "
         "input, as for a table that awk has made of some of the rows.\n\n"
-        "  mizzle eval --policy mlp,random --sweep 0:0.07:8 --csv sweep.csv\n"
+        "  mizzle eval --policy mlp,random --target-routed 0:0.07:8 -o sweep.csv\n"
         "  mizzle plot sweep.csv --x routed --y accuracy --by policy -o sweep.svg \\\n"
         "      --interval accuracy_low,accuracy_high\n",
     .groups = (const struct option_group *const[]){ &own, NULL },

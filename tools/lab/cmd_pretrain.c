@@ -28,7 +28,7 @@ static const struct option_group pretrain_opts = {
     (const struct option[]){
         { "--output", "-o", OPTION_STR, &job.out, "DIR",
           "Write the files into this folder, which is created if necessary (required)" },
-        { "--size", NULL, OPTION_STR, &size, "NAME",
+        { "--only", NULL, OPTION_STR, &size, "NAME",
           "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four, "
           "and routers for each edge model)" },
         { "--steps", NULL, OPTION_COUNT, &steps, "N",
@@ -36,8 +36,6 @@ static const struct option_group pretrain_opts = {
           "different model" },
         { "--seed", "-s", OPTION_U64, &job.seed, "N",
           "Seed for the world, the weights and the texts (default: 1)" },
-        { "--resume", NULL, OPTION_FLAG, &job.resume, NULL,
-          "Keep the finished models of DIR, and train those that are missing" },
         OPTION_ROW_QUIET(&job.quiet),
         OPTION_ROW_THREADS,
         OPTION_ROW_ISA("the best"),
@@ -50,16 +48,13 @@ static const struct option_group *const groups[] = { &pretrain_opts, NULL };
 /* Print the table row of one trained model. */
 static void print_result(const char *name, const struct pretrain_result *r)
 {
-    if (r->skipped)
-        printf("%-9s finished before\n", name);
-    else
-        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
-               r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.form,
-               100 * r->score.fact, 100 * r->score.idle, 100 * r->score.free);
+    printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
+           r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.form,
+           100 * r->score.fact, 100 * r->score.idle, 100 * r->score.free);
     fflush(stdout);
 }
 
-/* Train all models, or the one that --size names, and print a row for each. */
+/* Train all models, or the one that --only names, and print a row for each. */
 static int train_models(struct err *err)
 {
     printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
@@ -114,7 +109,7 @@ static int train_routers(const char *name, struct err *err)
     int rc = pretrain_path(edge, job.out, name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(cloud, job.out, "cloud", ".gguf", err);
-    shared_options.model = edge;
+    shared_options.engine.model = edge;
     shared_options.cloud_model = cloud;
     if (rc == OK)
         rc = collecting_demo(&s, &m, &o, err);
@@ -122,7 +117,8 @@ static int train_routers(const char *name, struct err *err)
         rc = train_router(&s, &m, name, FIT_MLP, "router", err);
     if (rc == OK)
         rc = train_router(&s, &m, name, FIT_CONTEXT, "context", err);
-    shared_options.model = shared_options.cloud_model = NULL; /* they were the arrays above */
+    shared_options.engine.model = shared_options.cloud_model =
+        NULL; /* they were the arrays above */
     samples_close(&s);
     return rc;
 }
@@ -186,7 +182,7 @@ static int cmd_pretrain_check(struct err *err)
     if (!job.out)
         return err_set(err, ERR_ARG, "--output: expected a folder");
     if (size && !pretrain_plan_find(size))
-        return err_set(err, ERR_ARG, "--size: expected 0.1, 0.5, 1 or cloud, found %s", size);
+        return err_set(err, ERR_ARG, "--only: expected 0.1, 0.5, 1 or cloud, found %s", size);
     if (steps > 1000000)
         return err_set(err, ERR_ARG, "--steps: expected 1 to 1000000, found %zu", steps);
     return OK;
@@ -202,7 +198,7 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
     if (rc == OK)
         rc = setup_kernels(&kernels, err);
     if (rc == OK)
-        rc = pool_open(&job.pool, shared_options.threads, err);
+        rc = pool_open(&job.pool, shared_options.engine.threads, err);
     if (rc == OK)
         rc = atomic_file_target(name, job.out, err);
     if (rc == OK && mkdir(name, 0777) && errno != EEXIST) /* only now, when no option is wrong */
@@ -213,7 +209,7 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr,
-                "mizzle pretrain: interrupted; --resume keeps the models that are finished\n");
+                "mizzle pretrain: interrupted; --only NAME trains a model that is missing\n");
     return rc;
 }
 
@@ -232,7 +228,7 @@ const struct command cmd_pretrain = {
         "reference answer up to there: form, facts, facts that do not matter, free choices. "
         "`mizzle eval` scores whole answers instead.\n\n"
         "  mizzle pretrain -o demo\n"
-        "  mizzle pretrain --size 0.1 --steps 200 -o demo",
+        "  mizzle pretrain --only 0.1 --steps 200 -o demo",
     .groups = groups,
     .run = cmd_pretrain_main,
 };

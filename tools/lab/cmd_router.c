@@ -31,7 +31,7 @@ static const struct option_group file_opts = {
           "R2R: read logits from this file, f32 [n][ids], as mizzle logits writes them, or the "
           "largest in descending order, f32 [n][as many as it reads]; for a router of logits alone "
           "only -m tells that they are all" },
-        { "--tokens", NULL, OPTION_STR, &tokens_path, "FILE",
+        { "--ids", NULL, OPTION_STR, &tokens_path, "FILE",
           "R2R: read the small model's own tokens from this file, u32 [n]" },
         { "--embedding", NULL, OPTION_STR, &embedding_path, "FILE",
           "R2R: read the small model's embedding from this file, f32 [ids][dim]" },
@@ -99,7 +99,7 @@ static size_t score_bytes(FILE *f)
 static int score_files(struct scoring *s, bool token, struct err *err)
 {
     const bool needed[FILES] = { s->dim > 0, s->k > 0, token, token && !model_name };
-    static const char *const options[FILES] = { "--hidden", "--logits", "--tokens", "--embedding" };
+    static const char *const options[FILES] = { "--hidden", "--logits", "--ids", "--embedding" };
     if (model_name && (embedding_path || !s->k) && (embedding_path || !token))
         return embedding_path
                    ? err_set(err, ERR_ARG, "expected --embedding or -m, found both")

@@ -19,8 +19,9 @@
 enum { QUESTIONS = 400, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
 static const char *out_path;
-static size_t questions, max_tokens; /* 0: not given */
-static float target_routed = NAN, risk = NAN, confidence = NAN;
+static size_t questions, max_tokens;            /* 0: not given */
+static const double confidence = (double)0.95f; /* of --risk */
+static float target_routed = NAN, risk = NAN;
 static bool quiet;
 
 static const struct option_group calibrate_opts = {
@@ -35,8 +36,6 @@ static const struct option_group calibrate_opts = {
         { "--risk", NULL, OPTION_FLOAT, &risk, "E",
           "Route the least share with which at most this share of the answers that the cloud "
           "alone gets right is lost" },
-        { "--confidence", NULL, OPTION_FLOAT, &confidence, "C",
-          "Be this sure that the risk is not larger (default: 0.95)" },
         { "--questions", NULL, OPTION_COUNT, &questions, "N",
           "Ask N questions, of a file spread evenly (default: 400, or all if there are fewer)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
@@ -78,13 +77,9 @@ static int cmd_router_calibrate_check(struct err *err)
     if (!isnan(target_routed) && !(target_routed >= 0 && target_routed <= 1))
         return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
                        (double)target_routed);
-    if (!isnan(confidence) && isnan(risk))
-        return err_set(err, ERR_ARG, "--confidence: expected with --risk only");
-    confidence = isnan(confidence) ? 0.95f : confidence;
-    if (!isnan(risk) && !(risk > 0 && risk < 1 && confidence > 0 && confidence < 1))
-        return err_set(err, ERR_ARG,
-                       "--risk, --confidence: expected values between 0 and 1, found %g and %g",
-                       (double)risk, (double)confidence);
+    if (!isnan(risk) && !(risk > 0 && risk < 1))
+        return err_set(err, ERR_ARG, "--risk: expected a value between 0 and 1, found %g",
+                       (double)risk);
     if (strcmp(shared_options.cloud, "required") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected required, found %s", shared_options.cloud);
     shared_task.stream = TASK_CALIBRATE;
@@ -180,10 +175,9 @@ static int find_threshold(struct calibrating *c, struct err *err)
     if (rc == OK)
         rc = calibrate_open(&c->run.calibration, &source, err);
     if (rc == OK && !isnan(target_routed))
-        rc = calibrate_find(r, c->run.calibration, CALIBRATE_SHARE, (double)target_routed, err);
+        rc = calibrate_find(r, c->run.calibration, (double)target_routed, err);
     else if (rc == OK)
-        rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, (double)confidence,
-                            err);
+        rc = calibrate_risk(r, c->run.calibration, c->cloud_right, (double)risk, confidence, err);
     if (rc == OK)
         rc = calibrate_at(&c->edge, c->run.calibration, 0, err);
     if (rc == OK)
@@ -212,14 +206,13 @@ static void explain_failure(struct err *why, const struct calibrating *c)
         err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
                 c->cloud_answers);
     } else {
-        double needed = (double)calibrate_needed((double)risk, (double)confidence);
+        double needed = (double)calibrate_needed((double)risk, confidence);
         err_set(why, OK,
                 "--risk %g: with %.2f %% of the tokens routed, %zu of %zu answers are lost, which "
                 "proves at most %.2f %% with confidence %g; that takes at least %.0f questions, "
                 "found %zu",
-                (double)risk, 100 * r->share, r->lost, r->cloud_right, 100 * r->bound,
-                (double)confidence, ceil(needed * (double)c->cloud_answers / (double)c->cloud_hits),
-                c->cloud_answers);
+                (double)risk, 100 * r->share, r->lost, r->cloud_right, 100 * r->bound, confidence,
+                ceil(needed * (double)c->cloud_answers / (double)c->cloud_hits), c->cloud_answers);
     }
 }
 
@@ -289,7 +282,7 @@ static void print_found(const struct calibrating *c)
     print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
     if (!isnan(risk))
         printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
-               t->cloud_right, 100 * t->bound, (double)confidence);
+               t->cloud_right, 100 * t->bound, confidence);
     printf("%-15s %s\n", "written to", out_path ? out_path : shared_options.router);
 }
 

@@ -13,7 +13,6 @@
 
 static struct collecting_options options;
 static const char *labels_name = "citer", *tap_name = "final";
-static size_t round_number = 1;
 
 static const struct option_group collect_opts = {
     "Samples",
@@ -28,17 +27,15 @@ static const struct option_group collect_opts = {
         { "--rollouts", NULL, OPTION_U64, &options.collect.rollouts, "N",
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
           "other tokens that would need it are left out (default: no limit)" },
-        { "--calls", NULL, OPTION_SIZE, &options.collect.calls, "N",
+        { "--parallel", NULL, OPTION_SIZE, &options.collect.calls, "N",
           "Have up to N calls of the cloud in flight (default: 32)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.collect.max_tokens, "N",
           "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
-        { "--round", NULL, OPTION_SIZE, &round_number, "N",
-          "Let answers be written by the small model alone (1) or with --router and the cloud "
-          "(2); for labels citer and gain (default: 1)" },
         { "--router", NULL, OPTION_STR, &shared_options.router, "FILE",
-          "Write answers of round 2 with this router (default: none)" },
+          "Let answers be written with this router and the cloud, with labels citer and gain "
+          "(default: by the small model alone)" },
         { "--threshold", NULL, OPTION_REAL, &shared_options.threshold, "T",
-          "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
+          "With --router, route at scores below T (default: the router's own, else 0.5)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "LIST",
           "Keep these hidden states, one after another: up to 4 of final, post_attn and layers "
           "from "
@@ -66,16 +63,12 @@ static const char *cmd_router_collect_check(void)
     if (!taps_parse(&options.collect.taps, tap_name))
         return "--tap: " TAPS_EXPECTED;
     if (!options.questions || !options.collect.max_tokens || !options.collect.calls)
-        return "--questions, --n-predict, --calls: expected at least 1";
-    if (round_number < 1 || round_number > 2)
-        return "--round: expected 1 or 2";
-    if ((round_number == 2) != (shared_options.router != NULL))
-        return "expected --router with --round 2, and only then";
-    if (round_number == 2 && options.collect.labels != COLLECT_CITER &&
+        return "--questions, --n-predict, --parallel: expected at least 1";
+    if (shared_options.router && options.collect.labels != COLLECT_CITER &&
         options.collect.labels != COLLECT_GAIN)
-        return "--round 2: expected --labels citer or gain";
-    if (round_number == 1 && !isnan(shared_options.threshold))
-        return "--threshold: expected only with --round 2";
+        return "--router: expected --labels citer or gain";
+    if (!shared_options.router && !isnan(shared_options.threshold))
+        return "--threshold: expected only with --router";
     if (options.collect.labels == COLLECT_MATCH &&
         options.collect.rollouts != SAMPLE_FILES_NO_LIMIT)
         return "--rollouts: expected --labels citer, divergent or gain, as match writes no answers";
@@ -123,7 +116,8 @@ const struct command cmd_router_collect = {
         "the final answer. Each sample has what the large model's token gains: 1, 0 or -1. Of the "
         "tokens in which both models agree, one in ten is kept. Reference answers do not count.\n\n"
         "With reference answers, the cloud is asked only where the small model is wrong. There are "
-        "--calls in flight; where the cloud writes whole answers, a call asks for 64 tokens unless "
+        "--parallel in flight; where the cloud writes whole answers, a call asks for 64 tokens "
+        "unless "
         "--cloud-tokens is given. An answer that is only judged ends where it runs on to another "
         "question. The samples are the same for any number of calls. "
         "An item without a reference answer gets the one that the cloud writes. Texts of more "

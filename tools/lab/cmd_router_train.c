@@ -9,6 +9,7 @@
 
 static struct training_options options = { .repeats = 1 };
 static struct option_list samples;
+static const char *labels = "own";
 static const char *head_name;
 static size_t epochs = SIZE_MAX; /* not given */
 
@@ -58,8 +59,9 @@ static const struct option_group train_opts = {
           "most 4 MB, so --width must be small (default: 1)" },
         { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
           "Make at most N passes; training ends 5 passes after the best one (default: 40)" },
-        { "--shuffle-labels", NULL, OPTION_FLAG, &options.fit.shuffle_labels, NULL,
-          "Train on shuffled labels as a control: the AUC must be near 0.5" },
+        { "--labels", NULL, OPTION_STR, &labels, "KIND",
+          "Train on the samples' own labels, or shuffled as a control: the AUC must be near 0.5 "
+          "(default: own)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL, "Print the report as one JSON object" },
         OPTION_ROW_QUIET(&options.quiet),
         OPTION_END,
@@ -88,6 +90,9 @@ static const char *cmd_router_train_check(void)
         return "--members: expected 1 to 16, and another --head than context";
     if (fit_head_gains(fit->head) && !samples.n)
         return "--head gain, gain-none: expected --samples DIR of labels gain";
+    if (strcmp(labels, "own") != 0 && strcmp(labels, "shuffled") != 0)
+        return "--labels: expected own or shuffled";
+    fit->shuffle_labels = strcmp(labels, "shuffled") == 0;
     if (!epochs)
         return "--epochs: expected at least 1, found 0";
     if (!options.demo.questions)
@@ -95,10 +100,10 @@ static const char *cmd_router_train_check(void)
     if (epochs != SIZE_MAX && fit->head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
     fit->epochs = epochs != SIZE_MAX ? epochs : fit->epochs;
-    if (!samples.n && (shared_options.model != NULL) != (shared_options.cloud_model != NULL))
+    if (!samples.n && (shared_options.engine.model != NULL) != (shared_options.cloud_model != NULL))
         return "expected -m and --cloud-model together, or --samples";
-    if (samples.n &&
-        (shared_options.model || shared_options.cloud_model || options.demo.questions != SIZE_MAX))
+    if (samples.n && (shared_options.engine.model || shared_options.cloud_model ||
+                      options.demo.questions != SIZE_MAX))
         return "-m, --cloud-model, --questions: expected no --samples, whose model and questions "
                "are known";
     return NULL;

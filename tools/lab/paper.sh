@@ -185,8 +185,8 @@ train() { # FOLDER HEAD...
 
 paper_table() { # the columns of Table 1, each call awaited as there
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --table paper --policy mlp --router "$out/1/mlp$first" \
-        --jsonl "$out/table.jsonl" --csv "$out/thresholds.new" >"$out/table.txt" || return
+    run eval -q -m "$edge" $by "$large" $task $ask $clock --ahead 0 --as-paper --policy mlp --router "$out/1/mlp$first" \
+        --jsonl "$out/table.jsonl" -o "$out/thresholds.new" >"$out/table.txt" || return
     { echo threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s &&
         awk -v OFS=, '$1 == "mlp" { print $2, $3, $4, $5, $6, $7, $8 }' "$out/table.txt"; } >"$out/table.csv"
     keep thresholds threshold,routed,accuracy,accuracy_low,accuracy_high
@@ -197,16 +197,16 @@ ways() {
     query=''
     [ ! -e "$out/1/query$last" ] || query=query=$out/1/query,
     # shellcheck disable=SC2086
-    run eval -q -m "$edge" $by "$large" $task $ask $aside --sweep 0.02:0.1:3 --router "$out/1/mlp$first" --against "mlp${several:+=mlp}" $several \
+    run eval -q -m "$edge" $by "$large" $task $ask $aside --target-routed 0.02:0.1:3 --router "$out/1/mlp$first" --against "mlp${several:+=mlp}" $several \
         --policy "never,always,mlp${several:+=$out/1/mlp},mlp=$out/1/mix,combined=$out/1/combined,context=$out/1/context,${query}entropy,random" \
-        --jsonl "$out/ways.jsonl" --csv "$out/ways.new" >/dev/null &&
+        --jsonl "$out/ways.jsonl" -o "$out/ways.new" >/dev/null &&
         keep ways $figures,equal_share,equal_share_low,equal_share_high,calls_answer,cloud_answer,edge_answer,work
 }
 
 size() { # EDGE NUMBER
     # shellcheck disable=SC2086
     run eval -q -m "$1" $by "$large" $task $ask $aside --target-routed 0.06 --router "$out/$2/mlp$first" $several \
-        --policy "never,always,mlp${several:+=$out/$2/mlp}" --jsonl "$out/$2/size.jsonl" --csv "$out/$2/size.new" >/dev/null &&
+        --policy "never,always,mlp${several:+=$out/$2/mlp}" --jsonl "$out/$2/size.jsonl" -o "$out/$2/size.new" >/dev/null &&
         keep "$2/size" $figures
 }
 

@@ -8,19 +8,19 @@ fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
     shift
     tabulate "mode=$fleet_mode,${HEADER#*,}" \
         fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
-        --step-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
-        --p95-ms "$(constant fleet_p95_ms)" --idle "$(constant fleet_idle_s)" \
+        --cloud-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
+        --cloud-timeout "$(constant fleet_p95_ms)" --idle "$(constant fleet_idle_s)" \
         --edge-ms "$(constant fleet_edge_ms)" \
         --latency "$(constant fleet_latency_ms)" --n-prompt "$(constant fleet_prompt)" \
-        --n-gen "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
+        --n-predict "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
 }
 
 jobs() {
     fleet_all=1,10,100,300,1000,2000,3000,5000,10000,30000,100000
     share=$(constant fleet_routed)
-    job fleet_sizes cache --devices $fleet_all --routed "$share"
-    job fleet_sizes no-cache --devices $fleet_all --routed "$share" --no-cache
-    job fleet_sizes cloud-alone --devices $fleet_all --routed 1
+    job fleet_sizes cache --devices $fleet_all --share "$share"
+    job fleet_sizes no-cache --devices $fleet_all --share "$share" --no-cache
+    job fleet_sizes cloud-alone --devices $fleet_all --share 1
 }
 
 # Real clients on a slower server, so that 64 of them are a load for it.
@@ -29,7 +29,7 @@ fleet_real() { # MODE OPTIONS...
     shift
     tabulate "date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds=12,${MEASURED#*seconds,}" \
         fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
-        --n-gen 40 --routed 0.1 --batch 8 --step-ms 40 --prefill 8000 "$@" -o csv
+        --n-predict 40 --share 0.1 --parallel 8 --cloud-ms 40 --prefill 8000 "$@" -o csv
 }
 
 measures() {

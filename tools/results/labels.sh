@@ -45,7 +45,7 @@ labels_heads() {
 labels_rounds() {
     labels_collect first --labels citer
     labels_train first first
-    labels_collect second --labels citer --round 2 --router "$here/first.1"
+    labels_collect second --labels citer --router "$here/first.1"
     labels_train second second
     labels_rows rounds "mlp=$here/first,mlp=$here/second" mlp=first
 }
@@ -53,7 +53,7 @@ labels_rounds() {
 labels_control() {
     labels_trainings=1
     labels_collect citer --labels citer
-    labels_train shuffled citer --shuffle-labels
+    labels_train shuffled citer --labels shuffled
     labels_rows control "mlp=$here/shuffled,random" random
 }
 

@@ -57,7 +57,7 @@ evaluate() { # COL,COL,... OPTIONS...
     evaluate_columns=$1
     shift
     # shellcheck disable=SC2086
-    mizzle eval -q -t 1 --parallel 1 $patient "$@" --csv "${here:?}/eval.csv" >/dev/null &&
+    mizzle eval -q -t 1 --parallel 1 $patient "$@" -o "${here:?}/eval.csv" >/dev/null &&
         awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
             NR > 1 && ($at["router"] == "" || $at["router"] ~ /^edge-.*[.]safetensors$/) { $at["router"] = $at["policy"] } { print }' \
             "$here/eval.csv" >"$here/named.csv" &&

@@ -23,7 +23,7 @@ machines_ask() { # SET QUESTIONS COLUMNS OPTIONS...: ask, and keep the answers
     machines_of=$1 machines_questions=$2 machines_columns=$3
     shift 3
     evaluate "$machines_columns" --questions "$machines_questions" --clock virtual \
-        --edge-ms "$(constant "t_$machines_of")" --prefill-ms "$(constant "prefill_$machines_of")" "$@"
+        --edge-ms "$(constant "t_$machines_of"),$(constant "prefill_$machines_of")" "$@"
 }
 
 machines_cloud() { # SET QUESTIONS COLUMNS OPTIONS...

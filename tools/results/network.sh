@@ -11,8 +11,8 @@ network_rows() { # FACTOR LATENCY KBIT_S LOSS
     for case in 0: 1: 1:150 1:300 1:1000; do
         ahead=${case%:*} deadline=${case#*:}
         evaluate "factor=$1,latency_ms=$2,kbit_s=$3,loss=$4,ahead=$ahead,deadline_ms=$deadline,${HEADER#*deadline_ms,}" \
-            --questions "${QUESTIONS:-200}" --policy mlp --clock virtual --edge-ms "$(constant t_dotprod)" \
-            --prefill-ms "$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" \
+            --questions "${QUESTIONS:-200}" --policy mlp --clock virtual  \
+            --edge-ms "$(constant t_dotprod),$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" \
             --latency "$2" --bandwidth $(($3 * 125)) --loss "$4" --ahead "$ahead" \
             ${deadline:+--cloud-timeout $deadline} --cloud-url "$url"
     done
@@ -22,7 +22,7 @@ network_rows() { # FACTOR LATENCY KBIT_S LOSS
 network_alone() {
     evaluate "factor=alone,latency_ms=,kbit_s=,loss=,ahead=,deadline_ms=,${HEADER#*deadline_ms,}" \
         --questions "${QUESTIONS:-200}" --policy never --cloud off --clock virtual \
-        --edge-ms "$(constant t_dotprod)" --prefill-ms "$(constant prefill_dotprod)"
+        --edge-ms "$(constant t_dotprod),$(constant prefill_dotprod)"
 }
 
 jobs() {

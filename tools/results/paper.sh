@@ -20,7 +20,7 @@ paper_rows() { # WAY OPTIONS...: the rows of eval's table, between its head and 
     way=$1
     shift
     # shellcheck disable=SC2086
-    mizzle eval --table paper -q -t 1 $patient_virtual --policy mlp --clock virtual \
+    mizzle eval --as-paper -q -t 1 $patient_virtual --policy mlp --clock virtual \
         --edge-ms "$(constant paper_edge_ms)" --latency "$(constant paper_latency_ms)" \
         --cloud-ms "$(constant paper_cloud_ms)" "$@" >"$here/table"
     awk -v OFS=, -v way="$way" '$1 == "mlp" { print way, $2, $3, $4, $5, $6, $7, $8 }' \
@@ -30,8 +30,8 @@ paper_rows() { # WAY OPTIONS...: the rows of eval's table, between its head and 
 jobs() {
     job paper_printed
     job paper_rows "at its thresholds" --ahead 0 --questions 100
-    job paper_rows "in step" --ahead 0 --sweep 0:0.76:5 --questions 24
-    job paper_rows ahead --ahead 1 --sweep 0:0.76:5 --questions 24
+    job paper_rows "in step" --ahead 0 --target-routed 0:0.76:5 --questions 24
+    job paper_rows ahead --ahead 1 --target-routed 0:0.76:5 --questions 24
 }
 CHECKED='1 2'
 

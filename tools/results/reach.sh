@@ -17,7 +17,7 @@ reach_share() { # the router against chance at the same share
 
 reach_average() { # the mean PGR of the others over that of the router
     evaluate "$HEADER" --questions "${SWEEP:-400}" --policy mlp,context,max-prob,margin,entropy \
-        --sweep 0:0.07:5 --against mlp
+        --target-routed 0:0.07:5 --against mlp
 }
 
 jobs() {

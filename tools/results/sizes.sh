@@ -28,8 +28,8 @@ sizes_rows() { # SIZE OPTIONS...
 jobs() {
     for size in 0.1 0.5 1; do
         job sizes_rows $size --policy never,always
-        job sizes_rows $size --policy mlp --sweep 0:0.07:8
-        job sizes_rows $size --policy entropy --sweep 0:0.07:8
+        job sizes_rows $size --policy mlp --target-routed 0:0.07:8
+        job sizes_rows $size --policy entropy --target-routed 0:0.07:8
     done
 }
 

@@ -19,7 +19,7 @@ jobs() {
     for wording in plain chatty story; do
         job threshold_rows $wording --policy never,always
         for policy in mlp context max-prob margin entropy random; do
-            job threshold_rows $wording --policy $policy --sweep 0:0.07:8
+            job threshold_rows $wording --policy $policy --target-routed 0:0.07:8
         done
     done
 }

@@ -40,22 +40,7 @@ static void summary_ledger(const struct mizzle_stats *s, bool offline)
     fprintf(stderr, "\n");
 }
 
-/* Go on with times, drafts and waiting. */
-static void summary_times(const struct mizzle_stats *s)
-{
-    fprintf(stderr, ", first after %.*f ms", s->ttft_ms < 10, s->ttft_ms);
-    if (s->start_ms >= 1)
-        fprintf(stderr, ", and %.0f ms before that to open the cloud", s->start_ms);
-    if (s->drafted)
-        fprintf(stderr, ", %zu of %zu drafted tokens accepted, %.2f per pass", s->accepted,
-                s->drafted, (double)s->accepted / (double)s->passes);
-    if (s->cloud)
-        fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
-    else if (s->cloud_ms >= 1)
-        fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
-}
-
-void summary(const struct mizzle_stats *s, bool offline, bool verbose)
+void summary(const struct mizzle_stats *s, bool offline)
 {
     double share = s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0;
     double speed = json_events_speed(s);
@@ -64,9 +49,7 @@ void summary(const struct mizzle_stats *s, bool offline, bool verbose)
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.*f tokens/s", speed < 10, speed);
-    if (verbose)
-        summary_times(s);
     fprintf(stderr, "\n");
-    if (s->failed + s->fallback || (verbose && s->calls + s->memo + s->store))
+    if (s->failed + s->fallback)
         summary_ledger(s, offline);
 }

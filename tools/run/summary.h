@@ -6,8 +6,8 @@
 
 struct mizzle_stats;
 
-/* Print tokens, their sources and speed to stderr; verbose: times and calls, too. Calls are told
- * wherever one failed or had a price, or a token is a fallback. offline: there is no network. */
-void summary(const struct mizzle_stats *s, bool offline, bool verbose);
+/* Print tokens, their sources and speed to stderr, and the calls wherever one failed or a token is
+ * a fallback. offline: there is no network. */
+void summary(const struct mizzle_stats *s, bool offline);
 
 #endif

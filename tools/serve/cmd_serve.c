@@ -96,7 +96,7 @@ static void cmd_serve_confine(void)
 {
     char path[FIND_PATH];
     const char *list[2] = { NULL };
-    if (!shared_offline && shared_options.answers &&
+    if (!shared_options.offline && shared_options.answers &&
         snprintf(path, sizeof(path), "%s", shared_options.answers) < FIND_PATH)
         list[0] = dirname(path);
     sandbox_enter(list);
@@ -134,7 +134,7 @@ static int cmd_serve_check(struct err *err)
 /* Open the model and what belongs to it. */
 static int cmd_serve_load(struct serve *s, struct err *err)
 {
-    struct mizzle_options o;
+    struct routing_options o;
     int rc = setup_check_policy(err);
     if (rc == OK)
         rc = setup_options(&o, err);
@@ -142,7 +142,7 @@ static int cmd_serve_load(struct serve *s, struct err *err)
         rc = setup_large_model(&o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin("loading", o.model);
+    struct progress *progress = progress_begin("loading", o.engine.model);
     rc = serve_load(s, &o, err);
     progress_end(progress);
     return rc;
@@ -181,7 +181,7 @@ static int cmd_serve_main(int n, char **args, struct err *err)
     listen.hosts = hosts.n ? hosts.at : NULL;
     listen.origin = origin;
     const struct serve_options o = { .listen = listen,
-                                     .demo = !shared_options.model,
+                                     .demo = !shared_options.engine.model,
                                      .parallel = parallel,
                                      .queue = queue,
                                      .log = log_requests,

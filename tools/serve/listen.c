@@ -9,7 +9,7 @@
 enum { PORT_MAX = 65535 };
 
 static size_t port = 8080;
-static const char *host = "127.0.0.1", *key_file, *tls_cert, *tls_key;
+static const char *host = "127.0.0.1", *key_file, *tls_cert;
 
 const struct option_group listen_option_rows = {
     "Port and access",
@@ -23,9 +23,7 @@ const struct option_group listen_option_rows = {
           "Require the API key in this file where a request could tell or cost something (default: "
           "the key in MIZZLE_SERVE_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
-          "Serve https with this PEM certificate (default: http)" },
-        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
-          "Read the private key of --tls-cert from this PEM file" },
+          "Serve https with the certificate and the private key in this PEM file (default: http)" },
         OPTION_END,
     },
 };
@@ -38,7 +36,7 @@ int listen_read(struct server_options *out, char **key, struct err *err)
     if (rc != OK)
         return rc;
     *out = (struct server_options){
-        .host = host, .port = (unsigned)port, .key = *key, .tls_cert = tls_cert, .tls_key = tls_key
+        .host = host, .port = (unsigned)port, .key = *key, .tls_cert = tls_cert, .tls_key = tls_cert
     };
     return OK;
 }

@@ -65,7 +65,7 @@ static void serve_set_name(struct serve *s, const char *path)
 }
 
 /* Compute a fingerprint of all that the small model's part of a text depends on. */
-static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *mo)
+static void serve_set_fingerprint(struct serve *s, const struct routing_options *mo)
 {
     const struct engine *e = &s->engine;
     unsigned char hash[SHA256_BYTES];
@@ -146,16 +146,16 @@ static int serve_open_texts(struct serve *s, struct err *err)
     return texts_open(&s->texts, &to, err);
 }
 
-int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err)
+int serve_load(struct serve *s, const struct routing_options *mo, struct err *err)
 {
     s->cloud_url = mo->cloud_url;
-    serve_set_name(s, mo->model);
-    int rc = engine_kv(&s->kv, mo->kv, KVCACHE_F32, err); /* before the model is read */
+    serve_set_name(s, mo->engine.model);
+    int rc = engine_kv(&s->kv, mo->engine.kv, KVCACHE_F32, err); /* before the model is read */
     if (rc == OK)
-        rc = s->o.face->plain ? engine_open_alone(&s->engine, mo, err)
-                              : engine_open(&s->engine, mo, true, err);
+        rc = s->o.face->plain ? engine_open_alone(&s->engine, &mo->engine, err)
+                              : engine_open(&s->engine, &mo->engine, true, err);
     if (rc == OK)
-        rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
+        rc = engine_kv(&s->kv, mo->engine.kv, engine_best_kv(&s->engine), err);
     if (rc == OK)
         rc = routing_open(&s->routing, &s->engine, mo, NULL, err);
     if (rc != OK)

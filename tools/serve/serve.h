@@ -9,7 +9,7 @@
 #include "net/server/server.h"
 
 struct err;
-struct mizzle_options;
+struct routing_options;
 struct serve;
 struct serve_face;
 
@@ -30,7 +30,7 @@ struct serve_options {
 int serve_open(struct serve **out, const struct serve_options *o, struct err *err);
 /* Open model, router and cloud, and begin to answer. Notes for the user are printed to stderr.
  * Errors of engine_open, routing_open and texts_open. */
-int serve_load(struct serve *s, const struct mizzle_options *mo, struct err *err);
+int serve_load(struct serve *s, const struct routing_options *mo, struct err *err);
 /* Print to stderr if the cloud has been lost or found since the last call, of one thread. After
  * serve_load. For listen_wait. */
 void serve_look(void *serve);

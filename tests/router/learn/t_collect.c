@@ -435,8 +435,7 @@ static void make_router(void)
 int main(void)
 {
     struct err err = { "" };
-    struct mizzle_options o;
-    mizzle_options_init(&o, sizeof(o));
+    struct engine_options o = { 0 };
     o.model = tiny_make();
     o.threads = 1;
     CHECK(engine_open(&engine, &o, true, &err) == OK);

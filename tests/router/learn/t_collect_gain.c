@@ -202,14 +202,11 @@ struct parts {
 
 static void open_parts(struct parts *p, const struct way *w)
 {
-    struct mizzle_options o;
+    struct routing_options o = routing_defaults;
     struct err err = { "" };
     memset(p, 0, sizeof(*p));
-    mizzle_options_init(&o, sizeof(o));
-    o.model = EDGE;
-    o.threads = w->threads;
-    o.kv = "f32";
-    CHECK(engine_open(&p->engine, &o, true, &err) == OK);
+    o.engine = (struct engine_options){ .model = EDGE, .threads = w->threads, .kv = "f32" };
+    CHECK(engine_open(&p->engine, &o.engine, true, &err) == OK);
     o.cloud_model = LARGE;
     o.cloud = "required";
     o.policy = w->second ? "mlp" : "always";
@@ -410,14 +407,12 @@ int main(void)
     const struct task_options milli = {
         .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED
     };
-    struct mizzle_options o;
+    struct engine_options o = { .model = EDGE };
     struct task *task;
     struct task_item item;
     light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     if (access(EDGE, R_OK) || access(LARGE, R_OK))
         SKIP("no demo pair in weights/milli");
-    mizzle_options_init(&o, sizeof(o));
-    o.model = EDGE;
     CHECK(engine_open(&edge, &o, true, NULL) == OK);
     o.model = LARGE;
     CHECK(engine_open(&large, &o, true, NULL) == OK);

@@ -143,7 +143,7 @@ for name in hidden logits token_logits; do
     set -- --raw --hidden "$r2r/$name.hidden.f32"
     case $name in
     logits) set -- "$@" --logits "$r2r/logits.logits.f32" ;;
-    token_logits) set -- "$@" --logits "$r2r/$name.logits.f32" --tokens "$r2r/$name.token.u32" \
+    token_logits) set -- "$@" --logits "$r2r/$name.logits.f32" --ids "$r2r/$name.token.u32" \
         --embedding "$r2r/$name.embedding.f32" ;;
     esac
     score $name "$@"

@@ -65,12 +65,12 @@ cat "$dir/csqa" "$dir/gsm8k" >"$KNOWN"
 
 # Every row says what it was measured with, and tables of two pairs have the same columns.
 run 0 -m $edge --cloud-url "$KNOWN_URL" --cloud-api llamacpp -q -n 24 --task csqa --data "$dir/on" --policy never,always \
-    --csv "$dir/one.csv" --json
+    -o "$dir/one.csv" --json
 for column in edge_model edge_fingerprint weights kv cloud_model cloud_url cloud_says form version date processor; do
     printf '%s\n' "$last" | grep -q "\"$column\":\"[^\"]" || fail "no $column: $last"
 done
 printf '%s\n' "$last" | grep -q '"date":"20[0-9-]*T[0-9:]*Z"' || fail "no date: $last"
-run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always --csv "$dir/two.csv" --json -q
+run 0 -m weights/milli/edge-0.1.gguf --cloud-model weights/milli/cloud.gguf --questions 4 --policy mlp,always -o "$dir/two.csv" --json -q
 sum=$(sha256sum weights/milli/edge-0.1.router.safetensors | cut -d ' ' -f 1)
 head -n 1 "$dir/out" | grep -q "\"router\":\"edge-0.1.router.safetensors\",\"router_sha256\":\"$sum\"" ||
     fail "the router is not named: $(cat "$dir/out")"
@@ -80,7 +80,7 @@ last=$(head -n 1 "$dir/out")
 
 # Subjects are not split: what is calibrated on is about other things than what is asked.
 run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
-    --target-routed 0.3 --json --jsonl "$dir/answers" --csv "$dir/csv"
+    --target-routed 0.3 --json --jsonl "$dir/answers" -o "$dir/csv"
 is "$(wc -l <"$dir/out") == 4 && $(wc -l <"$dir/csv") == 5"
 asked=$(field questions)
 is "$asked >= 26 && $asked < 40 && $asked % 2 == 0"
@@ -97,7 +97,7 @@ plain() {
     sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g; s/"date":"[^"]*",//' "$1"
 }
 swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
-swept="$swept --sweep 0.1:0.3:2 --json"
+swept="$swept --target-routed 0.1:0.3:2 --json"
 again() {
     run 0 $swept --jsonl "$dir/cut"
     plain "$dir/out" >"$dir/now"
@@ -178,7 +178,7 @@ done
 run 2 -m $edge $data --prompt none
 run 2 -m $edge --task csqa
 run 2 $pair $data --policy mlp=a --threshold 0.5 --target-routed 0.1
-run 2 $pair $data --policy max-prob --sweep 0:2:3
+run 2 $pair $data --policy max-prob --target-routed 0:2:3
 run 3 $pair $data --policy mlp="$dir/none" --target-routed 0.1
 run 3 $pair $data --policy mlp="$dir/csqa" --target-routed 0.1
 head -n 1 "$dir/csqa" >"$dir/one"

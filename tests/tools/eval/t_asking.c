@@ -110,9 +110,9 @@ int main(void)
 {
     if (access("weights/milli/edge-0.5.gguf", R_OK))
         SKIP("no demo pair in weights/milli");
-    mizzle_options_init(&shared_options, sizeof(shared_options));
+    shared_options = routing_defaults;
     shared_options.cloud_api = "auto";
-    shared_options.model = "weights/milli/edge-0.5.gguf";
+    shared_options.engine.model = "weights/milli/edge-0.5.gguf";
     shared_options.cloud_model = "weights/milli/cloud.gguf";
     shared_options.cloud = "required";
     shared_options.cloud_timeout = 600000;

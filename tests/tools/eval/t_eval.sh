@@ -60,8 +60,8 @@ for ahead in 0 1; do
     same=${same:-$(field cloud) $(field right) $(field tokens)}
     [ "$same" = "$(field cloud) $(field right) $(field tokens)" ] || fail "ahead $ahead: not $same"
 done
-run 2 --questions 12 --policy mlp,entropy --sweep 0:0.08:3 --against random
-run 0 --questions 12 --policy mlp,entropy --sweep 0:0.08:3 --against entropy --json -q
+run 2 --questions 12 --policy mlp,entropy --target-routed 0:0.08:3 --against random
+run 0 --questions 12 --policy mlp,entropy --target-routed 0:0.08:3 --against entropy --json -q
 [ "$(wc -l <"$dir/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$dir/out")"
 other=$(field apgr7)
 is "$(field pgr) > 0.3 && $(field work) > 0.3 && $(field routed) < 0.1"
@@ -108,15 +108,9 @@ run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
 is "$(wc -l <"$dir/out") == 2 && $(field threshold) > 0"
 cp weights/milli/edge-0.5.gguf "$dir/alone.gguf"
 fails 2 'no router beside' -m "$dir/alone.gguf" --policy context --questions 2
-# At a given cost.
-run 0 --questions 40 --policy mlp --cloud-price 1.25,0.125,10 --target-cost 4e-5 --json -q
-last=$(sed -n 1p "$dir/out")
-is "$(field cost) > 2e-5 && $(field cost) < 6e-5"
-run 2 --policy mlp --target-cost 1 # without prices
-run 2 --policy mlp --target-cost 1 --target-routed 0.1 --cloud-price 1,1,1
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 # A limit over all answers: an interrupted run goes on with what is left of it.
-capped="--questions 40 --policy mlp --cloud-price 1.25,0.125,10 --cloud required --json -q"
+capped="--questions 40 --policy mlp --cloud required --json -q"
 # without FILE: print its lines without times
 without() {
     sed 's/,"ms":[^,]*,"ttft_ms":[^,]*,"edge_ms":[^,]*//; s/,"bytes_up":.*"trace"/,"trace"/
@@ -143,31 +137,31 @@ fails 3 'counts of the limits, found none' $capped --max-cloud-tokens 40 --jsonl
 sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$dir/capped2" >"$dir/capped"
 run 3 $capped --max-cloud-tokens 40 --jsonl "$dir/capped"
 run 2 --policy mlp --target-routed 0.1 --calibration "$dir/none"
-run 2 --policy mlp --sweep 0:0.1
+run 2 --policy mlp --target-routed 0:0.1
 run 2 --policy mlp --target-routed 2
 run 2 --data "$dir/none"
-run 3 --policy never --questions 2 --csv "$dir/no/folder" -q
+run 3 --policy never --questions 2 -o "$dir/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
 is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"
 case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "ppl: threshold or pgr: $last" ;; esac
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$dir/text"
-run 0 --task ppl -f "$dir/text" --json -q -c 64
+run 0 --task ppl --data "$dir/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"
 all=$(field tokens)
 [ $((all + 1)) -eq "$("$MIZZLE" tokenize <"$dir/text" | wc -w)" ] || fail "ppl: $all tokens of the text"
 for size in 8 9 32 33 63; do
-    run 0 --task ppl -f "$dir/text" --json -q -c $size
+    run 0 --task ppl --data "$dir/text" --json -q -c $size
     is "$(field tokens) == $all" # windows score every token once, whatever their size
 done
 : >"$dir/empty"
-run 3 --task ppl -f "$dir/empty"
+run 3 --task ppl --data "$dir/empty"
 run 2 --task ppl -c 1
 
 # What a task does not read is refused, not ignored.
-for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' \
-    '--jsonl f' '--data f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
+for unread in '--target-routed 0.1' '--target-routed 0:1:3' '--share 0.1' '--calibration f' '-o f' \
+    '--jsonl f' '--prompt chat' '-n 5' '--clock sundial' '--edge-ms 3' \
     '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
     '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--answers f' '--offline'; do
     fails 2 "^mizzle eval: --.*: expected without --task ppl" --task ppl --questions 1 $unread
@@ -175,14 +169,12 @@ done
 for unread in '--kind sums' '--wording plain'; do
     fails 2 "^mizzle eval: ${unread%% *}: expected without --task ppl" --task ppl $unread
 done
-for with in '--task ppl' '--extract f' '--merge f'; do # whatever group an option is of
+for with in '--task ppl' '--task extract' '--merge f'; do # whatever group an option is of
     for unread in '--chat-template qwq' '--private-file f' '--cloud off' '--answers-limit 5'; do
         fails 2 "^mizzle eval: ${unread%% *}: expected without ${with%% f}" $with $unread
     done
 done
-for unread in '--file f' '--context 64'; do
-    run 2 --policy never --questions 1 $unread
-done
+run 2 --policy never --questions 1 --context 64
 
 run 2 --task chess
 run 2 --policy mlp,nobody

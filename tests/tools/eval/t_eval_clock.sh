@@ -28,7 +28,7 @@ virtual --latency 100 --loss 0.3 --ahead 1 --policy always,random,mlp --share 0.
 # In step, each token takes a step, and each cloud token waits for the latency and what a call takes.
 virtual --ahead 0 >"$dir/none"
 virtual --ahead 0 --latency 100 >"$dir/latency"
-virtual --ahead 0 --latency 100 --cloud-ms 20 --prefill-ms 2 >"$dir/slow"
+virtual --ahead 0 --latency 100 --cloud-ms 20 --edge-ms 10,2 >"$dir/slow"
 virtual --ahead 0 --latency 100 --bandwidth 9000 >"$dir/thin"
 virtual --ahead 0 --latency 100 --loss 0.5 >"$dir/loss"
 virtual --ahead 1 --latency 100 >"$dir/ahead"
@@ -105,7 +105,7 @@ for f in right tokens cloud fallback; do
     [ "$(field $f "$dir/real")" = "$(field $f "$dir/virtual")" ] || fail "$(cat "$dir/real" "$dir/virtual")"
 done
 
-"$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --csv "$dir/sweep.csv" >"$dir/out"
+"$MIZZLE" eval --questions 4 -q --policy mlp,random --target-routed 0:0.1:3 -o "$dir/sweep.csv" >"$dir/out"
 "$MIZZLE" plot "$dir/sweep.csv" --x routed --y accuracy --by policy \
     --interval accuracy_low,accuracy_high -o "$dir/a.svg"
 grep -q '^<svg' "$dir/a.svg" && grep -q '^</svg>' "$dir/a.svg" || fail "no picture"
@@ -114,7 +114,7 @@ for label in mlp random; do
 done
 
 for wrong in '--clock sundial' '--clock virtual' '--clock virtual --edge-ms 10 --cloud-tokens 2' \
-    '--cloud-ms 5' '--prefill-ms 5' '--edge-ms -1' '--edge-ms nan' '--loss 1' '--latency 600001' \
+    '--cloud-ms 5' '--edge-ms 5,5' '--edge-ms 5,x' '--edge-ms -1' '--edge-ms nan' '--loss 1' '--latency 600001' \
     '--bandwidth 1,' '--latency 5 --cloud-url http://127.0.0.1:1'; do
     refused 2 --questions 1 --policy mlp $wrong
 done

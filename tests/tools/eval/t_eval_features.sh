@@ -23,7 +23,7 @@ for router in "$combined" "$mix"; do
 done
 fails 2 'expected a network, found a network without hidden states' run --question 3 --policy mlp --router "$combined"
 fails 2 'expected a network without hidden states, found a network' run --question 3 --policy combined --router "$mix"
-expect 0 router collect -q --questions 8 --labels citer --round 2 --router "$mix" -o "$dir/samples"
+expect 0 router collect -q --questions 8 --labels citer --router "$mix" -o "$dir/samples"
 fails 2 '--max-routed' eval --merge --max-routed 0.1 "$dir/none"
 
 # One answer at a time or many, drafts or none, any number of calls ahead: the same answers.

@@ -4,7 +4,7 @@
 . tests/tools/eval/eval.sh
 
 ask="-q --questions 12 --policy never,mlp,random,always --target-routed 0.1"
-run 0 $ask --items "$dir/items" --jsonl "$dir/j" --csv "$dir/rows"
+run 0 $ask --items "$dir/items" --jsonl "$dir/j" -o "$dir/rows"
 [ "$(wc -l <"$dir/items")" -eq 49 ] || fail "$(cat "$dir/items")"
 grep -qE '^milli,[a-z]+,[0-9a-f]{16}\+[0-9a-f]{16},11,[0-9a-f]{16},mlp,0.1,1,0,[01]' "$dir/items" || fail "$(cat "$dir/items")"
 run 0 $ask --items "$dir/other" --parallel 1 --ahead 0
@@ -46,6 +46,6 @@ if grep -q figures "$dir/lines"; then
 fi
 
 fails 3 "items: line 1: " --merge "$dir/items"
-run 2 --table paper --policy mlp --clock virtual --questions 1 --items "$dir/none"
+run 2 --as-paper --policy mlp --clock virtual --questions 1 --items "$dir/none"
 [ ! -e "$dir/none" ] || fail "items of rows that cannot be told apart"
 exit 0

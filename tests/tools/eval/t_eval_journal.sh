@@ -134,7 +134,7 @@ fails 4 'there is no cloud' -m weights/milli/edge-0.5.gguf --questions 2 --polic
 
 # Parts, asked by two processes with the lines of the README, are the whole, whatever else is drawn
 # or calibrated; in any order.
-A="--policy never,mlp,max-prob,random --sweep 0:0.2:2 --against random --questions 11 -q"
+A="--policy never,mlp,max-prob,random --target-routed 0:0.2:2 --against random --questions 11 -q"
 P="-m weights/milli/edge-0.5.gguf --cloud-model weights/milli/cloud.gguf --kv f32"
 run 0 $P $A --json
 plain "$dir/out" >"$dir/whole"
@@ -179,6 +179,6 @@ merge 'part-other: line .*: item 7: expected the answer of .*part-4.jsonl: line'
 merge 'expected without --merge' "$p-0.jsonl" --data x
 # What a part cannot know.
 fails 2 '--first: expected less than the 8 questions, found 8' $P --questions 8 --first 8 --policy mlp
-fails 2 'policy random: expected --share or --target-routed' $P --questions 8 --count 4 --policy mlp,random
-fails 2 '--first, --count: expected without limits' $P --questions 8 --count 4 --policy mlp --max-cloud-tokens 9
+fails 2 'policy random: expected --share or --target-routed' $P --questions 8 --first 0:4 --policy mlp,random
+fails 2 '--first: expected without limits' $P --questions 8 --first 0:4 --policy mlp --max-cloud-tokens 9
 exit 0

@@ -67,28 +67,26 @@ static void test_list(void)
 
 static void test_shares(void)
 {
-    struct eval_options o = {
-        .task.name = "milli", .target = NAN, .target_cost = NAN, .share = NAN
-    };
+    struct eval_options o = { .task.name = "milli", .share = NAN };
     struct eval_plan p = { 0 };
-    o.sweep = "0:0.07:8";
+    o.target = "0:0.07:8";
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 8 && p.sweeps);
     CHECK(p.targets[0] == 0 && fabs(p.targets[1] - 0.01) < 1e-12 && p.targets[7] == 0.07);
     static const char *const bad[] = { "",         "0:1",    "0:1:1",  "0.2:0.1:3", "0:1.1:3",
                                        "-0.1:1:3", "0:1:3x", "0:1:65", "nan:1:3",   "0:nan:3" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        o.sweep = bad[i];
-        CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "--sweep"));
+        o.target = bad[i];
+        CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "--target-routed"));
     }
-    o.sweep = NULL;
+    o.target = NULL;
     p = (struct eval_plan){ 0 };
-    o.target = 0.05f; /* means the decimal that was typed */
+    o.target = "0.05"; /* means the decimal that was typed */
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 1 && p.targets[0] == 0.05);
     CHECK(eval_plan_shares(&p, &o, 0.5f, &err) == ERR_ARG);
     o.share = 0.1f;
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "--share"));
     o.share = NAN;
-    o.target = 1.5f;
+    o.target = "1.5";
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG);
 
     struct eval_list l;
@@ -104,7 +102,8 @@ static void test_shares(void)
     CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == OK);
     eval_list_close(&l);
     CHECK(eval_list_parse(&l, "never,entropy,mlp=a", &err) == OK);
-    o.target = o.share = NAN;
+    o.target = NULL;
+    o.share = NAN;
     CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "policy entropy"));
     CHECK(eval_plan_list(&p, &l, &o, 0.5f, &err) == OK);
     o.share = 0.1f;
@@ -279,9 +278,9 @@ int main(void)
     test_results();
     enum kvcache kv;
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
-    shared_options.kv = "q8";
+    shared_options.engine.kv = "q8";
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
-    shared_options.kv = "f8";
+    shared_options.engine.kv = "f8";
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
     return 0;
 }

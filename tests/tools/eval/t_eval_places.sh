@@ -11,9 +11,9 @@ routed() {
 }
 
 # By number: one token of each answer, the third; no threshold, no share to aim at.
-for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
+for more in '' '--target-routed 0.2' '--target-routed 0:0.2:2' '--parallel 1 --ahead 0' '--ahead 1 --draft off'; do
     rm -f "$dir/journal"
-    run 0 --policy never,position --place 2 --json --jsonl "$dir/journal" $more
+    run 0 --policy never,position=2 --json --jsonl "$dir/journal" $more
     [ "$(field threshold)" = null ] && [ "$(field target)" = null ] || fail "$more: $last"
     [ "$(routed | grep -c '^[^=#?][^=#?][=#?][^=#?]*$')" -eq 12 ] || fail "$more: $(routed)"
     [ "$(grep -c '"policy":"position"' "$dir/out")" -eq 1 ] || fail "$more: $(cat "$dir/out")"
@@ -22,17 +22,17 @@ for more in '' '--target-routed 0.2' '--sweep 0:0.2:2' '--parallel 1 --ahead 0' 
     [ ! -f "$dir/first" ] || cmp -s "$dir/first" "$dir/now" || fail "$more: another text"
     cp "$dir/now" "$dir/first"
 done
-fails 2 'other settings: ' --policy never,position --place 3 --jsonl "$dir/journal"
+fails 2 'other settings: ' --policy never,position=3 --jsonl "$dir/journal"
 # A range: the first four.
 rm -f "$dir/journal"
-run 0 --policy position --place 0-3 --jsonl "$dir/journal"
+run 0 --policy position=0-3 --jsonl "$dir/journal"
 [ "$(routed | grep -c '^[=#?]\{4\}[^=#?]*$')" -eq 12 ] || fail "a range: $(routed)"
 
 # After a text.
 rm -f "$dir/journal"
-run 0 --policy position --place 'The answer is (' --json --jsonl "$dir/journal"
+run 0 --policy position='The answer is (' --json --jsonl "$dir/journal"
 [ "$(routed | grep -c '^[^=#?]*[=#?][^=#?]*$')" -eq 12 ] || fail "after a text: $(routed)"
-run 0 --policy position,random --place 4 --share 0.1 --against position
+run 0 --policy random,position=4 --share 0.1 --against position
 grep -q '^random, against position' "$dir/out" || fail "$(cat "$dir/out")"
 
 # query: the score of the first token decides for the whole answer; thresholds are found as usual.
@@ -56,7 +56,7 @@ done
 
 # slot: the text, and one token of the cloud after it, which reads what always reads; no small model.
 rm -f "$dir/journal"
-run 0 --policy slot,position,always --place ' The answer is (' --json --jsonl "$dir/journal"
+run 0 --policy slot,always,position=' The answer is (' --json --jsonl "$dir/journal"
 grep '"policy":"slot"' "$dir/out" >"$dir/row"
 last=$(cat "$dir/row")
 [ "$(field tokens)" -eq 12 ] && [ "$(field cloud)" -eq 12 ] && [ "$(field calls)" -eq 12 ] &&
@@ -69,7 +69,7 @@ last=$(grep '"policy":"always"' "$dir/out" | tail -n 1)
     fail "slot: $(tail -n 1 "$dir/journal")"
 cp "$dir/journal" "$dir/whole"
 rm -f "$dir/journal"
-run 0 --policy slot --place ' The answer is (' --parallel 1 --ahead 0 --jsonl "$dir/journal" -n 1
+run 0 --policy slot=' The answer is (' --parallel 1 --ahead 0 --jsonl "$dir/journal" -n 1
 slots() { sed -n 's/.*"policy":"slot".*"text":\("[^"]*"\).*"trace":\("[^"]*"\).*/\1\2/p' "$1"; }
 slots "$dir/whole" >"$dir/first"
 slots "$dir/journal" | cmp -s - "$dir/first" || fail "slot: another text with --parallel 1"
@@ -79,13 +79,12 @@ grep -q '"policy":"slot".*"tokens":12,' "$dir/out" || fail "$(cat "$dir/out")"
 
 # What is refused.
 subcommand="eval -q --questions 12"
-refuses 2 'place: expected a number or a text' --policy never,position
-refuses 2 'place: expected a number or a text' --policy position --place ''
-refuses 2 'place: expected N-M with N at most M, found 4-1' --policy position --place 4-1
-refuses 2 'place: expected a text with --policy slot, found 0-3' --policy slot --place 0-3
-refuses 2 'place: expected --policy position' --policy never,mlp --place 3
-refuses 2 'place: expected a text with --policy slot, found 3' --policy slot,position --place 3
-refuses 2 'place: expected a number or a text' --policy slot
-refuses 2 '--clock virtual: expected without policy slot' --policy slot --place a --clock virtual --edge-ms 9
-refuses 2 '--place: expected without' --task ppl --place 3
+for wrong in never,position position= slot slot= position,never; do
+    refuses 2 'policy: expected position=N, position=N-M, position=TEXT or slot=TEXT at the end' --policy $wrong
+done
+refuses 2 'place: expected N-M with N at most M, found 4-1' --policy position=4-1
+refuses 2 'policy slot: expected a text, found 0-3' --policy slot=0-3
+refuses 2 'policy slot: expected a text, found 3' --policy slot,position=3
+refuses 2 'policy: expected .*, found never' --policy never=3
+refuses 2 '--clock virtual: expected without policy slot' --policy slot=a --clock virtual --edge-ms 9
 exit 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# mizzle eval --extract: the rules on a file or on standard input, without a model; every line is
+# mizzle eval --task extract: the rules on a file or on standard input, without a model; every line is
 # checked before anything is printed.
 . tests/support/shell.sh
 cat >"$dir/good" <<'END'
@@ -17,15 +17,15 @@ cat >"$dir/want" <<'END'
 {"citer":"","answer":null}
 END
 subcommand='eval --json'
-expect 0 --extract "$dir/good"
+expect 0 --task extract --data "$dir/good"
 same "$dir/want" "$dir/out"
-"$MIZZLE" eval --extract - --json <"$dir/good" | cmp "$dir/want" - || fail "standard input"
-[ "$("$MIZZLE" eval --extract "$dir/good" | awk '{ print $1 $2 }' | tr '\n' ' ')" = \
-    'citeranswer -B 22 -- \text{1,800}1800 - ' ] || fail "$("$MIZZLE" eval --extract "$dir/good")"
+"$MIZZLE" eval --task extract --data - --json <"$dir/good" | cmp "$dir/want" - || fail "standard input"
+[ "$("$MIZZLE" eval --task extract --data "$dir/good" | awk '{ print $1 $2 }' | tr '\n' ' ')" = \
+    'citeranswer -B 22 -- \text{1,800}1800 - ' ] || fail "$("$MIZZLE" eval --task extract --data "$dir/good")"
 
 bad() {
     printf '{"text":"18"}\n%s\n' "$2" >"$dir/bad"
-    refuses 3 "$dir/bad: line 2: $1" --extract "$dir/bad"
+    refuses 3 "$dir/bad: line 2: $1" --task extract --data "$dir/bad"
 }
 bad 'text: expected a string, found a number' '{"text":3}'
 bad 'text: expected a string, found nothing' '{}'
@@ -38,6 +38,6 @@ bad 'choices: expected as many as labels, 1, found 2' \
 bad 'labels\[0]: expected one letter or digit, found AB' '{"labels":["AB"],"choices":["a"],"text":"x"}'
 bad 'choices\[0]: expected a string, found a list' '{"labels":["A"],"choices":[[]],"text":"x"}'
 bad 'the line: expected JSON' '{"text":'
-refuses 3 "$dir/none: No such file" --extract "$dir/none"
-refuses 2 '--task: expected without --extract' --extract "$dir/good" --task csqa
-refuses 2 '--model: expected without --extract' --extract "$dir/good" -m edge.gguf
+refuses 3 "$dir/none: No such file" --task extract --data "$dir/none"
+refuses 2 '--task extract: expected --data FILE' --task extract
+refuses 2 '--model: expected without --task extract' --task extract --data "$dir/good" -m edge.gguf

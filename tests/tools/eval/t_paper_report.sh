@@ -72,7 +72,7 @@ fi
 # A command of the claims gives its figure.
 sed -n 3p "$claims" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
-"$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
+"$MIZZLE" ${command#mizzle } -q -o "$dir/csv" >"$dir/out" || fail "$command"
 routed() { # CLAIM TABLE: its figure is the share of mlp
     awk -F, -v want="$(cut -d , -f 4 "$1")" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         $at["policy"] == "mlp" { found = sprintf("%.4f", $at["routed"]) } END { exit found != want }' "$2"
@@ -114,12 +114,12 @@ for router in mlp mix combined context; do
     [ "$(grep -c "\"policy\":\"[a-z]*=$router\",\"share\":0.06,.*\"item\":0," "$dir/twice/ways.jsonl")" -eq 2 ] || fail "$router: not two trainings"
 done
 grep -q 'Each router is 2 trainings' "$dir/twice/report.html" || fail "no word of two trainings"
-for words in '--policy mlp=.*/1/mix --repeats 2 --json' '--table paper --policy mlp --router .*/1/mlp.1,'; do
+for words in '--policy mlp=.*/1/mix --repeats 2 --json' '--as-paper --policy mlp --router .*/1/mlp.1,'; do
     grep -q -e "$words" "$dir/twice/claims.csv" || fail "$(cat "$dir/twice/claims.csv")"
 done
 sed -n 3p "$dir/twice/claims.csv" >"$dir/claim"
 command=$(cut -d , -f 3 "$dir/claim")
-"$MIZZLE" ${command#mizzle } -q --csv "$dir/csv" >"$dir/out" || fail "$command"
+"$MIZZLE" ${command#mizzle } -q -o "$dir/csv" >"$dir/out" || fail "$command"
 routed "$dir/claim" "$dir/csv" || fail "another figure: $(cat "$dir/claim" "$dir/csv")"
 
 # A file of questions is split by concept; a step that fails ends the whole with its status.

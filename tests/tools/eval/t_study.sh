@@ -53,7 +53,7 @@ is versus "$(row mlp=mix,0.05,answer against questions | tr '\n' ' ')" ' 6 alway
 # An own share and its comparisons are what eval itself has found, but for another order of draws.
 if [ -e $edge ]; then
     expect 0 -q --questions 12 --policy never,mlp,random,always --target-routed 0.1 --items "$dir/items" \
-        --against random --csv "$dir/rows" --jsonl "$dir/journal"
+        --against random -o "$dir/rows" --jsonl "$dir/journal"
     study 0 --against random --csv "$dir/figures" "$dir/items"
     for policy in never mlp random always; do
         awk -F, -v p=$policy 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["policy"] == p { print p, $at["accuracy"], $at["routed"], $at["pgr"] }' "$dir/rows"

@@ -33,7 +33,7 @@ static unsigned char right[FACTS];
 
 static void reader_open(struct reader *r, const char *path)
 {
-    const struct mizzle_options o = { .model = path };
+    const struct engine_options o = { .model = path };
     struct err err = { "" };
     CHECK(engine_open(&r->engine, &o, true, &err) == OK);
     CHECK(session_open(&r->session, r->engine.batch, CONTEXT, KVCACHE_F32, &err) == OK);

@@ -37,10 +37,10 @@ done
 cmp "$dir/numbers2" "$dir/numbers4" || fail "threads or kernels change a number"
 
 # Whole rows of the chosen layers and heads alone, no text at all, and a reason of a fallback.
-expect 0 explain -p "$text" -n 0 --json --layers 0:1 --heads 5
+expect 0 explain -p "$text" -n 0 --json --layers 0:1,5
 [ "$(count '"rest":')" -eq 216 ] || fail "--layers: rows"
 long=$(count '"at":\[[0-9]*,[0-9]*,[0-9]*,')
-[ "$long" -gt 5 ] && [ "$long" -le 12 ] || fail "--layers, --heads: $long rows are whole"
+[ "$long" -gt 5 ] && [ "$long" -le 12 ] || fail "--layers: $long rows are whole"
 [ "$(grep -c '^{"pos"' "$dir/out")" -eq 18 ] || fail "-n 0: not 9 tokens and 9 positions"
 expect 0 explain -p "$text" -n 4 --policy always --max-cloud-tokens 1 --json
 [ "$(count '"why":"the policy is always"')" -eq 1 ] || fail "always: why"
@@ -70,8 +70,8 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     lines "stty cols 62; $MIZZLE explain --question 2" >"$dir/out"
     awk 'length($0) > 62 { print; exit 1 }' "$dir/out" || fail "over 62 columns"
     [ "$(grep -c '^Position 62: ' "$dir/out")" -eq 1 ] && ! grep -q 'is position' "$dir/out" || fail "the position"
-    lines "$MIZZLE explain -p x -n 1 --html $dir/told.html" >"$dir/out"
-    grep -q "^wrote $dir/told.html" "$dir/out" || fail "--html: $(cat "$dir/out")"
+    lines "$MIZZLE explain -p x -n 1 --output $dir/told.html" >"$dir/out"
+    grep -q "^wrote $dir/told.html" "$dir/out" || fail "--output: $(cat "$dir/out")"
 else
     echo "SKIP: no script(1), terminals were not tested"
 fi
@@ -79,9 +79,9 @@ full=$(awk 'BEGIN { for (i = 0; i < 1020; i++) printf "is " }')
 expect 0 explain -p "$full" -n 50
 grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
 for range in 0:1000000 3 1:99999999999 : 0: :1 1x; do expect 2 explain -p "$text" --layers "$range"; done
-expect 2 explain -p "$text" --html ""
-expect 0 explain -p "$text" -n 1 --html "$dir/page.html"
-[ "$(ls -l "$dir/page.html" | cut -c1-10)" = -rw------- ] || fail "--html: others may read it"
+expect 2 explain -p "$text" --output ""
+expect 0 explain -p "$text" -n 1 --output "$dir/page.html"
+[ "$(ls -l "$dir/page.html" | cut -c1-10)" = -rw------- ] || fail "--output: others may read it"
 expect 0 explain --question 1
 grep -q '^Stopped after' "$dir/out" && fail "--question: stopped before the answer ended"
 tr -s '\n ' ' ' <"$dir/out" |
@@ -125,8 +125,8 @@ awk 'length($0) > 80 { print; exit 1 }' "$dir/out" || fail "over 80 columns"
 refused 2 explain
 refused 2 explain -p ''
 refuses 2 '--chat: expected -p, found --question' explain --question 2 --chat
-for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--heads 0:' \
-    '--heads 0:8' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
+for bad in '--question 1' more '--layers 3' '--layers 1:0' '--layers 0:1:2' '--layers 0,0:' \
+    '--layers 0,0:8' '--layers 0,' '--layers 0,1,2' '--policy any' '--without-head 1' '--without-head 3.0' '--without-head 0.8' \
     '--without-head 1.2.3' '--span-of x=y'; do
     refused 2 explain -p "$text" $bad
 done

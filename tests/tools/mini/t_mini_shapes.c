@@ -82,8 +82,7 @@ static void compare(const char *model, const char *prompt, const char *lines, co
     struct session *s;
     uint32_t *ids;
     size_t n, made = 0;
-    struct mizzle_options o;
-    mizzle_options_init(&o, sizeof(o));
+    struct engine_options o = { 0 };
     o.model = model;
     CHECK_MSG(engine_open(&e, &o, true, &err) == OK, "%s", err.msg);
     CHECK(tokenizer_encode(e.tokenizer, &ids, &n, prompt, strlen(prompt), true, &err) == OK);

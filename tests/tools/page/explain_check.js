@@ -1,4 +1,4 @@
-/* explain_check.js - opens the pages of `mizzle explain --html` in $DIR and compares what they draw
+/* explain_check.js - opens the pages of `mizzle explain --output` in $DIR and compares what they draw
  * with the document of --json. */
 'use strict';
 const fs = require('fs');

@@ -181,9 +181,9 @@ for named in '' '--max-routed 0.05'; do
 done
 
 # TLS, from a certificate and its key.
-refused 3 serve --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
+refused 3 serve --port 0 --tls-cert "$dir/none"
 if certificate; then
-    start -m $edge --cloud off --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key"
+    start -m $edge --cloud off --tls-cert "$dir/tls.pem"
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     curl -s --cacert "$dir/tls.crt" "$url/v1/completions" --json '{"prompt":"Once","max_tokens":1}' |
         grep -q '"text_completion"' || fail "no answer with TLS"

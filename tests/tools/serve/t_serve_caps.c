@@ -8,6 +8,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/mizzle.h"
+#include "router/routing.h"
 #include "tests/support/rude.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
@@ -66,22 +67,39 @@ static bool serve(const struct rude_request *r)
     return rude_json(r, probe && !p->models ? "200 OK" : p->status, reply);
 }
 
-static struct rude *begin(const struct part *p, struct mizzle_options *o)
+static struct rude *begin(const struct part *p)
 {
     now = p;
     probed = asked = requests = sent = 0;
     for (size_t i = 0; i < FDS; i++)
         answered[i] = false;
-    struct rude *r = rude_open(serve);
-    mizzle_options_init(o, sizeof(*o));
-    o->model = serving_model;
-    o->threads = 1;
-    o->cloud_url = rude_url(r);
-    o->policy = "always";
-    o->cloud_tokens = p->tokens;
-    o->cloud_timeout = p->late_ms ? 100 : 5000;
-    o->max_tokens = TEXTS;
-    return r;
+    return rude_open(serve);
+}
+
+/* What is asked of it: of the library's struct and of serve's. */
+#define OF_SERVER(o, p, r)          \
+    (o).cloud_url = rude_url(r);    \
+    (o).policy = "always";          \
+    (o).cloud_tokens = (p)->tokens; \
+    (o).cloud_timeout = (p)->late_ms ? 100 : 5000
+
+static struct mizzle_options of_library(const struct part *p, const struct rude *r)
+{
+    struct mizzle_options o;
+    mizzle_options_init(&o, sizeof(o));
+    o.model = serving_model;
+    o.threads = 1;
+    o.max_tokens = TEXTS;
+    OF_SERVER(o, p, r);
+    return o;
+}
+
+static struct routing_options of_serve(const struct part *p, const struct rude *r)
+{
+    struct routing_options o = routing_defaults;
+    o.engine = (struct engine_options){ .model = serving_model, .threads = 1 };
+    OF_SERVER(o, p, r);
+    return o;
 }
 
 /* Compare what the server saw with the limit, which was used if the cloud was required: then no
@@ -97,8 +115,8 @@ static void check(const struct part *p, const char *who, bool required)
 static void test_library(const struct part *p)
 {
     const struct mizzle_prompt prompt = { .size = sizeof(prompt), .text = "Once upon" };
-    struct mizzle_options o;
-    struct rude *r = begin(p, &o);
+    struct rude *r = begin(p);
+    struct mizzle_options o = of_library(p, r);
     struct mizzle *m;
     uint64_t said = 0;
     size_t capped = 0;
@@ -127,8 +145,8 @@ static void test_library(const struct part *p)
 static void test_input(const struct part *p)
 {
     const struct mizzle_prompt prompt = { .size = sizeof(prompt), .text = "Once upon" };
-    struct mizzle_options o;
-    struct rude *r = begin(p, &o);
+    struct rude *r = begin(p);
+    struct mizzle_options o = of_library(p, r);
     struct mizzle *m;
     size_t capped = 0;
     o.max_cloud_input = INPUT;
@@ -148,8 +166,8 @@ static void test_serve(const struct part *p)
 {
     const struct serve_options so = { .parallel = 2, .queue = 2 };
     struct serving server = { 0 };
-    struct mizzle_options o;
-    struct rude *r = begin(p, &o);
+    struct rude *r = begin(p);
+    struct routing_options o = of_serve(p, r);
     o.max_cloud_tokens = LIMIT;
     serving_open_for(&server, &so, &o);
     for (int i = 0; i < TEXTS; i++) {
@@ -169,8 +187,8 @@ static void test_text(const struct part *p)
 {
     const struct serve_options so = { .parallel = 2, .queue = 2 };
     struct serving server = { 0 };
-    struct mizzle_options o;
-    struct rude *r = begin(p, &o);
+    struct rude *r = begin(p);
+    struct routing_options o = of_serve(p, r);
     serving_open_for(&server, &so, &o);
     serving_postf(&server, RAW,
                   "{\"prompt\":\"bells\",\"max_tokens\":30,\"mizzle\":{\"policy\":"
@@ -208,25 +226,17 @@ static void same(const char *who, size_t i, uint64_t up, uint64_t down, size_t *
               (unsigned long long)seen_down);
 }
 
-/* Set the options of the small model with the proxy as its cloud, decoding ahead. */
-static void options(struct mizzle_options *o)
-{
-    mizzle_options_init(o, sizeof(*o));
-    o->model = serving_model;
-    o->threads = 1;
-    o->cloud_url = rude_url(proxy);
-    o->policy = "entropy";
-    o->threshold = 0.99;
-    o->ahead = 1;
-}
-
+/* The small model with the proxy as its cloud, decoding ahead. */
 static void test_served_bytes(void)
 {
     const struct serve_options so = { .parallel = 2, .queue = 2 };
-    struct mizzle_options mo;
+    struct routing_options mo = routing_defaults;
     struct serving server = { 0 };
     size_t late = 0;
-    options(&mo);
+    mo.engine = (struct engine_options){ .model = serving_model, .threads = 1 };
+    mo.cloud_url = rude_url(proxy);
+    mo.policy = "entropy";
+    mo.threshold = 0.99;
     serving_open_for(&server, &so, &mo);
     forget();
     for (size_t i = 0; i < BYTE_TEXTS; i++) {
@@ -245,7 +255,12 @@ static void test_library_bytes(void)
     struct mizzle *m;
     char text[40];
     size_t late = 0;
-    options(&o);
+    mizzle_options_init(&o, sizeof(o));
+    o.model = serving_model;
+    o.threads = 1;
+    o.cloud_url = rude_url(proxy);
+    o.policy = "entropy";
+    o.threshold = 0.99;
     for (size_t i = 0; i < BYTE_TEXTS; i++) {
         struct mizzle_stats stats = { .size = sizeof(stats) };
         const struct mizzle_prompt p = { .size = sizeof(p), .text = text };

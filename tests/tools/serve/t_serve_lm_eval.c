@@ -317,7 +317,7 @@ int main(void)
     static const char *const kvs[] = { "f32", "f16", "q8" };
     static struct pair all[PAIRS];
     const struct serve_options o = { .parallel = 8 };
-    const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
+    const struct engine_options mo = { .model = serving_model, .threads = 1 };
     struct engine engine;
     serving_need_pair();
     CHECK(engine_open(&engine, &mo, true, NULL) == OK);

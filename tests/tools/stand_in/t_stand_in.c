@@ -26,7 +26,7 @@ static struct stand_in *server;
 /* Return the model's own token after ids[n], with an empty cache. */
 static uint32_t truth(const uint32_t *ids, size_t n)
 {
-    const struct mizzle_options mo = { .model = model, .threads = 1 };
+    const struct engine_options mo = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     struct engine e;
     struct session *s;

@@ -98,12 +98,12 @@ static int plan_make(struct bench_plan *p, const struct bench_model_options *m, 
     if (!rc)
         rc = bench_list(&p->gen, "-n", m->gen, err);
     if (!rc)
-        rc = bench_list(&p->texts, "--texts", m->texts, err);
+        rc = bench_list(&p->texts, "--parallel", m->texts, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < p->texts.n; i++)
         if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
-            return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
+            return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", BENCH_TEXTS,
                            p->texts.at[i]);
     size_t prompt = bench_list_most(&p->prompt), gen = bench_list_most(&p->gen);
     p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
@@ -432,14 +432,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         rc = err_set(err, ERR_ARG, "--by-op: expected one text and not -o csv");
     if (rc)
         return rc;
-    shared_options.threads = bench_list_most(&p.threads);
+    shared_options.engine.threads = bench_list_most(&p.threads);
     rc = bench_model_open(&e, m, err);
     if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
         err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
-        const char *model = m->shape               ? m->shape
-                            : shared_options.model ? shared_options.model
-                                                   : "demo";
+        const char *model = m->shape                      ? m->shape
+                            : shared_options.engine.model ? shared_options.engine.model
+                                                          : "demo";
         static struct bench_run b;
         static struct bench_ops ops;
         b = (struct bench_run){ .o = o,

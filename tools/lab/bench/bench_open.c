@@ -77,7 +77,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
     if (!rc)
         rc = setup_kernels(&e->kernels, err);
     if (!rc)
-        rc = pool_open(&e->pool, shared_options.threads, err);
+        rc = pool_open(&e->pool, shared_options.engine.threads, err);
     struct progress *progress = setup_open_begin("making", m->shape);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);

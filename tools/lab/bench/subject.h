@@ -20,7 +20,7 @@ extern const char *bench_threads;
     }
 #define BENCH_ROW_REPEAT(otherwise)                                                    \
     {                                                                                  \
-        "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",                        \
+        "--repeats", "-r", OPTION_SIZE, &bench_opts.repeat, "N",                       \
             "Take N samples of each test and show the median (default: " otherwise ")" \
     }
 #define BENCH_ROW_SHAPE(otherwise)                                                       \
@@ -35,10 +35,10 @@ extern const char *bench_threads;
             "Give every matrix of --shape this type: f32, bf16, one of GGUF's from q8_0 " \
             "to q2_k and iq4_xs, or the mix q4_k_m (default: q8_0)"                       \
     }
-#define BENCH_ROW_KV                                                \
-    {                                                               \
-        "--kv", NULL, OPTION_STR, &shared_options.kv, "TYPE",       \
-            "Keep keys and values in f32, f16 or q8 (default: f16)" \
+#define BENCH_ROW_KV                                                 \
+    {                                                                \
+        "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE", \
+            "Keep keys and values in f32, f16 or q8 (default: f16)"  \
     }
 
 /* Begin a subject: check the options that several subjects have, and catch interrupts. repeat: -r

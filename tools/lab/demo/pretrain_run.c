@@ -217,22 +217,6 @@ static int pretrain_save_model(const char *path, const struct train *t,
     return rc ? rc : closed;
 }
 
-/* True if the file is a finished model of this plan and seed. */
-static bool pretrain_finished(const char *path, const struct pretrain_plan *p, uint64_t seed)
-{
-    struct weights *w;
-    struct str size;
-    uint64_t low, high, steps;
-    if (weights_open(&w, path, NULL))
-        return false;
-    bool done = weights_str(w, KEY "size", &size) && size.n == strlen(p->size) &&
-                !memcmp(size.p, p->size, size.n) && weights_u64(w, KEY "seed_low", &low) &&
-                weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed &&
-                weights_u64(w, KEY "steps", &steps) && steps == p->steps;
-    weights_close(w);
-    return done;
-}
-
 /* ---- training ---- */
 
 int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, const char *suffix,
@@ -349,7 +333,7 @@ static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struc
     out->tokens = r->read;
     out->loss = (double)r->loss;
     out->minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
-    int rc = atomic_file_close(&r->curve, true, err); /* first: --resume looks for the model */
+    int rc = atomic_file_close(&r->curve, true, err);
     if (rc == OK)
         rc = pretrain_save_model(r->model, r->train, r->plan, r->job->seed, r->read, r->job->vocab,
                                  err);
@@ -370,10 +354,6 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
         rc = pretrain_path(curve, job->out, plan->name, ".loss.csv", err);
     if (rc)
         return rc;
-    if (job->resume && pretrain_finished(r.model, plan, job->seed)) {
-        out->skipped = true;
-        return OK;
-    }
     rc = atomic_file_open(&r.curve, curve, err);
     if (rc)
         return rc;

@@ -43,7 +43,7 @@ struct pretrain_job {
     const struct bpe_vocab *vocab;
     const char *out; /* output folder */
     uint64_t seed;
-    bool resume, quiet; /* resume: keep finished models */
+    bool quiet;
 };
 
 struct pretrain_result {
@@ -51,7 +51,6 @@ struct pretrain_result {
     uint64_t tokens;
     double loss; /* mean over the last row of the curve */
     double minutes;
-    bool skipped; /* a finished model was there already */
     struct pretrain_score score;
 };
 

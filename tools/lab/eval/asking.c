@@ -14,7 +14,6 @@
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "router/local_cloud.h"
-#include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/texts/texts.h"
 #include "tools/cli/setup.h"
@@ -31,7 +30,7 @@ enum {
 static bool asking_needs_cloud(const struct asking_options *o, const struct engine *e)
 {
     char beside[ROUTING_PATH];
-    struct mizzle_options all;
+    struct routing_options all;
     struct err err;
     if (o->policy || shared_options.policy)
         return strcmp(o->policy ? o->policy : shared_options.policy, "never") != 0;
@@ -382,16 +381,6 @@ static int asking_fill(struct asked *out, struct asking_sent *s, struct err *err
     out->scores = (const void *)a->scores.p;
     out->text = a->text.p;
     return a->is_virtual && stats->tokens ? asking_set_times(stats, a, err) : OK;
-}
-
-double asked_cost(const struct asked_work *w, const struct price *tokens)
-{
-    const double pico = 1e-12;
-    if (!tokens->up && !tokens->cached && !tokens->down)
-        return (double)w->calls;
-    return (double)tokens->up * pico * (double)w->prefilled +
-           (double)tokens->cached * pico * (double)w->cached +
-           (double)tokens->down * pico * (double)w->decoded;
 }
 
 bool asking_has_room(const struct asking *a)

@@ -14,7 +14,6 @@
 #include "router/engine.h"
 #include "router/policy_kind.h"
 #include "router/routing.h"
-#include "tools/lab/eval/price.h"
 #include "tools/lab/tasks/task.h"
 #include "tools/lab/clock/virtual_cloud.h"
 
@@ -136,9 +135,6 @@ struct asked {         /* one answer */
     const float *scores;             /* [tokens]; NaN: the policy has none */
     const char *text;
 };
-
-/* Return what that costs at these prices; if they are all zero, a call costs 1. */
-double asked_cost(const struct asked_work *w, const struct price *tokens);
 
 /* True when another answer can be sent. */
 bool asking_has_room(const struct asking *a);

@@ -19,15 +19,11 @@ struct eval_options {
     size_t nparts;
     size_t max_tokens;     /* limit of one answer; 0: the task's default */
     size_t context;        /* ppl: window; 0: the task's default */
-    const char *file;      /* ppl: path of a text; NULL: the demo world's test stream */
     float share;           /* for policies that have no threshold; NaN: as the first one routed */
-    float target;          /* share for every policy; NaN: they use their thresholds */
-    float target_cost;     /* or cost of an answer's calls; NaN: none */
-    const char *price;     /* UP,CACHED,DOWN for a million tokens; NULL: a call costs 1 */
-    const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
+    const char *target;    /* share for every policy, or LOW:HIGH:N; NULL: their thresholds */
     const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
-    const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
+    bool as_paper;         /* print the columns of the paper's Table 1 */
     const char *jsonl, *items, *csv; /* paths of outputs; NULL: none */
     bool required; /* answers: --cloud was not given, so that a fault ends the run */
     bool json, quiet;

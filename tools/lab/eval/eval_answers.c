@@ -7,7 +7,6 @@
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
-#include "router/mizzle.h"
 #include "router/router.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -45,7 +44,7 @@ struct answers_run {
 /* Open models and routing for the policies of the list. */
 static int answers_open_parts(struct answers_run *m, struct err *err)
 {
-    struct mizzle_options options;
+    struct routing_options options;
     const char *needs = m->list.n ? eval_list_demanding(&m->list) : NULL;
     const struct asking_options ask = { .policy = needs,
                                         .required = m->o->required,
@@ -166,8 +165,6 @@ static int answers_begin(struct answers_run *m, struct err *err)
     const json_t *on = json_object_get(m->settings, "on");
     const json_t *clock = json_object_get(m->settings, "clock");
     m->about = (struct eval_about){ .task = answers_text(m->settings, "task"),
-                                    .price = m->plan.price,
-                                    .by_cost = m->plan.by_cost,
                                     .clock = answers_text(clock, "kind"),
                                     .seed = answers_text(m->settings, "seed"),
                                     .parallel = (size_t)json_integer_value(
@@ -249,7 +246,6 @@ static void answers_next(struct answers_run *m, const struct eval_entry *e, size
     bool aims = m->plan.ntargets && eval_entry_scores(e);
     eval_result_begin(r, e, aims ? m->plan.targets[i] : (double)NAN);
     r->point = i;
-    r->by_cost = m->plan.by_cost;
 }
 
 /* Show a result as soon as it is there, unless it is compared with another at the end. */
@@ -321,7 +317,7 @@ static int answers_all(struct answers_run *m, struct err *err)
         eval_results_compare(m->results, m->next, m->o->against, answers_points(m));
     for (size_t i = 2; rc == OK && m->o->against && m->o->json && i < m->next; i++)
         rc = eval_print_json(&m->about, &m->results[i], err);
-    if (rc == OK && !m->o->json && m->o->table)
+    if (rc == OK && !m->o->json && m->o->as_paper)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)
         eval_print_table(stdout, &m->about, m->results, m->shown, m->n);
@@ -432,10 +428,9 @@ int eval_answers(const struct eval_options *o, struct err *err)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
     m->o = o;
     int rc = o->nparts ? answers_merge(m, err) : answers_ask(m, err);
-    if (rc == OK && o->items && (m->plan.paper || m->plan.by_cost))
+    if (rc == OK && o->items && m->plan.paper)
         rc = err_set(err, ERR_ARG,
-                     "--items: expected without --table and --target-cost, as shares "
-                     "tell its rows apart");
+                     "--items: expected without --as-paper, as shares tell its rows apart");
     if (rc == OK)
         rc = answers_begin(m, err);
     if (rc == OK)

@@ -1,5 +1,6 @@
 #include "tools/lab/eval/eval_clock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -11,6 +12,7 @@
 enum { MAX_MS = 60000, PATIENCE_MS = 600000 };
 
 static const char *kind = "real";
+static const char *edge_text = "0";
 static float edge_ms, prefill_ms, cloud_ms;
 
 const struct option_group eval_clock_rows = {
@@ -21,12 +23,10 @@ const struct option_group eval_clock_rows = {
           "decided about each token, without waiting. A call that takes longer than "
           "--cloud-timeout by this clock leaves the token to the small model, also with --cloud "
           "required (default: real)" },
-        { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
+        { "--edge-ms", NULL, OPTION_STR, &edge_text, "T[,P]",
           "Make each step of the small model take T milliseconds, or with a real clock at least "
-          "that (default: as long as it takes; virtual: must be given)" },
-        { "--prefill-ms", NULL, OPTION_FLOAT, &prefill_ms, "T",
-          "virtual: read a prompt at T milliseconds per token, but take one step at least "
-          "(default: 0)" },
+          "that; virtual: read a prompt at P milliseconds per token, but take one step at least "
+          "(default: as long as it takes; virtual: T must be given, and P is 0)" },
         { "--cloud-ms", NULL, OPTION_FLOAT, &cloud_ms, "T",
           "virtual: let the cloud compute T milliseconds per token, in addition to the latency "
           "(default: 0)" },
@@ -64,16 +64,20 @@ int eval_clock_read(struct eval_clock *out, struct err *err)
     *out = (struct eval_clock){ .is_virtual = strcmp(kind, "virtual") == 0 };
     if (!out->is_virtual && strcmp(kind, "real") != 0)
         return err_set(err, ERR_ARG, "--clock: expected real or virtual, found %s", kind);
+    char *end = NULL;
+    edge_ms = strtof(edge_text, &end);
+    prefill_ms = *end == ',' ? strtof(end + 1, &end) : 0;
+    if (!*edge_text || *end)
+        return err_set(err, ERR_ARG, "--edge-ms: expected T or T,P, found %s", edge_text);
     const float all[] = { edge_ms, prefill_ms, cloud_ms };
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         if (!(all[i] >= 0 && all[i] <= MAX_MS))
-            return err_set(err, ERR_ARG,
-                           "--edge-ms, --prefill-ms, --cloud-ms: expected 0 to %d, found %g",
+            return err_set(err, ERR_ARG, "--edge-ms, --cloud-ms: expected 0 to %d, found %g",
                            MAX_MS, (double)all[i]);
     if (out->is_virtual)
         return eval_clock_virtual(&out->clock, err);
     if (prefill_ms > 0 || cloud_ms > 0)
-        return err_set(err, ERR_ARG, "--prefill-ms, --cloud-ms: expected --clock virtual with it");
+        return err_set(err, ERR_ARG, "--edge-ms T,P, --cloud-ms: expected --clock virtual with it");
     out->step_ns = (uint64_t)((double)edge_ms * 1e6);
     return OK;
 }

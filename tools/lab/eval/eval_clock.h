@@ -11,7 +11,7 @@
 
 struct err;
 
-extern const struct option_group eval_clock_rows; /* --clock --edge-ms --prefill-ms --cloud-ms */
+extern const struct option_group eval_clock_rows; /* --clock --edge-ms --cloud-ms */
 
 struct eval_clock {
     bool is_virtual;

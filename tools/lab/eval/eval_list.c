@@ -7,7 +7,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
-#include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
 #include "tools/cli/shared_options.h"
@@ -125,7 +124,7 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
 
 /* Open a router of one entry, from a file or, if path is NULL, from beside the model. */
 static int list_open_router(struct router **out, const struct eval_entry *e, const char *path,
-                            const struct engine *engine, const struct mizzle_options *o,
+                            const struct engine *engine, const struct routing_options *o,
                             struct err *err)
 {
     char beside[ROUTING_PATH];
@@ -134,7 +133,7 @@ static int list_open_router(struct router **out, const struct eval_entry *e, con
         path = beside;
     if (!path)
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
-                       o->model);
+                       o->engine.model);
     int rc = routing_router(out, engine, path, &note, err);
     if (note.msg[0])
         fprintf(stderr, "mizzle: %s\n", note.msg);
@@ -157,8 +156,9 @@ static int list_training(char out[ROUTING_PATH], const char *file, size_t t, siz
     return err_set(err, ERR_ARG, "--policy: %s: the path is too long", file);
 }
 
-int eval_list_open(struct eval_list *l, const struct engine *engine, const struct mizzle_options *o,
-                   enum policy open, size_t repeats, struct err *err)
+int eval_list_open(struct eval_list *l, const struct engine *engine,
+                   const struct routing_options *o, enum policy open, size_t repeats,
+                   struct err *err)
 {
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
@@ -213,7 +213,7 @@ static bool list_digest(char out[SHA256_HEX], const struct eval_entry *e, const 
 }
 
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
-                    const struct mizzle_options *o)
+                    const struct routing_options *o)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct eval_entry *e = &l->at[i];

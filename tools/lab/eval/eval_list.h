@@ -11,7 +11,7 @@
 
 struct engine;
 struct err;
-struct mizzle_options;
+struct routing_options;
 struct router;
 
 enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
@@ -25,7 +25,7 @@ enum { EVAL_POLICIES = 16, EVAL_LABEL = 64, EVAL_TRAININGS = 64 };
 
 struct eval_entry {
     enum policy policy;
-    bool slot;              /* policy slot: always, after the text of --place (asking.h) */
+    bool slot;              /* policy slot: always, after the text of slot=TEXT (asking.h) */
     bool query;             /* policy query: mlp's score of the first token, for the answer */
     char *file;             /* of NAME=FILE; NULL: the router of the options */
     struct router *router;  /* the one in use; NULL: that of the options, or not open yet */
@@ -52,14 +52,15 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
  * those without a file whose policy is `open`: theirs is open already. Those of another policy are
  * looked for as routing_find_router does. Prints a note for each that was calibrated with other
  * weights. ERR_ARG: none is there, or one of the other kind; the errors of routing_router. */
-int eval_list_open(struct eval_list *l, const struct engine *engine, const struct mizzle_options *o,
-                   enum policy open, size_t repeats, struct err *err);
+int eval_list_open(struct eval_list *l, const struct engine *engine,
+                   const struct routing_options *o, enum policy open, size_t repeats,
+                   struct err *err);
 /* Check the number of trainings: more than one are those of a router that is named. ERR_ARG. */
 int eval_list_repeats(const struct eval_list *l, size_t repeats, struct err *err);
 /* Note what the routers of all entries are; own is that of the entries without one, open
  * already. */
 void eval_list_note(struct eval_list *l, const struct router *own, const struct engine *engine,
-                    const struct mizzle_options *o);
+                    const struct routing_options *o);
 void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* Return the policies with what is known of their routers; NULL: out of memory. */
 json_t *eval_list_json(const struct eval_list *l);

@@ -54,7 +54,7 @@ void eval_origin_begin(struct eval_origin *o, const struct asking *a, const stru
     if (task_form(t) != TASK_CHAT)
         return;
     SET(template, chat_form(e->chat));
-    SET(think, shared_options.think);
+    SET(think, shared_options.engine.think);
 }
 
 void eval_origin_json(json_t *writers, json_t *machine, const struct eval_origin *o)

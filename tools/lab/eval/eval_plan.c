@@ -23,7 +23,7 @@ static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
         !(low >= 0 && low <= high && high <= 1) || n < 2 || n > EVAL_TARGETS)
         return err_set(
             err, ERR_ARG,
-            "--sweep: expected LOW:HIGH:N with 0 <= LOW <= HIGH <= 1 and N from 2 to %d, "
+            "--target-routed: expected LOW:HIGH:N with 0 <= LOW <= HIGH <= 1 and N from 2 to %d, "
             "such as 0:0.07:8, found %s",
             EVAL_TARGETS, text);
     for (size_t i = 0; i < n; i++)
@@ -36,36 +36,22 @@ static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
 int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
                      struct err *err)
 {
-    bool target = !isnan(o->target);
-    if (o->table && strcmp(o->table, "paper") != 0)
-        return err_set(err, ERR_ARG, "--table: expected paper, found %s", o->table);
-    p->paper = o->table && !target && !o->sweep && isnan(threshold);
-    p->by_cost = !isnan(o->target_cost);
-    if (target + p->by_cost + (o->sweep != NULL) + !isnan(threshold) > 1)
-        return err_set(err, ERR_ARG,
-                       "--target-routed, --target-cost, --sweep and --threshold: expected one of "
-                       "them");
-    if (o->price && !price_parse(&p->price, o->price))
-        return err_set(err, ERR_ARG,
-                       "--cloud-price: expected UP,CACHED,DOWN as in 2.50,1.25,10, found %s",
-                       o->price);
-    if (p->by_cost && !(o->target_cost > 0 && o->price))
-        return err_set(err, ERR_ARG,
-                       "--target-cost: expected an amount above 0, and --cloud-price");
-    if ((target || o->sweep) && !isnan(o->share))
-        return err_set(err, ERR_ARG, "--share: expected without %s",
-                       target ? "--target-routed" : "--sweep");
+    p->paper = o->as_paper && !o->target && isnan(threshold);
+    if (o->target && !isnan(threshold))
+        return err_set(err, ERR_ARG, "--target-routed, --threshold: expected one of them");
+    if (o->target && !isnan(o->share))
+        return err_set(err, ERR_ARG, "--share: expected without --target-routed");
     if (!isnan(o->share) && !(o->share >= 0 && o->share <= 1))
         return err_set(err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)o->share);
-    if (target && !(o->target >= 0 && o->target <= 1))
-        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
-                       (double)o->target);
-    if (o->sweep)
-        return plan_sweep(p, o->sweep, err);
-    if (target || p->by_cost) {
+    if (o->target && strchr(o->target, ':'))
+        return plan_sweep(p, o->target, err);
+    if (o->target) {
+        char *end, text[32];
+        float target = strtof(o->target, &end);
+        if (!*o->target || *end || !(target >= 0 && target <= 1))
+            return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %s", o->target);
         /* The decimal that was typed, not the nearest float. */
-        char text[32];
-        snprintf(text, sizeof(text), "%.7g", (double)(target ? o->target : o->target_cost));
+        snprintf(text, sizeof(text), "%.7g", (double)target);
         p->targets[p->ntargets++] = strtod(text, NULL);
     }
     return OK;
@@ -81,7 +67,7 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
         if (eval_entry_scores(e) && !known)
             return err_set(err, ERR_ARG,
                            "policy %s: give --threshold, --share, --target-routed or "
-                           "--target-cost, or a policy before it whose share it takes",
+                           "or a policy before it whose share it takes",
                            e->label);
     }
     return OK;
@@ -91,7 +77,7 @@ bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, 
 {
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        if (!eval_entry_scores(e) || (e->policy == POLICY_RANDOM && !p->by_cost))
+        if (!eval_entry_scores(e) || e->policy == POLICY_RANDOM)
             continue;
         if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
             return true;
@@ -134,18 +120,18 @@ static int plan_choose(struct eval_items *out, size_t most, int split, struct er
 int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
                     const struct eval_options *o, struct err *err)
 {
-    const struct mizzle_options *l = &shared_options;
+    const struct routing_options *l = &shared_options;
     bool shared = p->ntargets || p->paper || !isnan(o->share) || !isnan(shared_options.threshold);
     if (!o->first && !o->count)
         return OK;
     if (l->max_cloud_tokens != UINT64_MAX || l->max_cloud_input != UINT64_MAX)
         return err_set(err, ERR_ARG,
-                       "--first, --count: expected without limits of the cloud, with which an "
+                       "--first: expected without limits of the cloud, with which an "
                        "answer depends on those before it");
     for (size_t i = 0; i < list->n && !shared; i++)
         if (eval_entry_scores(&list->at[i]) && !policy_reads_router(list->at[i].policy))
             return err_set(err, ERR_ARG,
-                           "--first, --count: policy %s: expected --share or --target-routed with "
+                           "--first: policy %s: expected --share or --target-routed with "
                            "it, as the share that another policy routes of all questions is not "
                            "known in a part",
                            list->at[i].label);
@@ -229,18 +215,15 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                            const struct eval_list *l, const struct asking *a,
                            const struct eval_clock *clock, const struct eval_origin *origin)
 {
-    char seed[24], world[24], threshold[32], share[32], price[160], limits[120];
+    char seed[24], world[24], threshold[32], share[32], limits[120];
     snprintf(seed, sizeof(seed), "%" PRIu64, o->task.seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->task.world);
     snprintf(threshold, sizeof(threshold), "%.9g", shared_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
     const struct quota *most = &a->routing.quota;
-    const struct price *c = &p->price;
     /* The words of version 0.4, and "span" and "audit" of 0.5: their hash stands in published
      * answers (items.h). */
-    snprintf(price, sizeof(price), "worth 0, call %d, up %.9g, cached %.9g, down %.9g, wait 0",
-             !c->up && !c->cached && !c->down, (double)c->up * 1e-12, (double)c->cached * 1e-12,
-             (double)c->down * 1e-12);
+    static const char price[] = "worth 0, call 1, up 0, cached 0, down 0, wait 0";
     snprintf(limits, sizeof(limits), "none");
     if (quota_limits(most))
         snprintf(limits, sizeof(limits), "tokens %" PRIu64 ", input %" PRIu64, most->tokens,
@@ -262,8 +245,8 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         eval_clock_json(clock), "kind", o->task.kind ? o->task.kind : "all", "wording",
         o->task.wording ? o->task.wording : "all", "place",
         shared_options.place ? shared_options.place : "", "span", "0", "price", price, "by_cost",
-        p->by_cost, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits,
-        "prices", (json_int_t)c->up, (json_int_t)c->cached, (json_int_t)c->down, "baselines",
+        false, "audit", 0.0, "max_routed", shared_options.max_routed, "limits", limits, "prices",
+        (json_int_t)0, (json_int_t)0, (json_int_t)0, "baselines",
         p->baselines);                              /* last, as it follows from others */
     bool fine = json_object_update(all, rest) == 0; /* false if one is NULL */
     json_decref(rest);
@@ -286,17 +269,15 @@ int eval_plan_read(struct eval_plan *p, struct eval_list *l, struct asking *a,
                     "threshold", &threshold, "targets", &targets, "policies", &policies, "by_cost",
                     &by_cost, "baselines", &baselines, "questions", &whole, "prices", &up, &cached,
                     &down) != 0 ||
-        json_array_size(targets) > EVAL_TARGETS)
+        json_array_size(targets) > EVAL_TARGETS || by_cost || up || cached || down)
         return err_set(err, ERR_FORMAT, "--merge: expected the settings of this version of eval");
     json_array_foreach(targets, i, target) p->targets[i] = json_real_value(target);
     p->ntargets = i;
     p->sweeps = i > 1;
     p->paper = !strcmp(threshold, "paper");
-    p->by_cost = by_cost;
     p->baselines = baselines;
     p->asked.closed = !strcmp(task, "milli");
     a->routing.gate.quota = NULL;
-    p->price = (struct price){ (uint64_t)up, (uint64_t)cached, (uint64_t)down };
     int rc = eval_journal_items(&p->asked, j, err);
     if (rc == OK && p->asked.n != (size_t)whole)
         rc =

@@ -31,15 +31,13 @@ struct eval_plan {
     struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
     size_t whole, first;                  /* those asked are a part of this many, from first on */
     double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
-    bool by_cost;                         /* they are costs of an answer's calls instead */
-    struct price price;                   /* by which; all zero: a call costs 1 */
     size_t ntargets;
     bool sweeps;
     bool baselines; /* each model is asked alone, whether it is in the list or not */
     bool paper;     /* the thresholds of paper_table.h for every policy, in place of one */
 };
 
-/* Check the options that concern shares and thresholds, and parse --sweep. threshold is
+/* Check the options that concern shares and thresholds, and parse --target-routed. threshold is
  * --threshold, or NaN. ERR_ARG. */
 int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
                      struct err *err);
@@ -49,7 +47,7 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
                    const struct eval_options *o, float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
-/* Refuse what a part (--first, --count) cannot know: what other parts have used of a limit, or
+/* Refuse what a part (--first) cannot know: what other parts have used of a limit, or
  * which share the first policy routes of all questions. ERR_ARG. */
 int eval_plan_check(const struct eval_plan *p, const struct eval_list *list,
                     const struct eval_options *o, struct err *err);

@@ -90,18 +90,18 @@ static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct er
     return rc;
 }
 
-/* Score the text of --file. */
+/* Score the text of --data. */
 static int score_file(struct ppl *p, struct err *err)
 {
     char *text = NULL;
     uint32_t *ids = NULL;
     size_t n = 0, count = 0;
-    int rc = input_file_read(&text, &n, p->o->file, MAX_TEXT, err);
+    int rc = input_file_read(&text, &n, p->o->task.data, MAX_TEXT, err);
     if (rc == OK)
         rc = tokenizer_encode(p->engine.tokenizer, &ids, &count, text, n, false, err);
     if (rc == OK && count < 2)
         rc = err_set(err, ERR_FORMAT, "%s: expected a text of at least 2 tokens, found %zu",
-                     p->o->file, count);
+                     p->o->task.data, count);
     p->texts = 1;
     if (rc == OK)
         rc = score_windows(p, ids, count, err);
@@ -148,12 +148,12 @@ static int eval_ppl_print(const struct ppl *p, struct err *err)
 {
     double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll), n = (double)p->tokens;
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
-    const char *what = p->o->file ? "text" : "answers";
+    const char *what = p->o->task.data ? "text" : "answers";
     if (!p->o->json) {
         printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
                "%zu%s)\n",
                ppl, what, p->tokens, bits, 100 * (double)p->hits / n, p->context,
-               p->o->file ? ", windows overlap by half" : ", each question on its own");
+               p->o->task.data ? ", windows overlap by half" : ", each question on its own");
         return OK;
     }
     struct row r = { .format = "jsonl", .flags = JSON_COMPACT | JSON_REAL_PRECISION(9) };
@@ -194,7 +194,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     if (rc == OK)
         rc = session_open(&p.session, p.engine.batch, p.context, p.kv, err);
     if (rc == OK)
-        rc = o->file ? score_file(&p, err) : score_world(&p, err);
+        rc = o->task.data ? score_file(&p, err) : score_world(&p, err);
     if (rc == OK && !isfinite(p.sum))
         rc = err_set(err, ERR_FORMAT, "ppl: the model's logits are not finite");
     if (rc == OK)

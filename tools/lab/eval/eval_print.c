@@ -37,7 +37,7 @@ static void print_quality(struct row *f, const struct eval_about *about,
 #undef X
     row_put(f, "threshold", (double)r->threshold, -9); /* all digits of a float */
     row_put(f, "tie", isnan(r->threshold) ? (double)NAN : (double)r->tie, 6);
-    row_put(f, "target", r->target, about->by_cost ? 9 : 6);
+    row_put(f, "target", r->target, 6);
     row_text(f, "seed", NULL, about->seed);
     row_put(f, "questions", (double)r->questions, 0);
     row_put(f, "trainings", (double)r->trainings, 0);
@@ -85,7 +85,7 @@ static void print_cost(struct row *f, const struct eval_about *about, const stru
     row_put(f, "calls_answer", (double)r->work.calls / n, 6);
     row_put(f, "cloud_answer", (double)r->sum.cloud / n, 6);
     row_put(f, "edge_answer", (double)(r->sum.tokens - r->sum.cloud) / n, 6);
-    row_put(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
+    row_put(f, "cost", (double)r->work.calls / n, 9);
     row_text(f, "clock", NULL, about->clock);
     row_put(f, "parallel", about->parallel ? (double)about->parallel : (double)NAN, 0);
     row_put(f, "ms", r->sum.total_ms / n, 3);
@@ -197,7 +197,7 @@ static void print_against(FILE *to, const struct eval_result *r)
     double routed = eval_result_share(r), other = r->against_share;
     fputs(r->entry->label, to);
     if (!isnan(r->target))
-        fprintf(to, r->by_cost ? ", at %g" : ", %.2f %%", (r->by_cost ? 1 : 100) * r->target);
+        fprintf(to, ", %.2f %%", 100 * r->target);
     fprintf(to, ", against %s: accuracy %+.1f points", r->against->label, 100 * r->difference);
     print_points(to, &r->difference_interval);
     if (!isnan(r->apgr7_ratio))

@@ -17,9 +17,7 @@ struct eval_about { /* what all results of a run share */
     const char *clock; /* "real" or "virtual" */
     struct eval_origin origin;
     const char *seed;
-    size_t parallel;    /* answers in flight; 0: several processes had other numbers */
-    struct price price; /* of --cloud-price */
-    bool by_cost;       /* targets are costs, not shares */
+    size_t parallel; /* answers in flight; 0: several processes had other numbers */
 };
 
 /* Print one result as a line of JSON. ERR_NOMEM. */

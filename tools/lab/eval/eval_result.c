@@ -189,7 +189,7 @@ static void result_nearest(struct eval_result *r, const struct eval_result *resu
 {
     const struct eval_result *below = NULL, *above = NULL;
     double share = eval_result_share(r);
-    if (r->by_cost || !eval_entry_scores(r->entry) || !eval_entry_scores(r->against))
+    if (!eval_entry_scores(r->entry) || !eval_entry_scores(r->against))
         return;
     for (size_t i = 0; i < n; i++) {
         const struct eval_result *k = &results[i];

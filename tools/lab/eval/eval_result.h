@@ -16,9 +16,8 @@ struct err;
 
 struct eval_result {
     const struct eval_entry *entry;
-    size_t point;  /* number of its share or threshold among those of its policy */
-    double target; /* share of tokens aimed at, or cost of an answer's calls; NaN: none */
-    bool by_cost;
+    size_t point;    /* number of its share or threshold among those of its policy */
+    double target;   /* share of tokens aimed at, or cost of an answer's calls; NaN: none */
     float threshold; /* NaN: the policy has none */
     float tie;       /* part of the tokens that score the threshold itself which are routed */
     size_t questions, left_out;

@@ -172,7 +172,6 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .cloud = one.stats.cloud,
                                       .scores = one.scores,
                                       .right = one.right,
-                                      .cost = asked_cost(&one.work, &run->plan->price),
                                       .left_out = one.left_out };
     progress_left(left, run->since, ++run->answered, run->plan->calibration.n);
     err_set(&line, OK, "%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s", run->number + 1,
@@ -209,13 +208,12 @@ static int run_calibrate(struct eval_run *run, struct eval_result *r, double sha
 {
     struct calibrate_result found = { 0 };
     r->threshold = (float)share;
-    if (r->entry->policy == POLICY_RANDOM && !run->plan->by_cost)
+    if (r->entry->policy == POLICY_RANDOM)
         return OK;
     run->passes = 0;
     int rc = run_calibration(run, r->entry, err);
     if (rc == OK)
-        rc = calibrate_find(&found, run->calibration,
-                            run->plan->by_cost ? CALIBRATE_COST : CALIBRATE_SHARE, share, err);
+        rc = calibrate_find(&found, run->calibration, share, err);
     if (calibrate_written(run->calibration))
         progress_keep(run->progress);
     r->threshold = found.threshold;

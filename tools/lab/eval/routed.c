@@ -60,12 +60,12 @@ int routed_network(struct stand_in_net *net, struct err *err)
 }
 
 /* Start the stand-in server with the model that o->cloud_model names, and put its address there. */
-static int routed_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
+static int routed_stand_in(struct stand_in **out, struct routing_options *o, struct err *err)
 {
     struct stand_in_options s = { .model = o->cloud_model,
-                                  .isa = shared_options.isa,
-                                  .threads = shared_options.threads,
-                                  .kv = shared_options.kv };
+                                  .isa = shared_options.engine.isa,
+                                  .threads = shared_options.engine.threads,
+                                  .kv = shared_options.engine.kv };
     int rc = routed_network(&s.net, err);
     if (rc != OK)
         return rc;
@@ -77,12 +77,12 @@ static int routed_stand_in(struct stand_in **out, struct mizzle_options *o, stru
     o->cloud_url = stand_in_url(*out);
     o->cloud_model = NULL;    /* our own server has only one */
     o->cloud_key_file = NULL; /* and needs no key */
-    o->cloud_key_env = 0;
+    o->cloud_key_env = false;
     return OK;
 }
 
 /* Let a server of this process answer, if a network is simulated, in place of its model. */
-static int routed_large_model(struct stand_in **out, struct mizzle_options *o, struct err *err)
+static int routed_large_model(struct stand_in **out, struct routing_options *o, struct err *err)
 {
     const struct network_options *n = &network_options;
     bool simulated = n->latency || n->bandwidth || n->loss > 0;
@@ -108,7 +108,7 @@ static void routed_notes(struct routing *r)
 int routed_open(struct routing *r, struct stand_in **server, const struct engine *e,
                 struct err *err)
 {
-    struct mizzle_options o;
+    struct routing_options o;
     *r = (struct routing){ 0 };
     *server = NULL;
     int rc = setup_options(&o, err);

@@ -97,7 +97,7 @@ static int explain_allocate(struct explain *x, const uint32_t *prompt, struct er
     if (!explain_bytes(&bytes, x, most) || bytes >> 20 >= EXPLAIN_MOST_MB)
         return err_set(err, ERR_ARG,
                        "expected a text of which at most %d MiB are kept, found %zu tokens with "
-                       "%zu MiB; choose fewer --layers or --heads, or write less (-n)",
+                       "%zu MiB; choose fewer --layers, or write less (-n)",
                        EXPLAIN_MOST_MB, most, bytes >> 20);
     x->ids = calloc(most + 1, sizeof(*x->ids));
     x->tokens = calloc(most + 1, sizeof(*x->tokens));
@@ -147,7 +147,7 @@ static int explain_prepare(struct explain *x, struct err *err)
     if (rc == OK)
         rc = explain_range(&x->layers, x->o.layers, "--layers", c->layers, err);
     if (rc == OK)
-        rc = explain_range(&x->heads, x->o.heads, "--heads", c->heads, err);
+        rc = explain_range(&x->heads, x->o.heads, "--layers, heads", c->heads, err);
     if (rc == OK && x->o.no_layer != SIZE_MAX &&
         (x->o.no_layer >= c->layers || x->o.no_head >= c->heads))
         rc = err_set(err, ERR_ARG, "--without-head: expected 0.0 to %zu.%zu, found %zu.%zu",

@@ -337,8 +337,9 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->kernels, routed_exactness(e));
     KEEP(m->template, task_form(c->task) == TASK_CHAT ? chat_form(e->chat) : "");
     c->thinks = !strcmp(m->template, "qwq") || !strcmp(m->template, "qwen3");
-    KEEP(m->think,
-         task_form(c->task) == TASK_CHAT && shared_options.think ? shared_options.think : "");
+    KEEP(m->think, task_form(c->task) == TASK_CHAT && shared_options.engine.think
+                       ? shared_options.engine.think
+                       : "");
     KEEP(m->mizzle, MIZZLE_VERSION);
     if (!shared_options.router)
         return OK;
@@ -454,8 +455,8 @@ int collecting_demo(struct samples *out, struct sample_meta *meta,
     struct collecting_options how = *o;
     how.questions = o->questions < SIZE_MAX ? o->questions : DEMO_QUESTIONS;
     how.collect.labels = COLLECT_DIVERGENT;
-    if (!shared_options.kv) /* as the routers of the demo were made */
-        shared_options.kv = kvcache_name(KVCACHE_F32);
+    if (!shared_options.engine.kv) /* as the routers of the demo were made */
+        shared_options.engine.kv = kvcache_name(KVCACHE_F32);
     shared_options.cloud_url = "";   /* no server that the environment names is asked */
     shared_options.cloud_tokens = 0; /* as many as collecting prefers */
     shared_options.cloud_timeout = DEMO_TIMEOUT_MS;

@@ -202,7 +202,7 @@ int training_run(const struct training_options *o, struct err *err)
     if (rc == OK)
         rc = setup_kernels(&k, err);
     if (rc == OK)
-        rc = pool_open(&pool, shared_options.threads, err);
+        rc = pool_open(&pool, shared_options.engine.threads, err);
     if (rc == OK)
         rc = training_all(*o, &s, &meta, &k, pool, err);
     pool_close(pool);

@@ -71,7 +71,7 @@ claims() {
         share_of table.jsonl "{\"policy\":\"mlp\",\"share\":null,\"point\":$point," >"$out/share"
         read -r share low high <"$out/share"
         claim "Table 1: share of the tokens from the cloud at threshold $threshold" 0.01 "$(rounded "$(figure %.6f "$routed / 100")")" \
-            "$command $clock --ahead 0 --table paper --policy mlp --router $out/1/mlp$first" "$share" "$low" "$high"
+            "$command $clock --ahead 0 --as-paper --policy mlp --router $out/1/mlp$first" "$share" "$low" "$high"
         point=$((point + 1))
     done
     rm -f "$out/share"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "model/model.h"
-#include "router/mizzle.h"
 #include "tools/cli/demo_files.h"
 #include "tools/lab/stand_in/stand_in_internal.h"
 
@@ -17,7 +16,7 @@ enum {
 
 /* Open the server, whose address is checked before the model is read, and then the model. */
 static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
-                          const struct mizzle_options *mo, struct err *err)
+                          const struct routing_options *mo, struct err *err)
 {
     static const char *const names[] = { "mizzle", "uvicorn", "llama.cpp", "uvicorn" };
     struct serve_options so = { .listen = o->listen,
@@ -52,15 +51,14 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
 
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
 {
-    struct mizzle_options mo;
+    struct routing_options mo = routing_defaults;
     *out = NULL;
-    mizzle_options_init(&mo, sizeof(mo));
-    mo.model = o->model ? o->model : demo_files_path("cloud.gguf");
-    mo.isa = o->isa;
-    mo.threads = o->threads;
-    mo.kv = o->kv ? o->kv : "f32";
+    mo.engine.model = o->model ? o->model : demo_files_path("cloud.gguf");
+    mo.engine.isa = o->isa;
+    mo.engine.threads = o->threads;
+    mo.engine.kv = o->kv ? o->kv : "f32";
     mo.policy = "never";
-    if (!mo.model)
+    if (!mo.engine.model)
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found; name one with -m");
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)

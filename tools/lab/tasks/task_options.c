@@ -9,10 +9,11 @@ const struct option_group task_option_rows = {
     (const struct option[]){
         { "--task", NULL, OPTION_STR, &shared_task.name, "NAME",
           "Choose the task: milli has the questions of the demo world; csqa, arc and gsm8k those "
-          "of --data; in `mizzle eval` ppl measures perplexity (default: milli)" },
+          "of --data; in `mizzle eval` ppl measures perplexity, and extract reads answers "
+          "(default: milli)" },
         { "--data", NULL, OPTION_STR, &shared_task.data, "FILE",
           "Take the items of this file of JSON lines, in the form of the task's authors or of "
-          "CITER (default: none; milli makes its own questions)" },
+          "CITER; ppl: measure on this text (default: milli and ppl make their own questions)" },
         { "--prompt", NULL, OPTION_STR, &shared_task.prompt, "FORM",
           "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
           "(lm-evaluation-harness), chat (citer's, in the model's chat template) or @FILE, a text "
@@ -25,9 +26,6 @@ const struct option_group task_option_rows = {
         { "--seed", "-s", OPTION_U64, &shared_task.seed, "N",
           "milli: choose the questions with this seed; those of `mizzle eval`, of `router collect` "
           "and of `router calibrate` are never the same. Seed of policy random (default: 1)" },
-        { "--world", NULL, OPTION_U64, &shared_task.world, "N",
-          "milli: build the demo world from this seed, for models trained on another world "
-          "(default: 1)" },
         OPTION_END,
     },
 };

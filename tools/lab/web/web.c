@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/server/server.h"
-#include "router/mizzle.h"
+#include "router/routing.h"
 #include "tools/command.h"
 #include "tools/serve/serve.h"
 
@@ -49,11 +49,10 @@ const char *WEB_API(web_open)(void)
 {
     static struct err err;
     const struct serve_options so = { .demo = true, .parallel = 8, .queue = 256 };
-    struct mizzle_options o;
-    mizzle_options_init(&o, sizeof(o));
-    o.model = "/edge-0.5.gguf";
+    struct routing_options o = routing_defaults;
+    o.engine.model = "/edge-0.5.gguf";
     o.cloud_model = "/cloud.gguf";
-    o.threads = 1;
+    o.engine.threads = 1;
     setenv("MIZZLE_DEMO", "/", 1);
     int rc = serve_open(&serve, &so, &err);
     if (rc == OK)

@@ -31,7 +31,7 @@ loop() {
         tried="$tried $work/$set/loop/$first.csv"
         # shellcheck disable=SC2086
         [ -e "$work/$set/loop/$first.csv" ] || run eval -q -m "$edge" $by "$large" --task $task $form \
-            -n $max --data "$split/form.jsonl" --first $first --count 40 --repeats $trainings \
+            -n $max --data "$split/form.jsonl" --first $first:40 --repeats $trainings \
             --policy "never,$(policies combined mlp primary),always" \
             --items "$work/$set/loop/$first.csv" || return
         first=$((first + 40))

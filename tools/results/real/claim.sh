@@ -176,7 +176,7 @@ gather() { # KIND FIRST LAST LABELS TAP
     mkdir -p "$learnt" "$kept/$set" && sed -n "$(($2 + 1)),${3}p" "$split/train.jsonl" >"$into.jsonl" || return
     set -- --labels "$4" --tap "$5" --data "$into.jsonl" -o "$into"
     if [ "$kind" = gain-2 ]; then # by the ensemble of round 1, at the target
-        set -- --round 2 --router "$taught/first.safetensors" \
+        set -- --router "$taught/first.safetensors" \
             --threshold "$(sed -n "s/^$target,.*,//p" "$kept/$set/aim-scores-first")" "$@"
     fi
     [ -z "$rollouts" ] || limits="--rollouts $((${rollouts#* } / $(echo "$slices" | wc -w)))"

@@ -307,7 +307,7 @@ paper_table() {
         [ ! -s "$table" ] || continue
         # shellcheck disable=SC2086
         run eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
-            --questions "${QUESTIONS:-100}" --parallel 1 --ahead $ahead --table paper \
+            --questions "${QUESTIONS:-100}" --parallel 1 --ahead $ahead --as-paper \
             --policy "$(policies second.1)" $form >"$table.new" && mv "$table.new" "$table" || return
     done
     awk -v date="$(today)" -v processor="$(processor)" -v OFS=, '
@@ -337,18 +337,18 @@ ask() { # FIRST COUNT JOURNAL ITEMS POLICY...
     ask_first=$1 ask_count=$2 ask_journal=$3 ask_items=$4
     shift 4
     list=$(policies "$@")
+    case $list in
+    slot) list="slot=$slot" ;;
+    position) list="position=$position" ;;
+    esac
     [ -z "$share" ] || head -n "$calibration" "$split/calibration.jsonl" >"$split/calibrated.jsonl" ||
         return
     set -- eval -q -m "$edge" $by "$large" --task "$task" -n "$max" --data "$test" \
-        --questions "$asked" --first "$ask_first" --count "$ask_count" --policy "$list" \
+        --questions "$asked" --first "$ask_first:$ask_count" --policy "$list" \
         --jsonl "$ask_journal" --items "$ask_items"
     [ -z "$share" ] || set -- "$@" --target-routed "$share" --calibration "$split/calibrated.jsonl"
     [ -z "$repeats" ] || set -- "$@" --repeats "$repeats"
     [ $name != held ] || set -- "$@" --max-routed 0.15
-    case $list in
-    slot) set -- "$@" --place "$slot" ;;
-    position) set -- "$@" --place "$position" ;;
-    esac
     # shellcheck disable=SC2086
     run "$@" $form
 }

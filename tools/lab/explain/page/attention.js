@@ -265,7 +265,7 @@ function drawAttention() {
     readout(chosen.p, most(head)[0][0]);
     $('kept').textContent =
         `Whole rows were kept of ${kept('layer', layers)}, ${kept('head', heads)}; of the ` +
-        'others, the three largest weights. --layers and --heads choose. What is under 0.5 % ' +
+        'others, the three largest weights. --layers chooses. What is under 0.5 % ' +
         'has no arc.';
 }
 
