@@ -54,17 +54,36 @@ double policy_logsum(const float *logits, size_t size, const struct kernels *k)
     return (double)max + log_f64(sum);
 }
 
+static float score_ENTROPY(const struct policy_confidence *c, size_t size)
+{
+    return size > 1 ? (float)(1 - c->entropy / log_f64((double)size)) : 1;
+}
+
+static float score_MAX_PROB(const struct policy_confidence *c, size_t size)
+{
+    (void)size;
+    return c->p1;
+}
+
+static float score_MARGIN(const struct policy_confidence *c, size_t size)
+{
+    (void)size;
+    return c->margin;
+}
+
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k)
 {
+    /* A row that reads LOGITS has its function above, or this does not compile. */
+#define SCORE_NOTHING(policy)               NULL
+#define SCORE_IDS(policy)                   NULL
+#define SCORE_NETWORK(policy)               NULL
+#define SCORE_LOGITS(policy)                score_##policy
+#define X(policy, name, reads, needs, help) SCORE_##reads(policy),
+    static float (*const scores[])(const struct policy_confidence *, size_t) = { POLICIES(X) };
+#undef X
     struct policy_confidence c;
-    float score;
     policy_confidence(&c, logits, size, k);
-    if (!(c.p1 > 0))
-        return 0;
-    if (p == POLICY_ENTROPY)
-        score = size > 1 ? (float)(1 - c.entropy / log_f64((double)size)) : 1;
-    else
-        score = p == POLICY_MARGIN ? c.margin : c.p1;
+    float score = c.p1 > 0 ? scores[p](&c, size) : 0;
     return score > 1 ? 1 : score > 0 ? score : 0;
 }
 

@@ -38,7 +38,7 @@ bool policy_scores(enum policy p)
 
 bool policy_judges(enum policy p)
 {
-    return p <= POLICY_MARGIN;
+    return rows[p].reads == READS_LOGITS || policy_reads_router(p);
 }
 
 enum router_kind policy_router(enum policy p)

@@ -1,6 +1,7 @@
 /* policy_kind.h - the policies by name, what the score of each is made of, and what it needs;
  * policy.h computes scores. A token whose score is below the threshold goes to the cloud. To add a
- * policy, add a row here, and its score to step_score_ids (decode/step_verdict.c) or policy.c. */
+ * policy, add a row here; if it reads LOGITS, score_NAME to policy.c; if it reads IDS, a case to
+ * step_score_ids (decode/step_verdict.c). */
 #ifndef ROUTER_POLICY_KIND_H
 #define ROUTER_POLICY_KIND_H
 
@@ -13,8 +14,8 @@ struct err;
 
 /* X(POLICY, name, reads, needs, help). reads: NETWORK, a router's; LOGITS, those of the local
  * model, so that the head is read before deciding; IDS, of the text alone; NOTHING: it has no
- * score. needs: the kind of router. Up to MARGIN the score says how good the local model's token
- * is. */
+ * score. needs: the kind of router. A score of LOGITS or of a router, 0 to 1, says how much the
+ * local model's token is to be trusted. The place of a row means nothing. */
 #define POLICIES(X)                                                               \
     X(MLP, "mlp", NETWORK, NETWORK, "a router")                                   \
     X(COMBINED, "combined", NETWORK, PLAIN, "a router that sees no hidden state") \

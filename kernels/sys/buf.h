@@ -1,6 +1,6 @@
 /* buf.h - a byte buffer that grows up to a limit; holds requests and replies. */
-#ifndef NET_HTTP_BUF_H
-#define NET_HTTP_BUF_H
+#ifndef KERNELS_SYS_BUF_H
+#define KERNELS_SYS_BUF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -141,8 +141,9 @@ int main(void)
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
         CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_COMBINED));
         CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
-        bool logits = strchr("em", policy_name(p)[0]) && p != POLICY_MLP;
+        bool logits = p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
         CHECK(policy_reads_logits(p) == logits);
+        CHECK(policy_judges(p) == (logits || policy_reads_router(p)));
     }
     enum policy none;
     CHECK(!policy_parse(&none, "MLP") && !policy_parse(&none, "") && !policy_parse(&none, "ml"));

@@ -1,6 +1,6 @@
 /* serve_exchange.h - what the files of this folder share: the server and one exchange. */
-#ifndef TOOLS_SERVE_SERVE_INTERNAL_H
-#define TOOLS_SERVE_SERVE_INTERNAL_H
+#ifndef TOOLS_SERVE_SERVE_EXCHANGE_H
+#define TOOLS_SERVE_SERVE_EXCHANGE_H
 
 #include <jansson.h>
 #include <pthread.h>
