@@ -98,20 +98,18 @@ static int machine(struct err *err)
 static int cmd_info_file(const char *name, struct err *err)
 {
     char path[FIND_PATH];
-    struct info_source s = { NULL, path };
+    struct weights *w = NULL;
     struct info_model m;
     int code = find_model(path, name, err);
     if (code == OK)
-        code = weights_open_header(&s.w, path, err);
+        code = weights_open_header(&w, path, err);
     if (code == OK)
-        code = info_model_read(&m, &s, context, err);
+        code = info_model_read(&m, w, context, err);
     if (code == OK && context && !m.is)
         code = err_set(err, ERR_ARG, "--context: expected a model, found %s, which is none", path);
-    if (code == OK && json)
-        code = info_print_json(&s, &m, tensors, err);
-    else if (code == OK)
-        info_print(&s, &m, tensors);
-    weights_close(s.w);
+    if (code == OK)
+        code = info_print(w, &m, json, tensors, err);
+    weights_close(w);
     return code;
 }
 

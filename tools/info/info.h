@@ -11,37 +11,10 @@
 #include "router/routing.h"
 #include "weights/weights.h"
 
-/* An open file. */
-struct info_source {
-    struct weights *w;
-    const char *path;
-};
-
 /* Return the string under the key, empty if there is none. */
-struct str info_text(const struct info_source *s, const char *key);
-/* Return the size of the vocabulary in a GGUF file, 0 if it holds none. */
-size_t info_tokens(const struct info_source *s);
+struct str info_text(const struct weights *w, const char *key);
 /* True for a file that holds a header alone: a tensor has a size, but its data is missing. */
-bool info_without_data(const struct info_source *s);
-
-/* Totals over tensors. bytes and values are doubles because a header may state any size. */
-struct info_sum {
-    size_t tensors;
-    double bytes, values;
-};
-
-/* Return the totals of one type; of all types where type is -1. */
-struct info_sum info_sum_type(const struct info_source *s, int type);
-/* Return the bits that each value takes, 0 without values. */
-double info_bits(const struct info_sum *sum);
-
-/* Reports list types in the order of ggml's numbers, then those that only safetensors has. */
-enum { INFO_TYPES_GGML = 64, INFO_TYPES = INFO_TYPES_GGML + 16 };
-int info_type_at(int i);
-
-/* Return the key without the prefix of the architecture, or NULL if the key has another prefix or
- * is not a number: "qwen2.block_count" gives "block_count" if arch is "qwen2". */
-const char *info_shape_key(const struct kv *kv, struct str arch);
+bool info_without_data(const struct weights *w);
 
 /* The size of a router, and what it reads. CITER's checkpoints name no tap. */
 struct info_router {
@@ -53,12 +26,8 @@ struct info_router {
     const char *name; /* of its head */
 };
 
-enum { INFO_ROUTER_ENTRIES = 5 };
-/* More that a router's metadata may say: the key, and the label for people. */
-extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][2];
-
 /* Fill *f and return true if the file is a router: Mizzle's own forms or CITER's checkpoint. */
-bool info_is_router(struct info_router *f, const struct info_source *s);
+bool info_is_router(struct info_router *f, const struct weights *w);
 
 enum { INFO_CACHES = 3 }; /* types of the KV cache, as enum kvcache numbers them */
 
@@ -80,17 +49,11 @@ struct info_model {
 
 /* Compute it, for sessions of `context` positions (0: what `mizzle run` takes). ERR_ARG: the model
  * does not have so many; ERR_NOMEM. */
-int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
-                    struct err *err);
-
-/* Return the kind of tokenizer, as GGUF names it, empty if there is none. Folders do not name it,
- * but what can be used of them is GPT-2's byte-level BPE. */
-struct str info_tokenizer(const struct info_source *s, const struct info_model *m);
+int info_model_read(struct info_model *m, const struct weights *w, size_t context, struct err *err);
 
 /* Print the report for people, or as one JSON object; with list, every tensor too. As JSON:
  * ERR_NOMEM, and nothing is printed. */
-void info_print(const struct info_source *s, const struct info_model *m, bool list);
-int info_print_json(const struct info_source *s, const struct info_model *m, bool list,
-                    struct err *err);
+int info_print(const struct weights *w, const struct info_model *m, bool json, bool list,
+               struct err *err);
 
 #endif

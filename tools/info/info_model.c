@@ -10,11 +10,52 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
+#include "router/features.h"
+#include "router/router.h"
 #include "router/routing.h"
 #include "tools/cli/demo_files.h"
 #include "tools/info/info.h"
 
 enum { CONTEXT_DEFAULT = 4096 }; /* of `mizzle run` */
+
+struct str info_text(const struct weights *w, const char *key)
+{
+    struct str v = { "", 0 };
+    weights_str(w, key, &v);
+    return v;
+}
+
+bool info_is_router(struct info_router *f, const struct weights *w)
+{
+    const struct tensor *t = weights_find(w, "router.w1");
+    const struct tensor *table = weights_find(w, "context.table");
+    const struct tensor *last = weights_find(w, "router.w2");
+    struct router_form form = { .members = 1 };
+    *f = (struct info_router){ .tap = info_text(w, "tap") };
+    if (!f->tap.n)
+        f->tap = (struct str){ "final", 5 };
+    if (t && t->ndim == 2) {
+        f->features = table && t->shape[1] >= FEATURES ? FEATURES : 0;
+        f->hidden = t->shape[1] - f->features;
+        if (last && (last->ndim != 2 ||
+                     !router_form_shape(&form, t->shape[0], last->shape[0], last->shape[1])))
+            form = (struct router_form){ .members = 1 };
+        f->members = form.members;
+        f->width = t->shape[0] / form.members;
+    } else {
+        f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
+    }
+    f->name = router_head(f->hidden, f->features, form.gain);
+    return f->width || f->contexts;
+}
+
+bool info_without_data(const struct weights *w)
+{
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        if (weights_tensor(w, i)->bytes && !weights_tensor(w, i)->data)
+            return true;
+    return false;
+}
 
 /* Compute the memory of a text, as the functions that allocate it count. */
 static int info_model_memory(struct info_model *m, const struct model *model, size_t context,
@@ -71,43 +112,42 @@ static void info_model_router(struct info_model *m, struct model *model, struct 
         m->router[0] = '\0';
 }
 
-int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
-                    struct err *err)
+int info_model_read(struct info_model *m, const struct weights *w, size_t context, struct err *err)
 {
     struct model *model = NULL;
     struct tokenizer *t = NULL;
     struct info_router router;
     *m = (struct info_model){ .type = "" };
-    if (strcmp(weights_format(s->w), "safetensors") == 0 || info_is_router(&router, s))
+    if (strcmp(weights_format(w), "safetensors") == 0 || info_is_router(&router, w))
         return OK;
     m->is = true;
-    m->type = model_file_type(s->w);
-    int rc = tokenizer_open(&t, s->w, &m->no_text);
+    m->type = model_file_type(w);
+    int rc = tokenizer_open(&t, w, &m->no_text);
     if (rc == OK) {
         m->no_text.msg[0] = '\0';
         m->ids = tokenizer_size(t);
         rc = info_model_chat(m, t);
     }
     if (rc != ERR_NOMEM)
-        rc = model_outline(&model, s->w, &m->no_model);
+        rc = model_outline(&model, w, &m->no_model);
     if (rc == OK) {
         m->no_model.msg[0] = '\0';
-        m->has_sign = !info_without_data(s);
+        m->has_sign = !info_without_data(w);
         m->fingerprint = m->has_sign ? model_fingerprint(model, t) : 0;
         if (m->has_sign)
-            info_model_router(m, model, t, s->path);
+            info_model_router(m, model, t, weights_path(w));
         rc = info_model_memory(m, model, context, &m->no_model);
         if (rc == OK || !context) /* what the file says needs too much */
             rc = OK;
         else
             err_set(err, rc, "%s", m->no_model.msg);
     } else if (rc == ERR_NOMEM) {
-        err_set(err, rc, "%s: out of memory", s->path);
+        err_set(err, rc, "%s: out of memory", weights_path(w));
     } else {
         rc = OK;
     }
-    info_model_shorten(&m->no_model, s->path);
-    info_model_shorten(&m->no_text, s->path);
+    info_model_shorten(&m->no_model, weights_path(w));
+    info_model_shorten(&m->no_text, weights_path(w));
     model_close(model);
     tokenizer_close(t);
     return rc;
