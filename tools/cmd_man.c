@@ -1,133 +1,50 @@
-/* cmd_man.c - `mizzle man`: print the manual page, made from the same tables as --help. */
+/* cmd_man.c - `mizzle man`: print the manual page, which shows every --help. */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "router/mizzle.h"
 #include "tools/command.h"
 
-enum { SHARED = 32 };
-
-/* Print s[n] as roff text: escape backslashes, hyphens, and dots and quotes at the beginning of a
- * line. */
-static void cmd_man_put(const char *s, size_t n, bool line_start)
+/* Print lines as roff text: escape backslashes, hyphens, and dots and quotes that begin a line. */
+static void cmd_man_put(const char *s)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (line_start && (s[i] == '.' || s[i] == '\''))
+    for (bool begins = true; *s; begins = *s++ == '\n') {
+        if (begins && (*s == '.' || *s == '\''))
             fputs("\\&", stdout);
-        line_start = s[i] == '\n';
-        if (s[i] == '\\')
+        if (*s == '\\')
             fputs("\\e", stdout);
-        else if (s[i] == '-')
+        else if (*s == '-')
             fputs("\\-", stdout);
         else
-            putchar(s[i]);
+            putchar(*s);
     }
 }
 
-static void put_string(const char *s)
+/* Print the section of one command: all of its help, as it is. */
+static int put_command(const struct command *cmd, struct err *err)
 {
-    cmd_man_put(s, strlen(s), true);
-}
-
-/* Print paragraphs. Lines that begin with two blanks are examples and are printed unfilled. */
-static void cmd_man_put_text(const char *text)
-{
-    bool kept = false, parted = false; /* in an example; behind a blank line */
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        bool keep = text[0] == ' ';
-        if (n && kept && !keep)
-            puts(".fi");
-        if (n && (parted || (keep && !kept)))
-            puts(".PP");
-        if (n && keep)
-            fputs(kept ? "\\&  " : ".nf\n\\&  ", stdout);
-        if (n) {
-            cmd_man_put(text + (keep ? 2 : 0), n - (keep ? 2 : 0), !keep);
-            putchar('\n');
-            kept = keep;
-        }
-        parted = n == 0;
-        text += n + (text[n] == '\n');
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (f)
+        options_help(f, cmd, true);
+    if (!f || fclose(f) != 0) {
+        free(text);
+        return err_set(err, ERR_NOMEM, "out of memory");
     }
-    if (kept)
-        puts(".fi");
-}
-
-/* Print the rows of a group as tagged paragraphs. */
-static void put_options(const struct option_group *group)
-{
-    printf(".PP\n%s:\n", group->title);
-    for (const struct option *o = group->opts; o->name; o++) {
-        printf(".TP\n\\fB");
-        if (o->alt) {
-            put_string(o->alt);
-            printf("\\fR, \\fB");
-        }
-        put_string(o->name);
-        printf("\\fR");
-        if (o->arg)
-            printf(" \\fI%s\\fR", o->arg);
-        putchar('\n');
-        put_string(o->help);
-        putchar('\n');
-    }
-}
-
-/* True for groups that several commands share; the page describes them once, at the end. */
-static bool is_shared(const struct option_group *g)
-{
-    size_t n = 0;
-    for (size_t i = 0; commands[i]; i++)
-        for (size_t k = 0; commands[i]->groups && commands[i]->groups[k]; k++)
-            n += commands[i]->groups[k] == g;
-    return n > 1;
-}
-
-/* Print these groups, each where it occurs first. */
-static void put_shared(void)
-{
-    const struct option_group *done[SHARED];
-    size_t n = 0;
-    for (size_t i = 0; commands[i]; i++)
-        for (size_t k = 0; commands[i]->groups && commands[i]->groups[k]; k++) {
-            const struct option_group *g = commands[i]->groups[k];
-            bool seen = !is_shared(g);
-            for (size_t d = 0; d < n; d++)
-                seen = seen || done[d] == g;
-            if (seen || n == SHARED)
-                continue;
-            put_options(g);
-            done[n++] = g;
-        }
-}
-
-/* Print the section of one command. */
-static void put_command(const struct command *cmd)
-{
-    printf(".SS mizzle %s [options]%s%s\n", cmd->name, cmd->args ? " " : "",
+    printf(".SS mizzle %s [options]%s%s\n.nf\n", cmd->name, cmd->args ? " " : "",
            cmd->args ? cmd->args : "");
-    cmd_man_put_text(cmd->description);
-    bool shared = false;
-    for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
-        if (is_shared(cmd->groups[g]))
-            shared = true;
-        else
-            put_options(cmd->groups[g]);
-    }
-    if (!shared)
-        return;
-    printf(".PP\nAlso, as described under SHARED OPTIONS:");
-    for (size_t g = 0; cmd->groups[g]; g++)
-        if (is_shared(cmd->groups[g]))
-            printf(" %s.", cmd->groups[g]->title);
-    putchar('\n');
+    cmd_man_put(text);
+    puts(".fi");
+    free(text);
+    return OK;
 }
 
 static int cmd_man_main(int n, char **args, struct err *err)
 {
-    (void)n, (void)args, (void)err;
+    int rc = OK;
+    (void)n, (void)args;
     puts(".TH MIZZLE 1 \"\" \"mizzle " MIZZLE_VERSION "\" \"User Commands\"\n.SH NAME\n"
          "mizzle \\- a small language model that asks a large one token by token\n"
          ".SH SYNOPSIS\n.B mizzle\n.I command\n[options]\n.SH DESCRIPTION\n"
@@ -138,10 +55,8 @@ static int cmd_man_main(int n, char **args, struct err *err)
          "Without \\fB\\-m\\fR, Mizzle uses the demo pair, whose large model is in the same "
          "process.\n"
          ".SH COMMANDS");
-    for (size_t i = 0; commands[i]; i++)
-        put_command(commands[i]);
-    puts(".SH SHARED OPTIONS");
-    put_shared();
+    for (size_t i = 0; rc == OK && commands[i]; i++)
+        rc = put_command(commands[i], err);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nIts API key; the first one that is "
          "set counts. The second is sent only over https.\n.TP\n\\fBhttp_proxy\\fR, "
@@ -160,19 +75,15 @@ static int cmd_man_main(int n, char **args, struct err *err)
          "After SIGTERM, serve and cloud end with 0.");
     if (isatty(STDOUT_FILENO))
         fputs("mizzle man: this is roff; to read it: mizzle man | man -l -\n", stderr);
-    return EXIT_FINE;
+    return rc;
 }
-
-static const struct option_group *const groups[] = { NULL };
 
 const struct command cmd_man = {
     .name = "man",
     .summary = "print the manual page",
-    .description =
-        "Prints mizzle(1) as roff source for man, made from the same tables as every --help. "
-        "`make install` installs it.\n\n"
-        "  mizzle man | man -l -\n"
-        "  mizzle man >mizzle.1 && man ./mizzle.1",
-    .groups = groups,
+    .description = "Prints mizzle(1) as roff source for man, which shows every --help. "
+                   "`make install` installs it.\n\n"
+                   "  mizzle man | man -l -\n"
+                   "  mizzle man >mizzle.1 && man ./mizzle.1",
     .run = cmd_man_main,
 };
