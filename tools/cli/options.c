@@ -151,7 +151,8 @@ static bool options_number(const char *s, uint64_t max, uint64_t *out)
 /* Parse value and store it where the row points. Return NULL, or what was expected instead. */
 static const char *options_store(const struct option *o, const char *value)
 {
-    uint64_t n;
+    uint64_t n = 0;
+    bool fine;
     switch (o->type) {
     case OPTION_FLAG:
         *(bool *)o->to = true;
@@ -160,19 +161,15 @@ static const char *options_store(const struct option *o, const char *value)
         *(const char **)o->to = value;
         return NULL;
     case OPTION_SIZE:
-        if (!options_number(value, SIZE_MAX, &n))
-            return "a whole number";
-        *(size_t *)o->to = (size_t)n;
-        return NULL;
     case OPTION_COUNT:
-        if (!options_number(value, SIZE_MAX, &n) || !n)
-            return "a whole number of at least 1";
-        *(size_t *)o->to = (size_t)n;
-        return NULL;
     case OPTION_LENGTH:
-        n = SIZE_MAX;
-        if (strcmp(value, "-1") != 0 && !options_number(value, SIZE_MAX, &n))
-            return "a whole number, or -1";
+        fine = options_number(value, SIZE_MAX, &n);
+        if (o->type == OPTION_LENGTH && strcmp(value, "-1") == 0)
+            n = SIZE_MAX;
+        else if (!fine || (o->type == OPTION_COUNT && !n))
+            return o->type == OPTION_COUNT    ? "a whole number of at least 1"
+                   : o->type == OPTION_LENGTH ? "a whole number, or -1"
+                                              : "a whole number";
         *(size_t *)o->to = (size_t)n;
         return NULL;
     case OPTION_U64:
