@@ -6,64 +6,47 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/sys/buf.h"
 #include "kernels/sys/text.h"
 #include "net/http/traffic.h"
 #include "router/decode/figures.h"
 #include "tools/run/token_view.h"
 
-/* Print one character of a JSON string, whose UTF-8 is bytes[n]. */
-static void json_events_put_char(uint32_t c, const char *bytes, size_t n)
+/* Print text[n] as the inside of a JSON string; invalid bytes become U+FFFD. */
+static void json_events_put_text(const char *text, size_t n)
 {
-    if (c == '"' || c == '\\')
-        printf("\\%c", (int)c);
-    else if (c == '\n' || c == '\t')
-        fputs(c == '\n' ? "\\n" : "\\t", stdout);
-    else if (text_harmless(c))
-        fwrite(bytes, 1, n, stdout);
-    else
-        printf("\\u%04x", (unsigned)c);
-}
-
-/* Print the characters of text[n]; invalid bytes become U+FFFD. Return how many bytes at the end
- * begin a character that is not complete; these are not printed. */
-static size_t json_events_put_text(const char *text, size_t n)
-{
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0, len; i < n; i += len) {
         uint32_t c;
         bool ok;
-        size_t len = text_decode(&c, text + i, n - i, &ok);
-        unsigned char lead = (unsigned char)text[i];
-        if (!ok && i + len == n && lead >= 0xc2 && lead <= 0xf4)
-            return len;
-        json_events_put_char(c, ok ? text + i : "\xef\xbf\xbd", ok ? len : 3);
-        i += len;
+        len = text_decode(&c, text + i, n - i, &ok);
+        if (c == '"' || c == '\\')
+            printf("\\%c", (int)c);
+        else if (c == '\n' || c == '\t')
+            fputs(c == '\n' ? "\\n" : "\\t", stdout);
+        else if (!text_harmless(c))
+            printf("\\u%04x", (unsigned)c);
+        else
+            fwrite(ok ? text + i : "\xef\xbf\xbd", 1, ok ? len : 3, stdout);
     }
-    return 0;
 }
 
-/* Print the characters that a token completes. A character that began in an earlier token is put
- * together byte by byte. */
-static void json_events_put_token(struct json_events *j, const char *bytes, size_t n)
+/* Print the characters that a token completes, and keep the beginning of one that it does not. */
+static bool json_events_put_token(struct json_events *j, const char *bytes, size_t n)
 {
-    size_t i = 0;
-    while (j->n && i < n) {
-        char glued[4];
-        size_t len = j->n;
-        memcpy(glued, j->cut, len);
-        glued[len++] = bytes[i++];
-        j->n = json_events_put_text(glued, len);
-        memmove(j->cut, glued + len - j->n, j->n);
-    }
-    if (i < n) {
-        j->n = json_events_put_text(bytes + i, n - i);
-        memcpy(j->cut, bytes + n - j->n, j->n);
-    }
+    struct buf text = { 0 };
+    bool fine = buf_add(&text, j->cut, j->n) && buf_add(&text, bytes, n);
+    size_t whole = fine ? text_complete(text.p, text.n) : 0;
+    json_events_put_text(text.p, whole);
+    for (j->n = 0; whole + j->n < text.n; j->n++)
+        j->cut[j->n] = text.p[whole + j->n];
+    buf_free(&text);
+    return fine;
 }
 
 bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 {
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
-    json_events_put_token(j, t->piece, t->piece_size);
+    bool fine = json_events_put_token(j, t->piece, t->piece_size);
     printf("\",\"source\":\"%s\",\"score\":", token_view_source(t->source));
     if (isnan(t->score)) /* JSON has no NaN */
         fputs("null", stdout);
@@ -80,7 +63,7 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t)
         fputs("\"", stdout);
     }
     printf(",\"ms\":%.3f}\n", t->ms);
-    return fflush(stdout) == 0;
+    return fflush(stdout) == 0 && fine;
 }
 
 double json_events_speed(const struct mizzle_stats *s)
@@ -89,45 +72,27 @@ double json_events_speed(const struct mizzle_stats *s)
     return s->tokens && ms > 0 ? 1000 * (double)s->tokens / ms : 0;
 }
 
-/* Print the members of "held", without those that are 0. */
-static void json_events_put_reasons(const struct mizzle_held *held)
-{
-    const char *comma = "";
-#define X(member, name, words)                             \
-    if (held->member) {                                    \
-        printf("%s\"%s\":%zu", comma, name, held->member); \
-        comma = ",";                                       \
-    }
-    JSON_EVENTS_HELD(X)
-#undef X
-}
-
-static void json_events_put_count(const char *name, uint64_t n)
-{
-    printf("\"%s\":%" PRIu64 ",", name, n);
-}
-
-static void json_events_put_real(const char *name, double x, int digits)
-{
-    printf("\"%s\":%.*f,", name, digits, x);
-}
-
 void json_events_done(const struct json_events *j, const struct mizzle_stats *s, bool offline)
 {
     printf("{\"event\":\"done\",%s\"offline\":%s,", j->n ? "\"text\":\"\xef\xbf\xbd\"," : "",
            offline ? "true" : "false");
-#define X(name) json_events_put_count(#name, s->name);
+#define X(name) printf("\"%s\":%" PRIu64 ",", #name, (uint64_t)s->name);
     FIGURES_COUNTS(X)
     TRAFFIC_COUNTS(X)
 #undef X
-#define X(name) json_events_put_real(#name, s->name, 3);
+#define X(name) printf("\"%s\":%.3f,", #name, s->name);
     FIGURES_TIMES(X)
     X(start_ms)
 #undef X
-    json_events_put_real("tok_s", json_events_speed(s), 3);
-    fputs("\"held\":{", stdout);
-    json_events_put_reasons(&s->held);
-    putchar('}');
-    printf(",\"reason\":\"%s\"}\n", s->finish);
+    printf("\"tok_s\":%.3f,\"held\":{", json_events_speed(s));
+    const char *comma = "";
+#define X(member, name, words)                               \
+    if (s->held.member) {                                    \
+        printf("%s\"%s\":%zu", comma, name, s->held.member); \
+        comma = ",";                                         \
+    }
+    JSON_EVENTS_HELD(X)
+#undef X
+    printf("},\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }
