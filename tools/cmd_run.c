@@ -1,6 +1,6 @@
 /* cmd_run.c - `mizzle run`: answers one prompt, or holds a conversation, routed token by token. It
  * uses the library through router/mizzle.h, as any other program would. */
-#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include "tools/run/signs.h"
 #include "tools/run/json_events.h"
 #include "tools/run/prompt_input.h"
-#include "tools/run/summary.h"
 #include "tools/cli/setup.h"
 #include "tools/run/token_view.h"
 
@@ -153,6 +152,55 @@ static void cmd_run_notes(struct run *r, bool says)
         if (says)
             fprintf(stderr, "mizzle: %s\n", r->note.msg);
     }
+}
+
+/* Print "COUNT WHAT" after *sep, unless count is 0; what is next follows a comma. */
+static void summary_part(const char **sep, uint64_t count, const char *what)
+{
+    if (!count)
+        return;
+    fprintf(stderr, "%s%" PRIu64 " %s", *sep, count, what);
+    *sep = ", ";
+}
+
+/* Print the second line of the summary: the calls and what became of them. */
+static void summary_ledger(const struct mizzle_stats *s, bool offline)
+{
+    const char *sep = ": ";
+    fprintf(stderr, "%s: %" PRIu64 " call%s", offline ? "offline" : "cloud", s->calls,
+            s->calls == 1 ? "" : "s");
+    summary_part(&sep, s->committed, "answered");
+    summary_part(&sep, s->failed, "failed");
+    sep = "; ";
+    summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
+    if (s->bytes_up + s->bytes_down && !offline) {
+        fprintf(stderr, "%s%.1f KB up, %.1f KB down", sep, (double)s->bytes_up / 1e3,
+                (double)s->bytes_down / 1e3);
+        sep = ", ";
+    }
+    sep = "; known without a call: ";
+    summary_part(&sep, s->memo, "memo");
+    summary_part(&sep, s->store, "store");
+    sep = "; fallback: ";
+#define X(member, name, words) summary_part(&sep, s->held.member, words);
+    JSON_EVENTS_HELD(X)
+#undef X
+    fprintf(stderr, "\n");
+}
+
+/* Print tokens, their sources and speed, and the calls wherever one failed or a token is a
+ * fallback. */
+static void summary(const struct mizzle_stats *s, bool offline)
+{
+    double share = s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0;
+    double speed = json_events_speed(s);
+    fprintf(stderr, "%zu token%s, %zu from the cloud (%.*f %%)", s->tokens,
+            s->tokens == 1 ? "" : "s", s->cloud, share > 0 && share < 1, share);
+    if (s->fallback)
+        fprintf(stderr, ", %zu fallback", s->fallback);
+    fprintf(stderr, ", %.*f tokens/s\n", speed < 10, speed);
+    if (s->failed + s->fallback)
+        summary_ledger(s, offline);
 }
 
 /* Print the summary of an answer, and add it to the signs. */
