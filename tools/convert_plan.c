@@ -1,4 +1,4 @@
-#include "tools/convert_plan.h"
+#include "tools/convert.h"
 
 #include <string.h>
 #include <strings.h>

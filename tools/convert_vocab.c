@@ -1,4 +1,4 @@
-#include "tools/convert_vocab.h"
+#include "tools/convert.h"
 
 #include <jansson.h>
 #include <stdio.h>

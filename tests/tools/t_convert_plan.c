@@ -1,5 +1,5 @@
 /* t_convert_plan.c - the types that convert chooses for tensors of all shapes and names. */
-#include "tools/convert_plan.h"
+#include "tools/convert.h"
 
 #include "tests/support/test.h"
 #include "weights/weights.h"
