@@ -188,41 +188,30 @@ static int cmd_logits_check(struct err *err)
     return setup_kv(&kv, KVCACHE_F32, err);
 }
 
-/* Open the engine and evaluate ids[n], or the prompt. */
-static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
+static int cmd_logits_main(int nargs, char **args, struct err *err)
 {
-    struct engine e;
-    uint32_t *encoded = NULL;
-    int rc = cmd_logits_check(err);
-    if (!rc)
-        rc = setup_engine(&e, prompt != NULL, err);
-    if (rc)
-        return rc;
-    if (prompt)
-        rc = tokenizer_encode(e.tokenizer, &encoded, &n, prompt, strlen(prompt), true, err);
-    if (!rc && !n)
-        rc = err_set(err, ERR_ARG, "the prompt is empty");
-    if (!rc)
-        rc = cmd_logits_run(&e, prompt ? encoded : ids, n, err);
-    free(encoded);
-    engine_close(&e);
-    return rc;
-}
-
-static int cmd_logits_main(int n, char **args, struct err *err)
-{
+    struct engine e = { 0 };
     uint32_t *ids = NULL;
-    size_t count = 0;
-    (void)n, (void)args;
+    size_t n = 0;
+    (void)nargs, (void)args;
     setup_catch_interrupts();
     int rc = OK;
     if (!prompt == !ids_text)
         rc = err_set(err, ERR_ARG, "expected -p or --ids, found %s", prompt ? "both" : "none");
     else if (!prompt)
-        rc = parse_ids(&ids, &count, ids_text, err);
+        rc = parse_ids(&ids, &n, ids_text, err);
     if (!rc)
-        rc = cmd_logits_logits(ids, count, err);
+        rc = cmd_logits_check(err);
+    if (!rc)
+        rc = setup_engine(&e, prompt != NULL, err);
+    if (!rc && prompt)
+        rc = tokenizer_encode(e.tokenizer, &ids, &n, prompt, strlen(prompt), true, err);
+    if (!rc && !n)
+        rc = err_set(err, ERR_ARG, "the prompt is empty");
+    if (!rc)
+        rc = cmd_logits_run(&e, ids, n, err);
     free(ids);
+    engine_close(&e);
     return rc;
 }
 
