@@ -57,7 +57,6 @@ collect 2 -o "$dir/x" --tap 2,99
 says '--tap: expected layers of 1 to 3, as the model has, found 99'
 collect 2 -o "$dir/x" --questions 0
 collect 2 -o "$dir/x" --parallel 0
-collect 2 -o "$dir/x"
 collect 2 -o "$dir/x" --labels match --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
 collect 2 -o "$dir/x" --labels match --cloud auto
