@@ -32,17 +32,8 @@ struct ahead_token {
 enum { AHEAD_MOST = 256 }; /* more than a call gives time for */
 
 struct ahead {
-    struct ahead_token ring[AHEAD_MOST];
-    size_t first, n;
+    struct ahead_token tokens[AHEAD_MOST]; /* oldest first */
+    size_t n;
 };
-
-/* Return token i < n; 0 is the oldest. */
-struct ahead_token *ahead_at(struct ahead *a, size_t i);
-/* Return the newest token, or NULL. */
-struct ahead_token *ahead_last(struct ahead *a);
-/* Append a token; n < AHEAD_MOST. */
-void ahead_push(struct ahead *a, const struct ahead_token *t);
-/* Remove the oldest token. */
-void ahead_pop(struct ahead *a);
 
 #endif

@@ -104,29 +104,6 @@ static void decode_head(struct decode *d)
         step_fail(d->step, rc, &err);
 }
 
-/* Write the text to its end. */
-static void decode_text(struct decode *d)
-{
-    for (;;) {
-        switch (step_next(d->step)) {
-        case STEP_ROWS:
-            decode_evaluate(d);
-            break;
-        case STEP_SCORE:
-            decode_score(d);
-            break;
-        case STEP_HEAD:
-            decode_head(d);
-            break;
-        case STEP_CLOUD:
-            step_wait(d->step);
-            break;
-        case STEP_DONE:
-            return;
-        }
-    }
-}
-
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err)
@@ -145,7 +122,16 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     if (policy_reads_network(o->policy) &&
         !(d.scratch = malloc(router_scratch(router) * sizeof(float))))
         step_fail(d.step, ERR_NOMEM, &(struct err){ "decode: out of memory" });
-    decode_text(&d);
+    for (enum step_want want; (want = step_next(d.step)) != STEP_DONE;) {
+        if (want == STEP_ROWS)
+            decode_evaluate(&d);
+        else if (want == STEP_SCORE)
+            decode_score(&d);
+        else if (want == STEP_HEAD)
+            decode_head(&d);
+        else
+            step_wait(d.step); /* STEP_CLOUD */
+    }
     rc = step_close(d.step, err);
     free(d.scratch);
     return rc;

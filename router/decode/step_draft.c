@@ -38,12 +38,11 @@ static size_t step_draft_room(const struct step *s, size_t n)
 
 bool step_draft_await(struct step *s)
 {
-    const uint32_t *text = session_ids(s->text.session);
     uint64_t now = os_now_ns(), most = s->drafts.pass_ns / PATIENCE;
     size_t here = 0;
     bool more = false;
     if (!s->ahead.n && s->drafts.late < LATE_MOST && most)
-        here = draft_sent(&s->drafts.draft, text, s->view.length, s->last,
+        here = draft_sent(&s->drafts.draft, s->ids, s->view.length, s->last,
                           step_draft_room(s, s->view.length + 1), &more);
     if (more && !s->drafts.until)
         s->drafts.until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
@@ -57,10 +56,9 @@ bool step_draft_await(struct step *s)
 
 size_t step_draft(struct step *s, uint32_t *out)
 {
-    const uint32_t *text = session_ids(s->text.session);
     size_t n = s->view.length, room = step_draft_room(s, n + 1);
     s->drafts.draft.latest = NULL;
-    size_t made = draft_make(&s->drafts.draft, text, n, s->last, room, out);
+    size_t made = draft_make(&s->drafts.draft, s->ids, n, s->last, room, out);
     return step_draft_cut(s, out, made);
 }
 

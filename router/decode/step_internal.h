@@ -37,6 +37,7 @@ struct step {
     struct cloud_tally tally;
     size_t size; /* number of ids in use */
     struct view view;
+    const uint32_t *ids; /* of the text, and of a draft after it: the session's, or lazy */
     uint32_t *lazy;      /* the ids of a text that the session need not have; NULL: it has them */
     enum step_want want; /* 0: nothing */
     uint64_t since;      /* when it was said */
@@ -67,8 +68,6 @@ struct step {
 
 /* Return the milliseconds since *since, which becomes now. */
 double step_lap(uint64_t *since);
-/* Return the ids of the text, and those of a draft after them. */
-const uint32_t *step_text_ids(const struct step *s);
 /* Begin to write, as the prompt has been read. */
 void step_start(struct step *s);
 /* True when the text ends with this token. */
@@ -76,8 +75,8 @@ bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
-/* End the call in flight: it is used or dropped. */
-void step_end_call(struct step *s, struct ahead_token *e, enum cloud_end how);
+/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
+void step_count(struct step *s);
 
 /* step_verdict.c */
 
@@ -97,10 +96,5 @@ size_t step_draft(struct step *s, uint32_t *out);
 bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */
 void step_draft_end(struct step *s);
-
-/* step_open.c */
-
-/* Drop the call in flight, the oldest token's, and complete the counts of the text, once. */
-void step_count(struct step *s);
 
 #endif

@@ -18,8 +18,7 @@ static int step_find_prompt(struct step *s)
     if (n > context)
         return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
                        n);
-    s->view = (struct view){ .session = s->text.session,
-                             .length = session_sync(s->text.session, s->text.prompt, n - 1) };
+    s->view.length = session_sync(s->text.session, s->text.prompt, n - 1);
     return OK;
 }
 
@@ -30,6 +29,7 @@ static int step_be_lazy(struct step *s)
     if (!(s->lazy = malloc(all * sizeof(*s->lazy))))
         return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
     memcpy(s->lazy, s->text.prompt, n * sizeof(*s->lazy));
+    s->ids = s->lazy;
     s->view.length = n;
     s->reading = false;
     step_start(s);
@@ -94,6 +94,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->o = o;
     s->stats = stats;
     s->gate = o->gate ? o->gate : &s->own;
+    s->ids = session_ids(t->session);
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
     int rc = step_begin(s);
@@ -105,19 +106,6 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     step_free(s);
     *out = NULL;
     return rc;
-}
-
-void step_count(struct step *s)
-{
-    struct ahead_token *e = s->ahead.n ? ahead_at(&s->ahead, 0) : NULL;
-    if (s->counted)
-        return;
-    s->counted = true;
-    gate_drop(s->gate, &s->its);
-    if (e && e->call)
-        step_end_call(s, e, CLOUD_DROP);
-    s->ahead.n = 0;
-    s->stats->total_ms = step_lap(&s->begun);
 }
 
 int step_close(struct step *s, struct err *err)

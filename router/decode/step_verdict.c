@@ -12,7 +12,7 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
     const struct router *r = s->text.router;
     const struct session *session = s->text.session;
     size_t back = session_length(session) - n, answer = s->text.answer ? s->text.answer : s->text.n;
-    const struct router_token t = { .text = { s->text.tok, session_ids(session), n, answer },
+    const struct router_token t = { .text = { s->text.tok, s->ids, n, answer },
                                     .logits = logits,
                                     .hidden = session_hidden(session, TAP_FINAL, back),
                                     .size = s->size,
@@ -23,7 +23,7 @@ void step_look(const struct step *s, struct view_row *row, size_t n, const float
 
 bool step_score_ids(const struct step *s, size_t at, float *score)
 {
-    const uint32_t *ids = session_ids(s->text.session);
+    const uint32_t *ids = s->ids;
     switch (s->o->policy) {
     case POLICY_CONTEXT:
         *score = router_score_ids(s->text.router, ids, at);

@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/session.h"
-
 enum { VIEW_ROWS = 65 }; /* most rows of a pass that are kept: a token and a draft */
 
 struct view_row { /* what has been computed from a row */
@@ -24,24 +22,14 @@ struct view_row { /* what has been computed from a row */
 };
 
 struct view {
-    struct session *session; /* borrowed; begins with the text once that has been evaluated */
-    size_t length;           /* ids of the text */
-    size_t reached;          /* most ids that the text has had since the latest pass */
-    size_t base;             /* and how many it had then; those after them were a draft */
-    size_t pass;             /* length of the prefix of the latest pass's first row */
-    size_t first, n;         /* prefixes of first to first + n - 1 ids have rows */
-    bool held;               /* hidden states and logits of the rows can still be had */
-    float *extra;            /* that of rows; NULL: the router reads no more than hidden states */
+    size_t length;   /* ids of the text */
+    size_t reached;  /* most ids that the text has had since the latest pass */
+    size_t base;     /* and how many it had then; those after them were a draft */
+    size_t pass;     /* length of the prefix of the latest pass's first row */
+    size_t first, n; /* prefixes of first to first + n - 1 ids have rows */
+    bool held;       /* hidden states and logits of the rows can still be had */
+    float *extra;    /* that of rows; NULL: the router reads no more than hidden states */
     struct view_row rows[VIEW_ROWS];
 };
-
-/* Note a pass of n ids, by which the session has grown; the last `drafted` of them are a draft. */
-void view_passed(struct view *v, size_t n, size_t drafted);
-/* Rewind the session to its first n ids, which makes the rows void. */
-void view_rewind(struct view *v, size_t n);
-/* Return the row of the prefix of n ids, or NULL. */
-struct view_row *view_row(struct view *v, size_t n);
-/* Append id to the text if the session has it and its row. */
-bool view_append(struct view *v, uint32_t id);
 
 #endif

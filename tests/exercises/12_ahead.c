@@ -15,7 +15,7 @@
  * Measure   The time of a text in step and ahead, with steps of 40 ms and round trips of 0 to 500
  *           ms, if the cloud agrees with the edge never, in 60 of 100 tokens, always.
  *
- * Solution  ahead.c and step.c in router/decode/; the stage is tests/support/sim.c. */
+ * Solution  router/decode/step.c; the stage is tests/support/sim.c. */
 #include "tests/exercises/exercise.h"
 
 static void write_ahead(const struct ahead_text *t)

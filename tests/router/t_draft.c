@@ -229,8 +229,9 @@ static size_t cut(struct decode_options *o, size_t n, const uint32_t sent[4])
     struct step s = { .text = { .session = session, .tok = engine.tokenizer, .cloud = &port },
                       .o = o,
                       .stats = &stats,
+                      .ids = session_ids(session),
                       .size = tokenizer_size(engine.tokenizer),
-                      .view = { .session = session, .length = n },
+                      .view.length = n,
                       .last = 'x' };
     CHECK(stops_begin(&s.tail, o->stops, &err) == OK);
     CHECK(draft_open(&s.drafts.draft, DRAFT_CLOUD, o->draft_max, &port, TINY_CONTEXT, &err) == OK);
