@@ -175,6 +175,8 @@ int serve_load(struct serve *s, const struct routing_options *mo, struct err *er
     if (!s->o.face->plain &&
         (chat_note(s->engine.chat, &note) || chat_check(s->engine.chat, &note) != OK))
         setup_print_typed(&note);
+    if (s->o.face->loaded)
+        s->o.face->loaded(s);
     atomic_store(&s->ready, 1);
     return OK;
 }

@@ -72,7 +72,9 @@ struct serve_face {
                  const char *const (*headers)[2]);
     void (*stream)(struct serve_exchange *x, const char *const (*headers)[2],
                    enum server_more (*more)(void *arg, struct buf *out), void *arg);
-    /* An exchange begins (false: out of memory) and ends; NULL: nothing is to be done. */
+    /* The model is open, and no request has been let in; an exchange begins (false: out of memory)
+     * and ends; NULL: nothing is to be done. */
+    void (*loaded)(struct serve *s);
     bool (*begin)(struct serve_exchange *x);
     void (*end)(struct serve_exchange *x);
 };

@@ -85,6 +85,6 @@ done
 refuses 2 'place: expected N-M with N at most M, found 4-1' --policy position=4-1
 refuses 2 'policy slot: expected a text, found 0-3' --policy slot=0-3
 refuses 2 'policy slot: expected a text, found 3' --policy slot,position=3
-refuses 2 'policy: expected .*, found never' --policy never=3
+refuses 2 'policy: expected never without a file, found .never=3.' --policy never=3
 refuses 2 '--clock virtual: expected without policy slot' --policy slot=a --clock virtual --edge-ms 9
 exit 0

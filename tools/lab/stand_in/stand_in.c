@@ -14,6 +14,13 @@ enum {
     HEAD_MAX = 256 << 10 /* a fault sends a header of 100 KB */
 };
 
+static void stand_in_loaded(struct serve *serve)
+{
+    struct stand_in *s = serve->o.face_arg;
+    snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
+             model_exact_fingerprint(serve->engine.model, serve->engine.pool));
+}
+
 /* Open the server, whose address is checked before the model is read, and then the model. */
 static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
                           const struct routing_options *mo, struct err *err)
@@ -32,6 +39,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
                                    .refuse = stand_in_refuse,
                                    .send = stand_in_line_send,
                                    .stream = stand_in_line_stream,
+                                   .loaded = stand_in_loaded,
                                    .begin = stand_in_line_begin,
                                    .end = stand_in_line_end };
     l->head_ms = l->head_ms ? l->head_ms : PATIENCE_MS;
@@ -40,13 +48,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o,
     l->head_max = HEAD_MAX;
     l->any_host = l->key != NULL; /* else any site's page could ask it, by a name of that site */
     int rc = serve_open(&s->serve, &so, err);
-    if (rc == OK)
-        rc = serve_load(s->serve, mo, err);
-    const struct engine *e = rc == OK ? &s->serve->engine : NULL;
-    if (e)
-        snprintf(s->fingerprint, sizeof(s->fingerprint), "%016" PRIx64,
-                 model_exact_fingerprint(e->model, e->pool));
-    return rc;
+    return rc == OK ? serve_load(s->serve, mo, err) : rc;
 }
 
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
