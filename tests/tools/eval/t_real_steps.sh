@@ -93,6 +93,23 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     [ "$(grep -c ',max-prob,0.06,' "$kept/claim/long/max-prob.csv")" -eq 7 ] || fail "$(cat "$kept/claim/long/max-prob.csv")"
     sh tools/results.sh claim >"$dir/out" 2>&1 || fail "$(cat "$dir/out")"
     grep -q '^measure,long,max-prob,1,7,.*' "$kept/claim.csv" || fail "$(cat "$kept/claim.csv")"
+
+    # Labels that are unpacked are no samples: those need their hidden states, until routers have learnt them.
+    head -n 2 "$REAL/split/csqa/train.jsonl" >"$REAL/split/claim/train.jsonl"
+    export FORM=rule SLICES=2
+    TEXTS=2 expect 0 --steps long-gain-1-2
+    TEXTS=2 expect 0 --dry-run long-gain-1-2
+    says ' done$'
+    rm "$REAL/claim/long/gain-1-2.done"
+    TEXTS=2 expect 0 --dry-run long-gain-1-2
+    says ' ready$'
+    mkdir -p "$WEIGHTS/long"
+    for router in first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined context; do
+        : >"$WEIGHTS/long/$router.safetensors"
+    done
+    TEXTS=2 expect 0 --dry-run long-gain-1-2
+    says ' done$'
+    unset FORM SLICES
 else
     echo "SKIP: no numpy, thresholds from scores were not tried"
 fi

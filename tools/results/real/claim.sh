@@ -41,8 +41,9 @@ read_claim() { # SET: long and dev (the chosen form), reason, gsm8k
         ;;
     esac
     set=claim/$1 target=0.06 prefix=long-$1 learnt=$work/claim/long taught=$weights/long learner=long
+    learners='first gain gain-ens gain-none gain-none-ens divergent divergent-ens combined context'
     [ "$1" != long ] || prefix=long
-    [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k taught=$weights/gsm8k learner=long-gsm8k
+    [ "$1" != gsm8k ] || learnt=$work/claim/gsm8k taught=$weights/gsm8k learner=long-gsm8k learners='gain gain-ens'
     aims=$kept/$set aimer=$prefix # where the thresholds are
     [ "$1" != dev ] || aims=$kept/claim/long aimer=long
     file=${form##*@}
@@ -163,11 +164,18 @@ gathers() { # KIND NEEDS LABELS TAP
         depends="$asks $1 $first $last $3 $4 $rollouts"
         [ "$1" != gain-2 ] || depends="$depends $width_gain $many"
         minutes_of $((last - first)) $seconds_text
-        file=$learnt/$1-$last/$(printf %05d $(((last - first - 1) / 16))).safetensors
+        file=$learnt/$1-$last.done
+        ! has_learnt || file='' # its routers are here
         [ "$1" != explore ] || [ ! -s "$kept/explore.csv" ] || file=$kept/explore.csv
         step "$prefix-$1-$last" "$minutes" "$2" "$file" \
             gather "$1" $first "$last" "$3" "$4"
         gathered_steps="$gathered_steps $prefix-$1-$last" first=$last
+    done
+}
+
+has_learnt() { # true if all routers of the set are here
+    for router_of in $learners; do
+        [ -e "$taught/$router_of.safetensors" ] || [ -e "$taught/$router_of.safetensors.1" ] || return 1
     done
 }
 
@@ -184,6 +192,7 @@ gather() { # KIND FIRST LAST LABELS TAP
     # shellcheck disable=SC2086
     run router collect -q -m "$edge" $by "$large" --task $task $form -n $max $limits "$@"
     gathered=$?
+    [ $gathered -ne 0 ] || : >"$into.done" # what is unpacked has no hidden states yet
     "$python" -B tools/lab/study/labels.py pack "$into" "$light" && return $gathered # those of a part, too
 }
 
