@@ -8,11 +8,12 @@
 #
 # $FORM is a wording of forms/ until forms.csv names the chosen one. $SEED is the first one of all
 # trainings (1). $SLICES are numbers of texts: samples up to each have a folder. $TAP, $WIDTH,
-# $WIDTH_NONE and $TAPS replace what stands below. Where a router is made anew, what is kept of its
-# answers has to go first: eval refuses to go on with another one.
+# $WIDTH_NONE, $TEXTS_2 and $TAPS replace what stands below. Where a router is made anew, what is
+# kept of its answers has to go first: eval refuses to go on with another one.
 tap=${TAP:-final}
 taps=${TAPS:-12,16,final} # that are tried
 width_gain=${WIDTH:-64}
+texts_2=${TEXTS_2:-800} # of round 2
 width_none=${WIDTH_NONE:-64}
 claim_form=${FORM:-$(awk -F, '$NF == 1 && NR > 1 { print $1 }' "$kept/forms.csv" 2>/dev/null)}
 
@@ -104,7 +105,10 @@ claim_arms() { # NAME...
         policy=$(reads first "$taught/first.safetensors") repeats=''
         minutes_of $calibration $seconds
         step long-scores-first "$minutes" "$claim_needs long-train-first" '' score first
+        every=$texts
+        [ "$texts" -le "$texts_2" ] || texts=$texts_2
         gathers gain-2 "$round_1 long-scores-first" gain $tap
+        texts=$every
         round_2=$gathered_steps labelled="gain-1 gain-2"
         gathers divergent "$claim_needs" divergent $tap
         other=$gathered_steps
@@ -202,9 +206,10 @@ samples_to() { # TEXTS KIND...: print the options for the samples of the first t
     samples_most=$1
     shift
     for kind; do
-        first=0
+        first=0 most=$samples_most
+        [ "$kind" != gain-2 ] || [ "$most" -le "$texts_2" ] || most=$texts_2
         for last in $slices; do
-            [ "$last" -le "$samples_most" ] || last=$samples_most
+            [ "$last" -le "$most" ] || last=$most
             [ $first -ge "$last" ] || echo "--samples $learnt/$kind-$last"
             first=$last
         done
