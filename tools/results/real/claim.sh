@@ -13,7 +13,7 @@
 tap=${TAP:-final}
 taps=${TAPS:-12,16,final} # that are tried
 width_gain=${WIDTH:-64}
-texts_2=${TEXTS_2:-800} # of round 2
+texts_2=${TEXTS_2:-400} # of round 2
 width_none=${WIDTH_NONE:-64}
 claim_form=${FORM:-$(awk -F, '$NF == 1 && NR > 1 { print $1 }' "$kept/forms.csv" 2>/dev/null)}
 
