@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -80,10 +81,38 @@ int api_key_of_server(char **key, const char *file, const char *variable, struct
     return file ? api_key_from_file(key, file, err) : from_environment(key, variable, err);
 }
 
-int api_key_read(char **key, const char *text, const char *file, const char *url, struct err *note,
-                 struct err *err)
+/* Return the first of these variables that says something, as libcurl looks for them, or NULL. */
+static const char *api_key_variable(const char *const *names)
 {
-    bool seen = url && !cloud_url_private(url); /* by others, on its way */
+    const char *value = NULL;
+    for (; *names && !(value && *value); names++)
+        value = getenv(*names);
+    return value && *value ? value : NULL;
+}
+
+/* True when libcurl takes a plain http URL of this machine to a proxy. Where no_proxy names a host
+ * in another way than the URL, this is true too often, which only warns. */
+static bool api_key_proxied(const char *url, const char *proxy)
+{
+    static const char *const names[] = { "http_proxy", "all_proxy", "ALL_PROXY", NULL };
+    static const char *const nones[] = { "no_proxy", "NO_PROXY", NULL };
+    const char *none = api_key_variable(nones), *host = url + strlen("http://");
+    host += *host == '[';
+    size_t its = strcspn(host, host[-1] == '[' ? "]" : ":/");
+    proxy = proxy ? proxy : api_key_variable(names);
+    if (!proxy || !*proxy || (none && !strcmp(none, "*")))
+        return false;
+    for (size_t n; none && *(none += strspn(none, ", ")); none += n)
+        if ((n = strcspn(none, ", ")) == its && !strncasecmp(none, host, n))
+            return false;
+    return true;
+}
+
+int api_key_read(char **key, const char *text, const char *file, const char *url, const char *proxy,
+                 struct err *note, struct err *err)
+{
+    bool tls = !url || strncmp(url, "https://", 8) == 0;
+    bool seen = !tls && (!cloud_url_private(url) || api_key_proxied(url, proxy)); /* by others */
     int rc;
     *key = NULL;
     note->msg[0] = 0;
@@ -96,7 +125,7 @@ int api_key_read(char **key, const char *text, const char *file, const char *url
     if (rc || text || file || *key)
         return rc;
     /* This variable was set with another server in mind. */
-    if (!url || strncmp(url, "https://", 8) == 0)
+    if (tls)
         return from_environment(key, "OPENAI_API_KEY", err);
     const char *other = getenv("OPENAI_API_KEY");
     if (seen && other && *other)

@@ -71,11 +71,11 @@ int cloud_url_check(char **base, const char *url, struct err *err);
 
 /* Read the API key: text if given, else from the file if given, else MIZZLE_API_KEY, else, for
  * https, OPENAI_API_KEY, else there is none (*key = NULL). It is malloc'ed; free it with wipe_text.
- * url is the server it is for, or NULL. *note is one line for a person, or empty: a key goes over
- * plain http to another machine, or OPENAI_API_KEY does not. ERR_IO, ERR_ARG (empty, or not one
- * word of printable ASCII), ERR_NOMEM. */
-int api_key_read(char **key, const char *text, const char *file, const char *url, struct err *note,
-                 struct err *err);
+ * url is the server it is for, or NULL; proxy as in cloud_options. *note is one line for a person,
+ * or empty: a key goes over plain http to another machine or a proxy, or OPENAI_API_KEY does not.
+ * ERR_IO, ERR_ARG (empty, or not one word of printable ASCII), ERR_NOMEM. */
+int api_key_read(char **key, const char *text, const char *file, const char *url, const char *proxy,
+                 struct err *note, struct err *err);
 
 /* Read the key that the clients of a server must send, malloc'ed as above: from the file if given,
  * else from this variable of the environment, else there is none (*key = NULL). The variables of a

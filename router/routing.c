@@ -193,7 +193,8 @@ static int routing_read_key(char **key, const struct routing_options *o, struct 
     if (o->offline || routing_is_local(o) ||
         !(o->cloud_key || o->cloud_key_file || o->cloud_key_env))
         return OK;
-    return api_key_read(key, o->cloud_key, o->cloud_key_file, o->cloud_url, note, err);
+    return api_key_read(key, o->cloud_key, o->cloud_key_file, o->cloud_url, o->cloud_proxy, note,
+                        err);
 }
 
 int routing_cloud_options(struct cloud_options *out, char **key, const struct routing_options *o,

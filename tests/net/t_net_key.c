@@ -88,7 +88,7 @@ static int key_from(const char *text, size_t n, char **key)
     const char *path = in_scratch("key");
     struct err note, err = { "" };
     spill(path, text, n);
-    int rc = api_key_read(key, NULL, path, NULL, &note, &err);
+    int rc = api_key_read(key, NULL, path, NULL, NULL, &note, &err);
     CHECK(!rc == (*key != NULL) && !*note.msg && !strstr(err.msg, "secret"));
     return rc;
 }
@@ -107,7 +107,7 @@ static void from_variables(const char *mizzle, const char *openai, const char *u
     char *key;
     set("MIZZLE_API_KEY", mizzle);
     set("OPENAI_API_KEY", openai);
-    CHECK(api_key_read(&key, NULL, NULL, url, &note, &err) == OK);
+    CHECK(api_key_read(&key, NULL, NULL, url, NULL, &note, &err) == OK);
     bool right = want ? key && strcmp(key, want) == 0 : !key;
     CHECK_MSG(right && strstr(note.msg, says) && !*note.msg == !*says, "%s: %s, %s", url,
               key ? key : "no key", note.msg);
@@ -130,7 +130,7 @@ static void test_keys(void)
     CHECK(key_from("secret\xc3\xa9", 8, &key) == ERR_ARG);
     CHECK(key_from(big, sizeof(big), &key) == ERR_ARG);
     struct err note;
-    CHECK(api_key_read(&key, NULL, "build/no-such-key", NULL, &note, &err) == ERR_IO && !key);
+    CHECK(api_key_read(&key, NULL, "build/no-such-key", NULL, NULL, &note, &err) == ERR_IO && !key);
     from_variables(NULL, NULL, "https://h", NULL, "");
     from_variables(NULL, "second", "https://h", "second", "");
     from_variables("first", "second", "https://h", "first", "");
@@ -180,7 +180,7 @@ static void test_key_wiped(void)
     CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
     setenv("OPENAI_API_KEY", secret, 1);
     char *other;
-    CHECK(api_key_read(&other, NULL, NULL, "http://h", &note, &err) == OK && !other);
+    CHECK(api_key_read(&other, NULL, NULL, "http://h", NULL, &note, &err) == OK && !other);
     const struct cloud_options o = {
         .url = "http://127.0.0.1:1", .api = CLOUD_LLAMACPP, .key = key, .vocab = 10
     };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/wipe.h"
 #include "net/cloud.h"
 #include "tests/support/certificate.h"
 #include "tests/support/port.h"
@@ -81,10 +82,14 @@ static void test_plain(void)
         CHECK_MSG(rude_requests(proxy) == rows[i].through &&
                       rude_requests(server) == !rows[i].through,
                   "row %zu: %u through the proxy", i, rude_requests(proxy));
-        /* The key for another server goes nowhere. */
+        /* The key for another server goes nowhere; a person is told what a proxy can read. */
+        const char *url = rude_url(server), *option = rows[i].option;
         CHECK(!unsetenv("MIZZLE_API_KEY") && !setenv("OPENAI_API_KEY", KEY, 1));
-        CHECK(api_key_read(&secret, NULL, NULL, rude_url(server), &note, NULL) == OK);
-        CHECK(!secret && !*note.msg);
+        CHECK(api_key_read(&secret, NULL, NULL, url, option, &note, NULL) == OK);
+        CHECK(!secret && !*note.msg == !rows[i].through);
+        CHECK(api_key_read(&secret, KEY, NULL, url, option, &note, NULL) == OK);
+        CHECK(secret && !strstr(note.msg, "goes over plain http") == !rows[i].through);
+        wipe_text(secret);
     }
 }
 
