@@ -149,9 +149,12 @@ int answers_server(struct answers *c, const char *model, struct err *err)
     return rc;
 }
 
-const char *answers_model(const struct answers *c)
+const char *answers_model(struct answers *c)
 {
-    return c->named ? c->file.model : NULL;
+    pthread_mutex_lock(&c->mutex);
+    const char *model = c->named ? c->file.model : NULL;
+    pthread_mutex_unlock(&c->mutex);
+    return model;
 }
 
 /* Find an answer, also one that another process has added to the file since. With the lock held. */

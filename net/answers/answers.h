@@ -42,8 +42,8 @@ void answers_close(struct answers *c); /* NULL is fine */
  * same model does nothing; with another one (the server was replaced meanwhile) it is ERR_REMOTE.
  * ERR_NOMEM. */
 int answers_server(struct answers *c, const char *model, struct err *err);
-/* The model's name; NULL before. */
-const char *answers_model(const struct answers *c);
+/* The model's name, valid until answers_close; NULL before. */
+const char *answers_model(struct answers *c);
 
 /* Find the answer to a prefix. used: a text uses it now, so it goes to the file, and is in memory
  * from then on; else the look leaves no trace. ORIGIN_NONE: there is none. */

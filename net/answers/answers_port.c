@@ -221,7 +221,7 @@ static void answers_port_close(void *arg)
 int answers_port(struct cloud_port *out, struct answers *a, const struct cloud_port *behind,
                  struct err *err)
 {
-    const char *name = answers_model(a), *at = name ? strrchr(name, '@') : NULL;
+    const char *name = behind ? NULL : answers_model(a), *at = name ? strrchr(name, '@') : NULL;
     size_t n = !name ? 0 : at && is_fingerprint(at + 1, '/') ? (size_t)(at - name) : strlen(name);
     struct answers_port *p = calloc(1, sizeof(*p) + n + 1);
     if (!p)
