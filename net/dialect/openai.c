@@ -65,9 +65,12 @@ static int openai_read(struct reply *io, const json_t *root, const struct ask *a
     const json_t *ids = json_object_get(choice, "token_ids");
     const json_t *made = json_object_get(json_object_get(root, "usage"), "completion_tokens");
     const json_t *text = json_object_get(choice, "text");
+    /* Other events of a stream may each count their own ids alone. */
+    bool whole = !a->stream || (!io->n && json_is_string(reason));
     rc = dialect_reason(reason, err);
     if (rc == OK && ids && !json_is_null(ids))
-        rc = dialect_ids(io, ids, json_input_count(made), "choices[0].token_ids", a, err);
+        rc = dialect_ids(io, ids, whole ? json_input_count(made) : 0, "choices[0].token_ids", a,
+                         err);
     else if (rc == OK && a->encode && json_is_string(text))
         rc = from_text(io, choice, a, err);
     else if (rc == OK && json_is_string(text) && (!a->stream || json_string_length(text)))

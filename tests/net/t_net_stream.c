@@ -216,6 +216,9 @@ static void test_openai_streams(void)
 #define CHUNK(ids, more) "data: {\"choices\":[{\"text\":\"t\",\"token_ids\":" ids more "}]}\n\n"
     one(o, CHUNK("[1]", "") CHUNK("[2,3]", "") "data: {\"choices\":[],\"usage\":{}}\n\n", OK, "",
         3);
+#define COUNTED(ids, more) CHUNK(ids, more "}],\"usage\":{\"completion_tokens\":1},\"x\":[{")
+    one(o, COUNTED("[]", "") COUNTED("[1]", "") COUNTED("[2]", "") COUNTED("[3,4]", ""), OK, "", 4);
+    one(o, COUNTED("[382,1]", ",\"finish_reason\":\"stop\""), OK, "", 1); /* a whole reply */
     one(o, CHUNK("[]", "") CHUNK("[2]", ",\"finish_reason\":\"stop\""), OK, "", 1);
     one(o, CHUNK("[1]", "") CHUNK("[2]", ",\"finish_reason\":\"abort\""), ERR_NET, "abort", 1);
     one(o, CHUNK("[1,2,3]", "") CHUNK("[4,5]", ""), ERR_NET, "found 5", 3);
