@@ -263,6 +263,7 @@ static void test_ends(void)
     uint32_t *many = calloc(5000, sizeof(*many));
     CHECK(many && p->ask(p->arg, many, 5000, 1, NULL, &call, NULL) == OK);
     CHECK(p->take(call, 0, &id, &err) == ERR_TEXT && strstr(err.msg, "prompt: expected 1 to"));
+    p->end(call, CLOUD_ENOUGH); /* of no effect */
     p->end(call, CLOUD_USE);
     free(many);
     turn_take(turn);
