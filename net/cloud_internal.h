@@ -81,7 +81,7 @@ int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* Write the request and hand it to the network thread. In READY. */
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
-/* End the call without the network: with an error, or with the reply that is in it. */
+/* End the call with an error, without the network. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
 /* Free the call, or leave its wire call to the network thread. */
 void cloud_call_free(struct cloud_call *call);

@@ -56,8 +56,8 @@ struct cloud_port {
     /* Return what is known of the model. Never waits. */
     struct cloud_info (*info)(void *arg);
     /* Ask for `tokens` tokens after ids[n] (copied), or as many as info allows; return at once.
-     * What the call moves, now and later, dropped or not, is counted in *tally unless that is
-     * NULL. ERR_ARG, ERR_NOMEM, ERR_STOP: nothing was asked. */
+     * What the call moves until `end` frees it is counted in *tally unless that is NULL. ERR_ARG,
+     * ERR_NOMEM, ERR_STOP: nothing was asked. */
     int (*ask)(void *arg, const uint32_t *ids, size_t n, size_t tokens, struct cloud_tally *tally,
                void **call, struct err *err);
     /* True when take would not wait. at is the number of tokens asked for: the call has ended. */

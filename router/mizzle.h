@@ -141,7 +141,7 @@ struct mizzle_options {
                              token while the cloud is asked, up to the next one to ask for;
                              0: wait for each answer. The text is the same */
 
-    /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
+    /* What may be sent to the cloud, and how much, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* that are asked for; UINT64_MAX, the default: no limit */
     uint64_t max_cloud_input;  /* token ids that go up, the whole prefix with each request;
                                   UINT64_MAX, the default: no limit */

@@ -56,8 +56,8 @@ struct http_try { /* one transfer */
     const char *location; /* target of a redirect, or NULL */
 };
 
-/* Create a transport. ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used; ERR_NET: no file
- * descriptor is left. */
+/* Create a transport. ERR_NOMEM; ERR_ARG: the CA file cannot be used; ERR_NET: no file descriptor
+ * is left. */
 int http_open(struct http **out, const struct http_options *o, struct err *err);
 /* Close it; all transfers must have been released. Do not call it in a forked child, whose
  * connections are the parent's. NULL is fine. */

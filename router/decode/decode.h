@@ -63,7 +63,9 @@ struct decode_event {
     enum gate_reason reason; /* DECODE_ANSWERED: GATE_OPEN or why it failed */
     uint64_t ns;             /* when, as os_now_ns says it */
     uint64_t took_ns;        /* DECODE_EVALUATED, DECODE_ANSWERED: since it was wanted or asked */
-    struct traffic moved;    /* DECODE_ANSWERED: by the text's calls, since it was asked */
+    /* DECODE_ANSWERED: by the text's calls, since it was asked. Where a call brings more than one
+     * token, the rest of an earlier reply counts, too. */
+    struct traffic moved;
 };
 
 struct decode_options {

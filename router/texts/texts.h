@@ -135,7 +135,7 @@ struct text_token {
     struct decode_token t;
     bool memo;           /* the cloud's, without a call of its own */
     double call_ms;      /* what its own call took; 0: it had none */
-    struct traffic call; /* what that has moved until it was answered */
+    struct traffic call; /* decode_event.moved of that call */
     uint64_t at;         /* os_now_ns() when it was decided */
     double logprob;      /* NaN: was not asked for */
 };
