@@ -17,7 +17,6 @@ calls() {
 }
 calls kernels/sys/wipe wipe 1
 calls net/api_key wipe 1
-calls net/api_key wipe_text 1
 calls net/http/http wipe 2
 calls net/wire wipe_text 1
 calls net/server/server wipe_text 1
