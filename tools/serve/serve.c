@@ -12,6 +12,7 @@
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
+#include "net/http/json_input.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
 #include "tools/cli/demo_questions.h"
@@ -110,7 +111,7 @@ static void serve_know_cloud(struct serve *s)
     const struct cloud_info info = p ? p->info(p->arg) : (struct cloud_info){ .api = CLOUD_AUTO };
     s->cloud_api = s->routing.local ? NULL : cloud_api_name(info.api);
     if (info.model)
-        snprintf(s->cloud_model, sizeof(s->cloud_model), "%s", info.model);
+        json_input_line(s->cloud_model, sizeof(s->cloud_model), info.model, strlen(info.model));
 }
 
 /* Read questions of the demo world for the page, which can do without. */

@@ -37,7 +37,7 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     int64_t created;
     const char *cloud_url;        /* or NULL */
     const char *cloud_api;        /* static; NULL: it is in this process */
-    char cloud_model[256];        /* or "" */
+    char cloud_model[256];        /* as json_input_line cuts it, or "" */
     struct err cloud_off;         /* why there is none although a URL was given, or "" */
     json_t *questions;            /* of the demo world; printed by any thread */
     uint64_t salt;                /* of seeds */
@@ -100,7 +100,8 @@ struct serve_exchange {
 extern const struct serve_face serve_routes_face; /* serve's own */
 /* Set the callbacks of the server. */
 void serve_routes_serve(struct server_options *o, struct serve *s);
-/* Answer with JSON, which is released. Without memory the connection is closed. */
+/* Answer with JSON, which is released; NULL: with status 500. Without memory the connection is
+ * closed. */
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
 /* Answer with text, which is taken and counted by serve_routes_hold; more: further headers, or
  * NULL. If there is no room for it, the answer is that of serve_routes_refuse_busy. */

@@ -66,7 +66,13 @@ static void serve_routes_object(struct serve_exchange *x, unsigned status, json_
 
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
 {
-    serve_routes_object(x, status, json, NULL);
+    struct serve_error e;
+    if (json) {
+        serve_routes_object(x, status, json, NULL);
+        return;
+    }
+    serve_error_set(&e, 500, "internal_error", NULL, "the answer cannot be made");
+    serve_routes_refuse(x, &e);
 }
 
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)

@@ -99,7 +99,9 @@ stop_cloud
 # The server says once that the cloud is lost, and once that it is back.
 start_cloud
 place=$url
-start --cloud-url "$place"
+e=$(printf '\303\251')
+start --cloud-url "$place" --cloud-model "$(printf "$e%.0s" $(seq 150))"
+curl -s "$url/mizzle/info" | grep -q '"model":"[^"]*'"$e"'\.\.\.","state":"working"' || fail "a long name of the cloud's model"
 ask() { # N: write N tokens of the cloud
     curl -s "$url/v1/completions" --json '{"prompt":"N '"$1"'","max_tokens":'"$1"',"ignore_eos":true,"mizzle":{"policy":"always"}}' >"$dir/out"
 }
