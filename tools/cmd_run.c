@@ -397,7 +397,10 @@ static int open_handle(struct run *r, struct err *err)
 {
     struct routing_options from;
     struct mizzle_error e = { .size = sizeof(e) };
+    struct kernels k; /* for its note */
     int rc = setup_check_policy(err);
+    if (rc == OK)
+        rc = setup_kernels(&k, err);
     if (rc == OK)
         rc = setup_options(&from, err);
     if (rc == OK)

@@ -40,6 +40,7 @@ case $sets in *avx2*blas*)
     [ -n "$core" ]
     blas "$core"
     if grep -q CORETYPE "$dir/err"; then exit 1; fi
+    OPENBLAS_CORETYPE=Prescott "$MIZZLE" run -p x -n 1 --isa blas 2>&1 | grep -q "CORETYPE=$core "
 esac
 export MIZZLE_ISA=z80
 set +e
