@@ -198,9 +198,9 @@ static bool configure(const struct http *h, struct transfer *f, const struct htt
     return fine;
 }
 
-/* Check that the file holds a certificate in PEM form. libcurl reads the file only when it first
- * connects, which is too late for a usage error, and reads all of it, so the size is limited. */
-static int http_check_ca(const char *path, struct err *err)
+/* libcurl reads the file only when it first connects, which is too late for a usage error, and
+ * reads all of it, so the size is limited. */
+int http_check_ca(const char *path, struct err *err)
 {
     char line[128];
     struct stat st;

@@ -56,6 +56,8 @@ struct http_try { /* one transfer */
     const char *location; /* target of a redirect, or NULL */
 };
 
+/* Check that a file holds a certificate in PEM form. ERR_ARG. */
+int http_check_ca(const char *path, struct err *err);
 /* Create a transport. ERR_NOMEM; ERR_ARG: the CA file cannot be used; ERR_NET: no file descriptor
  * is left. */
 int http_open(struct http **out, const struct http_options *o, struct err *err);

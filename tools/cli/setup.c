@@ -13,6 +13,7 @@
 #include "kernels/openblas.h"
 #include "kernels/sys/cpu.h"
 #include "model/text/chat.h"
+#include "net/http/http.h"
 #include "router/mizzle.h"
 #include "router/policy.h"
 #include "router/texts/texts.h"
@@ -86,12 +87,16 @@ const char *setup_cloud_url(void)
 
 int setup_options(struct routing_options *o, struct err *err)
 {
+    struct err why;
     *o = shared_options;
     o->engine.isa = setup_isa();
     o->routers = demo_files_path("../routers");
     o->cloud_url = setup_cloud_url();
     o->cloud_key_env = true;
-    o->cloud_ca = setup_variable(NULL, "SSL_CERT_FILE"); /* as OpenSSL's programs and curl do */
+    if (o->cloud_url && !strncmp(o->cloud_url, "https://", 8))
+        o->cloud_ca = setup_variable(NULL, "SSL_CERT_FILE"); /* as OpenSSL's programs and curl do */
+    if (o->cloud_ca && http_check_ca(o->cloud_ca, &why) != OK)
+        return err_set(err, ERR_ARG, "SSL_CERT_FILE: %s", why.msg);
     if (o->engine.model || (o->engine.model = demo_files_path("edge-0.5.gguf")))
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");

@@ -155,8 +155,8 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     struct trip t = { 0 };
     struct routing_options all;
     struct err note = { "" };
+    shared_options.cloud_url = url;
     int rc = setup_options(&all, err);
-    all.cloud_url = url;
     if (rc == OK)
         rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
     if (note.msg[0])
