@@ -115,6 +115,15 @@ static const char *setup_entry(const char *list, const char *policy)
     return NULL;
 }
 
+/* True if the list goes on behind a place N or N-M. */
+static bool setup_goes_on(const char *place)
+{
+    char first[48];
+    size_t range[2], n = strcspn(place, ",");
+    snprintf(first, sizeof(first), "%.*s", (int)n, place);
+    return place[n] && policy_place(range, first);
+}
+
 int setup_check_policy(struct err *err)
 {
     const char *slot = setup_entry(shared_options.policy, "slot");
@@ -123,7 +132,7 @@ int setup_check_policy(struct err *err)
     if (!slot && !end)
         return OK;
     end = end && *end == '=' ? end : slot;
-    if (!end || *end != '=' || !end[1])
+    if (!end || *end != '=' || !end[1] || setup_goes_on(end + 1))
         return err_set(err, ERR_ARG,
                        "--policy: expected position=N, position=N-M, position=TEXT or slot=TEXT at "
                        "the end, found %s",

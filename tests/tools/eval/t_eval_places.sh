@@ -79,7 +79,7 @@ grep -q '"policy":"slot".*"tokens":12,' "$dir/out" || fail "$(cat "$dir/out")"
 
 # What is refused.
 subcommand="eval -q --questions 12"
-for wrong in never,position position= slot slot= position,never; do
+for wrong in never,position position= slot slot= position,never position=0,never position=0-3,never; do
     refuses 2 'policy: expected position=N, position=N-M, position=TEXT or slot=TEXT at the end' --policy $wrong
 done
 refuses 2 'place: expected N-M with N at most M, found 4-1' --policy position=4-1
