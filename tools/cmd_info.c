@@ -135,7 +135,7 @@ const struct command cmd_info = {
         "on it with the operations of each, the one that would be chosen, and how products walk "
         "the weights on this family of processors: the panels at once with one token, the "
         "multiply-adds of a product that a thread computes at a time, and the prefetch distance in "
-        "bytes. For experiments, MIZZLE_ISA or --isa fixes them: "
+        "bytes. For experiments, MIZZLE_ISA fixes them: "
         "avx2,panels=1,run=1048576,ahead=0.\n\n"
         "  mizzle info\n"
         "  mizzle info qwen.gguf --tensors\n"

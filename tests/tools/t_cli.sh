@@ -90,6 +90,10 @@ while read -r c; do
         cmp -s "$dir/out" "$dir/help" || fail "help $c all differs from $c --help all"
         ;;
     esac
+    # What is said above the options names no option that left; an example may run something else.
+    known=$(sed -n 's/^  *\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p' "$dir/help")
+    left=$(sed "/^  *-/d; /^  mizzle $c /b; /^  [a-z]/d; /^       /d" "$dir/help" | grep -oe '--[a-z][a-z0-9-]*' | grep -vxF -e "$known")
+    [ -z "$left" ] || fail "$c --help names $left"
     case $c in run) few 40 ;; eval) few 55 ;; serve) few 37 ;; esac <"$dir/help"
     cat "$dir/help" >>"$dir/helps"
     case $c in run | serve | eval) more=1 ;; *) more=0 ;; esac # the others have no more than this
