@@ -3,13 +3,13 @@
  *
  *   match      1 if the edge's token is the reference's.
  *   citer      That; else 0 if the cloud's token is the reference's. If both are wrong, the edge
- *              continues alone from its own token to the end: 1 if the final answer is right. In
- *              round 2 it continues with a router and the cloud. Source: CITER (arXiv 2502.01976).
+ *              continues alone from its own token to the end: 1 if the final answer is right.
+ *              With a router, the cloud helps it. Source: CITER (arXiv 2502.01976).
  *   divergent  1 where the edge's token is the reference's or the cloud's. Otherwise the cloud
  *              continues from the edge's token to the end: 0 only if the final answer is wrong
  *              although it is right when the cloud continues from its own token.
  *
- *   gain       The edge writes the answer itself, in round 2 with a router and the cloud. Where the
+ *   gain       The edge writes the answer itself; with a router, the cloud helps it. Where the
  *              two models differ, the gain is 1 if the answer is right with the cloud's token and
  *              wrong with the edge's, -1 if it is the other way round, else 0. One of the two is
  *              the answer as it was written, and the other is written on from that token in the
@@ -77,7 +77,7 @@ struct collect_options {
     size_t max_tokens;           /* of what is written to the end of an answer */
     uint64_t rollouts;           /* draw this many of the tokens whose answers have to be written */
     uint64_t texts;              /* evenly over this many texts */
-    const struct router *router; /* round 2 of citer or gain; else NULL */
+    const struct router *router; /* for labels citer or gain; or NULL */
     float threshold;             /* of that router */
     const char *const *stops;    /* NULL-terminated strings at which an answer ends, or NULL */
     struct turn *turn;           /* of a cloud in this process, to read in turns with it; or NULL */
@@ -94,7 +94,7 @@ struct collect_options {
 
 /* The parts are borrowed. The session's model is the edge; cloud may be NULL for match if all texts
  * have references. Its port has notify if calls take their time. Where the edge writes,
- * texts are its, with a queue of COLLECT_SLOTS, and in round 2 with the cloud. */
+ * texts are its, with a queue of COLLECT_SLOTS, and with the cloud if there is a router. */
 struct collect {
     struct session *session;
     const struct tokenizer *tok;

@@ -38,9 +38,9 @@ enum { SAMPLE_FILES_TEXTS = 16 };
     TEXT(labels, 16, MODEL)             /* "match", "citer", "divergent", "gain" */              \
     TEXT(tap, TAPS_TEXT, MODEL)         /* which hidden states: "final", "12,final" */           \
     TEXT(kv, 8, MODEL)                  /* type of the KV cache: "f32" */                        \
-    NUMBER(round, FOLDER)               /* 1 or 2 */                                             \
-    TEXT(router, 65, FOLDER)            /* round 2: SHA-256 of the router's file; else "" */     \
-    TEXT(threshold, 16, FOLDER)         /* round 2: as a decimal number; else "" */              \
+    NUMBER(round, FOLDER)               /* 1; 2 with a router */                                 \
+    TEXT(router, 65, FOLDER)            /* SHA-256 of the router's file, or "" */                \
+    TEXT(threshold, 16, FOLDER)         /* the router's, as a decimal number, or "" */           \
     NUMBER(max_rollouts, FOLDER)        /* or SAMPLE_FILES_NO_LIMIT */                           \
     NUMBER(max_tokens, FOLDER)          /* of an answer that is written here */                  \
     NUMBER(seed, FOLDER)                /* of the milli task, */                                 \

@@ -209,7 +209,8 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr,
-                "mizzle pretrain: interrupted; --only NAME trains a model that is missing\n");
+                "mizzle pretrain: interrupted; --only NAME trains a model that is missing, and "
+                "`mizzle router train` its routers\n");
     return rc;
 }
 

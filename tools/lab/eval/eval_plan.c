@@ -66,7 +66,7 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
         known = known || policy_reads_router(e->policy);
         if (eval_entry_scores(e) && !known)
             return err_set(err, ERR_ARG,
-                           "policy %s: give --threshold, --share, --target-routed or "
+                           "policy %s: give --threshold, --share, --target-routed "
                            "or a policy before it whose share it takes",
                            e->label);
     }

@@ -26,7 +26,7 @@ struct collecting_options {
 /* Set what `mizzle router collect` does without options. */
 void collecting_defaults(struct collecting_options *o);
 
-/* Collect into a folder, in round 2 if the shared options name a router, with a progress line if
+/* Collect into a folder, with a router if the shared options name one, with a progress line if
  * stderr is a terminal, and print on stdout what was collected. Besides the errors of the parts
  * (task.h, setup.h, collect.h, sample_files.h), ERR_FORMAT if the cloud model that is served here
  * has another vocabulary than the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end,
