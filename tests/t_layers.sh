@@ -31,7 +31,7 @@ awk '
 # Three parts: what writes one text, what serves many over HTTP, and what trains, measures and shows.
 # None may include a later one, and the first two have a size. Texts in one pass are core, because a
 # large model in the same process is asked through them.
-core=34213 serve=5354
+core=34134 serve=5368
 awk -v core=$core -v serve=$serve '
     function part(f) {
         if (f ~ /^(net\/server|tools\/serve)\//) return 2
