@@ -72,13 +72,10 @@ static void serve_set_fingerprint(struct serve *s, const struct routing_options 
     unsigned char hash[SHA256_BYTES];
     char text[600], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
     struct sha256 h;
-    if (s->routing.router) {
-        bool found =
-            mo->router ||
-            routing_find_router(beside, mo, e, mo->policy ? s->routing.how.policy : POLICY_MLP);
-        if (found)
-            sha256_file(file, mo->router ? mo->router : beside);
-    }
+    if (s->routing.router &&
+        (mo->router ||
+         routing_find_router(beside, mo, e, mo->policy ? s->routing.how.policy : POLICY_MLP)))
+        sha256_file(file, mo->router ? mo->router : beside);
     int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %zu %a ",
                      model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
                      model_bytes(e->model), kvcache_name(s->kv), file,

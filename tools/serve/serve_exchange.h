@@ -84,7 +84,7 @@ struct serve_exchange {
     struct serve *s;
     struct server_request *r;
     const struct serve_route *route; /* NULL: none, for the reason in `error` */
-    const char *rest;                /* of the path, after a route that ends in '/' */
+    const char *rest;                /* of the path, after the route's; NULL: none has this path */
     struct serve_error error;
     uint64_t begun; /* os_now_ns() */
     json_t *in;     /* the body while it is needed, or NULL */
@@ -100,8 +100,7 @@ struct serve_exchange {
 extern const struct serve_face serve_routes_face; /* serve's own */
 /* Set the callbacks of the server. */
 void serve_routes_serve(struct server_options *o, struct serve *s);
-/* Answer with JSON, which is released; NULL: with status 500. Without memory the connection is
- * closed. */
+/* Answer with JSON, which is released; NULL: status 500. Without memory the connection closes. */
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
 /* Answer with text, which is taken and counted by serve_routes_hold; more: further headers, or
  * NULL. If there is no room for it, the answer is that of serve_routes_refuse_busy. */

@@ -115,10 +115,9 @@ static json_t *serve_info_router(const struct serve *s)
 /* Return the policies that a request may choose. */
 static json_t *serve_info_policies(const struct serve *s)
 {
-    const struct router *router = s->routing.router;
     json_t *list = json_array();
     for (int p = 0; p < POLICY_COUNT; p++)
-        if (p != POLICY_POSITION && policy_check((enum policy)p, router, NULL) == OK)
+        if (p != POLICY_POSITION && policy_check((enum policy)p, s->routing.router, NULL) == OK)
             json_report_add(&list, json_string(policy_name((enum policy)p)));
     return list;
 }
@@ -131,8 +130,6 @@ void serve_info_all(struct serve_exchange *x)
     struct texts_counts count = texts_count(s->texts);
     json_t *names = json_array();
     char name[SERVE_NAME + 8];
-    struct err why;
-    bool chat = chat_check(e->chat, &why) == OK;
     for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
         serve_info_name(name, s, (enum text_model)m);
         json_report_add(&names, json_string(name));
@@ -141,15 +138,15 @@ void serve_info_all(struct serve_exchange *x)
                               e->weights, "layers", (json_int_t)c->layers, "hidden",
                               (json_int_t)c->hidden, "vocab", (json_int_t)c->vocab, "context",
                               (json_int_t)s->context, "trained", (json_int_t)c->context);
-    json_t *out =
-        json_pack("{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:O}", "version",
-                  MIZZLE_VERSION, "model", model, "names", names, "chat", (int)chat, "fingerprint",
-                  s->fingerprint, "router", serve_info_router(s), "policies",
-                  serve_info_policies(s), "kv", kvcache_name(s->kv), "isa", e->kernels.isa,
-                  "threads", (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots",
-                  (json_int_t)s->o.parallel, "context", (json_int_t)s->context, "queue",
-                  (json_int_t)s->o.queue, "ahead", (json_int_t)s->routing.how.ahead, "cloud",
-                  serve_info_cloud(s, &count), "questions", s->questions);
+    json_t *out = json_pack("{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:O}",
+                            "version", MIZZLE_VERSION, "model", model, "names", names, "chat",
+                            chat_check(e->chat, NULL) == OK, "fingerprint", s->fingerprint,
+                            "router", serve_info_router(s), "policies", serve_info_policies(s),
+                            "kv", kvcache_name(s->kv), "isa", e->kernels.isa, "threads",
+                            (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots",
+                            (json_int_t)s->o.parallel, "context", (json_int_t)s->context, "queue",
+                            (json_int_t)s->o.queue, "ahead", (json_int_t)s->routing.how.ahead,
+                            "cloud", serve_info_cloud(s, &count), "questions", s->questions);
     serve_routes_json(x, 200, out);
 }
 

@@ -29,8 +29,7 @@ static const struct serve_route routes[] = {
 
 void serve_routes_refuse_busy(struct serve_exchange *x)
 {
-    struct serve_error e;
-    serve_error_set(&e, 503, "busy", NULL, "too many bytes of answers at a time");
+    struct serve_error e = { 503, "busy", "", "too many bytes of answers at a time" };
     serve_routes_refuse(x, &e);
 }
 
@@ -66,13 +65,8 @@ static void serve_routes_object(struct serve_exchange *x, unsigned status, json_
 
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
 {
-    struct serve_error e;
-    if (json) {
-        serve_routes_object(x, status, json, NULL);
-        return;
-    }
-    serve_error_set(&e, 500, "internal_error", NULL, "the answer cannot be made");
-    serve_routes_refuse(x, &e);
+    struct serve_error e = { 500, "internal_error", "", "the answer cannot be made" };
+    json ? serve_routes_object(x, status, json, NULL) : serve_routes_refuse(x, &e);
 }
 
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)
@@ -130,13 +124,12 @@ static void serve_routes_find(struct serve_exchange *x)
 {
     const char *method = server_method(x->r), *path = server_path(x->r);
     bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    bool post = strcmp(method, "POST") == 0, found = false;
+    bool post = strcmp(method, "POST") == 0;
     for (const struct serve_route *r = x->s->o.face->routes; r->path && !x->route; r++) {
         size_t n = strlen(r->path);
         bool all = n > 1 && r->path[n - 1] == '/';
         if (all ? strncmp(path, r->path, n) != 0 || !path[n] : strcmp(path, r->path) != 0)
             continue;
-        found = true;
         x->rest = path + n;
         if (r->post ? post : get)
             x->route = r;
@@ -144,7 +137,7 @@ static void serve_routes_find(struct serve_exchange *x)
             serve_error_set(&x->error, 405, "method_not_allowed", r->post ? "POST" : "GET, HEAD",
                             "%s: expected %s", r->path, r->post ? "POST" : "GET");
     }
-    if (!found)
+    if (!x->rest)
         serve_error_set(&x->error, 404, "not_found", NULL,
                         "there is nothing at this path; /v1/completions, /v1/chat/completions and "
                         "/v1/models are served");
