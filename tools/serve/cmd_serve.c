@@ -15,6 +15,7 @@
 #include "tools/serve/listen.h"
 #include "tools/serve/sandbox.h"
 #include "tools/serve/serve.h"
+#include "tools/serve/serve_exchange.h"
 #include "kernels/sys/atomic_file.h"
 #include "weights/find.h"
 
@@ -145,6 +146,8 @@ static int cmd_serve_load(struct serve *s, struct err *err)
     struct progress *progress = progress_begin("loading", o.engine.model);
     rc = serve_load(s, &o, err);
     progress_end(progress);
+    if (rc == OK)
+        setup_blas_hint(&s->engine.kernels);
     return rc;
 }
 

@@ -170,8 +170,6 @@ int serve_load(struct serve *s, const struct routing_options *mo, struct err *er
     if (rc != OK)
         return rc;
     struct err note; /* the chat form is a guess or ignores --think, or why there is none */
-    if (!s->o.face->plain)
-        setup_blas_hint(&s->engine.kernels);
     if (!s->o.face->plain &&
         (chat_note(s->engine.chat, &note) || chat_check(s->engine.chat, &note) != OK))
         setup_print_typed(&note);
