@@ -36,7 +36,8 @@ static const char *architecture;
 
 static void write_changes(struct ggufw *g)
 {
-    for (const struct change *c = now; c < now + nnow; c++) {
+    for (size_t i = 0; i < nnow; i++) {
+        const struct change *c = &now[i];
         char key[96];
         snprintf(key, sizeof(key), "%s.%s", architecture, c->name);
         if (c->kind == NUMBER)
