@@ -17,6 +17,7 @@
 #include "router/mizzle.h"
 #include "net/cloud_port.h"
 #include "tests/support/files.h"
+#include "tests/support/process.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/lab/stand_in/stand_in.h"
@@ -88,20 +89,6 @@ static void stop(const struct server *s)
     int status;
     close(s->end);
     CHECK(waitpid(s->pid, &status, 0) == s->pid && status == 0);
-}
-
-/* Return resident memory; 0 when the system does not say. */
-static size_t resident_kb(pid_t pid)
-{
-    char path[64];
-    unsigned long all, resident = 0;
-    snprintf(path, sizeof(path), "/proc/%ld/statm", (long)pid);
-    FILE *f = fopen(path, "r");
-    if (f && fscanf(f, "%lu %lu", &all, &resident) != 2)
-        resident = 0;
-    if (f)
-        fclose(f);
-    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 /* Measure both processes. */
