@@ -20,6 +20,11 @@ awk '
         n = split(may[at[1]], m, " ")
         for (i = 1; i <= n; i++) ok += m[i] == to[1]
         if (!ok) { printf "%s:%d: %s may not include %s\n", FILENAME, FNR, at[1], inc[2]; bad = 1 }
+        if (!(inc[2] in there_is)) {
+            there_is[inc[2]] = (getline line <inc[2]) >= 0
+            close(inc[2])
+        }
+        if (!there_is[inc[2]]) { printf "%s:%d: no file %s\n", FILENAME, FNR, inc[2]; bad = 1 }
         here = FILENAME; there = inc[2]
         sub(/[^\/]*$/, "", here); sub(/[^\/]*$/, "", there)
         if (inc[2] ~ /_internal\.h$/ && here != there && at[1] != "tests") {

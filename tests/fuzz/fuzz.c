@@ -14,7 +14,7 @@
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/convert_vocab.h"
+#include "tools/convert.h"
 #include "weights/gguf_write.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
