@@ -120,8 +120,6 @@ for column in ms ms_50 ms_170; do # verify is slower than both
     awk "BEGIN { exit !($(of verify '') > $(of always '') && $(of verify '') > $(of mix 0.05)) }" ||
         { echo "t_figures: verify of the real pair is not slower: $column" >&2 && fails; }
 done
-above() { for policy in query takeover step; do percent %.1f real/ways above task=csqa "policy=$policy" share=0.05; echo; done | sort -n; }
-says . "get $(above | head -n 1) to $(above | tail -n 1) points fewer right"
 
 # Each experiment has a section.
 for script in tools/results/*.sh; do
@@ -179,10 +177,6 @@ of_ways() { sed -n "s,^<tr><td>$1</td><td>6.0</td><td>[0-9.]*</td><td>\([0-9]*\)
 says results "(\`context\`) has $(of_ways context) % right for a reader, \`mlp\` $(of_ways mlp) %"
 says results "by CITER's rule $(sed -n 's,.* of the tokens \([0-9]*\).0 % of mlp .*,\1,p' $results/real/report.html) % are right beside $(
     sed -n 's,^is \([0-9]*\).0 % of never.*,\1,p' $results/real/report.html) %"
-says . "max-prob gets $(demo accuracy max-prob) %, entropy $(demo accuracy entropy) %"
-says . "(context) $(demo accuracy context) %"
-says . "(combined), $(demo accuracy combined) %"
-says . "(mix), $(demo accuracy mix) %"
 for size in 0.1 0.5 1; do
     row="| edge-$size |"
     for router in never context combined mlp mix always; do
@@ -238,12 +232,9 @@ of() { # POLICY FORMAT COLUMN [AGAINST]: of a row in the form that is kept
 }
 
 real chat never 0
-says . "no more than chance ($(of never '%.1f %%' accuracy))"
 real chat always '100 %'
 for policy in position context combined mlp=mix query entropy random margin max-prob oracle; do real chat $policy ''; done
 more="makes $(of mlp=mix %.0f relative_gain) % more answers right"
-says . "mix $more with $(of mlp=mix %.1f routed) % of the tokens. But the table of two ids makes $(of context %.0f relative_gain) %"
-says . "more, with $(of context %.1f routed) %: one place decides"
 says results "With $(of mlp=mix %.1f routed) % of the tokens \`mix\` $more"
 for policy in mlp=mix context; do
     says results "closes $(of $policy %.0f pgr) % of $([ $policy = context ] && echo it || echo 'the gap') ($(of $policy %.0f pgr_low) to $(of $policy %.0f pgr_high))"
@@ -262,7 +253,6 @@ between=$(equal context mlp=mix)
 says results "\`context\` is ${between% (*} points above \`mix\` ($(echo "${between#* (}" | tr -d ")"): not shown)"
 above=$(equal mlp=mix combined)
 says results "above it by ${above% (*} points (${above#* (}"
-says . "max-prob makes $(of max-prob %.0f relative_gain) % more with $(of max-prob %.1f routed) % (400 questions)"
 says results "\`max-prob\` has $(of max-prob %.0f relative_gain) % more right and closes $(of max-prob %.0f pgr) % of the gap ($(
     of max-prob %.0f pgr_low) to $(of max-prob %.0f pgr_high)) with $(of max-prob %.1f routed) %"
 level=$(equal mlp=mix max-prob)
@@ -301,10 +291,8 @@ for policy in random max-prob context combined mlp=mix oracle; do real gsm8k $po
 says results "(\`oracle\`) has $(of oracle %.0f relative_gain) % more right with $(of oracle %.1f routed) % of the tokens, on 100 questions, and closes $(
     of oracle %.0f pgr) % of the gap ($(of oracle %.0f pgr_low) to $(of oracle %.0f pgr_high)). \`mix\` is $(
     figure %.1f "-1 * $(of mlp=mix %f equal oracle)") points below it there ($(of mlp=mix %.1f equal_low oracle) to $(of mlp=mix %.1f equal_high oracle): not shown)"
-says . "the small model has $(of never '%.1f %%' accuracy) right, the large one $(of always '%.1f %%' accuracy), and with $(of mlp=mix '%.1f %%' routed)"
+says . "mix makes $(of mlp=mix %.0f relative_gain) % more answers right with $(of mlp=mix '%.1f %%' routed) of the tokens"
 closes="closes $(of mlp=mix %.0f pgr) % of the gap ($(of mlp=mix %.0f pgr_low) to $(of mlp=mix %.0f pgr_high))"
-says . "(mix) $(of mlp=mix '%.1f %%' accuracy), which is $(of mlp=mix %.0f relative_gain) % more and $closes"
-says . "(combined $(of combined '%.1f %%' accuracy))"
 says results "makes $(of mlp=mix %.0f relative_gain) % more answers right with 16 tokens"
 says results "$closes: $(of mlp=mix %.1f gain) points"
 says claims "$(of mlp=mix %.0f relative_gain) % more, ${closes#closes }, with $(of mlp=mix %.2f routed) %"
@@ -343,13 +331,12 @@ for policy in position context combined mlp=mix mlp=mix-lower combined=joints-co
     real reason $policy ''
     name="(${policy#mlp=}) "
     case $policy in
-    *joints*) continue ;;
+    position | *joints*) continue ;;
     *-lower) name='mix at a lower threshold, planned after that ' ;;
     esac
     says . "$name| $(of $policy '%.1f %%' accuracy) | $(of $policy '%.1f %%' routed) |"
 done
-mix=$(results=$dir percent '%.1f %%' real accuracy form=this policy=mlp=mix questions=400 score=citer "against=$joint")
-says . "(mix, of more tasks; 400 questions; the mix above has $mix) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
+says . "(mix, of more tasks; 400 questions) | $(of "$joint" '%.1f %%' accuracy) | $(of "$joint" '%.1f %%' routed) |"
 says . "least sure (max-prob; 400 questions) | $(of max-prob '%.1f %%' accuracy) | $(of max-prob '%.1f %%' routed) |"
 real reason slot '1 token an answer'
 real reason always '100 %'
@@ -390,8 +377,6 @@ for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.02' 'reason 0.05' 'reas
         of_mlp '%.2f %%' routed) | $(figure %.0f "$(results=$dir value mlp read score=citer against=)") |"
     case $row in
     'chat 0.05')
-        says . "makes $(of_mlp %.0f relative_gain) % more with $(of_mlp %.1f routed) %, or, as a reader takes the answers, not CITER's rule, $(
-            results=$dir percent '%.0f %%' mlp relative_gain score=answer against=)"
         says claims "$(of_mlp %.0f relative_gain) % more with $(of_mlp %.2f routed) %; as a reader takes the answers $(
             results=$dir percent %.0f mlp relative_gain score=answer against=) % more"
         says results "$(of_mlp %.0f relative_gain) % more answers right with $(of_mlp %.1f routed) % of the tokens"
@@ -405,7 +390,6 @@ for row in 'chat 0.02' 'chat 0.05' 'chat 0.07' 'reason 0.02' 'reason 0.05' 'reas
     esac
 done
 
-says . "the same, with more tokens (400 questions) | $(of_mlp '%.1f %%' accuracy) | $(of_mlp '%.1f %%' routed) |"
 listed() { echo "$1, $2 and $3"; }
 says results "makes $(listed $gains) % more right with $(listed $shares) % of the tokens, and at the last closes $(
     of_mlp %.0f pgr) % of the gap ($(of_mlp %.0f pgr_low) to $(of_mlp %.0f pgr_high))"
@@ -478,8 +462,6 @@ says results "it is $(points mlp=joints combined=joints-combined ' `joints-combi
 says results "\`joints-lower\`: $(of mlp=joints-lower '%.1f %%' accuracy) right with $(of mlp=joints-lower '%.2f %%' routed)"
 lower=$(equal mlp=joints-lower combined=joints-combined)
 says results "which hit that share, ${lower% (*} above (${lower#* (}. That hangs on the method"
-ahead=${lower#* (}
-says . "the one with it has ${lower% (*} points more (${ahead%)}; five trainings"
 says claims "hangs on the method: ${lower% (*} points (${lower#* (}, with $(of mlp=joints-lower %.2f routed) %, as first computed -0.2 to 4.0; on all 1,221 questions ${all% points above (*} (${all#*(} |"
 says results "(\`joints-lower\`: $(level mlp=joints-lower combined ,))"
 says claims "not shown: $(equal mlp=joints-lower combined | sed 's/ / points /') |"
@@ -488,7 +470,6 @@ says results "Above \`context\` it is, by $context"
 says claims "interval: $(gap_of mlp=joints) |"
 awk -F, 'NR == 1 || ($2 != "chat" && $4 ~ /[.]router$|held$/)' $results/real/figures.csv >"$dir/open.csv"
 open() { results=$dir percent '%.1f %%' open routed task=gsm8k score=citer "policy=$1" against=; } # POLICY
-says . "In answers to 50 open questions it was $(open mlp=held)"
 says results "it routes $(open "$joint") of their tokens"
 says results "it, $(open mlp=held) (\`held\`)"
 
