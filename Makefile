@@ -204,7 +204,7 @@ mini:
 mca: all
 	@OBJDUMP="$(shell $(CC) -print-prog-name=objdump)" SYMBOL="$(SYMBOL)" ISA="$(ISA)" sh tools/mca.sh $(BUILD)/mizzle
 
-# Measure what the front of kernels/SPEED.md says, and write it there: make speed [MODELS=FILE...]
+# Measure this machine, and write it into kernels/SPEED.md: make speed [MODELS=FILE...]
 speed: all
 	@MODELS="$(MODELS)" LLAMA_BENCH="$(LLAMA_BENCH)" sh tools/speed.sh $(BUILD)/mizzle
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measure what the front of kernels/SPEED.md says of this machine, and write it there: make speed
+# Measure this machine, and write its table and its row into kernels/SPEED.md: make speed
 #
 # Usage: sh tools/speed.sh [path of mizzle]
 #
@@ -62,7 +62,7 @@ products() {
 }
 macs= # of another shape they are not known here
 [ "$shape" != qwen2.5-0.5b ] || macs=$((24 * (2 * 896 * 64 * 16 + 3 * 896 * 4864)))
-echo "Random weights, $shape;$macs" >"$dir/products"
+echo "$shape;$macs" >"$dir/products"
 for file in ${MODELS:-}; do
     name=$(basename "$file" .gguf)
     ! grep -q "^$name;" "$dir/products" || fail "MODELS: expected files of different names, found two $name"
@@ -78,7 +78,7 @@ threads=$(awk -F, '/^clock/ { print $3 }' "$dir/limits")
 for round in $(seq "$rounds"); do
     [ ! -t 2 ] || printf '\rturn %d of %d ' "$round" "$rounds" >&2
     for type in ${TYPES-q8_0 q4_0 q4_k_m bf16 f32}; do
-        name="Random weights, $shape;$type"
+        name="$shape;$type"
         case $type in
         f32)
             for set in '' $("$mizzle" info | sed -n 's/^sets .*\(blas\).*/\1/p'); do
@@ -110,11 +110,13 @@ done
 
 cpu=$("$mizzle" info | sed -n 's/^cpu *//p')
 number=$(sed -n 's/^model[[:space:]]*: */, model /p; /^model name/q' /proc/cpuinfo 2>/dev/null || true)
+set=$("$mizzle" info | sed -n 's/^chosen *//p')
+today=$(date -u +%Y-%m-%d) name="$cpu$number, $threads threads"
 turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
 {
-    echo "### $cpu$number, $threads threads"
+    echo "### $name"
     echo
-    echo "$(date -u +%Y-%m-%d), mizzle $("$mizzle" --version | sed 's/^mizzle //'), set $("$mizzle" info | sed -n 's/^chosen *//p')," \
+    echo "$today, mizzle $("$mizzle" --version | sed 's/^mizzle //'), set $set," \
         "$turns.${LLAMA_BENCH:+ The peer is \`$(basename "${LLAMA_BENCH%% *}")${LLAMA_BENCH#"${LLAMA_BENCH%% *}"}\`${build:-}.}" \
         "$(awk -F, '
             { all = $5 }
@@ -126,9 +128,10 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz%s.", memory, f32, int8, clock, doubt }' \
             "$dir/limits")" | fold -s -w 100 | sed 's/ *$//'
     echo
-    awk -F';' '
+    awk -F';' -v out="$dir/row" -v first="| $name | $today | $set" -v random="$shape" -v tests="tg$tokens pp$prompt" '
         FNR == NR { macs[$1] = $2; next }
         FILENAME ~ /limits$/ { split($0, f, ",")
+            if (/^read from memory/) memory = f[5]
             if (/^f32/ && f[5] > f32) f32 = f[5]
             if (/^int8/ && f[5] > int8) int8 = f[5]
             if (/^(f32|int8)/ && f[7] != "") unsure = 1
@@ -141,32 +144,45 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             return n ? (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2 : ""
         }
         function round3(x) { return x == "" ? "" : x >= 100 ? sprintf("%.0f", x) : sprintf("%.3g", x) }
+        function limit(name,    part, of, floats) { # "93 % memory"
+            split(name, part, ";"); of = median(share, name ";mizzle"); floats = tolower(part[2]) ~ /f32|bf16|f16/
+            of = of != "" ? sprintf("%.0f %% memory", 100 * of) : ""
+            if (part[3] ~ /^pp/ && (floats ? f32 : int8) && macs[part[1]])
+                of = sprintf("%.0f %% %s", 200 * macs[part[1]] * median(speed, name ";mizzle") / 1e9 / (floats ? f32 : int8), floats ? "f32" : "int8")
+            return of (name in doubt || unsure && part[3] ~ /^pp/ ? ", doubtful" : "")
+        }
+        function cells(test,    name, of) { # of the row: Q8_0, Q4_K_M, and the least and the most beside a peer
+            name = random ";q8_0;" test; of = " | " round3(median(speed, name ";mizzle")) (name in known ? ", " limit(name) : "")
+            name = random ";q4_k_m;" test; of = of " | " round3(median(speed, name ";mizzle")) (name in known ? ", " limit(name) : "")
+            gsub(/ (memory|int8)/, "", of)
+            return of " | " (test in least ? sprintf("%.2f to %.2f", least[test], most[test]) : "")
+        }
         END {
             print "| weights | test | mizzle, tokens/s | of the limit | other, tokens/s | mizzle / other |"
             print "|---|---|---|---|---|---|"
             for (r = 1; r <= rows; r++) {
                 split(named[r], part, ";")
-                us = median(speed, named[r] ";mizzle"); of = median(share, named[r] ";mizzle")
+                us = median(speed, named[r] ";mizzle")
                 peer = median(speed, named[r] ";peer"); blas = median(speed, named[r] ";blas")
-                limit = of != "" ? sprintf("%.0f %% of the memory", 100 * of) : ""
-                peak = tolower(part[2]) ~ /f32|bf16|f16/ ? f32 : int8
-                if (part[3] ~ /^pp/ && peak && macs[part[1]]) limit = sprintf("%.0f %% of %s", 100 * 2 * macs[part[1]] * us / 1e9 / peak, tolower(part[2]) ~ /f32|bf16|f16/ ? "f32" : "int8")
-                if (named[r] in doubt || unsure && part[3] ~ /^pp/) limit = limit ", doubtful"
+                if (peer != "" && (!(part[3] in least) || us / peer < least[part[3]])) least[part[3]] = us / peer
+                if (peer != "" && us / peer > most[part[3]]) most[part[3]] = us / peer
                 other = peer != "" ? peer : blas
-                printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit, \
+                printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit(named[r]), \
                     other == "" ? "" : (peer != "" ? "" : "OpenBLAS ") round3(other), other == "" ? "" : sprintf("%.2f", us / other)
             }
+            split(tests, test, " ")
+            print first " | " memory cells(test[1]) cells(test[2]) " |" >out
         }' "$dir/products" "$dir/limits" "$dir/rows"
     echo
 } >"$dir/section"
 
-# It takes the place of what the page has of the same processor and threads, or is the first.
-awk -v section="$dir/section" '
-    function put() { while ((getline line <section) > 0) print line; done = 1 }
-    BEGIN { getline head <section; close(section) }
-    /^<!-- make speed -->$/ { inside = 1; print; next }
-    /^<!-- end of make speed -->$/ { if (!done) put(); inside = old = 0 }
-    inside && /^### / { old = $0 == head; if (old) put() }
-    !old' "$page" >"$dir/page"
+# The section takes the place of the one before. The row comes first, in place of this processor's own.
+awk -v section="$dir/section" -v row="$(cat "$dir/row")" -v name="| $name |" '
+    /^<!-- make speed -->$/ { inside = 1 }
+    /^<!-- end of make speed -->$/ { while ((getline line <section) > 0) print line; inside = 0 }
+    inside && /^### / { inside = 2 }
+    inside == 2 || inside && index($0, name) == 1 { next }
+    { print }
+    inside && /^[|]---/ { print row }' "$page" >"$dir/page"
 cat "$dir/page" >"$page"
 tail -n +3 "$dir/section"

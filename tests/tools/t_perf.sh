@@ -39,7 +39,7 @@ sed -i.old s/PipelineL1/None/ "$dir/bin/perf"
 (PATH=$dir/bin:$PATH && perf_sh) || fail "no slots"
 [ "$(grep -c '^top-down: the processor counts no slots' "$dir/out")" -eq 1 ] || fail "no slots"
 
-# tools/speed.sh: a file beside a peer, medians, the section of another processor kept, its own replaced.
+# tools/speed.sh: a file beside a peer, medians, the row of another processor kept, its own replaced.
 case $mizzle in */x86_64-release/*)
     cat >"$dir/peer" <<'END'
 [ "$1" = -rtr ] || exit 2
@@ -48,7 +48,8 @@ echo 'build_commit,n_prompt,n_gen,n_depth,avg_ts'
 echo '"a, b","8","0","0","1.5"'
 echo '"a, b","0","2","0","2.5"'
 END
-    printf 'before\n<!-- make speed -->\n### another, 3 threads\n\nold\n\n<!-- end of make speed -->\nafter\n' >"$dir/page"
+    printf '%s\n' before '<!-- make speed -->' '| processor | date |' '|---|---|' '| another, 3 threads | then |' '' \
+        '### another, 3 threads' '' old '' '<!-- end of make speed -->' after >"$dir/page"
     edge=$root/weights/milli/edge-0.5.gguf speed=$mizzle
     speed_sh() { # ROUNDS [MODELS]
         TYPES='' MODELS=${2:-$edge} LLAMA_BENCH="sh $dir/peer -rtr 1" ROUNDS=$1 SPEED=$dir/page THREADS=1 \
@@ -67,12 +68,14 @@ END
     printf '#!/bin/sh\n[ "$2" != limits ] || exec cat "%s/limits"\nexec "%s" "$@"\n' "$dir" "$mizzle" >"$speed"
     chmod +x "$speed"
     speed_sh 1 || fail "speed.sh: $(cat "$dir/err")"
-    [ "$(grep -c '^### ' "$dir/page")" -eq 2 ] && grep -qx old "$dir/page" && [ "$(sed -n '1p;$p' "$dir/page" | xargs)" = 'before after' ] ||
+    [ "$(grep -c '^### ' "$dir/page")" -eq 1 ] && ! grep -qx old "$dir/page" && [ "$(sed -n '1p;$p' "$dir/page" | xargs)" = 'before after' ] &&
+        [ "$(grep -c '^| .*, [13] threads | ' "$dir/page")" -eq 2 ] && [ "$(sed -n 6p "$dir/page")" = '| another, 3 threads | then |' ] &&
+        sed -n 5p "$dir/page" | grep -q '^| [^|]*, 1 threads | 20..-..-.. | [a-z0-9]* | 12.5 |  |  | [0-9.]* to [0-9.]* |  |  | [0-9.]* to [0-9.]* |$' ||
         fail "speed.sh: the page is $(cat "$dir/page")"
-    awk -F' *[|] *' '/^[|] edge-0.5, [A-Z0-9_]* [|] (pp8|tg2) / { n++; r = $4 / $6; bad += !($6 == "1.5" || $6 == "2.5") || r / $7 < 0.99 || r / $7 > 1.01 || $5 !~ / % of / }
+    awk -F' *[|] *' '/^[|] edge-0.5, [A-Z0-9_]* [|] (pp8|tg2) / { n++; r = $4 / $6; bad += !($6 == "1.5" || $6 == "2.5") || r / $7 < 0.99 || r / $7 > 1.01 || $5 !~ / % (memory|int8)/ }
         END { exit n != 2 || bad }' "$dir/page" || fail "speed.sh: the rows are $(cat "$dir/page")"
     tr '\n' ' ' <"$dir/page" | grep -q 'one turn. The peer is `sh .*/peer -rtr 1`, build a. Memory is read at 12.5 GB/s; at most 100.0 GFLOP/s of f32 *, 200.0 GOP/s of int8; 3.5 GHz; doubtful[.]' &&
-        grep -q '| pp8 | .* % of int8, doubtful | ' "$dir/page" || fail "speed.sh: the page is $(cat "$dir/page")"
+        grep -q '| pp8 | .* % int8, doubtful | ' "$dir/page" || fail "speed.sh: the page is $(cat "$dir/page")"
     cp "$dir/page" "$dir/before"
     speed_sh 1 "$edge $edge" && fail "speed.sh: two files of one name"
     says '^speed.sh: MODELS: expected files of different names, found two edge-0.5$'
