@@ -136,11 +136,10 @@ int main(void)
     questions(QUESTIONS, WORLD_WORDINGS, !SANITIZED);
     CHECK(SANITIZED || measures_auc(&auc, &pairs, score, right, NULL, facts, &err) == OK);
     snprintf(sentence, sizeof(sentence),
-             "%.1f %% of the tokens are facts (%.0f points of them idle: behind the right thing), "
-             "%.1f %% are free choices; both models differ on %.1f %% of the tokens, and %.1f %% "
-             "of all tokens are errors that count",
-             percent(tokens[WORLD_FACT] + tokens[WORLD_IDLE]), percent(tokens[WORLD_IDLE]),
-             percent(tokens[WORLD_FREE]), percent(differ), percent(harmful));
+             "%.1f %% of the tokens are facts and %.1f %% are free choices. Both models differ on "
+             "%.1f %% of the tokens. %.1f %% are errors that count",
+             percent(tokens[WORLD_FACT] + tokens[WORLD_IDLE]), percent(tokens[WORLD_FREE]),
+             percent(differ), percent(harmful));
     if (!SANITIZED)
         says("weights/milli/README.md", sentence);
     snprintf(sentence, sizeof(sentence), "tells right from wrong with an AUC of %.2f.", auc);
