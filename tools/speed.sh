@@ -128,7 +128,8 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             END { printf "Memory is read at %s GB/s; at most %s GFLOP/s of f32, %s GOP/s of int8; %s GHz%s.", memory, f32, int8, clock, doubt }' \
             "$dir/limits")" | fold -s -w 100 | sed 's/ *$//'
     echo
-    awk -F';' -v out="$dir/row" -v first="| $name | $today | $set" -v random="$shape" -v tests="tg$tokens pp$prompt" '
+    awk -F';' -v out="$dir/row" -v first="| $name | $today | $set" -v random="$shape" \
+        -v tests="tg$tokens pp$prompt" '
         FNR == NR { macs[$1] = $2; next }
         FILENAME ~ /limits$/ { split($0, f, ",")
             if (/^read from memory/) memory = f[5]
@@ -144,18 +145,24 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
             return n ? (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2 : ""
         }
         function round3(x) { return x == "" ? "" : x >= 100 ? sprintf("%.0f", x) : sprintf("%.3g", x) }
-        function limit(name,    part, of, floats) { # "93 % memory"
-            split(name, part, ";"); of = median(share, name ";mizzle"); floats = tolower(part[2]) ~ /f32|bf16|f16/
+        function limit(name,    part, of, unit, peak) { # "93 % memory"
+            split(name, part, ";")
+            of = median(share, name ";mizzle")
             of = of != "" ? sprintf("%.0f %% memory", 100 * of) : ""
-            if (part[3] ~ /^pp/ && (floats ? f32 : int8) && macs[part[1]])
-                of = sprintf("%.0f %% %s", 200 * macs[part[1]] * median(speed, name ";mizzle") / 1e9 / (floats ? f32 : int8), floats ? "f32" : "int8")
+            unit = tolower(part[2]) ~ /f32|bf16|f16/ ? "f32" : "int8"
+            peak = unit == "f32" ? f32 : int8
+            if (part[3] ~ /^pp/ && peak && macs[part[1]])
+                of = sprintf("%.0f %% %s", 200 * macs[part[1]] * median(speed, name ";mizzle") / 1e9 / peak, unit)
             return of (name in doubt || unsure && part[3] ~ /^pp/ ? ", doubtful" : "")
         }
-        function cells(test,    name, of) { # of the row: Q8_0, Q4_K_M, and the least and the most beside a peer
-            name = random ";q8_0;" test; of = " | " round3(median(speed, name ";mizzle")) (name in known ? ", " limit(name) : "")
-            name = random ";q4_k_m;" test; of = of " | " round3(median(speed, name ";mizzle")) (name in known ? ", " limit(name) : "")
-            gsub(/ (memory|int8)/, "", of)
-            return of " | " (test in least ? sprintf("%.2f to %.2f", least[test], most[test]) : "")
+        function cell(name,    of) { # "127, 78 %"
+            of = limit(name)
+            sub(/ (memory|int8)/, "", of)
+            return " | " round3(median(speed, name ";mizzle")) (name in known ? ", " of : "")
+        }
+        function cells(test) { # Q8_0, Q4_K_M, and the least and the most beside a peer
+            return cell(random ";q8_0;" test) cell(random ";q4_k_m;" test) " | " \
+                (test in least ? sprintf("%.2f to %.2f", least[test], most[test]) : "")
         }
         END {
             print "| weights | test | mizzle, tokens/s | of the limit | other, tokens/s | mizzle / other |"
@@ -164,8 +171,10 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
                 split(named[r], part, ";")
                 us = median(speed, named[r] ";mizzle")
                 peer = median(speed, named[r] ";peer"); blas = median(speed, named[r] ";blas")
-                if (peer != "" && (!(part[3] in least) || us / peer < least[part[3]])) least[part[3]] = us / peer
-                if (peer != "" && us / peer > most[part[3]]) most[part[3]] = us / peer
+                if (peer != "") {
+                    if (!(part[3] in least) || us / peer < least[part[3]]) least[part[3]] = us / peer
+                    if (us / peer > most[part[3]]) most[part[3]] = us / peer
+                }
                 other = peer != "" ? peer : blas
                 printf "| %s | %s | %s | %s | %s | %s |\n", part[1] (part[2] != "" ? ", " toupper(part[2]) : ""), part[3], round3(us), limit(named[r]), \
                     other == "" ? "" : (peer != "" ? "" : "OpenBLAS ") round3(other), other == "" ? "" : sprintf("%.2f", us / other)
@@ -176,7 +185,7 @@ turns="$rounds turns" && [ "$rounds" -gt 1 ] || turns="one turn"
     echo
 } >"$dir/section"
 
-# The section takes the place of the one before. The row comes first, in place of this processor's own.
+# The section takes the place of the one before. The row comes first; the processor's old one goes.
 awk -v section="$dir/section" -v row="$(cat "$dir/row")" -v name="| $name |" '
     /^<!-- make speed -->$/ { inside = 1 }
     /^<!-- end of make speed -->$/ { while ((getline line <section) > 0) print line; inside = 0 }
