@@ -294,6 +294,9 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
     grep -q '<title>mlp: 16.6667, 100</title>' "$dir/results/drawn/real-csqa-chat.svg" &&
         grep -q '>always</text>' "$dir/results/drawn/real-csqa-chat.svg" || fail "no picture of the answers"
     expect 0 --check real
+    gzip -n "$dir/results/real/chat/a.csv"
+    expect 0 --check real
+    gunzip "$dir/results/real/chat/a.csv.gz"
     sed 's/,mlp,0.05,2,1,/,mlp,0.05,2,0,/' "$dir/results/real/chat/a.csv" >"$dir/new"
     mv "$dir/new" "$dir/results/real/chat/a.csv"
     fails 1 'not in ' --check real

@@ -13,6 +13,12 @@ study() {
     OPENBLAS_NUM_THREADS=1 "$python" -B tools/lab/study/figures.py "$@"
 }
 
+# Answers are kept in FILE, or compressed in FILE.gz: whether they are there, and print them.
+is_kept() { [ -e "$1" ] || [ -e "$1.gz" ]; } # FILE
+unpacked() { # FILE
+    if [ -e "$1.gz" ]; then gzip -cd "$1.gz"; elif [ -e "$1" ]; then cat "$1"; fi
+}
+
 # Pick columns of the table on stdin by name and print them without the header. NAME=VALUE is a
 # column that has this value in each row.
 columns() { # COL,COL,...

@@ -11,12 +11,13 @@ HEADER=task,form,pair,policy,share,score,questions,runs,accuracy,accuracy_low,ac
 real_named() { sed 's/,mlp=\([a-z]*\),0[.]045,/,mlp=\1-lower,0.05,/'; } # lines of answers
 
 real_rows() {
-    set -- "$results"/real/*/*.csv
-    [ -e "$1" ] || { echo "no answers in $results/real" >&2 && exit 77; }
-    for items; do
-        set_of=${items%/*}
-        real_named <"$items" >"$here/items-${set_of##*/}-${items##*/}"
+    for items in "$results"/real/*/*.csv "$results"/real/*/*.csv.gz; do
+        [ -e "$items" ] || continue
+        items=${items%.gz} set_of=${items%/*}
+        unpacked "$items" | real_named >"$here/items-${set_of##*/}-${items##*/}"
     done
+    set -- "$here"/items-*.csv
+    [ -e "$1" ] || { echo "no answers in $results/real" >&2 && exit 77; }
     study --against all --csv "$here/rows.csv" "$here"/items-*.csv
     columns "$HEADER" <"$here/rows.csv"
 }

@@ -16,13 +16,14 @@ realways_draft=7 # tokens of a draft for verify
 
 realways_rows() { # TASK ITEMS
     items=$results/real/$2
-    [ -e "$items/ways-05.csv" ] || { echo "no answers of other ways in $items" >&2 && exit 77; }
-    [ -e "$items/ends.csv" ] || { echo "no answers of never and always in $items" >&2 && exit 77; }
+    is_kept "$items/ways-05.csv" || { echo "no answers of other ways in $items" >&2 && exit 77; }
+    is_kept "$items/ends.csv" || { echo "no answers of never and always in $items" >&2 && exit 77; }
     set -- "$1"
     for name in ends verify call ways-02 ways-05 ways-10; do
-        [ -e "$items/$name.csv" ] || continue
-        awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || $4 in asked)' \
-            "$items/ways-05.csv" "$items/$name.csv" >"$here/$name.csv"
+        is_kept "$items/$name.csv" || continue
+        unpacked "$items/$name.csv" >"$here/all"
+        unpacked "$items/ways-05.csv" |
+            awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || $4 in asked)' - "$here/all" >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done
     task=$1

@@ -7,12 +7,14 @@ TABLE=real/unasked
 
 unasked_rows() {
     items=$results/real/reason
-    [ -e "$items/joints.csv" ] || { echo "no answers of joints in $results/real" >&2 && exit 77; }
+    is_kept "$items/joints.csv" || { echo "no answers of joints in $results/real" >&2 && exit 77; }
     set --
     for name in ends position slot routers joints lower; do
-        [ -e "$items/$name.csv" ] || continue
-        awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || !($4 in asked))' \
-            "$items/joint.csv" "$items/$name.csv" | real_named >"$here/$name.csv"
+        is_kept "$items/$name.csv" || continue
+        unpacked "$items/$name.csv" >"$here/all"
+        unpacked "$items/joint.csv" |
+            awk -F, 'NR == FNR { asked[$4] } NR != FNR && (FNR == 1 || !($4 in asked))' - "$here/all" |
+            real_named >"$here/$name.csv"
         set -- "$@" "$here/$name.csv"
     done
     study --against all --csv "$here/rows.csv" "$@"

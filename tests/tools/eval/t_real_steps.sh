@@ -56,7 +56,9 @@ HEADS=combined expect 0 --dry-run train-chat
 says '^train-chat .* ready$' # with other heads it is another step
 kept=$RESULTS/real
 [ "$(grep -c ',mlp=mix,0.06,' "$kept/chat/routers.csv")" -eq 6 ] || fail "part 2: $(cat "$kept/chat/routers.csv")"
+gzip -n "$kept/chat/routers.csv" # compressed answers stay so
 PARTS=2 expect 0 --steps dev-chat-routers.1
+gunzip "$kept/chat/routers.csv.gz"
 [ "$(grep -c ',mlp=mix,0.06,' "$kept/chat/routers.csv")" -eq 14 ] || fail "both parts: $(cat "$kept/chat/routers.csv")"
 [ "$(grep -c task, "$kept/chat/routers.csv")" -eq 1 ] || fail "two headers"
 [ -e "$WEIGHTS/chat/mix.safetensors.2" ] || fail "no routers kept"
@@ -122,10 +124,11 @@ says ' ready$'
 
 # With the kept routers and thresholds alone, answers are the same again; one that is changed is not.
 rm -r "$REAL/chat"
+gzip -n "$kept/chat/ends.csv"
 expect 0 --rerun 4
 [ "$(grep -c '^same ' "$dir/out")" -eq 4 ] || fail "$(cat "$dir/out")"
 sed 's/[0-9a-f]$/x/' "$kept/chat/routers.csv" >"$dir/new"
 mv "$dir/new" "$kept/chat/routers.csv"
-rm "$kept/chat/ends.csv" "$kept/chat/slot.csv"
+rm "$kept/chat/ends.csv.gz" "$kept/chat/slot.csv"
 fails 1 '^DIFFERS .*x, found ' --rerun 1
 exit 0

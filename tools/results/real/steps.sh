@@ -6,8 +6,8 @@
 #        sh tools/results.sh real --rerun N            make N answers again, and compare them
 #
 # A NAME may be a pattern ("dev-chat-*"), of which what needs something else is left out, and stands
-# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/SET/NAME.csv and their
-# figures, with the settings and thresholds that they were made with in NAME.jsonl; routers in
+# for all of its parts. A step ends with what is kept: answers in $RESULTS/real/SET/NAME.csv, or .csv.gz,
+# and their figures, with the settings and thresholds that they were made with in NAME.jsonl; routers in
 # $WEIGHTS; and a line in log.csv, by which it is known to be done, on another machine, too, unless
 # its form, split, numbers or widths are others. One that is interrupted, or takes longer than $LIMIT
 # minutes, goes on when it is called again: samples and journals are in $REAL until then.
@@ -256,7 +256,7 @@ measure() { # NAME QUESTIONS SHARE POLICY...
     done
     minutes=$(figure '%d' "0.99 + $asked * ($each) / 60")
     items=$kept/$set/$name.csv
-    [ ! -e "$items" ] || [ "$(grep -c . "$items")" -le $((asked * answers)) ] || complete=1
+    [ "$(unpacked "$items" | grep -c .)" -le $((asked * answers)) ] || complete=1
     parts=${PARTS:-$(((asked * answers + part_answers - 1) / part_answers))}
     if [ $searches -gt 0 ]; then # a search writes an answer again only where it would be another
         search=$(figure '%d' "0.99 + $searches * $calibration * $seconds_search / 60")
@@ -319,8 +319,12 @@ paper_table() {
 
 keep_items() { # FILE
     items=$kept/$set/$name.csv
-    { [ ! -e "$items" ] || cat "$items"; cat "$1"; } |
-        awk '!known[$0]++' >"$items.new" && mv "$items.new" "$items"
+    { unpacked "$items" && cat "$1"; } | awk '!known[$0]++' >"$items.new" || return
+    if [ -e "$items.gz" ]; then
+        gzip -n <"$items.new" >"$items.gz.new" && mv "$items.gz.new" "$items.gz" && rm "$items.new"
+    else
+        mv "$items.new" "$items"
+    fi
 }
 
 # What another place, version or machine has other names for is no other setting: the fingerprints
@@ -441,7 +445,8 @@ make_step() { # COMMAND...
     fi
     rm -f "$work/$step.seconds"
     [ -e "$kept/log.csv" ] || echo date,step,sum,version,processor,seconds,command >"$kept/log.csv"
-    command=$(paste -s -d ';' "$work/commands" | tr '"' "'" |
+    command=$(sed 's/--first [0-9]*:[0-9]*/--first N:M/; s,/[0-9][0-9]*-[0-9]*\([.][a-z]*\),/N-M\1,g' "$work/commands" |
+        awk '!known[$0]++' | paste -s -d ';' - | tr '"' "'" |
         sed "s,$work/,,g; s,$data/,,g; s, /[^ ]*/, ,g")
     version="$("$mizzle" --version) $(git rev-parse --short HEAD 2>/dev/null)"
     echo "$(today),$step,$(sum_of_step),${version% },$(processor),$spent,\"$command\"" >>"$kept/log.csv"
@@ -455,12 +460,12 @@ note_answers() { # answers PART PARTS POLICY...
     [ "$1" = answers ] && [ "$2" -eq 1 ] || return 0
     shift 3
     items=$kept/$set/$name.csv
-    [ -e "$items" ] && [ -e "$kept/$set/$name.jsonl" ] && [ -e "$test" ] &&
+    is_kept "$items" && [ -e "$kept/$set/$name.jsonl" ] && [ -e "$test" ] &&
         [ -e "$split/calibration.jsonl" ] || return 0
     for file in $(policies "$@" | tr , '\n' | sed -n 's/.*=//p'); do
         [ -e "$file" ] || [ -e "$file.1" ] || return 0
     done
-    sed "1d; s/^/$set-$name /" "$items" >>"$work/remakable"
+    unpacked "$items" | sed "1d; s/^/$set-$name /" >>"$work/remakable"
 }
 
 # Make the answers of a policy to a drawn question again, as its step has made them, and look for
