@@ -18,8 +18,8 @@ done
 
 # The table follows from the answers, and the row that is chosen from the table: the rule of plan.md.
 mkdir -p "$dir/real"
-if [ -e $kept/forms-answers.csv ]; then
-    cp $kept/forms-answers.csv "$dir/real"
+if [ -e $kept/forms-answers.csv.gz ]; then
+    cp $kept/forms-answers.csv.gz "$dir/real"
     RESULTS=$dir sh tools/results/real/forms.sh --table || fail "forms.sh --table"
     cmp $kept/forms.csv "$dir/real/forms.csv" || fail "forms.csv is not what the answers give"
     sort -t , -k 5,5r -k 8,8nr $kept/forms.csv | awk -F , -v all="$(ls "$forms" | grep -c .)" '

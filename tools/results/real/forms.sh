@@ -6,8 +6,8 @@
 #        sh tools/results/real/forms.sh --table          make the table from the answers that are kept
 #
 # DIR is that of parts.sh, and keeps the journals, by which an interrupted run goes on. A form that
-# is done goes to $RESULTS/real/forms-answers.csv, a line an answer: whether it is right by CITER's
-# rule (citer) and as a reader takes it (read), its tokens, and whether it is cut at the limit.
+# is done goes to $RESULTS/real/forms-answers.csv, or .csv.gz, a line an answer: whether it is right by
+# CITER's rule (citer) and as a reader takes it (read), its tokens, and whether it is cut at the limit.
 # forms.csv beside it has the table. $MIZZLE, $EDGE, $CLOUD and $RESULTS are as for steps.sh.
 case ${1:-} in -h | --help) sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0" && exit ;; esac
 set -u
@@ -47,7 +47,7 @@ ask() { # FORM POLICY: ask all questions, and keep the answers
 # Print the table by the rule of plan.md. A form is chosen when all of them are there, at least with
 # the small model's answers where these do not pass.
 table() {
-    awk -F , -v all="$(find "$forms" -name '*.txt' | grep -c .)" '
+    { cat "$answers" 2>/dev/null || gzip -cd "$answers.gz"; } | awk -F , -v all="$(find "$forms" -name '*.txt' | grep -c .)" '
         function low(p, n,    z) { # the lower end of Wilson
             z = 1.959963984540054
             return (p + z * z / (2 * n) - z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n)
@@ -81,7 +81,7 @@ table() {
             }
             for (i = 1; i <= rows; i++)
                 print row[name[i]] (name[i] == best && !missing && rows == all)
-        }' "$answers"
+        }'
 }
 
 if [ "$1" != --table ]; then
@@ -89,6 +89,7 @@ if [ "$1" != --table ]; then
     shift
     [ $# -gt 0 ] || set -- "$forms"/*.txt
     mkdir -p "$kept" || exit 1
+    [ ! -e "$answers.gz" ] || gunzip "$answers.gz" || exit 1
     for policy in never always; do
         for form; do
             ask "$(basename "$form" .txt)" $policy || exit 1
