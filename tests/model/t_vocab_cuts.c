@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/files.h"
+#include "tests/support/letters.h"
 #include "tests/support/torture.h"
 
 static const char *folder, *path;
@@ -17,22 +17,19 @@ static size_t size;
 static void make(bool whole)
 {
     char *at = text;
-    uint32_t next = 256;
     if (!whole)
         at += sprintf(
             at, "{\"x\": \"\\\"{[\",\n \"added_tokens\": [{\"id\": 262, \"content\": \"<e>\"}],"
                 "\n\"model\":{\"type\":\"BPE\", \"merges\":[\"h e\",\n[\"he\", \"l\"], "
                 "[\"\\u0120\",\"t\"]], \"vocab\" :");
     at += sprintf(at, "{\n");
-    for (uint32_t b = 0; b < 256; b++) {
-        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        char letter[5] = "";
-        letter[text_encode(letter, self ? b : next)] = 0;
+    for (unsigned b = 0; b < 256; b++) {
+        char letter[5];
+        letter_of(letter, b);
         if (b == '"' || b == '\\' || b % 3 == 0)
-            at += sprintf(at, "\"\\u%04X\": %u , ", self ? b : next, b);
+            at += sprintf(at, "\"\\u%04X\": %u , ", (unsigned)letter_code(b), b);
         else
             at += sprintf(at, "\"%s\":%u,\n", letter, b);
-        next += !self;
     }
     at += sprintf(at, "\"he\":256,\"hel\":257,\"\\u0120t\":258}%s", whole ? "" : "\n}}\n");
     size = (size_t)(at - text);

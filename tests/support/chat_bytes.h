@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "model/text/vocabulary.h"
+#include "tests/support/letters.h"
 #include "tests/support/test.h"
 
 enum { CHAT_BYTES_MARKS = 8 };
@@ -62,15 +62,13 @@ static const char *const chat_bytes_marks[CHAT_BYTES_MARKS] = {
 static inline struct tokenizer *chat_bytes_build(const char *template, const char *const *added,
                                                  const int *kinds, size_t n)
 {
-    static char letters[256][4];
+    static char letters[256][5];
     static struct str pieces[256 + CHAT_BYTES_MARKS];
     static int types[256 + CHAT_BYTES_MARKS];
     struct tokenizer *t;
     struct err err;
-    uint32_t next = 256;
-    for (uint32_t b = 0; b < 256; b++) {
-        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        pieces[b] = (struct str){ letters[b], text_encode(letters[b], self ? b : next++) };
+    for (unsigned b = 0; b < 256; b++) {
+        pieces[b] = (struct str){ letters[b], letter_of(letters[b], b) };
         types[b] = PIECE_NORMAL;
     }
     for (size_t i = 0; i < n; i++) {

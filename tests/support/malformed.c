@@ -101,14 +101,32 @@ void malformed_refused(const char *name, const char *path, enum malformed_part p
     kinds++;
 }
 
+/* Copy what stands before the next ~ of a list, and return what is behind it, or NULL. */
+static const char *malformed_first(char *out, size_t room, const char *list)
+{
+    size_t n = strcspn(list, "~");
+    CHECK(n < room);
+    memcpy(out, list, n);
+    out[n] = '\0';
+    return list[n] ? list + n + 1 : NULL;
+}
+
 void malformed_each(const struct malformed_kind *rows, size_t n,
                     void (*write)(const struct malformed_kind *k), const char *path,
                     enum malformed_part part)
 {
-    for (size_t i = 0; i < n; i++) {
-        write(&rows[i]);
-        malformed_refused(rows[i].name, path, part, rows[i].says);
-    }
+    static char what[1024], to[1024], name[sizeof(what) + sizeof(to) + 4];
+    for (size_t i = 0; i < n; i++)
+        for (const char *w = rows[i].what; w;) {
+            w = malformed_first(what, sizeof(what), w);
+            for (const char *t = rows[i].to; t;) {
+                t = malformed_first(to, sizeof(to), t);
+                const char *says = rows[i].says ? rows[i].says : what;
+                write(&(struct malformed_kind){ what, strcmp(to, "-") ? to : NULL, says });
+                snprintf(name, sizeof(name), "%s: %s", what, to);
+                malformed_refused(name, path, part, says);
+            }
+        }
 }
 
 void malformed_count(size_t least)

@@ -16,12 +16,11 @@ size_t malformed_assemble(unsigned char *out, size_t room, const char *words);
  * which a folder may hold without weights. */
 enum malformed_part { MALFORMED_WEIGHTS, MALFORMED_MODEL, MALFORMED_TOKENIZER };
 
-/* What is wrong in one way. */
+/* What is wrong in one way. Several parts or values, each tried alone, have ~ between them. */
 struct malformed_kind {
-    const char *name;
-    const char *what; /* the part, key or tensor that changes; or the whole text */
-    const char *to;   /* what it becomes; NULL: it is missing */
-    const char *says; /* of the refusal */
+    const char *what; /* the part, key or tensor that changes */
+    const char *to;   /* what it becomes; "-": it is missing, which is NULL for those who write */
+    const char *says; /* of the refusal; NULL: what */
 };
 
 /* Require that it opens. */
@@ -29,7 +28,7 @@ void malformed_opens(const char *name, const char *path, enum malformed_part par
 /* Require a refusal in one line that says this and begins with the path. Counts the kinds. */
 void malformed_refused(const char *name, const char *path, enum malformed_part part,
                        const char *says);
-/* The same for each row, once it is written. */
+/* The same for each value of each row, once it is written. */
 #define MALFORMED_EACH(rows, write, path, part) \
     malformed_each(rows, sizeof(rows) / sizeof(*(rows)), write, path, part)
 void malformed_each(const struct malformed_kind *rows, size_t n,

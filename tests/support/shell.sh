@@ -137,3 +137,12 @@ certificate() {
         -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
         -out "$dir/tls.crt" >/dev/null 2>&1 && cat "$dir/tls.crt" "$dir/tls.key" >"$dir/tls.pem"
 }
+
+# oracle: find the reference in numpy: $ORACLE, its folder, and $PYTHON; says SKIP without them.
+oracle() {
+    ORACLE=${MIZZLE_ORACLE:-../shared/oracle}
+    PYTHON=${PYTHON:-/usr/bin/python3}
+    [ -e "$ORACLE/qwen2_np.py" ] || skip "no oracle at $ORACLE"
+    "$PYTHON" -c 'import numpy' 2>/dev/null || skip "no numpy for $PYTHON"
+    export PYTHONDONTWRITEBYTECODE=1
+}

@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "model/model.h"
 #include "tests/support/files.h"
+#include "tests/support/letters.h"
 #include "tests/support/tiny.h"
 #include "router/learn/safetensors_write.h"
 
@@ -65,17 +66,11 @@ static void write_text(const char *name, const char *text)
     CHECK(fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Write GPT-2's letters for bytes: printable ones stand for themselves, the others follow from
- * U+0100. */
 static void write_vocab(void)
 {
     FILE *f = create("vocab.json");
-    unsigned next = 256;
-    for (unsigned b = 0; b < 256; b++) {
-        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        unsigned c = self ? b : next++;
-        fprintf(f, "%s\"\\u%04x\": %u", b ? ", " : "{", c, b);
-    }
+    for (unsigned b = 0; b < 256; b++)
+        fprintf(f, "%s\"\\u%04x\": %u", b ? ", " : "{", (unsigned)letter_code(b), b);
     CHECK(fputs("}\n", f) >= 0 && fclose(f) == 0);
 }
 

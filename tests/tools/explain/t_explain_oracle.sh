@@ -2,7 +2,7 @@
 # What mizzle explain shows of random models is what a float64 reference in numpy computes.
 set -eu
 . tests/support/shell.sh
-. tests/support/oracle.sh
+oracle
 text='Seventy bytes and a few more, so that keys lie in more than one block of 64: 0123'
 
 check() { # name, layers, head to leave out, options of the generator: explain the text with this model
