@@ -83,7 +83,23 @@ shows '"sums":"the mean of the sums of all members"'
 ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head mix --members 16 --width 1000
 says 'expected at most 4000000 bytes in a file of several members, found '
 ends 2 router train -q --samples "$dir/s" -o "$dir/never" --head gain
-says 'expected samples of labels gain, found match in '
+says '--head gain: expected samples of labels gain, found match in '
+
+# Labels gain: the report says how well what mends is known, and the score is no probability. Old
+# heads learn from these labels, too.
+ends 0 router collect -q -o "$dir/gain" --questions 100 --labels gain --cloud-model weights/milli/edge-1.gguf
+gain="train -q --samples $dir/gain -o $dir/x --width 12 --epochs 4"
+ends 0 router $gain --head gain-none --members 5
+for line in ', of the last of 5 members' 'head            gain-none' ' % of what mends, at 6.5 % of the tokens' \
+    'of what mends   AUC 0[.][0-9]* where the models differ, 0[.][0-9]* against what spoils (12 tokens'; do
+    shows "$line"
+done
+! grep -q ECE "$dir/out" || fail "a gain is no probability: $(cat "$dir/out")"
+has "$dir/x" 'gain-none, 12 wide, mean of 5 members, '
+ends 0 router $gain --head gain-none --members 5 --json
+shows '"members":5,"trained_spoils":[1-9].*"ece":null,"differ_auc":0[.].*"spoils_auc":0[.].*"recall":[01][.]'
+ends 0 router $gain --head mix --json
+shows '"labels":"gain".*"recall":null'
 
 # What router/learn/README.md trains in numpy is a router.
 if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then

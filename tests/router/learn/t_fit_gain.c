@@ -1,5 +1,6 @@
 /* Tests heads gain and gain-none, and several members: what they see and what they do not, that the
- * outputs are chances, the measures against brute force, the same bits everywhere. */
+ * outputs are chances, the measures against brute force, the same bits everywhere.
+ * tests/tools/t_router_train.sh has what the command says of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit.h"
-#include "router/learn/sample_files.h"
 #include "tests/router/router_help.h"
-#include "tests/support/files.h"
-#include "tools/lab/learn/training.h"
 
 enum { DIM = 11, PER_TEXT = 10 };
 
@@ -319,95 +317,6 @@ static void check_fails(void)
     samples_close(&s);
 }
 
-enum { SHARDS = 15 };
-
-static struct training_options command = { .repeats = 1, .quiet = true };
-
-static void run_command(void)
-{
-    struct err err = { "" };
-    CHECK_MSG(training_run(&command, &err) == OK, "%s", err.msg);
-}
-
-/* Write the samples as router collect does, with these labels. */
-static void collection(const struct samples *s, const char *labels)
-{
-    struct sample_files files;
-    struct err err = { "" };
-    struct sample_meta m = { .task = "csqa",
-                             .tap = "final",
-                             .kv = "f32",
-                             .round = 1,
-                             .max_rollouts = SAMPLE_FILES_NO_LIMIT,
-                             .max_tokens = 64,
-                             .questions = SHARDS * SAMPLE_FILES_TEXTS,
-                             .edge = "tiny",
-                             .weights = "Q8_0",
-                             .cloud = "large",
-                             .context = 4096,
-                             .dim = DIM,
-                             .vocab = 50 };
-    memcpy(m.labels, labels, strlen(labels) + 1);
-    CHECK(sample_files_open(&files, &m, scratch_folder(), &err) == OK);
-    for (size_t i = 0; i < SHARDS; i++) {
-        struct sample_shard shard;
-        sample_files_begin(&shard, &files.meta, i);
-        for (size_t k = 0; k < SAMPLE_FILES_TEXTS * PER_TEXT; k++) {
-            size_t at = i * SAMPLE_FILES_TEXTS * PER_TEXT + k;
-            struct sample_row row = s->rows[at];
-            row.text = row.subject;
-            CHECK(samples_add(&shard.samples, s->x + at * DIM, &row, &err) == OK);
-            shard.counts.right += row.label;
-            shard.counts.rollouts += row.way == SAMPLE_ROLLOUT;
-        }
-        shard.counts.texts = SAMPLE_FILES_TEXTS;
-        shard.counts.samples = shard.samples.n;
-        in_scratch("%05zu.safetensors", i);
-        CHECK_MSG(sample_files_write(&shard, &err) == OK, "%s", err.msg);
-        samples_close(&shard.samples);
-    }
-    in_scratch("lock");
-    sample_files_close(&files);
-}
-
-/* The command trains from files, says what it has measured, and refuses other labels. */
-static void check_command(void)
-{
-    struct samples s;
-    struct err err = { "" };
-    struct router *r;
-    const char *const dirs[] = { scratch_folder(), NULL }, *said;
-    make(&s, SHARDS * SAMPLE_FILES_TEXTS * PER_TEXT, RULE_FEATURE);
-    collection(&s, "gain");
-    command.samples = dirs;
-    command.out = in_scratch("router");
-    command.fit = options(FIT_GAIN_NONE, 5);
-    said = printed(run_command);
-    CHECK(strstr(said, ", of the last of 5 members\n") &&
-          strstr(said, "head            gain-none\n"));
-    CHECK(strstr(said, "\nof what mends   AUC 0.9") &&
-          strstr(said, " where the models differ, 0.9"));
-    CHECK(strstr(said, " % of what mends, at 6.5 % of the tokens\n") && !strstr(said, "ECE"));
-    CHECK(router_open(&r, command.out, &kernels, &err) == OK);
-    CHECK(!strcmp(router_name(r), "gain-none") && router_net(r).members == 5 && router_net(r).gain);
-    router_close(r);
-    command.json = true;
-    said = printed(run_command);
-    CHECK(strstr(said, "\"differ_auc\":0.9") && strstr(said, "\"spoils_auc\":0.9") &&
-          strstr(said, "\"recall\":0.") && strstr(said, "\"ece\":null") &&
-          strstr(said, "\"members\":5,\"trained_spoils\":"));
-    command.fit = options(FIT_MIX, 1); /* old heads learn from these labels, too */
-    said = printed(run_command);
-    CHECK(strstr(said, "\"labels\":\"gain\"") && strstr(said, "\"recall\":null"));
-    for (size_t i = 0; i < SHARDS; i++)
-        remove(in_scratch("%05zu.safetensors", i));
-    collection(&s, "divergent");
-    command.fit = options(FIT_GAIN, 1);
-    CHECK(training_run(&command, &err) == ERR_ARG);
-    CHECK(strstr(err.msg, "--head gain: expected samples of labels gain, found divergent in "));
-    samples_close(&s);
-}
-
 int main(void)
 {
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
@@ -418,7 +327,6 @@ int main(void)
     check_prior();
     check_bits();
     check_fails();
-    check_command();
     pool_close(pool);
     return 0;
 }

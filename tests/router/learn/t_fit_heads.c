@@ -73,10 +73,10 @@ static double auc(const struct samples *s, const struct fit_options *o)
  * by the heads that have it among their features, and a feature by these alone. */
 static void check_learns(void)
 {
-    static const enum fit_head heads[] = { FIT_MLP,     FIT_CITER,    FIT_LINEAR,
-                                           FIT_CONTEXT, FIT_COMBINED, FIT_MIX };
-    enum { HEADS = sizeof(heads) / sizeof(heads[0]) };
-    double found[RULES][HEADS];
+    static const char *const sees[RULES] = { [RULE_LINE] = "mlp citer linear mix",
+                                             [RULE_BAND] = "mlp citer mix",
+                                             [RULE_CONTEXT] = "context combined mix",
+                                             [RULE_FEATURE] = "combined mix" };
     struct fit_options o;
     fit_defaults(&o);
     o.batch = 64;
@@ -84,21 +84,17 @@ static void check_learns(void)
     for (int rule = 0; rule < RULES; rule++) {
         struct samples s;
         make(&s, 4000, (enum rule)rule);
-        for (size_t h = 0; h < HEADS; h++) {
-            o.head = heads[h];
-            found[rule][h] = auc(&s, &o);
-            printf("rule %d, %s: AUC %.4f\n", rule, fit_head_name(o.head), found[rule][h]);
+        for (int h = FIT_MLP; h <= FIT_MIX; h++) {
+            o.head = (enum fit_head)h;
+            double found = auc(&s, &o);
+            printf("rule %d, %s: AUC %.4f\n", rule, fit_head_name(o.head), found);
+            if (strstr(sees[rule], fit_head_name(o.head)))
+                CHECK(found > 0.97);
+            else
+                CHECK(fabs(found - 0.5) < 0.1);
         }
         samples_close(&s);
     }
-    CHECK(found[RULE_LINE][0] > 0.98 && found[RULE_LINE][1] > 0.98 && found[RULE_LINE][2] > 0.98);
-    CHECK(found[RULE_BAND][0] > 0.97 && found[RULE_BAND][1] > 0.97);
-    CHECK(fabs(found[RULE_BAND][2] - 0.5) < 0.1 && found[RULE_CONTEXT][3] > 0.999);
-    CHECK(fabs(found[RULE_LINE][3] - 0.5) < 0.1 && fabs(found[RULE_CONTEXT][0] - 0.5) < 0.1);
-    CHECK(found[RULE_FEATURE][4] > 0.98 && found[RULE_FEATURE][5] > 0.98);
-    CHECK(found[RULE_CONTEXT][4] > 0.98 && found[RULE_CONTEXT][5] > 0.98);
-    CHECK(found[RULE_LINE][5] > 0.97 && fabs(found[RULE_LINE][4] - 0.5) < 0.1);
-    CHECK(fabs(found[RULE_FEATURE][0] - 0.5) < 0.1 && fabs(found[RULE_FEATURE][3] - 0.5) < 0.1);
 }
 
 /* The file scores as the form does; the reported held-out loss is that of the best epoch, not of
