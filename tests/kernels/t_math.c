@@ -102,6 +102,10 @@ static void halves(void)
     CHECK(f16_from_f32(65519.9f) == 0x7bff && f16_from_f32(65520) == 0x7c00);
     CHECK(f16_from_f32(0x1p-25f) == 0 && f16_from_f32(0x1.000002p-25f) == 1);
     CHECK(f16_from_f32(-0.0f) == 0x8000 && f16_from_f32(1e-45f) == 0);
+    CHECK(f16_from_f32(from_bits(0x7f7fffff)) == 0x7c00); /* the largest float */
+    CHECK(bf16_from_f32(from_bits(0x7f7fffff)) == 0x7f80);
+    CHECK((f16_from_f32(from_bits(0x7f800001)) & 0x7fff) > 0x7c00); /* a signalling NaN stays one */
+    CHECK((bf16_from_f32(from_bits(0x7f800001)) & 0x7fc0) == 0x7fc0);
 }
 
 static void randoms(void)

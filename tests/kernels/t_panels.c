@@ -7,83 +7,6 @@
 #include "kernels/panels.h"
 #include "tests/support/test.h"
 
-static void pack_floats(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
-{
-    panels_pack(dst, P_F32, src, rows, cols, p);
-}
-
-static void pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
-{
-    panels_pack(dst, P_BF16, src, rows, cols, p);
-}
-
-struct form {
-    void (*pack)(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p);
-    enum ptype type;
-    size_t bytes; /* of a value in a file */
-};
-
-static const struct form forms[] = { { pack_floats, P_F32, 4 },
-                                     { panels_pack_f16, P_F32, 2 },
-                                     { pack_bf16, P_BF16, 2 } };
-
-/* Return the value at src, as a file of this form stores it. */
-static float value(const struct form *f, const unsigned char *src)
-{
-    uint16_t h;
-    float v;
-    memcpy(&v, src, f->bytes == 4 ? 4 : 2);
-    memcpy(&h, src, sizeof(h));
-    return f->bytes == 4 ? v : f->type == P_BF16 ? f32_from_bf16(h) : f32_from_f16(h);
-}
-
-/* Place column g of row r, as the definition in panels.h states it. */
-static void place(unsigned char *panel, const struct form *f, size_t r, size_t g,
-                  const unsigned char *src)
-{
-    float v = value(f, src);
-    if (f->type == P_F32)
-        memcpy(panel + (g * 16 + r) * 4, &v, 4);
-    else
-        memcpy(panel + (g / 2 * 16 + r) * 4 + g % 2 * 2, src, 2);
-}
-
-/* The source ends where its memory ends and is not aligned; the panels hold garbage before. Every
- * value comes back from them, and rows that the matrix lacks are 0. */
-static void shape(const struct form *f, size_t rows, size_t cols, uint64_t seed)
-{
-    size_t panel_bytes, total, size = rows * cols * f->bytes;
-    CHECK(panels_bytes(&panel_bytes, &total, f->type, rows, cols));
-    unsigned char *memory = malloc(size + 1), *src = memory + 1;
-    unsigned char *got = malloc(total), *want = malloc(panel_bytes);
-    const struct panels w = { f->type, rows, cols, panel_bytes, got, NULL };
-    float *row = malloc(cols * sizeof(*row));
-    CHECK(memory && got && want && row);
-    for (size_t i = 0; i < size; i++)
-        src[i] = (unsigned char)rand_u64(seed, i);
-    memset(got, 0x5a, total);
-    for (size_t p = panels_count(rows); p-- > 0;)
-        f->pack(got + p * panel_bytes, src, rows, cols, p);
-    for (size_t p = 0; p < panels_count(rows); p++) {
-        memset(want, 0, panel_bytes);
-        for (size_t r = p * 16; r < rows && r < p * 16 + 16; r++)
-            for (size_t g = 0; g < cols; g++)
-                place(want, f, r % 16, g, src + (r * cols + g) * f->bytes);
-        CHECK(!memcmp(want, got + p * panel_bytes, panel_bytes));
-        for (size_t r = p * 16; r < p * 16 + 16; r++) {
-            panels_row(row, &w, r);
-            for (size_t k = 0; k < cols; k++) {
-                float v = r < rows ? value(f, src + (r * cols + k) * f->bytes) : 0;
-                CHECK(!memcmp(&v, row + k, sizeof(v)));
-            }
-        }
-    }
-    free(memory);
-    free(got);
-    free(want);
-    free(row);
-}
-
 static float half_at(const unsigned char *p)
 {
     return f32_from_f16((uint16_t)(p[0] | p[1] << 8));
@@ -154,12 +77,49 @@ static float large_value(enum ptype type, const unsigned char *b, size_t c)
     }
 }
 
-/* Rows of random blocks come out of their panels as they are; rows that the matrix lacks are 0. */
-static void blocks(enum ptype type, size_t rows, size_t n, uint64_t seed)
+/* A matrix in a file: the type of its panels, and whether its values are F16. */
+struct form {
+    enum ptype type;
+    bool f16;
+};
+
+/* Return the bytes of so many columns of a row in the file. */
+static size_t raw_bytes(struct form f, size_t cols)
 {
-    size_t unit = panels_unit(type), cols = n * unit, size = rows * panels_raw(type, cols), total;
-    struct panels w = { .type = type, .rows = rows, .cols = cols };
-    CHECK(panels_bytes(&w.panel_bytes, &total, type, rows, cols) && w.panel_bytes % 64 == 0);
+    return f.f16 ? cols * sizeof(uint16_t) : panels_raw(f.type, cols);
+}
+
+/* Return column k of the row at src. */
+static float value(struct form f, const unsigned char *src, size_t k)
+{
+    size_t unit = panels_unit(f.type);
+    const unsigned char *b = src + raw_bytes(f, k / unit * unit);
+    float v;
+    memcpy(&v, b, f.type == P_F32 && !f.f16 ? 4 : 2);
+    return f.f16              ? half_at(b)
+           : f.type == P_F32  ? v
+           : f.type == P_BF16 ? f32_from_bf16((uint16_t)(b[0] | b[1] << 8))
+           : unit == 256      ? large_value(f.type, b, k % unit)
+                              : small_value(f.type, b, k % unit);
+}
+
+/* Check that a float lies where panels.h puts column k of row r. */
+static void check_place(struct form f, const unsigned char *panel, size_t r, size_t k, float want)
+{
+    uint16_t h = bf16_from_f32(want);
+    if (f.type == P_F32)
+        CHECK(!memcmp(panel + (k * 16 + r) * 4, &want, 4));
+    else if (f.type == P_BF16 && want == want)
+        CHECK(!memcmp(panel + (k / 2 * 16 + r) * 4 + k % 2 * 2, &h, 2));
+}
+
+/* The source ends where its memory ends and is not aligned; the panels hold garbage before. Every
+ * value comes back from them, and rows that the matrix lacks are 0. */
+static void shape(struct form f, size_t rows, size_t cols, uint64_t seed)
+{
+    size_t stride = raw_bytes(f, cols), size = rows * stride, total;
+    struct panels w = { .type = f.type, .rows = rows, .cols = cols };
+    CHECK(panels_bytes(&w.panel_bytes, &total, f.type, rows, cols) && w.panel_bytes % 64 == 0);
     unsigned char *memory = malloc(size + 1), *src = memory + 1, *dst = malloc(total);
     float *row = malloc(cols * sizeof(*row));
     CHECK(memory && dst && row);
@@ -167,17 +127,17 @@ static void blocks(enum ptype type, size_t rows, size_t n, uint64_t seed)
         src[i] = (unsigned char)rand_u64(seed, i);
     memset(dst, 0x5a, total);
     for (size_t p = panels_count(rows); p-- > 0;)
-        panels_pack(dst + p * w.panel_bytes, type, src, rows, cols, p);
+        if (f.f16)
+            panels_pack_f16(dst + p * w.panel_bytes, src, rows, cols, p);
+        else
+            panels_pack(dst + p * w.panel_bytes, f.type, src, rows, cols, p);
     w.data = dst;
     for (size_t r = 0; r < panels_count(rows) * PANEL; r++) {
         panels_row(row, &w, r);
         for (size_t k = 0; k < cols; k++) {
-            const unsigned char *b =
-                src + panels_raw(type, r * cols) + panels_raw(type, k / unit * unit);
-            float want = r >= rows     ? 0
-                         : unit == 256 ? large_value(type, b, k % unit)
-                                       : small_value(type, b, k % unit);
+            float want = r < rows ? value(f, src + r * stride, k) : 0;
             CHECK(want == row[k] || (want != want && row[k] != row[k]));
+            check_place(f, dst + r / PANEL * w.panel_bytes, r % PANEL, k, want);
         }
     }
     free(memory);
@@ -185,34 +145,21 @@ static void blocks(enum ptype type, size_t rows, size_t n, uint64_t seed)
     free(row);
 }
 
-/* All halves, as one row of each panel position. */
-static void all_halves(void)
-{
-    enum { COLS = 1 << 12 };
-    static uint16_t src[16][COLS];
-    static float dst[COLS][16];
-    for (size_t i = 0; i < 1 << 16; i++)
-        src[i % 16][i / 16] = (uint16_t)i;
-    panels_pack_f16((unsigned char *)dst, src, 16, COLS, 0);
-    for (size_t i = 0; i < 1 << 16; i++) {
-        float f = f32_from_f16((uint16_t)i);
-        CHECK(!memcmp(&f, &dst[i / 16][i % 16], sizeof(f)));
-    }
-}
-
 int main(void)
 {
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+    static const struct form floats[] = { { P_F32, false }, { P_F32, true }, { P_BF16, false } };
+    for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++) {
         for (uint64_t n = 0; n < 60; n++)
-            shape(&forms[i], 1 + rand_below(i, n, 50), 1 + rand_below(i + 10, n, 150), n);
-        shape(&forms[i], 32, 28, 100); /* rows short enough to be asked for in advance */
-        shape(&forms[i], 16, 1000, 101);
+            shape(floats[i], 1 + rand_below(i, n, 50), 1 + rand_below(i + 10, n, 150), n);
+        shape(floats[i], 32, 28, 100); /* rows short enough to be asked for in advance */
+        shape(floats[i], 16, 1000, 101);
     }
     for (enum ptype type = P_Q8; type < P_TYPES; type++) {
+        struct form f = { type, false };
+        size_t unit = panels_unit(type);
         for (uint64_t n = 0; n < 20; n++)
-            blocks(type, 1 + rand_below(type, n, 50), 1 + rand_below(type + 100u, n, 6), n);
-        blocks(type, 16, 40, 101); /* rows too long for that */
+            shape(f, 1 + rand_below(type, n, 50), unit * (1 + rand_below(type + 100u, n, 6)), n);
+        shape(f, 16, unit * 40, 101); /* rows too long for that */
     }
-    all_halves();
     return 0;
 }

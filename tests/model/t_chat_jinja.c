@@ -80,34 +80,18 @@ static char *decode(const struct tokenizer *t, const uint32_t *ids, size_t n, si
 /* Make a text of things that templates and tokenizers look for. */
 static void make_text(char *out)
 {
-    const char *const pieces[] = { "<|im_start|>",
-                                   "<|im_end|>",
-                                   "<think>",
-                                   "</think>",
-                                   "<tool_response>",
-                                   "</tool_response>",
-                                   "\n",
-                                   "\n\n",
-                                   " ",
-                                   "a",
-                                   "Word",
-                                   "{{ x }}",
-                                   "{% endif %}",
-                                   "\xc3\xa9",
-                                   "\"",
-                                   "\\n",
-                                   "\xf0\x9d\x84\x9e",
-                                   "\r\n",
-                                   "<|im_start|>system\n",
-                                   chat_bytes_marks[4],
-                                   chat_bytes_marks[6],
-                                   "<th",
-                                   "</th",
-                                   "\xe2\x80\xa8",
-                                   "\t" };
+    static const char pieces[] =
+        "<|im_start|>~<|im_end|>~<think>~</think>~<tool_response>~</tool_response>~\n~\n\n~ "
+        "~a~Word~"
+        "{{ x }}~{% endif %}~\xc3\xa9~\"~\\n~\xf0\x9d\x84\x9e~\r\n~<|im_start|>system\n~"
+        "<｜begin▁of▁sentence｜>~<｜Assistant｜>~<th~</th~\xe2\x80\xa8~\t";
     out[0] = 0;
-    for (size_t n = pick(9); n; n--)
-        strcat(out, pieces[pick(sizeof(pieces) / sizeof(pieces[0]))]);
+    for (size_t n = pick(9); n; n--) {
+        const char *p = pieces;
+        for (size_t skip = pick(25); skip; skip--)
+            p = strchr(p, '~') + 1;
+        strncat(out, p, strcspn(p, "~"));
+    }
     if (pick(8) == 0) {
         char inner[300];
         strcpy(inner, out);

@@ -34,6 +34,9 @@ info "$dir/escape.gguf" --json
 printf 'GGUF' >"$dir/short"
 bad "$dir/short"
 bad "$dir/none.gguf"
+echo 'hello, this is no model' >"$dir/text"
+bad "$dir/text"
+says 'GGUF or safetensors'
 # A FIFO without a writer blocks no reader.
 mkfifo "$dir/pipe"
 bad "$dir/pipe"

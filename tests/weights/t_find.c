@@ -46,6 +46,15 @@ static void file(const char *path, const char *text)
     spill(at(path), text, strlen(text));
 }
 
+/* Write files below root, whose paths have blanks between them. */
+static void files(const char *paths)
+{
+    char each[512];
+    CHECK(snprintf(each, sizeof(each), "%s", paths) < (int)sizeof(each));
+    for (char *p = strtok(each, " "); p; p = strtok(NULL, " "))
+        file(p, "x");
+}
+
 /* Make a link below root. */
 static void link_to(const char *path, const char *target)
 {
@@ -75,21 +84,11 @@ static void refused(const char *name, int want, const char *texts)
 
 static void test_local(void)
 {
-    char name[512];
-    file("one/only-Q4_K_M.gguf", "x");
-    file("plain/config.json", "{}");
-    file("both/model.safetensors", "x");
-    file("both/extra.q8_0.gguf", "x");
-    file("many/qwen2.5-0.5b-instruct-q4_k_m.gguf", "x");
-    file("many/qwen2.5-0.5b-instruct-fp16.gguf", "x");
-    file("many/qwen2.5-0.5b-instruct-q4_k.gguf", "x");
-    file("many/Model-IQ4_XS.gguf", "x");
-    file("many/sub/deeper/Model.Q6_K.gguf", "x");
-    file("many/sub/deeper/still/Model.Q5_K.gguf", "x"); /* the fourth level is not searched */
-    file("many/mmproj-F16.gguf", "x");
-    file("many/Model.imatrix.gguf", "x");
-    file("many/.hidden-Q2_K.gguf", "x");
-    file("with:colon.gguf", "x");
+    files("one/only-Q4_K_M.gguf plain/config.json both/model.safetensors both/extra.q8_0.gguf "
+          "many/qwen2.5-0.5b-instruct-q4_k_m.gguf many/qwen2.5-0.5b-instruct-fp16.gguf "
+          "many/qwen2.5-0.5b-instruct-q4_k.gguf many/Model-IQ4_XS.gguf many/mmproj-F16.gguf "
+          "many/sub/deeper/Model.Q6_K.gguf many/Model.imatrix.gguf many/.hidden-Q2_K.gguf "
+          "with:colon.gguf many/sub/deeper/still/Model.Q5_K.gguf"); /* level 4 is not searched */
     found(at("one/only-Q4_K_M.gguf"), at("one/only-Q4_K_M.gguf"));
     found(at("with:colon.gguf"), at("with:colon.gguf")); /* a path that exists wins */
     found(at("one"), at("one/only-Q4_K_M.gguf"));
@@ -120,21 +119,17 @@ static void test_local(void)
     refused("", ERR_IO, "No such file");
     refused(":", ERR_IO, "No such file");
     refused(":Q4_0", ERR_IO, "No such file");
-    snprintf(name, sizeof(name), "%s:", at("many"));
-    refused(name, ERR_IO, "No such file");
+    refused(at("many:"), ERR_IO, "No such file");
 }
 
 /* Files of the same type cannot be told apart by it, so their names are listed. */
 static void test_ambiguous(void)
 {
-    file("pair/a-Q4_0.gguf", "x");
-    file("pair/b-Q4_0.gguf", "x");
+    files("pair/a-Q4_0.gguf pair/b-Q4_0.gguf ud/m-Q4_K_M.gguf ud/m-UD-Q4_K_M.gguf");
     refused(at("pair"), ERR_FORMAT, "found a-Q4_0.gguf, b-Q4_0.gguf");
     refused(at("pair:q4_0"), ERR_FORMAT, "found a-Q4_0.gguf, b-Q4_0.gguf");
     found(at("pair:a-q4_0"), at("pair/a-Q4_0.gguf"));
     found(at("pair:B-Q4_0.GGUF"), at("pair/b-Q4_0.gguf"));
-    file("ud/m-Q4_K_M.gguf", "x");
-    file("ud/m-UD-Q4_K_M.gguf", "x");
     found(at("ud:UD-Q4_K_M"), at("ud/m-UD-Q4_K_M.gguf"));
     found(at("ud:m-Q4_K_M"), at("ud/m-Q4_K_M.gguf"));
     for (int i = 0; i < 60; i++) { /* a list that is cut */
@@ -153,24 +148,14 @@ static void test_shards(void)
     unsigned number, count;
     CHECK(find_shard("d/m-00002-of-00003.gguf", &stem, &number, &count) && stem == 3 &&
           number == 2 && count == 3);
-    static const char *const bad[] = {
-        "-00001-of-00003.gguf",
-        "m-00000-of-00003.gguf",
-        "m-00004-of-00003.gguf",
-        "m-0001-of-00003.gguf",
-        "m-00001-of-00003",
-        "m-00001-of-00003.ggu",
-        "d/-00001-of-00003.gguf",
-        "m-00001_of-00003.gguf",
-        "m-+0001-of-00003.gguf",
-        "m-00001-of-00003.gguf.x",
-        "",
-        ".gguf",
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        CHECK(!find_shard(bad[i], &stem, &number, &count));
-    file("parts/Q4_K_M/m-Q4_K_M-00001-of-00002.gguf", "x");
-    file("parts/Q4_K_M/m-Q4_K_M-00002-of-00002.gguf", "x");
+    char bad[] = "-00001-of-00003.gguf m-00000-of-00003.gguf m-00004-of-00003.gguf "
+                 "m-0001-of-00003.gguf m-00001-of-00003 m-00001-of-00003.ggu .gguf "
+                 "d/-00001-of-00003.gguf m-00001_of-00003.gguf m-+0001-of-00003.gguf "
+                 "m-00001-of-00003.gguf.x";
+    CHECK(!find_shard("", &stem, &number, &count));
+    for (char *p = strtok(bad, " "); p; p = strtok(NULL, " "))
+        CHECK(!find_shard(p, &stem, &number, &count));
+    files("parts/Q4_K_M/m-Q4_K_M-00001-of-00002.gguf parts/Q4_K_M/m-Q4_K_M-00002-of-00002.gguf");
     found(at("parts/Q4_K_M"), at("parts/Q4_K_M/m-Q4_K_M-00001-of-00002.gguf"));
     file("parts/BF16/m-00002-of-00003.gguf", "x"); /* the first part stands for all */
     refused(at("parts:Q8_0"), ERR_IO, "found m-Q4_K_M-00001-of-00002.gguf");
@@ -346,42 +331,16 @@ static void test_unreadable(void)
 /* Names that are no repository are paths that do not exist: no command is offered for them. */
 static void test_hostile(void)
 {
-    static const char *const names[] = {
-        "../Name",
-        "Org/..",
-        "Org/.",
-        "./Org",
-        "/Org/Name",
-        "Org//Name",
-        "Org/Name/x",
-        "Org/Na--me",
-        "Or--g/Name",
-        "Org/Na..me",
-        "-Org/Name",
-        "Org/-Name",
-        "Org/",
-        "/Name",
-        "/",
-        "Org/Na me",
-        "Org/Na;me",
-        "Org/$(x)",
-        "Org/Na'me",
-        "Org/N\xc3\xa4me",
-        "Org/\x1b[31m",
-        "Org/x.gguf",
-        "Org/x.safetensors",
-        "Name",
-        "Org/Name\n",
-        "..:Q4_0x/y",
-        "Org/..:Q4_0",
-        "models--Org--Name",
-        "Org\\Name",
-    };
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    char names[] =
+        "../Name|Org/..|Org/.|./Org|/Org/Name|Org//Name|Org/Name/x|Org/Na--me|Or--g/Name|"
+        "Org/Na..me|-Org/Name|Org/-Name|Org/|/Name|/|Org/Na me|Org/Na;me|Org/$(x)|"
+        "Org/Na'me|Org/N\xc3\xa4me|Org/\x1b[31m|Org/x.gguf|Org/x.safetensors|Name|"
+        "Org/Name\n|..:Q4_0x/y|Org/..:Q4_0|models--Org--Name|Org\\Name";
+    for (char *p = strtok(names, "|"); p; p = strtok(NULL, "|")) {
         char out[FIND_PATH];
-        int code = find_model(out, names[i], &err);
+        int code = find_model(out, p, &err);
         if (code == OK) /* "/" is a folder */
-            CHECK(strcmp(names[i], "/") == 0);
+            CHECK(strcmp(p, "/") == 0);
         else
             CHECK((code == ERR_IO || code == ERR_FORMAT) && !strstr(err.msg, "to fetch it"));
     }

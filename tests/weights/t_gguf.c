@@ -1,5 +1,6 @@
 /* t_gguf.c - GGUF files: written, read back, and damaged in every way that can be enumerated, as
- * are the heads of real files of each type; fuzz/fuzz_gguf.c damages them in any other. */
+ * are the heads of real files of each type. t_malformed_gguf.c has counts and lengths that lie, and
+ * fuzz/fuzz_gguf.c damages files in any other way. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -195,37 +196,6 @@ static void test_cuts(void)
     weights_close(w);
 }
 
-static void put(unsigned char *p, uint64_t v, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        p[i] = (unsigned char)(v >> (8 * i));
-}
-
-/* Counts and lengths that are wrong, in the header and in a key. */
-static void test_lies(void)
-{
-    static unsigned char p[ROOM], q[ROOM];
-    static const uint64_t lies[] = {
-        1000, 1u << 31, UINT64_C(1) << 32, UINT64_C(1) << 60, INT64_MAX, UINT64_MAX - 7, UINT64_MAX
-    };
-    CHECK(write_sample(false, true) == OK);
-    size_t n = slurp(path, p, ROOM), words = 0;
-    while (memcmp(p + words, "words", 5) != 0)
-        words++;
-    const size_t places[] = { 8, 16, 24, words - 8, words + 5 + 4 + 4, words + 5 + 4 + 4 + 8 };
-    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
-        for (size_t k = 0; k < sizeof(places) / sizeof(*places); k++) {
-            memcpy(q, p, n);
-            put(q + places[k], lies[i], 8);
-            CHECK(!opens(q, n, true));
-        }
-    for (uint32_t type = 9; type < 300; type++) { /* nested arrays, unknown types */
-        memcpy(q, p, n);
-        put(q + words + 5 + 4, type, 4);
-        CHECK(!opens(q, n, true) || (type > 9 && type <= KV_F64));
-    }
-}
-
 /* When the writer refuses, it leaves no file behind, neither the final one nor the unfinished
  * one. */
 static void test_writer(void)
@@ -300,7 +270,6 @@ int main(void)
     test_checksum();
     test_rewritten();
     test_cuts();
-    test_lies();
     test_writer();
     torture_some(write_once, NULL);
     torture_each(open_weights, path);

@@ -1,6 +1,7 @@
-/* t_quant.c - GGUF's types of weights. Those that are written: cases worked out by hand, plain
- * double arithmetic and, on the test data, the bytes of ggml. Those that are read go through
- * panels: t_panels.c has blocks of each type, and t_types.c the values that another engine reads.
+/* t_quant.c - GGUF's types of weights. Those that are written: cases worked out by hand (halves are
+ * in t_math.c), plain double arithmetic and, on the test data, the bytes of ggml. Those that are
+ * read go through panels: t_panels.c has blocks of each type, and t_types.c the values that another
+ * engine reads.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,43 +62,6 @@ static void test_q4_0(void)
     CHECK(get16(q) == 0xb800 && (q[7] & 15) == 0 && (q[2] & 15) == 8);
     quant_decode(y, W_Q4_0, q, BLOCK);
     CHECK(y[5] == 4 && y[0] == 0 && y[21] == 0);
-}
-
-static void test_halves(void)
-{
-    static const struct {
-        uint32_t bits;
-        unsigned bf16, f16;
-    } cases[] = {
-        { 0x3f800000, 0x3f80, 0x3c00 }, /* 1 */
-        { 0x3f808000, 0x3f80, 0x3c04 }, /* a tie for bf16: to even */
-        { 0x3f818000, 0x3f82, 0x3c0c }, /* the other way */
-        { 0x477fefff, 0x4780, 0x7bff }, /* below 65520: the largest f16 */
-        { 0x477ff000, 0x4780, 0x7c00 }, /* 65520: infinity */
-        { 0x33000000, 0x3300, 0x0000 }, /* 2^-25: a tie, to even */
-        { 0x33000001, 0x3300, 0x0001 }, /* a little more: the least f16 */
-        { 0x7f7fffff, 0x7f80, 0x7c00 }, /* the largest float */
-        { 0x80000000, 0x8000, 0x8000 }, /* -0 */
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        float x;
-        unsigned char q[2];
-        memcpy(&x, &cases[i].bits, sizeof(x));
-        quant_encode(q, W_BF16, &x, 1);
-        CHECK(get16(q) == cases[i].bf16);
-        quant_encode(q, W_F16, &x, 1);
-        CHECK(get16(q) == cases[i].f16);
-    }
-    unsigned char q[2];
-    float nan = NAN;
-    quant_encode(q, W_BF16, &nan, 1);
-    CHECK((get16(q) & 0x7fc0) == 0x7fc0);
-    uint32_t signalling = 0x7f800001;
-    memcpy(&nan, &signalling, sizeof(nan));
-    quant_encode(q, W_BF16, &nan, 1);
-    CHECK((get16(q) & 0x7fc0) == 0x7fc0);
-    quant_encode(q, W_F16, &nan, 1);
-    CHECK((get16(q) & 0x7c00) == 0x7c00 && (get16(q) & 0x3ff));
 }
 
 /* Recompute every stored number of random blocks in double from the definition. */
@@ -227,7 +191,6 @@ int main(void)
 {
     test_q8_0();
     test_q4_0();
-    test_halves();
     test_random();
     test_wild();
     test_floats();
