@@ -181,16 +181,22 @@ soak-serve: $(BUILD)/tests/tools/serve/soak
 	@$(RUN) $< $(REQUESTS)
 
 # Give the readers of files RUNS mutated files each, and a tenth of it to those that open whole
-# models. With MODE=fuzz CC=clang the same programs have libFuzzer's main.
+# models. It takes clang, whose libFuzzer mutates.
 RUNS := 10000
 SEED := 1
 FUZZERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SHARED := $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz $(if $(filter fuzz,$(MODE)),,driver))
-$(FUZZERS): FUZZ_MAIN := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
-$(FUZZERS): $(FUZZ_SHARED)
+$(FUZZERS): FUZZ_MAIN := -fsanitize=fuzzer
+$(FUZZERS): $(BUILD)/tests/fuzz/fuzz.o
+ifeq ($(MODE),fuzz)
 fuzz: $(FUZZERS:%=%.run)
+else
+fuzz:
+	@$(MAKE) MODE=fuzz CC="$(if $(findstring clang,$(CC)),$(CC),clang)" fuzz
+endif
 %.run: %
-	@$(RUN) $< $(if $(filter fuzz,$(MODE)),-runs=$(RUNS) -seed=$(SEED),--runs $(RUNS) --seed $(SEED))
+	@mkdir -p $<.seeds
+	@$(RUN) $< -runs=$(if $(findstring fuzz_model,$<),$(shell expr $(RUNS) / 10),$(RUNS)) -seed=$(SEED) \
+	    -verbosity=0 -print_final_stats=1 -artifact_prefix=build/$(notdir $<). $<.seeds
 
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle

@@ -6,21 +6,18 @@
 #include <unistd.h>
 
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "model/text/vocabulary.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_model.h"
+#include "tests/support/letters.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/convert.h"
 #include "weights/gguf_write.h"
-#include "weights/quant.h"
 #include "weights/weights.h"
-
-static size_t accepted;
-static struct err refusal;
 
 static char folder[64];
 static struct {
@@ -39,20 +36,21 @@ void fuzz_end(int code, const struct err *err)
     CHECK(code == OK || code == ERR_FORMAT || code == ERR_IO);
     CHECK(code == OK || (err->msg[0] && !strchr(err->msg, '\n')));
     CHECK(torture_live() == 0);
-    accepted += code == OK;
-    refusal.msg[0] = '\0';
-    if (code != OK)
-        refusal = *err;
 }
 
-size_t fuzz_accepted(void)
+int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    return accepted;
-}
-
-const char *fuzz_refusal(void)
-{
-    return refusal.msg;
+    static uint8_t seed[FUZZ_ROOM];
+    char path[256];
+    struct stat st;
+    for (int i = 1; i < *argc; i++)
+        for (size_t k = 0, n; stat((*argv)[i], &st) == 0 && S_ISDIR(st.st_mode); k++) {
+            if ((n = fuzz_seed(k, seed, sizeof(seed))) == 0)
+                break;
+            snprintf(path, sizeof(path), "%s/seed-%zu", (*argv)[i], k);
+            spill(path, seed, n);
+        }
+    return 0;
 }
 
 static const char separator[] = "\n====\n";
@@ -122,52 +120,38 @@ size_t fuzz_tiny_file(uint8_t *out, size_t room, const char *name)
     return n;
 }
 
-/* Return the type of a tensor in a file of a type: vectors, and rows that are no whole blocks, stay
- * F32. */
-static int fuzz_tiny_type(const struct tensor *t, int type)
+/* The keys of a tokenizer: the bytes, and one more piece. */
+static void fuzz_tokenizer(struct ggufw *g)
 {
-    size_t values, bytes;
-    CHECK(wtype_block(type, &values, &bytes));
-    return t->ndim < 2 || t->shape[1] % values ? W_F32 : type;
-}
-
-/* Write the data of a tensor, which is F32, or any bytes for a type that is only read. */
-static void fuzz_tiny_data(struct ggufw *g, const struct tensor *t, int type)
-{
-    static unsigned char packed[1 << 17];
-    static float x[1 << 15];
-    size_t n = t->bytes / sizeof(float), values, bytes;
-    if (type == W_F32) {
-        ggufw_data(g, t->data, t->bytes);
-        return;
+    static char letters[256][5];
+    static int32_t kinds[257];
+    struct str pieces[257] = { [256] = { "ab", 2 } };
+    for (unsigned b = 0; b < 257; b++) {
+        kinds[b] = PIECE_NORMAL;
+        if (b < 256)
+            pieces[b] = (struct str){ letters[b], letter_of(letters[b], b) };
     }
-    CHECK(n <= sizeof(x) / sizeof(*x) && wtype_block(type, &values, &bytes));
-    memcpy(x, t->data, t->bytes);
-    for (size_t i = 0; i < sizeof(packed); i++)
-        packed[i] = (unsigned char)rand_u64(1, i);
-    quant_encode(packed, type, x, n);
-    ggufw_data(g, packed, n / values * bytes);
+    ggufw_str(g, "tokenizer.ggml.model", "gpt2");
+    ggufw_str(g, "tokenizer.ggml.pre", "qwen2");
+    ggufw_strs(g, "tokenizer.ggml.tokens", pieces, 257);
+    ggufw_i32s(g, "tokenizer.ggml.token_type", kinds, 257);
+    ggufw_strs(g, "tokenizer.ggml.merges", &(struct str){ "a b", 3 }, 1);
 }
 
 size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type)
 {
-    const char *from = tiny_make(), *path = fuzz_path("seed.gguf");
-    struct weights *w;
-    struct ggufw *g;
-    struct err err;
-    CHECK(weights_open(&w, from, &err) == OK && ggufw_open(&g, path, &err) == OK);
-    for (size_t i = 0; i < weights_nkv(w); i++)
-        if (strncmp(weights_kv(w, i)->key.p, "tokenizer.", 10) != 0)
-            ggufw_kv(g, weights_kv(w, i));
-    CHECK(convert_vocab(g, w, TINY_VOCAB, &err) == OK);
-    for (size_t i = 0; i < weights_ntensors(w); i++) {
-        const struct tensor *t = weights_tensor(w, i);
-        ggufw_tensor(g, t->name, fuzz_tiny_type(t, type), t->ndim, t->shape);
-    }
-    for (size_t i = 0; i < weights_ntensors(w); i++)
-        fuzz_tiny_data(g, weights_tensor(w, i), fuzz_tiny_type(weights_tensor(w, i), type));
-    CHECK(ggufw_close(g, true, &err) == OK);
-    weights_close(w);
+    const struct gguf_shape shape = { .layers = 1,
+                                      .hidden = 32,
+                                      .heads = 2,
+                                      .kv_heads = 1,
+                                      .head_dim = 16,
+                                      .ffn = 64,
+                                      .vocab = 257,
+                                      .tied = true,
+                                      .context = 64,
+                                      .base = 1e4f };
+    const char *path = fuzz_path("seed.gguf");
+    gguf_model_write(path, &shape, type, fuzz_tokenizer);
     size_t n = slurp(path, out, room);
     CHECK(n && n < room);
     return n;

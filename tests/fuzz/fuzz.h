@@ -1,8 +1,8 @@
 /* fuzz.h - programs that give one reader any bytes at all.
  *
- * Each fuzz_*.c of this folder has the entry point of libFuzzer and seeds. driver.c makes a program
- * of it that mutates the seeds by itself; `make fuzz MODE=fuzz CC=clang` links libFuzzer instead.
- * An input must open or be refused with one line, and leave no memory behind. */
+ * Each fuzz_*.c of this folder has the entry point of libFuzzer, which mutates its seeds and
+ * follows the branches taken. An input must open or be refused with one line, and leave no memory
+ * behind. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
@@ -14,12 +14,13 @@
 
 struct err;
 
+/* Called by libFuzzer before the first input: write the seeds into the folders among the arguments.
+ */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 /* What a program defines. An input is p[n]; the result is 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 /* Write seed i into out[room] and return its length; 0 after the last one. */
 size_t fuzz_seed(size_t i, uint8_t *out, size_t room);
-/* True for a program that opens all of a model, which is slower than reading a header. */
-extern const bool fuzz_whole;
 
 enum { FUZZ_ROOM = 1 << 19, FUZZ_PARTS = 4 };
 
@@ -27,9 +28,6 @@ enum { FUZZ_ROOM = 1 << 19, FUZZ_PARTS = 4 };
 void fuzz_begin(void);
 /* End it: require that a refusal has one line, and that no memory is left. */
 void fuzz_end(int code, const struct err *err);
-/* Inputs that were not refused so far, and why the last one was; "" if it was not. */
-size_t fuzz_accepted(void);
-const char *fuzz_refusal(void);
 
 /* Append one of the files for which an input stands to a seed of n bytes, after a line "====",
  * unless it is the first; return the new length. */
@@ -54,9 +52,9 @@ void fuzz_text_open(const char *path);
 /* Write a vocab.json of all bytes with `end` instead of its brace; return its length. */
 size_t fuzz_text_vocab(uint8_t *out, size_t room, const char *end);
 
-/* The tiny model (tests/support/tiny.h) as one GGUF file with its tokenizer, with this type where
- * rows suit it, and as the text of one of its files; return the length. */
+/* A small model as one GGUF file with its tokenizer, in this type; return the length. */
 size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type);
+/* A file of the tiny model (tests/support/tiny.h). */
 size_t fuzz_tiny_file(uint8_t *out, size_t room, const char *name);
 /* Read a file of the test data; 0 if there is none. */
 size_t fuzz_data(uint8_t *out, size_t room, const char *name);

@@ -6,8 +6,6 @@
 #include "weights/hf_config.h"
 #include "weights/table.h"
 
-const bool fuzz_whole = false;
-
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct err err = { "" };

@@ -6,8 +6,6 @@
 #include "tests/support/malformed.h"
 #include "weights/table.h"
 
-const bool fuzz_whole = false;
-
 /* Read p[n] and every byte of what it has. */
 static void fuzz_gguf_read(const uint8_t *p, size_t n, bool header_only)
 {

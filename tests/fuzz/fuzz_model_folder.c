@@ -4,8 +4,6 @@
 
 #include "tests/fuzz/fuzz.h"
 
-const bool fuzz_whole = true;
-
 static const char *const files[FUZZ_PARTS] = { "config.json", "vocab.json", "merges.txt",
                                                "model.safetensors" };
 

@@ -2,8 +2,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "weights/weights.h"
 
-const bool fuzz_whole = true;
-
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     fuzz_write("a.gguf", p, n);

@@ -4,8 +4,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/malformed.h"
 
-const bool fuzz_whole = true;
-
 static const char *const files[] = { "a-00001-of-00002.gguf", "a-00002-of-00002.gguf" };
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

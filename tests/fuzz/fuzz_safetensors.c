@@ -5,8 +5,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "weights/table.h"
 
-const bool fuzz_whole = false;
-
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct err err = { "" };

@@ -4,8 +4,6 @@
 #include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 
-const bool fuzz_whole = false;
-
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     fuzz_write("tokenizer.json", p, n);

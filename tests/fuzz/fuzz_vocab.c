@@ -4,8 +4,6 @@
 #include "kernels/sys/base.h"
 #include "tests/fuzz/fuzz.h"
 
-const bool fuzz_whole = false;
-
 static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

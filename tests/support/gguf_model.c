@@ -37,7 +37,9 @@ static void add(struct form *f, const char *name, size_t rows, size_t cols, floa
     int type = !cols ? W_F32 : f->type;
     if (type < 0)
         type = any[f->count % 5];
-    if (cols % 32 && (type == W_Q8_0 || type == W_Q4_0))
+    size_t values, bytes;
+    CHECK(wtype_block(type, &values, &bytes));
+    if (cols % values)
         type = type == W_Q8_0 ? W_F16 : W_BF16;
     CHECK(f->count < sizeof(f->tensors) / sizeof(f->tensors[0]));
     f->tensors[f->count].type = type;
@@ -86,20 +88,19 @@ static void write_row(struct form *f, int type, size_t cols)
 {
     static unsigned char row[4096];
     float spread = 1.7f / sqrtf((float)cols);
-    size_t bytes = 0;
-    if (type == W_Q8_0 || type == W_Q4_0) {
-        size_t block = type == W_Q8_0 ? 34 : 18;
+    size_t bytes = 0, values, block;
+    CHECK(wtype_block(type, &values, &block));
+    if (values > 1) {
         uint16_t scale = f16_from_f32(spread / (type == W_Q8_0 ? 128.0f : 8.0f));
-        for (size_t i = 0; i < cols / 32; i++, bytes += block)
+        for (size_t i = 0; i < cols / values; i++, bytes += block)
             for (size_t j = 0; j < block; j++)
                 row[bytes + j] =
                     (unsigned char)(j < 2 ? (unsigned)scale >> (j * 8) : draw(f) >> 56);
     } else {
-        size_t each = type == W_F32 ? 4 : 2;
-        for (size_t k = 0; k < cols; k++, bytes += each) {
+        for (size_t k = 0; k < cols; k++, bytes += block) {
             float v = ((float)(draw(f) >> 40) * 0x1p-23f - 1) * spread;
             uint16_t h = type == W_F16 ? f16_from_f32(v) : bf16_from_f32(v);
-            memcpy(row + bytes, type == W_F32 ? (const void *)&v : &h, each);
+            memcpy(row + bytes, type == W_F32 ? (const void *)&v : &h, block);
         }
     }
     CHECK(bytes <= sizeof(row));

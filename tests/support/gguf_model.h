@@ -16,8 +16,9 @@ struct gguf_shape {
 };
 
 /* Write a model in this type of weights, as wtype_parse gives it; -1: each matrix has another type,
- * as in a file of K-quants. Q8_0 is F16, and Q4_0 BF16, where the columns do not suit. The numbers
- * depend on the shape alone. more writes further keys; NULL: none. Ends the test if it fails. */
+ * as in a file of K-quants. Where the columns do not suit, Q8_0 is F16, and others BF16. The
+ * numbers depend on the shape alone. more writes further keys; NULL: none. Ends the test if it
+ * fails. */
 void gguf_model_write(const char *path, const struct gguf_shape *sh, int type,
                       void (*more)(struct ggufw *g));
 
