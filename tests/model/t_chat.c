@@ -136,22 +136,6 @@ static void check_templates(void)
     check_form("{{ content.split('</think>')[-1] }}", NULL, "qwq");
 }
 
-/* Check a template that is really shipped, if the test data is there; and with a blank more. */
-static void check_real(const char *name, const char *form)
-{
-    size_t n;
-    char *text = slurp_all(test_data("tokenizer/templates/%s", name), &n);
-    if (!text) {
-        printf("SKIP: no %s\n", name);
-        return;
-    }
-    check_form(text, form, NULL);
-    text = realloc(text, n + 2);
-    CHECK(text && strcpy(text + n, " "));
-    check_form(text, NULL, form);
-    free(text);
-}
-
 /* A folder's template is a string, the default of a list, or a file of its own. */
 static void check_folder(void)
 {
@@ -200,9 +184,5 @@ int main(void)
     struct tokenizer *t = chat_bytes_open(chatml, 2);
     torture_each(talk_once, t);
     tokenizer_close(t);
-    check_real("Qwen-Qwen2.5-7B-Instruct.jinja", "qwen2.5");
-    check_real("Qwen-QwQ-32B.jinja", "qwq");
-    check_real("Qwen-Qwen3-0.6B.jinja", "qwen3");
-    check_real("Qwen3-Coder.jinja", "qwen3-coder");
     return 0;
 }

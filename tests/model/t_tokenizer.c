@@ -1,5 +1,5 @@
-/* t_tokenizer.c - known answers of other implementations; round trips of random bytes; character
- * classes and NFC are those of Hugging Face's tokenizers 0.23; no memory. */
+/* t_tokenizer.c - known answers of other implementations; round trips of random bytes; the ends of
+ * the Unicode tables, whose classes and NFC unicode_check.js compares; no memory. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -211,36 +211,6 @@ static void check_ends(void)
     CHECK(unicode_sure_nfc("\xf3\xa0\x84\x80\xf4\x8f\xbf\xbf", 8));
 }
 
-/* Check the number of code points per class in Unicode 16.0, which Oniguruma 6.9.10 has. */
-static void check_classes(void)
-{
-    size_t count[4] = { 0 };
-    for (uint32_t c = 0; c < 0x110000; c++)
-        if (c < 0xd800 || c > 0xdfff)
-            count[unicode_class(c)]++;
-    CHECK(count[UNICODE_LETTER] == 141028);
-    CHECK(count[UNICODE_NUMBER] == 1911);
-    CHECK(count[UNICODE_SPACE] == 25);
-    CHECK(unicode_class(0x10d4a) == UNICODE_LETTER); /* since 16.0 */
-    CHECK(unicode_class(0x10940) == UNICODE_OTHER);  /* a letter only since 17.0 */
-    CHECK(unicode_class(0x11de0) == UNICODE_OTHER);  /* a number only since 17.0 */
-}
-
-static void check_nfc(const char *text, const char *want)
-{
-    struct err err;
-    char *out;
-    size_t n = strlen(text);
-    if (strcmp(text, want) == 0) {
-        CHECK(unicode_sure_nfc(text, n));
-        return;
-    }
-    CHECK(!unicode_sure_nfc(text, n));
-    CHECK(unicode_nfc(&out, &n, text, n, &err) == OK);
-    CHECK(n == strlen(want) && memcmp(out, want, n) == 0);
-    free(out);
-}
-
 static const char path[] = "weights/milli/vocabulary.gguf";
 static const char hard_text[] =
     "Question: Where would you find a hilava?\xff\n<|endoftext|>e\xcc\x81 12345";
@@ -266,15 +236,6 @@ static int encode_once(const void *t)
     return rc;
 }
 
-static void check_compositions(void)
-{
-    check_nfc("e\xcc\x81", "\xc3\xa9");
-    check_nfc("\xcc\x81\xcc\xa3", "\xcc\xa3\xcc\x81"); /* U+0323 has the lower class */
-    /* U+1DF9 is a mark only since Unicode 10.0, U+11938 a composite only since 13.0. */
-    check_nfc("q\xe1\xb7\xb9", "q\xe1\xb7\xb9");
-    check_nfc("\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0", "\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0");
-}
-
 /* While each allocation fails in turn, the demo's tokenizer gives ERR_NOMEM and leaks nothing. */
 static void check_memory(void)
 {
@@ -295,8 +256,6 @@ int main(void)
     struct tokenizer *t;
     check_added();
     check_ends();
-    check_classes();
-    check_compositions();
     check_memory();
     if (access(test_data("tokenizer/qwen2.5-0.5b-instruct/vocab.json"), R_OK))
         SKIP("no tokenizer data");
