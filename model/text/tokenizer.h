@@ -37,6 +37,9 @@ int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, c
 int tokenizer_encode_part(const struct tokenizer *t, uint32_t **ids, size_t *count,
                           const char *text, size_t n, bool special, struct err *err);
 
+/* Return the length of the first word of p[n], valid and not empty. No piece crosses words. */
+size_t tokenizer_word(const char *p, size_t n);
+
 /* Return the *n bytes of one token. They are not terminated and may be part of a UTF-8 character. A
  * special token gives its text. Returns NULL, and *n = 0, for an id that is not in use. */
 const char *tokenizer_bytes(const struct tokenizer *t, uint32_t id, size_t *n);

@@ -187,15 +187,13 @@ static size_t tokenizer_encode_blanks(const char *p, size_t n)
         if (tokenizer_encode_newline(c.c))
             line = i;
     }
-    if (line)
-        return line;
-    return i == n || !last ? i : last;
+    return line ? line : i == n || !last ? i : last;
 }
 
-/* Return the length of the first word of p[n], n > 0, by Qwen2's expression
+/* Qwen2's expression is
  *   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|
  *   \s*[\r\n]+|\s+(?!\S)|\s+ */
-static size_t tokenizer_encode_word(const char *p, size_t n)
+size_t tokenizer_word(const char *p, size_t n)
 {
     struct ch c = ch_at(p, n), d = ch_at(p + c.n, n - c.n);
     size_t i = c.c == '\'' ? tokenizer_encode_ending(p, n) : 0;
@@ -203,8 +201,7 @@ static size_t tokenizer_encode_word(const char *p, size_t n)
         return i;
     if (c.class == UNICODE_LETTER)
         return run_of(p, n, UNICODE_LETTER);
-    if (!tokenizer_encode_newline(c.c) && c.class != UNICODE_NUMBER && d.n &&
-        d.class == UNICODE_LETTER)
+    if (!tokenizer_encode_newline(c.c) && c.class != UNICODE_NUMBER && d.class == UNICODE_LETTER)
         return c.n + run_of(p + c.n, n - c.n, UNICODE_LETTER);
     if (c.class == UNICODE_NUMBER)
         return c.n;
@@ -223,7 +220,7 @@ static int encode_words(struct encoder *e, const char *p, size_t n, struct err *
 {
     int rc = OK;
     while (!rc && n) {
-        size_t len = tokenizer_encode_word(p, n);
+        size_t len = tokenizer_word(p, n);
         rc = encode_word(e, p, len, err);
         p += len;
         n -= len;

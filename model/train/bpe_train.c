@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
 #include "model/train/bpe_train.h"
 
 enum { BYTES = 256, CONTROLS = 3, NONE = -1 };
@@ -21,73 +22,6 @@ struct trainer {
     size_t pieces;      /* rows of counts */
     int32_t (*pair)[2]; /* the two parts of each piece above the bytes */
 };
-
-static bool bpe_train_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool bpe_train_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool bpe_train_newline(char c)
-{
-    return c == '\n' || c == '\r';
-}
-
-static bool bpe_train_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* Return the length of an English ending after an apostrophe ('s, 't, 're, ...), or 0. */
-static size_t bpe_train_ending(const char *p, size_t n)
-{
-    static const char *const all[] = { "s", "t", "re", "ve", "m", "ll", "d" };
-    for (size_t i = 0; p[0] == '\'' && i < sizeof(all) / sizeof(all[0]); i++) {
-        size_t len = strlen(all[i]), same = 0;
-        while (same < len && same + 1 < n && (p[same + 1] | 32) == all[i][same])
-            same++;
-        if (same == len)
-            return 1 + len;
-    }
-    return 0;
-}
-
-/* Return the length of the first pre-token of p[n], n > 0, by Qwen2's expression for ASCII text:
- *   '(s|t|re|ve|m|ll|d) | [^\r\n letter digit]?letter+ | digit | ?[^space letter digit]+[\r\n]* |
- *   \s*[\r\n]+ | \s+(?!\S) | \s+ */
-static size_t pre_token(const char *p, size_t n)
-{
-    size_t i = bpe_train_ending(p, n);
-    if (i)
-        return i;
-    i = !bpe_train_letter(p[0]) && !bpe_train_digit(p[0]) && !bpe_train_newline(p[0]);
-    if (i < n && bpe_train_letter(p[i])) {
-        while (i < n && bpe_train_letter(p[i]))
-            i++;
-        return i;
-    }
-    if (bpe_train_digit(p[0]))
-        return 1;
-    i = p[0] == ' ';
-    if (i < n && !bpe_train_space(p[i]) && !bpe_train_letter(p[i]) && !bpe_train_digit(p[i])) {
-        while (i < n && !bpe_train_space(p[i]) && !bpe_train_letter(p[i]) && !bpe_train_digit(p[i]))
-            i++;
-        while (i < n && bpe_train_newline(p[i]))
-            i++;
-        return i;
-    }
-    size_t last = 0; /* just after the last newline of the white space */
-    for (i = 0; i < n && bpe_train_space(p[i]); i++)
-        if (bpe_train_newline(p[i]))
-            last = i + 1;
-    if (last)
-        return last;
-    return i < n && i > 1 ? i - 1 : i;
-}
 
 static int by_text(const void *pa, const void *pb)
 {
@@ -116,14 +50,14 @@ static void byte_letters(unsigned char byte[BYTES], uint32_t letter_of[BYTES])
 static int count_words(struct trainer *t, const char *text, size_t n)
 {
     size_t words = 0, at = 0, symbols = 0;
-    for (size_t i = 0; i < n; i += pre_token(text + i, n - i))
+    for (size_t i = 0; i < n; i += tokenizer_word(text + i, n - i))
         words++;
     t->words = calloc(words + 1, sizeof(*t->words));
     t->symbols = calloc(n + 1, sizeof(*t->symbols));
     if (!t->words || !t->symbols)
         return ERR_NOMEM;
     for (size_t i = 0; i < n; i += t->words[at++].n)
-        t->words[at] = (struct word){ text + i, pre_token(text + i, n - i), 1, 0 };
+        t->words[at] = (struct word){ text + i, tokenizer_word(text + i, n - i), 1, 0 };
     qsort(t->words, words, sizeof(*t->words), by_text);
     for (size_t i = 0; i < words; i++) {
         struct word *last = t->nwords ? &t->words[t->nwords - 1] : NULL;
