@@ -12,12 +12,8 @@
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
-#include "weights/find.h"
-#include "weights/table.h"
-#include "weights/weights.h"
 
 static const char *router_path, *hidden_path, *logits_path, *tokens_path, *embedding_path;
-static const char *model_name;
 static const char *out_path;
 static bool raw;
 
@@ -29,21 +25,18 @@ static const struct option_group file_opts = {
           "Read hidden states from this file, raw little-endian f32 [n][dim]" },
         { "--logits", NULL, OPTION_STR, &logits_path, "FILE",
           "R2R: read logits from this file, f32 [n][ids], as mizzle logits writes them, or the "
-          "largest in descending order, f32 [n][as many as it reads]; for a router of logits alone "
-          "only -m tells that they are all" },
+          "largest in descending order, f32 [n][as many as it reads], which a router of logits "
+          "alone "
+          "needs" },
         { "--ids", NULL, OPTION_STR, &tokens_path, "FILE",
           "R2R: read the small model's own tokens from this file, u32 [n]" },
         { "--embedding", NULL, OPTION_STR, &embedding_path, "FILE",
           "R2R: read the small model's embedding from this file, f32 [ids][dim]" },
-        { "--model", "-m", OPTION_STR, &model_name, "NAME",
-          "R2R: take embedding and number of ids from this model, which is named as for mizzle run "
-          "(default: none)" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the scores to this file, raw f32 [n] (default: print them, one a line)" },
         { "--raw", NULL, OPTION_FLAG, &raw, NULL,
           "Write the network's own values: R2R's and llama-route's are high for critical tokens; "
-          "of a "
-          "gain router P(mends) less P(spoils)" },
+          "of a gain router P(mends) less P(spoils)" },
         OPTION_END,
     },
 };
@@ -73,10 +66,8 @@ enum { HIDDEN, LOGITS, TOKENS, EMBEDDING, FILES };
 struct scoring {
     const struct router *r;
     FILE *f[FILES];
-    struct weights *model;
-    const struct tensor *embedding; /* the model's, instead of a file */
-    size_t dim, width, ids;         /* of the hidden state, of a row of logits; of all ids, or 0 */
-    size_t k;                       /* the logits that the router reads */
+    size_t dim, width, ids; /* of the hidden state, of a row of logits; of the embedding, or 0 */
+    size_t k;               /* the logits that the router reads */
     float *x, *logits, *extra, *scratch;
     uint32_t token;
 };
@@ -98,20 +89,13 @@ static size_t score_bytes(FILE *f)
 /* Refuse files that the router does not read, and open those that it does. */
 static int score_files(struct scoring *s, bool token, struct err *err)
 {
-    const bool needed[FILES] = { s->dim > 0, s->k > 0, token, token && !model_name };
+    const bool needed[FILES] = { s->dim > 0, s->k > 0, token, token };
     static const char *const options[FILES] = { "--hidden", "--logits", "--ids", "--embedding" };
-    if (model_name && (embedding_path || !s->k) && (embedding_path || !token))
-        return embedding_path
-                   ? err_set(err, ERR_ARG, "expected --embedding or -m, found both")
-                   : err_set(err, ERR_ARG, "-m: the router %s reads nothing of it", router_path);
     for (size_t i = 0; i < FILES; i++)
         if (needed[i] ? !score_path(i) : score_path(i) != NULL)
-            return err_set(err, ERR_ARG, "%s: the router %s %s it%s", options[i], router_path,
-                           needed[i] ? "needs" : "does not read",
-                           needed[i] && i == EMBEDDING ? ", or -m" : "");
+            return err_set(err, ERR_ARG, "%s: the router %s %s it", options[i], router_path,
+                           needed[i] ? "needs" : "does not read");
     int rc = differs(out_path, router_path, err);
-    if (rc == OK)
-        rc = differs(out_path, model_name, err);
     for (size_t i = 0; rc == OK && i < FILES; i++) {
         rc = differs(out_path, score_path(i), err);
         if (rc == OK && needed[i] && !(s->f[i] = fopen(score_path(i), "rb")))
@@ -120,36 +104,18 @@ static int score_files(struct scoring *s, bool token, struct err *err)
     return rc;
 }
 
-/* Find the embedding, in a file or in a model. */
+/* Find how many ids the embedding has. */
 static int score_embedding(struct scoring *s, struct err *err)
 {
-    char path[FIND_PATH], found[80] = "none";
-    if (!model_name) {
-        size_t row = s->dim * sizeof(float), bytes = score_bytes(s->f[EMBEDDING]);
-        s->ids = bytes / row;
-        return bytes && bytes % row == 0
-                   ? OK
-                   : err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes",
-                             embedding_path, row, bytes);
-    }
-    int rc = find_model(path, model_name, err);
-    if (rc == OK)
-        rc = weights_open(&s->model, path, err);
-    if (rc != OK)
-        return rc;
-    const struct tensor *t = s->embedding = weights_find(s->model, "token_embd.weight");
-    if (t)
-        tensor_shape(found, sizeof(found), t->ndim, t->shape);
-    s->ids = t ? t->shape[0] : 0;
-    if (t && t->ndim == 2 && (!s->dim || t->shape[1] == s->dim) && s->ids >= s->k)
-        return OK;
-    return err_set(err, ERR_FORMAT,
-                   "%s: tensor token_embd.weight: expected at least [%zu,%zu] for the router %s, "
-                   "found %s",
-                   path, s->k, s->dim, router_path, found);
+    size_t row = s->dim * sizeof(float), bytes = score_bytes(s->f[EMBEDDING]);
+    s->ids = bytes / row;
+    return bytes && bytes % row == 0
+               ? OK
+               : err_set(err, ERR_FORMAT, "%s: expected rows of %zu bytes, found %zu bytes",
+                         embedding_path, row, bytes);
 }
 
-/* Find how long a row of logits is: the rows of another file tell, or the model. */
+/* Find how long a row of logits is: the rows of another file tell. */
 static int score_width(struct scoring *s, struct err *err)
 {
     size_t size = sizeof(float), has = score_bytes(s->f[LOGITS]), n;
@@ -159,7 +125,7 @@ static int score_width(struct scoring *s, struct err *err)
                          : score_bytes(s->f[HIDDEN]) / (s->dim * size);
         s->width = n ? has / size / n : s->k;
     } else {
-        s->width = s->ids ? s->ids : s->k;
+        s->width = s->k;
         n = has / size / s->width;
     }
     if (s->dim && s->ids)
@@ -204,7 +170,7 @@ static int score_open(struct scoring *s, struct err *err)
                        "that reads features of a text",
                        router_path);
     int rc = score_files(s, extra > s->k, err);
-    if (rc == OK && (model_name || s->f[EMBEDDING]))
+    if (rc == OK && s->f[EMBEDDING])
         rc = score_embedding(s, err);
     if (rc == OK && s->k)
         rc = score_width(s, err);
@@ -225,7 +191,6 @@ static void score_close(struct scoring *s)
     for (size_t i = 0; i < FILES; i++)
         if (s->f[i])
             fclose(s->f[i]);
-    weights_close(s->model);
     free(s->x);
     free(s->logits);
     free(s->extra);
@@ -254,19 +219,14 @@ static int score_look(struct scoring *s, struct err *err)
     size_t bytes = s->dim * sizeof(*embedding);
     for (size_t i = 1; s->width == s->k && s->width != s->ids && i < s->k; i++)
         if (!(s->logits[i] <= s->logits[i - 1]))
-            return err_set(
-                err, ERR_FORMAT,
-                "%s: expected rows of %zu logits in descending order, found %g after %g; "
-                "-m tells how long rows of all logits are",
-                logits_path, s->k, (double)s->logits[i], (double)s->logits[i - 1]);
+            return err_set(err, ERR_FORMAT,
+                           "%s: expected rows of %zu logits in descending order, found %g after %g",
+                           logits_path, s->k, (double)s->logits[i], (double)s->logits[i - 1]);
     if (!s->f[TOKENS])
         return OK;
     if (s->token >= s->ids)
         return err_set(err, ERR_FORMAT, "%s: expected ids below %zu, found %" PRIu32, tokens_path,
                        s->ids, s->token);
-    if (s->embedding)
-        return weights_floats(embedding, s->embedding, s->token * s->dim, s->dim,
-                              weights_path(s->model), err);
     return fseeko(s->f[EMBEDDING], (off_t)(s->token * bytes), SEEK_SET) == 0 &&
                    fread(embedding, bytes, 1, s->f[EMBEDDING]) == 1
                ? OK
@@ -371,7 +331,7 @@ const struct command cmd_router_score = {
         "Applies a router to rows of hidden states, as written by mizzle logits --hidden. R2R's "
         "read logits, tokens and their embeddings, too.\n\n"
         "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
-        "  mizzle router score --router r2r.safetensors -m edge.gguf --logits all.f32",
+        "  mizzle router score --router r2r.safetensors --hidden x.f32 --logits all.f32",
     .groups = score_groups,
     .run = cmd_router_score_main,
 };
