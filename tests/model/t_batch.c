@@ -352,32 +352,6 @@ static void check_taps(struct batch *b)
     CHECK(batch_keep(b, &t, &err) == ERR_NOMEM && torture_end() && !batch_hidden(b, 2, 0));
 }
 
-/* The state behind a layer is that of a model which ends there, and its norm is that model's final
- * state. */
-static void check_cut(void)
-{
-    struct err err;
-    struct model_config first = config;
-    struct model *m;
-    struct batch *b;
-    struct session *s;
-    float normed[HIDDEN];
-    first.layers = 1;
-    CHECK(model_random(&m, &first, P_F32, &tables[0], NULL, 7, &err) == OK);
-    fill_biases(m);
-    CHECK(batch_open(&b, m, NULL, &err) == OK && session_open(&s, b, 9, KVCACHE_F32, &err) == OK);
-    for (size_t i = 0; i < 9; i++) {
-        uint32_t id = id_at(0, i);
-        const float *x = truths[0][0][0].at[0][i];
-        CHECK(session_eval(s, &id, 1, NULL, &err) == OK);
-        tables[0].rmsnorm_f32(normed, x, model_final_norm(m), HIDDEN, config.eps);
-        CHECK(!memcmp(normed, session_hidden(s, TAP_FINAL, 0), sizeof(normed)));
-    }
-    session_close(s);
-    batch_close(b);
-    model_close(m);
-}
-
 static int open_once(const void *k)
 {
     struct model *m = NULL;
@@ -481,7 +455,6 @@ int main(void)
         CHECK(pool_open(&pools[i], i, &err) == OK);
     CHECK(taps_parse(&known, "1,2,post_attn,final"));
     find_truths();
-    check_cut();
     for (size_t i = 0; i * PASSES < cases; i++)
         run_episode(i);
     check_errors();
