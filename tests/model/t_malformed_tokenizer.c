@@ -1,5 +1,6 @@
 /* t_malformed_tokenizer.c - tokenizers that are wrong in one way each, in every form that they
- * have: tokenizer.json, vocab.json with merges.txt, and the keys of a GGUF file. */
+ * have: tokenizer.json, vocab.json with merges.txt, and the keys of a GGUF file. The JSON files are
+ * cut and changed at every byte, too. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "tests/support/files.h"
 #include "tests/support/letters.h"
 #include "tests/support/malformed.h"
+#include "tests/support/torture.h"
 
 enum { ROOM = 1 << 16, BYTES = 256 };
 
@@ -21,15 +23,15 @@ static const char *part(const struct malformed_kind *k, const char *what, const 
     return strcmp(k->what, what) == 0 ? k->to : usual;
 }
 
-/* Write {"!":0, ...} with all bytes, then `more`, into out; return its length. */
+/* Write {"!":0, ...} with all bytes, some as escapes, then `more`, into out; return its length. */
 static size_t vocabulary(char *out, const char *more)
 {
     char c[8];
     size_t at = 0;
     for (unsigned b = 0; b < BYTES; b++) {
-        letter_of(c, b);
-        at += (size_t)snprintf(out + at, ROOM - at, "%s\"%s%s\":%u", b ? "," : "{",
-                               *c == '"' || *c == '\\' ? "\\" : "", c, b);
+        if (letter_of(c, b) && (*c == '"' || *c == '\\' || b % 3 == 0))
+            snprintf(c, sizeof(c), "\\u%04X", (unsigned)letter_code(b));
+        at += (size_t)snprintf(out + at, ROOM - at, b ? " , \"%s\":%u" : "{\"%s\": %u", c, b);
     }
     return at + (size_t)snprintf(out + at, ROOM - at, "%s}", more);
 }
@@ -218,6 +220,49 @@ static void check_gguf_keys(const char *path)
     malformed_opens("DeepSeek's pre-tokenizer", path, MALFORMED_TOKENIZER);
 }
 
+static int open_once(const void *arg)
+{
+    struct err err;
+    struct tokenizer *t;
+    int rc = tokenizer_open_path(&t, folder, &err);
+    (void)arg;
+    CHECK((rc == OK) == (t != NULL));
+    CHECK(rc == OK || rc == ERR_NOMEM || (strstr(err.msg, folder) && !strchr(err.msg, '\n')));
+    tokenizer_close(t);
+    return rc;
+}
+
+/* Open the folder with p[n] as this file: a new one, for some file systems write out one that is
+ * truncated. */
+static int open_with(const char *path, const char *p, size_t n)
+{
+    remove(path);
+    spill(path, p, n);
+    return open_once(NULL);
+}
+
+/* A file that is cut at any byte is refused, and one that has any byte changed is read or refused;
+ * whole, it meets any failing allocation. */
+static void check_damage(const char *path)
+{
+    size_t size, fine = 0;
+    char *text = slurp_all(path, &size);
+    CHECK(text);
+    for (size_t i = 0; i < size; i++)
+        CHECK(open_with(path, text, i) == ERR_FORMAT);
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit += 1 + (int)(i % 3)) {
+            text[i] = (char)(text[i] ^ (1 << bit));
+            int rc = open_with(path, text, size);
+            text[i] = (char)(text[i] ^ (1 << bit));
+            CHECK(rc == OK || rc == ERR_FORMAT);
+            fine += rc == OK;
+        }
+    CHECK(fine > 0 && fine < size && open_with(path, text, size) == OK);
+    torture_some(open_once, NULL);
+    free(text);
+}
+
 int main(void)
 {
     static const struct malformed_kind none = { .what = "" };
@@ -226,6 +271,7 @@ int main(void)
     malformed_refused("no file at all", folder, MALFORMED_TOKENIZER, "expected tokenizer.json");
     write_json(&none);
     malformed_opens("tokenizer.json", folder, MALFORMED_TOKENIZER);
+    check_damage(in_scratch("tokenizer.json"));
     MALFORMED_EACH(jsons, write_json, folder, MALFORMED_TOKENIZER);
     CHECK(unlink(in_scratch("tokenizer.json")) == 0);
     CHECK(mkdir(in_scratch("tokenizer.json"), 0700) == 0);
@@ -233,6 +279,7 @@ int main(void)
     CHECK(rmdir(in_scratch("tokenizer.json")) == 0);
     write_vocab(&none);
     malformed_opens("vocab.json", folder, MALFORMED_TOKENIZER);
+    check_damage(in_scratch("vocab.json"));
     MALFORMED_EACH(vocabs, write_vocab, folder, MALFORMED_TOKENIZER);
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);

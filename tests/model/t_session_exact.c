@@ -2,11 +2,10 @@
  *
  * Models of odd shapes with random weights, biases and norms go through a GGUF file into a session.
  * Every instruction set of this machine evaluates the same prompt: with 1 to 8 threads, in chunks
- * from 1 token to more than BATCH_ROWS, straight through and with tentative tokens that are
- * rolled back. Each token's logits and hidden states must be the same bits, and all of them
- * together must give the hash that is recorded here. Under an emulator ($RUN) or a sanitizer, each
- * model is evaluated by the fastest set and one other, in turn; a sanitizer sees some of
- * the shapes, each with one type of KV cache. */
+ * from 1 token to more than BATCH_ROWS; t_batch.c rolls tokens back. Each token's logits and hidden
+ * states must be the same bits, and all of them together must give the hash that is recorded here.
+ * Under an emulator ($RUN) or a sanitizer, each model is evaluated by the fastest set and one
+ * other, in turn; a sanitizer sees some of the shapes, each with one type of KV cache. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,10 +101,9 @@ struct trace {
     uint64_t token[MOST];
 };
 
-/* How to evaluate: threads, chunk size, and whether with rolled-back tokens. */
+/* How to evaluate. */
 struct how {
     size_t threads, chunk;
-    bool tangled;
 };
 
 /* Record the last n tokens. */
@@ -120,24 +118,6 @@ static void note(struct trace *t, struct session *s, size_t n)
     }
 }
 
-/* Evaluate other tokens, then roll back past them and `back` more tokens, which are evaluated
- * again. */
-static void tangle(struct trace *t, struct session *s, const uint32_t *ids, size_t back)
-{
-    struct err err;
-    uint32_t other[7];
-    size_t at = session_length(s), n = 1 + at % 7;
-    back = back < at ? back : at;
-    for (size_t i = 0; i < n; i++)
-        other[i] = ids[at - 1 - i % at] ^ 1u;
-    CHECK(session_eval(s, other, n, NULL, &err) == OK);
-    session_rewind(s, at);
-    CHECK(session_length(s) == at && !session_hidden(s, TAP_FINAL, 0));
-    session_rewind(s, at - back);
-    CHECK(session_eval(s, ids + at - back, back, NULL, &err) == OK);
-    note(t, s, back);
-}
-
 static void run(struct trace *t, const struct model *m, struct pool *pool, enum kvcache kv,
                 size_t tokens, const struct how *how)
 {
@@ -145,7 +125,7 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
     struct batch *b;
     struct session *s;
     uint32_t ids[MOST];
-    size_t even = model_config(m)->vocab / 2 * 2; /* so that id ^ 1 is valid, too */
+    size_t even = model_config(m)->vocab / 2 * 2; /* as the hashes were made */
     memset(t, 0, sizeof(*t));
     for (size_t i = 0; i < tokens; i++)
         ids[i] = (uint32_t)rand_below(11, i, even);
@@ -155,8 +135,6 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
         n = how->chunk < tokens - at ? how->chunk : tokens - at;
         CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
         note(t, s, n);
-        if (how->tangled && at / how->chunk % (1 + 64 / how->chunk) == 0)
-            tangle(t, s, ids, 1 + at % 131);
     }
     CHECK(session_length(s) == tokens);
     session_close(s);
@@ -186,8 +164,7 @@ static void find_sets(void)
 /* Runs 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
 static struct how how_of(size_t turn)
 {
-    return (struct how){ 1 + turn % THREADS, chunks[(turn / THREADS + turn) % CHUNKS],
-                         turn / 3 % 2 };
+    return (struct how){ 1 + turn % THREADS, chunks[(turn / THREADS + turn) % CHUNKS] };
 }
 
 /* Whatever a run recorded must equal the whole trace. */
@@ -198,8 +175,8 @@ static void compare(const struct trace *whole, const struct trace *part, const c
     for (size_t i = 0; i < MOST; i++) {
         noted += part->token[i] != 0;
         if (part->token[i] && part->token[i] != whole->token[i]) {
-            printf("token %zu on %s, %zu threads, chunks of %zu%s: other bits\n", i, isa,
-                   how->threads, how->chunk, how->tangled ? ", rewound" : "");
+            printf("token %zu on %s, %zu threads, chunks of %zu: other bits\n", i, isa,
+                   how->threads, how->chunk);
             exit(1);
         }
     }
@@ -211,7 +188,7 @@ static void check_set(struct trace *whole, bool first, const struct weights *w,
                       const struct shape *sh, enum kvcache kv, size_t set)
 {
     static struct trace part;
-    const struct how plain = { 1, 1, false };
+    const struct how plain = { 1, 1 };
     struct err err;
     struct model *m;
     CHECK(model_open(&m, w, &tables[set], pools[2], NULL, NULL, &err) == OK);
