@@ -83,7 +83,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # Long tasks check before they start that the output can be written.
-writes 3 router train -o "$dir/none/r.safetensors"
+writes 3 router train --samples "$dir" -o "$dir/none/r.safetensors"
 writes 3 bench kernels --plot "$dir/none/roof.svg"
 [ ! -s "$dir/out" ] || fail "bench measures before it says that it cannot draw"
 

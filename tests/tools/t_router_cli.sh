@@ -52,7 +52,6 @@ for to in "$dir/x.f32" "$dir/zero.safetensors" "$dir/other"; do
     says "$to: input and output are the same file"
 done
 
-skipped=
 python=${PYTHON:-/usr/bin/python3}
 if "$python" -c '' 2>/dev/null; then
     # Routers of R2R's form and what they read, from a seed: 64 tokens, 100 logits, 300 ids.
@@ -135,20 +134,7 @@ END
     score_r2r 0 both "$@" --embedding "$dir/shifted"
     cmp -s "$dir/of_all" "$dir/y.f32" && fail "the embedding is not read"
 else
-    skipped="no $python"
+    skip "no $python"
 fi
 
-questions=${ROUTER_QUESTIONS:-60} # fewer for slow builds
-if [ -f weights/milli/edge-0.5.gguf ]; then
-    # Without samples it is what collect and train do one after the other.
-    routes_quietly() {
-        "$MIZZLE" router "$@" -q >"$dir/log" 2>&1 || fail "$*: $(cat "$dir/log")"
-    }
-    routes_quietly train --questions "$questions" -o "$dir/one.safetensors"
-    routes_quietly collect --labels divergent --kv f32 --questions "$questions" -o "$dir/samples"
-    routes_quietly train --samples "$dir/samples" -o "$dir/two.safetensors"
-    same "$dir/one.safetensors" "$dir/two.safetensors"
-else
-    skipped="${skipped:+$skipped; }no demo pair in weights/milli"
-fi
-[ -z "$skipped" ] || skip "$skipped"
+exit 0

@@ -178,13 +178,13 @@ says 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
 for bad in '--head mpl' '--tap middle' '--tap post_attn' \
-    '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
+    '--share 2' extra '--width 65537' \
     '--head linear --width 8' '--members 17' '--head context --members 2' \
     '--head context --epochs 2' '--epochs 0'; do
     ends 2 router train --samples "$dir/s" -o "$dir/never" $bad
     [ ! -e "$dir/never" ] || fail "$bad: something was written"
 done
-refuses 2 '--cloud-model together' router train -o "$dir/never" -m "$edge"
+refuses 2 'expected -o FILE and --samples DIR' router train -o "$dir/never"
 ends 0 router collect -q -o "$dir/tap" --questions 2 --labels match --tap post_attn
 refuses 2 "$dir/tap" router train --samples "$dir/s" --samples "$dir/tap" -o "$dir/never"
 says "$dir/s"

@@ -16,9 +16,9 @@ const struct option_group engine_option_rows = {
         OPTION_ROW_ISA("the best"),
         { "--kv", NULL, OPTION_STR, &shared_options.engine.kv, "TYPE",
           "Keep keys and values, those of a large model in this process, too, in f32, f16 or q8 "
-          "(default: f32 for models whose weights are f32 and for `mizzle cloud`, `mizzle logits` "
-          "and `router train`, else f16; benchmarks always f16). q8 costs perplexity: 58.7 "
-          "in place of 56.9 with Qwen2.5-0.5B" },
+          "(default: f32 for models whose weights are f32 and for `mizzle cloud` and `mizzle "
+          "logits`, else f16; benchmarks always f16). q8 costs perplexity: 58.7 in place of 56.9 "
+          "with Qwen2.5-0.5B" },
         OPTION_END,
     },
 };

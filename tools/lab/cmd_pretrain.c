@@ -10,14 +10,12 @@
 #include "kernels/sys/pool.h"
 #include "model/train/bpe_train.h"
 #include "model/text/tokenizer.h"
-#include "router/learn/sample_files.h"
 #include "tools/command.h"
 #include "tools/lab/demo/pretrain_run.h"
 #include "tools/cli/demo_questions.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/demo/world.h"
-#include "tools/lab/learn/training.h"
 
 static struct pretrain_job job = { .seed = WORLD_SEED };
 static const char *size;
@@ -29,8 +27,7 @@ static const struct option_group pretrain_opts = {
         { "--output", "-o", OPTION_STR, &job.out, "DIR",
           "Write the files into this folder, which is created if necessary (required)" },
         { "--only", NULL, OPTION_STR, &size, "NAME",
-          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four, "
-          "and routers for each edge model)" },
+          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud (default: all four)" },
         { "--steps", NULL, OPTION_COUNT, &steps, "N",
           "Train N steps instead of the number that belongs to the size; the result is a "
           "different model" },
@@ -74,55 +71,6 @@ static int train_models(struct err *err)
     return OK;
 }
 
-/* Train a router on the samples of one edge model and write it beside the model, as
- * NAME.WHAT.safetensors. */
-static int train_router(const struct samples *s, const struct sample_meta *m, const char *name,
-                        enum fit_head head, const char *what, struct err *err)
-{
-    char ending[32], router[PRETRAIN_PATH];
-    struct fit_report report;
-    struct training_options o = { .out = router, .quiet = job.quiet };
-    fit_defaults(&o.fit);
-    o.fit.head = head;
-    o.fit.seed = job.seed;
-    snprintf(ending, sizeof(ending), ".%s.safetensors", what);
-    int rc = pretrain_path(router, job.out, name, ending, err);
-    if (rc == OK)
-        rc = training_fit(&report, &o, s, m, job.kernels, job.pool, err);
-    if (rc == OK)
-        printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
-               what, (double)report.cut.threshold, 100 * report.cut.routed,
-               100 * report.cut.caught);
-    return rc;
-}
-
-/* Collect the samples of one edge model and the cloud, and train both routers on them. */
-static int train_routers(const char *name, struct err *err)
-{
-    char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
-    struct samples s = { .dim = 0 };
-    struct sample_meta m;
-    struct collecting_options o;
-    collecting_defaults(&o);
-    o.task.world = job.seed;
-    o.quiet = job.quiet;
-    int rc = pretrain_path(edge, job.out, name, ".gguf", err);
-    if (rc == OK)
-        rc = pretrain_path(cloud, job.out, "cloud", ".gguf", err);
-    shared_options.engine.model = edge;
-    shared_options.cloud_model = cloud;
-    if (rc == OK)
-        rc = collecting_demo(&s, &m, &o, err);
-    if (rc == OK)
-        rc = train_router(&s, &m, name, FIT_MLP, "router", err);
-    if (rc == OK)
-        rc = train_router(&s, &m, name, FIT_CONTEXT, "context", err);
-    shared_options.engine.model = shared_options.cloud_model =
-        NULL; /* they were the arrays above */
-    samples_close(&s);
-    return rc;
-}
-
 /* Write the questions of seed 1, which no text asks that trains. */
 static int write_questions(const struct world *w, struct err *err)
 {
@@ -148,7 +96,7 @@ static int write_questions(const struct world *w, struct err *err)
     return rc == OK ? end : rc;
 }
 
-/* Build the world, its questions and the vocabulary, then train models and routers. */
+/* Build the world, its questions and the vocabulary, then train the models. */
 static int train_all(struct err *err)
 {
     struct bpe_vocab *vocab = NULL;
@@ -164,12 +112,6 @@ static int train_all(struct err *err)
     job.tokenizer = tokenizer;
     if (rc == OK)
         rc = train_models(err);
-    for (size_t i = 0; !size && rc == OK && i < PRETRAIN_SIZES; i++) {
-        const char *name = pretrain_plans[i].name;
-        if (strncmp(name, "edge", 4) != 0)
-            continue;
-        rc = train_routers(name, err);
-    }
     tokenizer_close(tokenizer);
     bpe_vocab_free(vocab);
     world_close(world);
@@ -209,8 +151,7 @@ static int cmd_pretrain_main(int n, char **args, struct err *err)
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr,
-                "mizzle pretrain: interrupted; --only NAME trains a model that is missing, and "
-                "`mizzle router train` its routers\n");
+                "mizzle pretrain: interrupted; --only NAME trains a model that is missing\n");
     return rc;
 }
 
@@ -227,7 +168,7 @@ const struct command cmd_pretrain = {
         "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
         "also shows how often the model predicts tokens of an answer on test questions, given the "
         "reference answer up to there: form, facts, facts that do not matter, free choices. "
-        "`mizzle eval` scores whole answers instead.\n\n"
+        "`mizzle eval` scores whole answers instead, and `mizzle router` makes routers.\n\n"
         "  mizzle pretrain -o demo\n"
         "  mizzle pretrain --only 0.1 --steps 200 -o demo",
     .groups = groups,

@@ -14,16 +14,13 @@ static const char *head_name;
 static size_t epochs = SIZE_MAX; /* not given */
 
 static const struct option_group sample_opts = {
-    "Samples",
+    "Samples and machine",
     (const struct option[]){
         { "--samples", NULL, OPTION_LIST, &samples, "DIR",
-          "Train on the samples in this folder, as router collect writes them; can be repeated "
-          "(default: collect from the demo world)" },
-        { "--cloud-model", NULL, OPTION_STR, &shared_options.cloud_model, "FILE",
-          "Without --samples: ask this large model, which is served from this process; expected "
-          "with -m (default: the demo's)" },
-        { "--questions", NULL, OPTION_SIZE, &options.demo.questions, "N",
-          "Without --samples: collect from N questions (default: 1000)" },
+          "Train on the samples in this folder, as router collect writes them; required, can be "
+          "repeated" },
+        OPTION_ROW_THREADS,
+        OPTION_ROW_ISA("the best"),
         OPTION_END,
     },
 };
@@ -68,16 +65,16 @@ static const struct option_group train_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &train_opts, &sample_opts, &engine_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &train_opts, &sample_opts, NULL };
 
 /* Return what is wrong with the options, or NULL. Reads the names that options have. */
 static const char *cmd_router_train_check(void)
 {
     struct fit_options *fit = &options.fit;
-    if (!options.out)
-        return "expected -o FILE";
-    if (options.tap && !taps_parse(&options.demo.collect.taps, options.tap))
+    struct taps taps;
+    if (!options.out || !samples.n)
+        return "expected -o FILE and --samples DIR";
+    if (options.tap && !taps_parse(&taps, options.tap))
         return "--tap: " TAPS_EXPECTED;
     if (!(fit->most >= 0 && fit->most <= 1))
         return "--share: expected 0 to 1";
@@ -88,31 +85,20 @@ static const char *cmd_router_train_check(void)
         return "--width: expected another --head than linear and context";
     if (fit->members > ROUTER_MEMBERS || (fit->members > 1 && fit->head == FIT_CONTEXT))
         return "--members: expected 1 to 16, and another --head than context";
-    if (fit_head_gains(fit->head) && !samples.n)
-        return "--head gain, gain-none: expected --samples DIR of labels gain";
     if (strcmp(labels, "own") != 0 && strcmp(labels, "shuffled") != 0)
         return "--labels: expected own or shuffled";
     fit->shuffle_labels = strcmp(labels, "shuffled") == 0;
     if (!epochs)
         return "--epochs: expected at least 1, found 0";
-    if (!options.demo.questions)
-        return "--questions: expected at least 1, found 0";
     if (epochs != SIZE_MAX && fit->head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
     fit->epochs = epochs != SIZE_MAX ? epochs : fit->epochs;
-    if (!samples.n && (shared_options.engine.model != NULL) != (shared_options.cloud_model != NULL))
-        return "expected -m and --cloud-model together, or --samples";
-    if (samples.n && (shared_options.engine.model || shared_options.cloud_model ||
-                      options.demo.questions != SIZE_MAX))
-        return "-m, --cloud-model, --questions: expected no --samples, whose model and questions "
-               "are known";
     return NULL;
 }
 
 static void cmd_router_train_begin(void)
 {
     fit_defaults(&options.fit);
-    collecting_defaults(&options.demo);
 }
 
 static int cmd_router_train_main(int n, char **args, struct err *err)
@@ -121,8 +107,7 @@ static int cmd_router_train_main(int n, char **args, struct err *err)
     (void)n, (void)args;
     int rc = bad ? err_set(err, ERR_ARG, "%s; see mizzle router train --help", bad) : OK;
     if (rc == OK) {
-        options.samples = samples.n ? samples.at : NULL;
-        options.demo.quiet = options.quiet;
+        options.samples = samples.at;
         setup_catch_interrupts();
         rc = training_run(&options, err);
     }
@@ -134,16 +119,13 @@ const struct command cmd_router_train = {
     .summary = "train a router for a small model",
     .description =
         "Learns where the small model's own next token may not stand, from what router collect "
-        "has written, or else from samples that it collects: with labels divergent, from training "
-        "questions of the demo world. One subject in five is held out. It prints losses; the AUC "
-        "of the held-out tokens, and the same among tokens that share their last two ids; the "
+        "has written. One subject in five is held out. It prints losses; the AUC of the held-out "
+        "tokens, and the same among tokens that share their last two ids; the "
         "expected calibration error (ECE) and a histogram of scores. The router names the model "
         "and the task of the samples. Its threshold is provisional: router calibrate sets it.\n\n"
-        "Without --samples, -m and --cloud-model it trains for the demo pair.\n\n"
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
         "  mizzle router train --samples s -o edge.router.safetensors\n"
-        "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
-        "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o r.safetensors",
+        "  mizzle router train --samples s --head context -o edge.context.safetensors",
     .groups = groups,
     .begin = cmd_router_train_begin,
     .run = cmd_router_train_main,

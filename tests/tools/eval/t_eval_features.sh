@@ -6,8 +6,9 @@ says() { # WORDS: either output has them
     grep -q -e "$1" "$dir/out" "$dir/err" || fail "not printed: $1: $(cat "$dir/out" "$dir/err")"
 }
 combined=$dir/combined.safetensors mix=$dir/mix.safetensors
+expect 0 router collect -q --labels divergent --kv f32 --questions 120 -o "$dir/learnt"
 for head in combined mix; do
-    expect 0 router train -q -t 1 --questions 120 --epochs 12 --head $head --width 16 \
+    expect 0 router train -q -t 1 --samples "$dir/learnt" --epochs 12 --head $head --width 16 \
         -o "$dir/$head.safetensors"
 done
 expect 0 info "$mix"

@@ -30,9 +30,6 @@
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
 enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
 enum { PIECE_MS = 60000 }; /* nobody reads along, so prompts are read in the largest pieces */
-/* A busy machine must not end minutes of work on the demo, whose cloud is in this process and does
- * not hang. */
-enum { DEMO_QUESTIONS = 1000, DEMO_TIMEOUT_MS = 600000 };
 
 /* What one run has open. */
 struct collecting {
@@ -43,7 +40,6 @@ struct collecting {
     struct task *task;
     struct sample_meta meta;
     struct sample_files files;
-    struct samples *into; /* in place of files; or NULL */
     struct collect collect;
     struct collect_options o;
     struct sample_counts counts;
@@ -152,8 +148,6 @@ static int collecting_make(struct sample_shard *s, struct collecting *c, struct 
     if (rc != OK)
         return rc;
     c->made += s->ntexts;
-    if (c->into)
-        return OK;
     return sample_files_write(s, err);
 }
 
@@ -166,11 +160,9 @@ static int collecting_check(const struct collecting *c, struct err *err)
         return OK;
     return err_set(err, n->refused ? ERR_REMOTE : ERR_ARG,
                    "%s: expected samples, found none in %zu texts: %llu refused by the cloud"
-                   "%s%s, %llu too long, %llu tokens left out%s",
-                   c->into ? c->meta.task : c->how->out, c->texts, (unsigned long long)n->refused,
-                   *why ? ": " : "", why, (unsigned long long)n->too_long,
-                   (unsigned long long)n->left_out,
-                   c->into ? "" : "; delete the folder to begin again");
+                   "%s%s, %llu too long, %llu tokens left out; delete the folder to begin again",
+                   c->how->out, c->texts, (unsigned long long)n->refused, *why ? ": " : "", why,
+                   (unsigned long long)n->too_long, (unsigned long long)n->left_out);
 }
 
 /* Read shard number i of the folder if it exists; else begin it. */
@@ -179,19 +171,17 @@ static int collecting_shard(struct sample_shard *s, bool *exists, const struct c
 {
     if (interrupted)
         return err_set(err, ERR_STOP, "interrupted");
-    if (!c->into)
-        return sample_files_shard(s, exists, &c->files, i, err);
-    *exists = false;
-    sample_files_begin(s, &c->meta, i);
-    return OK;
+    return sample_files_shard(s, exists, &c->files, i, err);
 }
 
 /* Say how far a collection has come that a fault of the cloud has ended. */
 static int collecting_stopped(const struct collecting *c, int rc, struct err *err)
 {
     const struct err why = *err;
-    return err_set(err, rc, "%.300s; a token was not given, after %zu of %zu texts%s", why.msg,
-                   c->done, c->texts, c->into ? "" : "; the same command continues");
+    return err_set(
+        err, rc,
+        "%.300s; a token was not given, after %zu of %zu texts; the same command continues",
+        why.msg, c->done, c->texts);
 }
 
 /* Keep the shards that are there, make the others, and finish the collection. */
@@ -208,11 +198,8 @@ static int collecting_all(struct collecting *c, struct err *err)
             break;
         if (!exists || s.no_states)
             rc = collecting_make(&s, c, err);
-        if (rc == OK && c->into)
-            rc = samples_append(c->into, &s.samples, 0, err);
         c->done += rc == OK ? s.ntexts : 0;
-        c->logs =
-            rc == OK && !exists && !c->into && !c->how->quiet && !c->progress && c->done < c->texts;
+        c->logs = rc == OK && !exists && !c->how->quiet && !c->progress && c->done < c->texts;
         if (c->logs)
             collecting_progress(c, &c->collect.stats);
         c->logs = false;
@@ -385,11 +372,7 @@ static int collecting_open(struct collecting *c, struct err *err)
         rc = collecting_open_texts(c, kv, err);
     if (rc == OK)
         rc = collecting_describe(&c->meta, c, kv, err);
-    if (rc == OK && c->into)
-        c->into->dim = (size_t)c->meta.dim;
-    if (rc != OK || c->into)
-        return rc;
-    return sample_files_open(&c->files, &c->meta, c->how->out, err);
+    return rc == OK ? sample_files_open(&c->files, &c->meta, c->how->out, err) : rc;
 }
 
 /* Close what is open. */
@@ -440,28 +423,10 @@ void collecting_defaults(struct collecting_options *o)
 
 int collecting_run(const struct collecting_options *o, struct err *err)
 {
-    struct collecting c = { .into = NULL };
+    struct collecting c = { .made = 0 };
     int rc = collecting_do(&c, o, err);
     if (rc == OK)
         collecting_print(&c);
-    collecting_close(&c);
-    return rc;
-}
-
-int collecting_demo(struct samples *out, struct sample_meta *meta,
-                    const struct collecting_options *o, struct err *err)
-{
-    struct collecting c = { .into = out };
-    struct collecting_options how = *o;
-    how.questions = o->questions < SIZE_MAX ? o->questions : DEMO_QUESTIONS;
-    how.collect.labels = COLLECT_DIVERGENT;
-    if (!shared_options.engine.kv) /* as the routers of the demo were made */
-        shared_options.engine.kv = kvcache_name(KVCACHE_F32);
-    shared_options.cloud_url = "";   /* no server that the environment names is asked */
-    shared_options.cloud_tokens = 0; /* as many as collecting prefers */
-    shared_options.cloud_timeout = DEMO_TIMEOUT_MS;
-    int rc = collecting_do(&c, &how, err);
-    *meta = c.meta;
     collecting_close(&c);
     return rc;
 }

@@ -10,16 +10,14 @@
 #include "tools/lab/tasks/task.h"
 
 struct err;
-struct sample_meta;
-struct samples;
 
 struct collecting_options {
     struct task_options task;
     /* What is collected, with max_tokens SIZE_MAX: 512, milli 96. What is not an option of the
      * command is set here. */
     struct collect_options collect;
-    size_t questions; /* the first N items; SIZE_MAX: all, milli 3000, in memory 1000 */
-    const char *out;  /* the folder; of no effect in memory */
+    size_t questions; /* the first N items; SIZE_MAX: all, milli 3000 */
+    const char *out;  /* the folder */
     bool quiet;
 };
 
@@ -32,12 +30,5 @@ void collecting_defaults(struct collecting_options *o);
  * has another vocabulary than the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end,
  * because the cloud has refused texts or because of the options. */
 int collecting_run(const struct collecting_options *o, struct err *err);
-
-/* Collect into memory what the routers of the demo pair are trained on: the samples into *out,
- * which is empty at first, and what they are into *meta. The labels are divergent, and the large
- * model of the shared options (setup.h) answers in this process, so the bits are the same on every
- * machine. Prints nothing on stdout. The same errors, but for those of the folder. */
-int collecting_demo(struct samples *out, struct sample_meta *meta,
-                    const struct collecting_options *o, struct err *err);
 
 #endif

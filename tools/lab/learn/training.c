@@ -24,13 +24,11 @@ static void training_epoch(const struct fit_epoch *e)
             e->held_loss, e->best ? " (best)" : "");
 }
 
-/* Read all folders, or collect. */
+/* Read all folders. */
 static int training_read(struct samples *s, struct sample_meta *meta,
                          const struct training_options *o, struct err *err)
 {
     int rc = OK;
-    if (!o->samples)
-        return collecting_demo(s, meta, &o->demo, err);
     for (size_t i = 0; rc == OK && o->samples[i]; i++)
         rc = sample_files_read(s, meta, o->samples[i], err);
     if (rc == OK && o->tap && strcmp(o->tap, meta->tap) != 0)
@@ -150,9 +148,10 @@ static int training_json(const struct fit_report *r, const struct samples *s,
                              err);
 }
 
-int training_fit(struct fit_report *report, const struct training_options *o,
-                 const struct samples *s, const struct sample_meta *m, const struct kernels *k,
-                 struct pool *pool, struct err *err)
+/* Train once and save the router. */
+static int training_fit(struct fit_report *report, const struct training_options *o,
+                        const struct samples *s, const struct sample_meta *m,
+                        const struct kernels *k, struct pool *pool, struct err *err)
 {
     struct router_form f = { 0 };
     struct fit_options fit = o->fit;

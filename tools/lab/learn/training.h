@@ -5,32 +5,23 @@
 #include <stdbool.h>
 
 #include "router/learn/fit.h"
-#include "tools/lab/learn/collecting.h"
 
 struct err;
-struct sample_meta;
 
 struct training_options {
-    const char *const *samples;     /* folders, NULL-terminated; NULL: those of `demo` */
-    struct collecting_options demo; /* of collecting_demo */
-    const char *tap;                /* what --tap says, or NULL: as the samples have it */
-    const char *out;                /* the router's file; with repeats FILE.1, FILE.2, ... */
+    const char *const *samples; /* folders, NULL-terminated */
+    const char *tap;            /* what --tap says, or NULL: as the samples have it */
+    const char *out;            /* the router's file; with repeats FILE.1, FILE.2, ... */
     size_t repeats; /* trainings; several have a seed and a resample of the subjects each */
     struct fit_options fit;
     bool json, quiet;
 };
 
-/* Read or collect the samples, train, save the router and print a report on stdout. The router
+/* Read the samples, train, save the router and print a report on stdout. The router
  * names the samples' model and task, and has a threshold from the held-out part. ERR_ARG if the
  * options contradict the samples, or nothing can be learnt from them; the errors of
- * sample_files_read, collecting_demo, fit_router (stopped by `interrupted`) and
+ * sample_files_read, fit_router (stopped by `interrupted`) and
  * form_save. */
 int training_run(const struct training_options *o, struct err *err);
-
-/* Train on samples that have been read or collected, and save the router; prints only losses, to
- * stderr. pool may be NULL. */
-int training_fit(struct fit_report *report, const struct training_options *o,
-                 const struct samples *s, const struct sample_meta *m, const struct kernels *k,
-                 struct pool *pool, struct err *err);
 
 #endif
