@@ -17,6 +17,7 @@
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 #include "weights/gguf_write.h"
+#include "weights/table.h"
 #include "weights/weights.h"
 
 static char folder[64];
@@ -36,6 +37,27 @@ void fuzz_end(int code, const struct err *err)
     CHECK(code == OK || code == ERR_FORMAT || code == ERR_IO);
     CHECK(code == OK || (err->msg[0] && !strchr(err->msg, '\n')));
     CHECK(torture_live() == 0);
+}
+
+void fuzz_table(struct weights *w, int code, struct err *err)
+{
+    unsigned sum = 0;
+    if (code == OK)
+        code = table_index(w, err);
+    for (size_t i = 0; code == OK && i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        const unsigned char *p = t->data;
+        sum += p && t->bytes ? (unsigned)p[0] + p[t->bytes - 1] : 0;
+        CHECK(weights_find(w, t->name) == t);
+    }
+    for (size_t i = 0; code == OK && i < weights_nkv(w); i++) {
+        const struct kv *kv = weights_kv(w, i);
+        for (size_t k = 0; kv->strs && k < kv->count; k++)
+            sum += kv->strs[k].n ? kv->strs[k].p[kv->strs[k].n - 1] == 'a' : 0;
+    }
+    CHECK(sum < UINT32_MAX);
+    weights_close(w);
+    fuzz_end(code, err);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

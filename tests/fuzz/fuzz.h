@@ -13,6 +13,7 @@
 #include "tests/support/test.h"
 
 struct err;
+struct weights;
 
 /* Called by libFuzzer before the first input: write the seeds into the folders among the arguments.
  */
@@ -28,6 +29,10 @@ enum { FUZZ_ROOM = 1 << 19, FUZZ_PARTS = 4 };
 void fuzz_begin(void);
 /* End it: require that a refusal has one line, and that no memory is left. */
 void fuzz_end(int code, const struct err *err);
+
+/* End it with a file that was read with this code: index and close it, and touch the ends of all
+ * that it has. */
+void fuzz_table(struct weights *w, int code, struct err *err);
 
 /* Append one of the files for which an input stands to a seed of n bytes, after a line "====",
  * unless it is the first; return the new length. */

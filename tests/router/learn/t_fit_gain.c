@@ -154,27 +154,6 @@ static double pairs_auc(const struct samples *s, const float *score, const struc
     return good / all;
 }
 
-/* Return the recall of what mends at a share of the held-out tokens. */
-static double pairs_recall(const struct samples *s, const float *score, const struct fit_options *o)
-{
-    double best = 0, mends = 0, all = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (fit_holds_out(o->seed, s->rows[i].subject)) {
-            all += weight(&s->rows[i]);
-            mends += s->rows[i].gain == 1;
-        }
-    for (size_t t = 0; t < s->n; t++) { /* a threshold at each score */
-        double routed = 0, caught = 0;
-        for (size_t i = 0; i < s->n; i++)
-            if (fit_holds_out(o->seed, s->rows[i].subject) && score[i] <= score[t]) {
-                routed += weight(&s->rows[i]);
-                caught += s->rows[i].gain == 1;
-            }
-        best = routed <= FIT_RECALL_AT * all && caught > best ? caught : best;
-    }
-    return best / mends;
-}
-
 /* The report is what pairs of held-out tokens say, of one member and of several. */
 static void check_measures(void)
 {
@@ -189,7 +168,6 @@ static void check_measures(void)
         CHECK(fabs(r.measures.auc - pairs_auc(&s, score, &o, 0)) < 1e-9);
         CHECK(fabs(r.differ_auc - pairs_auc(&s, score, &o, 1)) < 1e-9);
         CHECK(fabs(r.spoils_auc - pairs_auc(&s, score, &o, 2)) < 1e-9);
-        CHECK(fabs(r.recall - pairs_recall(&s, score, &o)) < 1e-9);
         size_t count[2][3] = { { 0 } };
         for (size_t i = 0; i < s.n; i++)
             count[fit_holds_out(o.seed, s.rows[i].subject)][1 - s.rows[i].gain]++;
