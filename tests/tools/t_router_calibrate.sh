@@ -47,7 +47,7 @@ shows '^calibrated on *milli, 400 answers'
 high=$(sed -n 's/^expect .* - \([0-9.]*\) %.*/\1/p' "$dir/out")
 is "$high - $(value expect) < 0.6 * $wide && $high - $(value expect) > 0.15 * $wide"
 ends 0 --router "$shipped" -o "$r" --target-routed 0.06 --questions 40
-ends 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1 --ahead 0
+ends 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1
 same "$r" "$dir/r1"
 "$MIZZLE" info --json "$r" >"$dir/info" || fail "info"
 for word in '"task":"milli"' '"threshold":0\.[0-9]' '"share":0\.0[56]' 'edge-0.5'; do

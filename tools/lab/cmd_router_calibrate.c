@@ -40,8 +40,6 @@ static const struct option_group calibrate_opts = {
           "Ask N questions, of a file spread evenly (default: 400, or all if there are fewer)" },
         { "--n-predict", "-n", OPTION_COUNT, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
-        { "--ahead", NULL, OPTION_SIZE, &shared_options.ahead, "W",
-          "0: wait for each answer; the result is the same (default: 1)" },
         OPTION_ROW_PARALLEL,
         OPTION_ROW_QUIET(&quiet),
         OPTION_END,

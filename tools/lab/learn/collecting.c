@@ -388,27 +388,6 @@ static void collecting_close(struct collecting *c)
     buf_free(&c->text);
 }
 
-/* Open everything, collect, and say in *c what was found. */
-static int collecting_do(struct collecting *c, const struct collecting_options *o, struct err *err)
-{
-    c->how = o;
-    c->files.lock = -1;
-    c->o = o->collect;
-    c->o.stop = &interrupted;
-    c->o.judge = collecting_judge;
-    c->o.progress = collecting_progress;
-    c->o.arg = c;
-    int rc = collecting_open(c, err);
-    if (rc != OK)
-        return rc;
-    c->collect.tok = c->engine.tokenizer;
-    c->collect.o = &c->o;
-    c->o.router = shared_options.router ? c->routing.router : NULL;
-    c->o.threshold = c->routing.how.threshold;
-    c->o.turn = c->routing.turn;
-    return collecting_all(c, err);
-}
-
 void collecting_defaults(struct collecting_options *o)
 {
     *o = (struct collecting_options){
@@ -423,8 +402,19 @@ void collecting_defaults(struct collecting_options *o)
 
 int collecting_run(const struct collecting_options *o, struct err *err)
 {
-    struct collecting c = { .made = 0 };
-    int rc = collecting_do(&c, o, err);
+    struct collecting c = { .how = o, .files.lock = -1, .o = o->collect };
+    c.o.stop = &interrupted;
+    c.o.judge = collecting_judge;
+    c.o.progress = collecting_progress;
+    c.o.arg = &c;
+    int rc = collecting_open(&c, err);
+    c.collect.tok = c.engine.tokenizer;
+    c.collect.o = &c.o;
+    c.o.router = shared_options.router ? c.routing.router : NULL;
+    c.o.threshold = c.routing.how.threshold;
+    c.o.turn = c.routing.turn;
+    if (rc == OK)
+        rc = collecting_all(&c, err);
     if (rc == OK)
         collecting_print(&c);
     collecting_close(&c);
