@@ -36,25 +36,18 @@ static inline bool differ_same(const float *a, const float *b, size_t n)
     return true;
 }
 
-static inline bool differ_same_i8(const int8_t *a, const int8_t *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (a[i] != b[i]) {
-            differ_ints(i, a[i], b[i]);
-            return false;
-        }
-    return true;
-}
-
-static inline bool differ_same_i32(const int32_t *a, const int32_t *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (a[i] != b[i]) {
-            differ_ints(i, a[i], b[i]);
-            return false;
-        }
-    return true;
-}
+#define DIFFER_INTS(name, type)                                     \
+    static inline bool name(const type *a, const type *b, size_t n) \
+    {                                                               \
+        size_t i = 0;                                               \
+        while (i < n && a[i] == b[i])                               \
+            i++;                                                    \
+        if (i < n)                                                  \
+            differ_ints(i, a[i], b[i]);                             \
+        return i == n;                                              \
+    }
+DIFFER_INTS(differ_same_i8, int8_t)
+DIFFER_INTS(differ_same_i32, int32_t)
 
 /* Check the text of a failure, which otherwise appears only when a kernel is wrong. */
 static inline bool differ_works(void)
