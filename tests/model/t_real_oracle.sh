@@ -1,8 +1,8 @@
 #!/bin/sh
 # The official Q4_K_M file of Qwen2.5-Coder-0.5B-Instruct beside a float64 reference in numpy, on its
-# dequantised weights: the perplexity of 2,000 tokens differs by what rounding activations to int8
-# costs, and no more. The reference's is written down here, since it takes numpy minutes; commit
-# 6e82dd78 has the program.
+# dequantised weights: the logits of a text differ by what rounding activations to int8 costs, and
+# no more, and so does the perplexity of 2,000 tokens. The reference's perplexity is written down
+# here, since it takes numpy minutes (gguf_oracle.py ... ppl computes it again).
 . tests/support/shell.sh
 set -eu
 model=$(real_model 0.5B)
@@ -23,3 +23,11 @@ for kv in f32 f16; do
             { off = ($1 / want - 1); printf "perplexity %s (%s), float64 %s: %+.2f %%\n", $1, kv, want, 100 * off }
             $2 != 1999 || off > 0.01 || off < -0.01 { print "expected 1,999 tokens, and at most 1 % beside it"; exit 1 }'
 done
+
+. tests/support/oracle.sh
+ids=$(cut -d' ' -f1-48 "$dir/ids" | tr ' ' ,)
+"$MIZZLE" logits -m "$model" --ids "$ids" -o "$dir/logits" 2>/dev/null
+"$PYTHON" tests/model/gguf_oracle.py "$ORACLE" "$model" logits "$ids" "$dir/logits" >"$dir/said"
+cat "$dir/said"
+awk '{ sub(",", "", $3); if ($3 > 0.03 || $NF < 0.95) exit 1 }' "$dir/said" ||
+    { echo "expected an error of at most 0.03, and the same token first in 95 of 100 places"; exit 1; }
