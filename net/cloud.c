@@ -2,7 +2,6 @@
  * sends or ends the calls that wait for what the probe finds. */
 #include "net/cloud.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

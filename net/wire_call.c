@@ -3,7 +3,6 @@
 #include "net/wire_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/math.h"
 #include "kernels/sys/os.h"

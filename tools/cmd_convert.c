@@ -1,5 +1,4 @@
 /* cmd_convert.c - `mizzle convert IN OUT --type T`: write any model that Mizzle reads as GGUF. */
-#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -342,8 +341,7 @@ const struct command cmd_convert = {
         "read. Matrices are stored in the type asked for; norms and biases stay F32, and matrices "
         "whose rows are no multiple of 32 values get F16 instead of q8_0 or q4_0. The tokenizer of "
         "a folder is written into the file; a line names what GGUF cannot hold of it. llama.cpp's "
-        "llama-quantize makes the other types, "
-        "which run, too, from an F16 or F32 file.\n\n"
+        "llama-quantize makes the other types, which run, too, from an F16 or F32 file.\n\n"
         "OUT appears only once it is complete, and replaces any file of that name.\n\n"
         "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
         "  mizzle convert qwen-f16.gguf small.gguf --type q4_0\n",

@@ -126,17 +126,16 @@ const struct command cmd_info = {
     .summary = "show what a file holds, or what this processor can run",
     .args = "[FILE]",
     .description =
-        "Shows format, shape, types and size of FILE, which is a GGUF or safetensors file "
-        "or a Hugging Face folder, of any architecture, or any name that -m takes elsewhere. Of a "
-        "model it also shows tokenizer, chat template, the fingerprint that binds routers to it, "
-        "and the memory that it takes; the lines that begin with \"no\" say what commands would "
-        "refuse: no model can be loaded, no text be read or written, no chat be held. A GGUF file "
-        "may be a header alone. Without FILE it shows the processor, the kernel sets that can run "
-        "on it with the operations of each, the one that would be chosen, and how products walk "
-        "the weights on this family of processors: the panels at once with one token, the "
+        "Shows format, shape, types and size of FILE, which is a GGUF or safetensors file or a "
+        "Hugging Face folder, of any architecture, or any name that -m takes elsewhere. Of a model "
+        "it also shows tokenizer, chat template, the fingerprint that binds routers to it, and the "
+        "memory that it takes; the lines that begin with \"no\" say what commands would refuse: no "
+        "model can be loaded, no text be read or written, no chat be held. A GGUF file may be a "
+        "header alone. Without FILE it shows the processor, the kernel sets that can run on it "
+        "with the operations of each, the one that would be chosen, and how products walk the "
+        "weights on this family of processors: the panels at once with one token, the "
         "multiply-adds of a product that a thread computes at a time, and the prefetch distance in "
-        "bytes. For experiments, MIZZLE_ISA fixes them: "
-        "avx2,panels=1,run=1048576,ahead=0.\n\n"
+        "bytes. For experiments, MIZZLE_ISA fixes them: avx2,panels=1,run=1048576,ahead=0.\n\n"
         "  mizzle info\n"
         "  mizzle info qwen.gguf --tensors\n"
         "  mizzle info Qwen2.5-0.5B --json\n",

@@ -46,8 +46,7 @@ static const struct option_group text_opts = {
           "anything)" },
         { "--n-predict", "-n", OPTION_LENGTH, &handle.max_tokens, "N",
           "Write at most N tokens per answer (-1: no limit but the context, as with --chat; "
-          "default: "
-          "256)" },
+          "default: 256)" },
         { "--context", "-c", OPTION_COUNT, &handle.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
@@ -464,11 +463,10 @@ const struct command cmd_run = {
         "underlined and coloured, and a token that the cloud should have written but could not is "
         "shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as [cloud: "
         "word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
-        "Without -p, the prompt is read from standard input, without the newline at its "
-        "end; on a terminal, every line, or what is pasted at once, is a prompt of its own, or a "
-        "turn of the conversation with --chat. There, Ctrl-C ends only the "
-        "current answer, or drops the line that is typed; on an empty line, the second one ends "
-        "the program.\n\n"
+        "Without -p, the prompt is read from standard input, without the newline at its end; on a "
+        "terminal, every line, or what is pasted at once, is a prompt of its own, or a turn of the "
+        "conversation with --chat. There, Ctrl-C ends only the current answer, or drops the line "
+        "that is typed; on an empty line, the second one ends the program.\n\n"
         "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
         "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "

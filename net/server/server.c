@@ -1,6 +1,5 @@
 #include "net/server/server.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

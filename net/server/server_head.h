@@ -4,7 +4,6 @@
 #define NET_SERVER_SERVER_HEAD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "net/server/server.h"

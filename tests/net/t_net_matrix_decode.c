@@ -1,7 +1,6 @@
 /* Runs every third fault of fault_matrix.h under the real decoding loop, with the dialects in turn,
  * in step and ahead. The text must be the local model's where the cloud fails, the cloud's where it
  * does not, and nothing else. */
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"

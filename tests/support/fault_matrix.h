@@ -6,8 +6,6 @@
 #define TESTS_SUPPORT_FAULT_MATRIX_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "net/cloud.h"
 #include "tests/support/rude.h"

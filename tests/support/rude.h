@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 enum rude_mode {
     RUDE_KEEP,   /* send, leave the connection open */

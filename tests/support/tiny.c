@@ -1,7 +1,5 @@
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"

@@ -1,6 +1,5 @@
 #include "tools/cli/setup.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

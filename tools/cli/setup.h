@@ -6,7 +6,6 @@
 #define TOOLS_CLI_SETUP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "kernels/kv.h"
 #include "tools/cli/shared_options.h"

@@ -5,9 +5,7 @@
 #ifndef TOOLS_CLI_SHARED_OPTIONS_H
 #define TOOLS_CLI_SHARED_OPTIONS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "router/routing.h"
 #include "tools/cli/options.h"

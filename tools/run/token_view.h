@@ -8,7 +8,6 @@
 #define TOOLS_RUN_TOKEN_VIEW_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "router/decode/stops.h"

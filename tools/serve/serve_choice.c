@@ -1,7 +1,6 @@
 #include "tools/serve/serve_choice.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/text.h"

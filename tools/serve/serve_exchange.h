@@ -3,7 +3,6 @@
 #define TOOLS_SERVE_SERVE_EXCHANGE_H
 
 #include <jansson.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 

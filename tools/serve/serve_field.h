@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { SERVE_PARAM = 80 }; /* bytes of a field's path, such as "messages[3].content[0].type" */
 

@@ -1,6 +1,5 @@
 /* serve_logprobs.c - logprobs of tokens, and of prompts that were scored. */
 #include <math.h>
-#include <string.h>
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"

@@ -1,7 +1,6 @@
 /* serve_mizzle.c - the object "mizzle" of a reply: who wrote each token, what happened meanwhile,
  * and what it cost. tools/serve/page/README.md describes it. */
 #include <math.h>
-#include <string.h>
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"

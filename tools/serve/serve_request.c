@@ -1,7 +1,6 @@
 #include "tools/serve/serve_request.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

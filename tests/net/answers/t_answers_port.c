@@ -3,7 +3,6 @@
  * selects the server's behaviour. */
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "net/answers/answers.h"

@@ -3,7 +3,6 @@
  * requests. */
 #include <jansson.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
