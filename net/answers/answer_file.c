@@ -10,7 +10,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/os.h"
 #include "net/http/json_input.h"
 
@@ -114,33 +113,34 @@ static void take_line(struct answer_file *f, const char *p, size_t n)
     f->take(f->arg, &k, (uint32_t)id);
 }
 
-/* Read the whole lines of fd from *at on; of a file far beyond the limit, only the end. *rest: the
- * bytes behind them, a torn line or one that is being written. False: not all could be read. */
-static bool each_line(struct answer_file *f, int fd, uint64_t *at, uint64_t *rest)
+/* Read the whole lines that have not been read; of a file far beyond the limit, only the end.
+ * f->rest: the bytes behind them, a torn line or one that is being written. False: not all could be
+ * read. */
+static bool each_line(struct answer_file *f)
 {
     char bytes[4 * ANSWER_FILE_LINE];
     struct err why;
-    uint64_t size = size_of(fd);
-    if (size < *at) /* another program has truncated it */
-        *at = 0;
-    bool left_out = size > f->limit && *at < size - f->limit; /* where it begins within a line */
-    bool within = left_out;                                   /* of a line that is too long */
-    *at = left_out ? size - f->limit : *at;
-    for (uint64_t seen = *at; seen < size;) {
-        ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)seen);
+    uint64_t size = size_of(f->fd);
+    if (size < f->read) /* another program has truncated it */
+        f->read = 0;
+    bool left_out = size > f->limit && f->read < size - f->limit; /* it begins within a line */
+    bool skips = left_out;                                        /* to the end of a line */
+    f->read = left_out ? size - f->limit : f->read;
+    for (uint64_t seen = f->read; seen < size;) {
+        ssize_t n = pread(f->fd, bytes, sizeof(bytes), (off_t)seen);
         const char *p = bytes, *end;
         size_t got = n < 0 ? 0 : (size_t)n;
         while ((end = memchr(p, '\n', (size_t)(bytes + got - p)))) {
-            if (!within)
+            if (!skips)
                 take_line(f, p, (size_t)(end - p));
-            f->damaged += within && !left_out;
-            within = left_out = false;
+            f->damaged += skips && !left_out; /* it was too long */
+            skips = left_out = false;
             p = end + 1;
         }
         if (p > bytes) {
-            *at = seen += (uint64_t)(p - bytes);
+            f->read = seen += (uint64_t)(p - bytes);
         } else if (got >= ANSWER_FILE_LINE) {
-            within = true;
+            skips = true;
             seen += got;
         } else if (got && seen + got >= size) {
             break;
@@ -151,8 +151,8 @@ static bool each_line(struct answer_file *f, int fd, uint64_t *at, uint64_t *res
             return false;
         }
     }
-    *at = left_out ? size : *at;
-    *rest = size - *at;
+    f->read = left_out ? size : f->read;
+    f->rest = size - f->read;
     return true;
 }
 
@@ -164,7 +164,6 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
     struct stat st, open;
     struct err why;
     struct answer_file now = *f;
-    uint64_t rest;
     int there = made ? 0 : stat(f->path, &st);
     bool gone = there != 0 && errno == ENOENT && !f->offline;
     if (!made && there == 0 && fstat(f->fd, &open) == 0 && st.st_dev == open.st_dev &&
@@ -178,8 +177,8 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
         err_set(err, ERR_IO, "%s", why.msg);
         return false;
     }
-    each_line(f, f->fd, &f->read, &rest); /* what others have added last */
-    close(f->fd);                         /* which releases the lock */
+    each_line(f); /* what others have added last */
+    close(f->fd); /* which releases the lock */
     f->fd = now.fd;
     f->read = 0;
     return true;
@@ -188,29 +187,31 @@ static bool answer_file_follow(struct answer_file *f, int made, struct err *err)
 /* Read FILE.old, if there is one. */
 static void answer_file_read_old(struct answer_file *f)
 {
-    uint64_t at = 0, rest;
     struct stat st;
     struct err why;
-    struct answer_file old = *f;
+    int fd = f->fd;
+    uint64_t read = f->read;
+    f->read = 0;
     f->old_read = true;
-    if (answer_file_fd(&old, f->old, 0, &why) == OK)
-        each_line(f, old.fd, &at, &rest);
+    if (answer_file_fd(f, f->old, 0, &why) == OK)
+        each_line(f);
     else if (lstat(f->old, &st) == 0)
         trouble(f, &why);
-    if (old.fd >= 0)
-        close(old.fd);
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = fd;
+    f->read = read;
 }
 
 void answer_file_read(struct answer_file *f)
 {
-    uint64_t rest;
     if (f->fd < 0)
         return;
     if (!f->old_read)
         answer_file_read_old(f);
     answer_file_follow(f, 0, NULL);
     if (size_of(f->fd) != f->read)
-        each_line(f, f->fd, &f->read, &rest);
+        each_line(f);
 }
 
 /* Lock the file, read it, and cut off a torn last line, unless it could not be read. After one wait
@@ -218,7 +219,6 @@ void answer_file_read(struct answer_file *f)
 static int answer_file_lock(struct answer_file *f, struct err *err)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    uint64_t rest;
     for (int waited = 0; fcntl(f->fd, F_SETLK, &lock) || answer_file_follow(f, 0, NULL);) {
         if (f->impatient || waited++ == PATIENCE_MS) {
             f->impatient = true;
@@ -227,11 +227,11 @@ static int answer_file_lock(struct answer_file *f, struct err *err)
         os_nap(1000000);
     }
     f->impatient = false;
-    if (!each_line(f, f->fd, &f->read, &rest))
+    if (!each_line(f))
         return err_set(err, ERR_IO, "%s", f->trouble.msg);
-    if (rest && ftruncate(f->fd, (off_t)f->read))
+    if (f->rest && ftruncate(f->fd, (off_t)f->read))
         return answer_file_error(f->path, "a torn line cannot be cut off: ", err);
-    f->torn += (size_t)rest;
+    f->torn += (size_t)f->rest;
     return OK;
 }
 
@@ -286,27 +286,17 @@ bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_
 
 int answer_file_open(struct answer_file *f, const char *path, struct err *err)
 {
-    char name[ATOMIC_FILE_NAME];
-    int rc = f->offline ? OK : atomic_file_target(name, path, err);
-    if (rc != OK)
-        return rc;
-    path = f->offline ? path : name;
-    size_t n = strlen(path) + sizeof(".old");
-    f->path = malloc(n);
-    f->old = malloc(n);
-    if (!f->path || !f->old)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    snprintf(f->path, n, "%s", path);
-    snprintf(f->old, n, "%s.old", path);
-    return answer_file_fd(f, f->path, O_CREAT, err);
+    int rc = f->offline ? OK : atomic_file_target(f->path, path, err);
+    if (f->offline && snprintf(f->path, sizeof(f->path), "%s", path) >= (int)sizeof(f->path))
+        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(ENAMETOOLONG));
+    snprintf(f->old, sizeof(f->old), "%s.old", f->path);
+    return rc == OK ? answer_file_fd(f, f->path, O_CREAT, err) : rc;
 }
 
 void answer_file_close(struct answer_file *f)
 {
     if (f->fd >= 0)
         close(f->fd);
-    free(f->path);
-    free(f->old);
     free(f->model);
     free(f->head);
     free(f->other);
@@ -363,7 +353,7 @@ static int answer_file_find(struct answer_file *f, const char *model, struct err
 
 int answer_file_server(struct answer_file *f, const char *model, struct err *err)
 {
-    uint64_t rest;
+    char line[160];
     int rc = answer_file_name(f, model ? model : "", err);
     if (rc == OK && f->offline)
         rc = answer_file_find(f, model, err);
@@ -376,9 +366,8 @@ int answer_file_server(struct answer_file *f, const char *model, struct err *err
         answer_file_unlock(f);
         return OK;
     }
-    if (each_line(f, f->fd, &f->read, &rest))
-        f->torn = (size_t)rest;
-    char line[160];
+    if (each_line(f))
+        f->torn = (size_t)f->rest;
     if (f->ours && f->other && !model && !f->untold) {
         json_input_line(line, sizeof(line), f->model, strlen(f->model));
         err_set(&f->trouble, OK, "%s: answers of several models: those of %s are used", f->path,

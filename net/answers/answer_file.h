@@ -18,6 +18,7 @@
 #ifndef NET_ANSWERS_ANSWER_FILE_H
 #define NET_ANSWERS_ANSWER_FILE_H
 
+#include "kernels/sys/atomic_file.h"
 #include "kernels/sys/base.h"
 #include "net/answers/answers.h"
 
@@ -41,12 +42,12 @@ struct answer_file {
     void (*take)(void *arg, const struct prefix_key *k, uint32_t id); /* gets the answers */
     void *arg;
 
-    char *path, *old;   /* old: with ".old" behind it */
-    char *model, *head; /* the model's name, and how its lines begin; NULL before it is named */
-    char *other;        /* the first line of another model; or NULL */
-    bool finds;         /* `other` becomes the line that says which model to name */
-    bool ours;          /* it has lines of the model */
-    uint64_t read;      /* bytes of the lines read so far */
+    char path[ATOMIC_FILE_NAME], old[ATOMIC_FILE_NAME + 4]; /* old: with ".old" behind it */
+    char *model, *head;  /* the model's name, and how its lines begin; NULL before it is named */
+    char *other;         /* the first line of another model; or NULL */
+    bool finds;          /* `other` becomes the line that says which model to name */
+    bool ours;           /* it has lines of the model */
+    uint64_t read, rest; /* bytes of the lines read so far; behind them, when that was */
     bool old_read, impatient; /* so was FILE.old; the last wait for the lock was in vain */
     /* For answer_file_note. */
     size_t torn, damaged; /* bytes; lines */

@@ -1,27 +1,26 @@
 #include "net/answers/answers.h"
 
 #include <pthread.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/sys/os.h"
 #include "kernels/sys/sha256.h"
 #include "net/answers/answer_file.h"
 
-enum { PLACES = 128, MEMORY = 65536 /* answers */ };
+enum { MEMORY = 65536 /* answers */ };
 
 struct answer {
     struct prefix_key key; /* of the prefix */
     uint32_t id;
-    enum origin from; /* ORIGIN_NONE: a free place */
-    bool filed;       /* it is in the file, too */
+    enum cloud_sight from;
+    bool filed; /* it is in the file, too */
 };
 
 struct answers {
     pthread_mutex_t mutex;
-    struct answer *at; /* [mask + 1], open addressing; at most half of it is used */
-    size_t n, mask, most;
-    struct prefix_key seed; /* odd and secret, so that no file has keys that share a place */
+    void *root; /* of the tree of answers, n of at most `most` */
+    size_t n, most;
     struct answer_file file;
     size_t vocab;
     bool named; /* the model is known; nothing is found or kept before */
@@ -43,49 +42,39 @@ static struct prefix_key prefix_key(const struct answers *c, const uint32_t *ids
     return k;
 }
 
-/* Return the place of k, or the free place where it would go, valid until the next change. */
-static struct answer *answers_place(const struct answers *c, const struct prefix_key *k)
+static int answers_compare(const void *a, const void *b)
 {
-    size_t i = (size_t)((k->hi * c->seed.hi + k->lo * c->seed.lo) >> 32) & c->mask;
-    while (c->at[i].from != ORIGIN_NONE && memcmp(&c->at[i].key, k, sizeof(*k)) != 0)
-        i = (i + 1) & c->mask;
-    return &c->at[i];
+    return memcmp(&((const struct answer *)a)->key, &((const struct answer *)b)->key,
+                  sizeof(struct prefix_key));
 }
 
-/* Return the answer with this key, valid until the next change, or NULL. */
+/* Return the answer with this key, or NULL. */
 static struct answer *answers_at(const struct answers *c, const struct prefix_key *k)
 {
-    struct answer *a = c->n ? answers_place(c, k) : NULL;
-    return a && a->from != ORIGIN_NONE ? a : NULL;
+    struct answer **a = tfind(&(struct answer){ .key = *k }, &c->root, answers_compare);
+    return a ? *a : NULL;
 }
 
 /* Keep an answer, unless there is one with its key. Without memory it is not kept. */
-static void answers_add(struct answers *c, const struct answer *a)
+static void answers_add(struct answers *c, struct answer a)
 {
-    struct answer *was = c->at;
-    size_t places = was ? c->mask + 1 : 0;
-    if (answers_at(c, &a->key))
-        return;
-    if (c->n >= places / 2) {
-        struct answer *new = calloc(places ? 2 * places : PLACES, sizeof(*new));
-        if (!new)
-            return;
-        c->at = new;
-        c->mask = places ? 2 * places - 1 : PLACES - 1;
-        for (size_t i = 0; i < places; i++)
-            if (was[i].from != ORIGIN_NONE)
-                *answers_place(c, &was[i].key) = was[i];
-        free(was);
-    }
-    *answers_place(c, &a->key) = *a;
-    c->n++;
+    struct answer *own = malloc(sizeof(*own)), **at;
+    if (own)
+        *own = a;
+    at = own ? tsearch(own, &c->root, answers_compare) : NULL;
+    if (at && *at == own)
+        c->n++;
+    else
+        free(own);
 }
 
 /* Forget all answers; those of the file can be read again. */
 static void answers_clear(struct answers *c)
 {
-    free(c->at);
-    c->at = NULL;
+    for (struct answer *a; c->root; free(a)) {
+        a = *(struct answer **)c->root; /* that of the root */
+        tdelete(a, &c->root, answers_compare);
+    }
     c->n = 0;
     c->file.read = 0;
     c->file.old_read = false;
@@ -96,7 +85,7 @@ static void answers_take(void *arg, const struct prefix_key *k, uint32_t id)
 {
     struct answers *c = arg;
     if (id < c->vocab)
-        answers_add(c, &(struct answer){ *k, id, ORIGIN_STORE, true });
+        answers_add(c, (struct answer){ *k, id, CLOUD_STORE, true });
 }
 
 int answers_open(struct answers **out, const struct answers_options *o, struct err *err)
@@ -115,7 +104,6 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
                                     .take = answers_take,
                                     .arg = c };
     c->most = MEMORY + (o->file ? (size_t)(c->file.limit / ANSWER_FILE_LEAST_LINE * 2) : 0);
-    c->seed = (struct prefix_key){ os_now_ns() << 16 | 1, (uint64_t)(uintptr_t)c << 16 | 1 };
     int rc = o->file ? answer_file_open(&c->file, o->file, err) : OK;
     if (rc == OK)
         *out = c;
@@ -129,7 +117,7 @@ void answers_close(struct answers *c)
     if (!c)
         return;
     answer_file_close(&c->file);
-    free(c->at);
+    answers_clear(c);
     pthread_mutex_destroy(&c->mutex);
     free(c);
 }
@@ -173,7 +161,7 @@ static void answers_file(struct answers *c, const struct prefix_key *k, size_t n
     struct answer *a = answers_at(c, k);
     if (!a)
         return;
-    a->from = ORIGIN_MEMO;
+    a->from = CLOUD_MEMO;
     if (a->filed || !answer_file_append(&c->file, k, n, a->id))
         return;
     a = answers_at(c, k); /* others' lines may have been read */
@@ -181,12 +169,13 @@ static void answers_file(struct answers *c, const struct prefix_key *k, size_t n
         a->filed = true;
 }
 
-enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t *id)
+enum cloud_sight answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used,
+                             uint32_t *id)
 {
     const struct prefix_key k = prefix_key(c, ids, n);
     pthread_mutex_lock(&c->mutex);
     const struct answer *a = answers_find(c, &k);
-    enum origin from = a ? a->from : ORIGIN_NONE;
+    enum cloud_sight from = a ? a->from : CLOUD_UNKNOWN;
     if (a)
         *id = a->id;
     if (used)
@@ -202,7 +191,7 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, ui
     if (c->n >= c->most)
         answers_clear(c);
     if (c->named && !answers_find(c, &k))
-        answers_add(c, &(struct answer){ k, id, ORIGIN_MEMO, false });
+        answers_add(c, (struct answer){ k, id, CLOUD_MEMO, false });
     if (used)
         answers_file(c, &k, n);
     pthread_mutex_unlock(&c->mutex);

@@ -9,20 +9,10 @@
 #ifndef NET_ANSWERS_ANSWERS_H
 #define NET_ANSWERS_ANSWERS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "net/cloud_port.h"
 
 struct err;
 struct answers;
-
-/* Where an answer came from. */
-enum origin {
-    ORIGIN_NONE,  /* there is no answer */
-    ORIGIN_CALL,  /* a call to the cloud */
-    ORIGIN_MEMO,  /* memory */
-    ORIGIN_STORE, /* the file, where another run or process has put it */
-};
 
 struct answers_options {
     const char *file;   /* as in answer_file.h, or NULL for none */
@@ -46,8 +36,9 @@ int answers_server(struct answers *c, const char *model, struct err *err);
 const char *answers_model(struct answers *c);
 
 /* Find the answer to a prefix. used: a text uses it now, so it goes to the file, and is in memory
- * from then on; else the look leaves no trace. ORIGIN_NONE: there is none. */
-enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t *id);
+ * from then on; else the look leaves no trace. CLOUD_UNKNOWN: there is none. */
+enum cloud_sight answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used,
+                             uint32_t *id);
 /* Keep an answer that a used call has brought; used as above. */
 void answers_put(struct answers *c, const uint32_t *ids, size_t n, bool used, uint32_t id);
 /* Forget what is in memory alone, so that what follows costs what it costs without it. */

@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "net/answers/answers.h"
-#include "net/cloud_port.h"
 #include "net/http/json_input.h"
 
 enum { FINGERPRINT = 16 };
@@ -114,14 +113,8 @@ static enum cloud_sight answers_port_known(void *arg, const uint32_t *ids, size_
             answers_harvest(c, c->kept + 1);
         comes = comes || answers_may_come(c, ids, n);
     }
-    switch (answers_get(p->answers, ids, n, used, id)) {
-    case ORIGIN_MEMO:
-        return CLOUD_MEMO;
-    case ORIGIN_STORE:
-        return CLOUD_STORE;
-    default:
-        return comes ? CLOUD_COMING : CLOUD_UNKNOWN;
-    }
+    enum cloud_sight sight = answers_get(p->answers, ids, n, used, id);
+    return sight == CLOUD_UNKNOWN && comes ? CLOUD_COMING : sight;
 }
 
 static struct cloud_info answers_port_info(void *arg)

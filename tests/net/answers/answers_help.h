@@ -31,7 +31,7 @@ static inline void put(struct answers *c, uint32_t i)
 static inline bool has(struct answers *c, uint32_t i)
 {
     uint32_t id = 0;
-    if (answers_get(c, &i, 1, false, &id) == ORIGIN_NONE)
+    if (answers_get(c, &i, 1, false, &id) == CLOUD_UNKNOWN)
         return false;
     CHECK(id == id_of(i));
     return true;

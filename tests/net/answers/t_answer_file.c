@@ -24,36 +24,22 @@ static size_t make_some(char bytes[BYTES])
     return n;
 }
 
-static void test_basics(void)
-{
-    struct stat st;
-    struct answers *c = must_open();
-    CHECK(!has(c, 1) && size_of(path) == 0);
-    put(c, 1);
-    put(c, 1);
-    CHECK(has(c, 1) && !has(c, 2) && size_of(path) == line_of(1));
-    answers_close(c);
-    CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
-    c = must_open();
-    put(c, 1); /* it is there */
-    CHECK(has(c, 1) && size_of(path) == line_of(1));
-    silent(c);
-    answers_close(c);
-    clean();
-}
-
 /* Its text, which has nothing of the prompt and is one harmless line. The hash is that of sha256sum
  * over 7 in 8 bytes and 1 in 4. */
 static void test_text(void)
 {
     char bytes[BYTES];
     struct answers *c;
+    struct stat st;
     const struct answers_options o = { .file = path, .tokenizer = 7, .vocab = SIZE_MAX };
     uint32_t one = 1;
     CHECK(answers_open(&c, &o, &err) == OK);
     CHECK(answers_server(c, "Qwen \"x\"\n\x1b[2J", &err) == OK);
+    CHECK(size_of(path) == 0);
     answers_put(c, &one, 1, true, 151935);
+    answers_put(c, &one, 1, true, 151935); /* it is there */
     answers_close(c);
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
     bytes[slurp(path, bytes, BYTES - 1)] = 0;
     static const char want[] =
         "{\"mizzle_answers\":3,\"model\":\"Qwen \\\"x\\\"\\n\\u001B[2J\",\"tokenizer\":"
@@ -63,7 +49,7 @@ static void test_text(void)
     CHECK(strchr(bytes, '\n') == bytes + strlen(bytes) - 1);
     CHECK(answers_open(&c, &o, &err) == OK);
     CHECK(answers_server(c, "Qwen \"x\"\n\x1b[2J", &err) == OK);
-    CHECK(answers_get(c, &one, 1, true, &one) == ORIGIN_STORE && one == 151935);
+    CHECK(answers_get(c, &one, 1, true, &one) == CLOUD_STORE && one == 151935);
     answers_close(c);
     clean();
 }
@@ -478,7 +464,6 @@ static void test_full_disk(void)
 int main(void)
 {
     begin();
-    test_basics();
     test_text();
     test_torn();
     test_torn_open();

@@ -11,7 +11,7 @@
 static void use(struct answers *c, uint32_t i)
 {
     uint32_t id;
-    CHECK(answers_get(c, &i, 1, true, &id) != ORIGIN_NONE && id == id_of(i));
+    CHECK(answers_get(c, &i, 1, true, &id) != CLOUD_UNKNOWN && id == id_of(i));
 }
 
 /* Children write, each its own answers, while the parent reads. */
@@ -183,7 +183,7 @@ static void test_held(void)
     c = must_open();
     uint32_t id;
     CHECK(has(c, 0) && has(c, 99) && !has(c, 100));
-    CHECK(answers_get(c, &ids[0], 1, false, &id) != ORIGIN_NONE && id == 5); /* the first line */
+    CHECK(answers_get(c, &ids[0], 1, false, &id) != CLOUD_UNKNOWN && id == 5); /* the first line */
     answers_close(c);
     clean();
 }
