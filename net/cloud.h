@@ -1,14 +1,8 @@
 /* cloud.h - a large model behind HTTP, as a port (cloud_port.h); knows tokens and bytes, no model.
  *
- * Dialects: "openai" (/v1/completions with vLLM's return_token_ids), "sglang" (/generate with
- * input_ids) and "llamacpp" (/completion with return_tokens). Decoding is always greedy:
- * temperature 0, top_p 1, top_k 1, min_p 0 and repetition penalty 1 are sent explicitly. Token ids
- * go up, and token ids come down.
- *
  * Calls are asynchronous: cloud_ask hands a request to one network thread and returns. Any number
- * of calls may be in flight. Connections are kept alive, HTTP/2 is used where TLS offers it, TLS is
- * verified, redirects are not followed, replies are capped while they arrive, and each call has one
- * deadline that includes its one retry. */
+ * of calls may be in flight. Decoding is always greedy (dialect/). Each call has one deadline that
+ * includes its one retry, and replies are capped while they arrive (http/http.h). */
 #ifndef NET_CLOUD_H
 #define NET_CLOUD_H
 

@@ -1,7 +1,5 @@
 /* cloud_call.c - what becomes of one call: its request is written and handed over, or it is ended
- * with an error. Also what every file of struct cloud needs: names of dialects, two errors, the
- * note for a person.
- */
+ * with an error. Also what every file of struct cloud needs: names of dialects, two errors. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,13 +35,6 @@ int cloud_no_memory(struct err *err)
 int cloud_forked(struct err *err)
 {
     return err_set(err, ERR_ARG, "cloud: the connection belongs to the parent process");
-}
-
-void cloud_say(struct cloud *c, const char *text)
-{
-    wire_lock(c->wire);
-    err_set(&c->note, OK, "cloud %s: %s", c->base, text);
-    wire_unlock(c->wire);
 }
 
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)

@@ -64,8 +64,6 @@ int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err
 
 int cloud_no_memory(struct err *err);
 int cloud_forked(struct err *err);
-/* Keep the line for cloud_note. */
-void cloud_say(struct cloud *c, const char *text);
 
 /* probe.c */
 

@@ -197,10 +197,13 @@ static int ask_round_trip(struct probe *p, struct err *err)
         rc = compare(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
     c->text = !json_is_array(json_object_get(choice, "token_ids")) &&
               json_is_string(json_object_get(choice, "text"));
+    wire_lock(c->wire);
     if (c->text)
-        cloud_say(c,
-                  "the server answers in text without token ids: its text is cut into tokens here, "
-                  "which is not always exact");
+        err_set(&c->note, OK,
+                "cloud %s: the server answers in text without token ids: its text is cut into "
+                "tokens here, which is not always exact",
+                c->base);
+    wire_unlock(c->wire);
     return rc;
 }
 

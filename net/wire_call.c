@@ -128,24 +128,18 @@ bool wire_call_fund(struct wire_call *call)
     return true;
 }
 
-/* Count what the call asks for, as it goes out. With the lock held. */
-static void wire_left(struct wire *w, struct wire_call *call)
-{
-    const struct traffic more = { .asked_tokens = call->ask.want };
-    call->paid -= call->quota ? call->ask.want : 0;
-    call->fed = 0;
-    call->wire = w;
-    wire_call_count(call, &more);
-}
-
-/* Callback before a request goes out. */
+/* Callback before a request goes out: count what it asks for. */
 static bool on_leave(struct http_try *t)
 {
     struct wire_call *call = t->request.arg;
+    const struct traffic more = { .asked_tokens = call->ask.want };
     wire_lock(call->wire);
     bool may = !call->dropped && wire_call_fund(call);
-    if (may)
-        wire_left(call->wire, call);
+    if (may) {
+        call->paid -= call->quota ? call->ask.want : 0;
+        call->fed = 0;
+        wire_call_count(call, &more);
+    }
     wire_unlock(call->wire);
     return may;
 }

@@ -104,11 +104,7 @@ const char *dialect_message(const json_t *root)
 {
     const json_t *error = json_object_get(root, "error");
     const char *s = json_string_value(json_object_get(error, "message"));
-    if (!s)
-        s = json_string_value(error);
-    if (!s)
-        s = json_string_value(json_object_get(root, "message"));
-    if (!s)
-        s = json_string_value(json_object_get(root, "detail"));
-    return s;
+    s = s ? s : json_string_value(error);
+    s = s ? s : json_string_value(json_object_get(root, "message"));
+    return s ? s : json_string_value(json_object_get(root, "detail"));
 }
