@@ -28,6 +28,7 @@ static json_t *request_of(const struct dialect *d, const struct ask *a)
 {
     struct buf b = { 0 };
     CHECK(d->request(&b, a));
+    CHECK(b.n <= 230 + 11 * a->n); /* it has no blanks */
     json_t *root = parsed(b.p, b.n);
     buf_free(&b);
     return root;

@@ -79,15 +79,9 @@ static bool serve(const struct rude_request *r)
 static struct cloud *client(const struct cloud_options *more)
 {
     struct cloud_options o = *more;
-    struct cloud *c;
-    struct err err;
-    o.url = rude_url(server);
     o.key = "sk-secret";
     o.vocab = VOCAB;
-    o.api = CLOUD_OPENAI;
-    o.model = "m";
-    CHECK(cloud_open(&c, &o, &err) == OK);
-    return c;
+    return port_open(rude_url(server), o);
 }
 
 /* Ask for the token after a prefix that ends in `last`. */

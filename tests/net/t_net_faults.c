@@ -50,12 +50,7 @@ static const struct fault faults[] = {
 /* Open a client of the rude server. */
 static struct cloud *client(void)
 {
-    const struct cloud_options o = {
-        .url = rude_url(server), .key = KEY, .vocab = 1000, .api = CLOUD_OPENAI, .model = "m"
-    };
-    struct cloud *c;
-    CHECK(cloud_open(&c, &o, NULL) == OK);
-    return c;
+    return port_open(rude_url(server), (struct cloud_options){ .key = KEY });
 }
 
 /* The message is one line that contains `says` and not the key. */
@@ -139,7 +134,6 @@ static void test_no_key(void)
     static char replies[2][1200]; /* the server's thread reads them */
     char words[900];
     struct err err = { "" };
-    struct cloud *c;
     uint32_t id;
     memset(words, 'w', sizeof(words) - 1);
     words[sizeof(words) - 1] = 0;
@@ -149,10 +143,8 @@ static void test_no_key(void)
                  "HTTP/1.1 401 Unauthorized\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
                  (i ? strlen(words) : 2) + 12, i ? words : "no");
         rude_play(server, RUDE_KEEP, reply);
-        const struct cloud_options o = { .url = rude_url(server),
-                                         .api = CLOUD_LLAMACPP,
-                                         .vocab = 1000 };
-        CHECK(cloud_open(&c, &o, &err) == OK);
+        struct cloud *c =
+            port_open(rude_url(server), (struct cloud_options){ .api = CLOUD_LLAMACPP });
         CHECK(port_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
         CHECK_MSG(strstr(err.msg, i ? "401: www" : "401: no (no API key was sent") &&
                       strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"),

@@ -42,17 +42,9 @@ static bool start(const char *mode)
 static struct cloud *client(bool background)
 {
     char url[64];
-    struct cloud *c;
     snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
-    const struct cloud_options o = { .url = url,
-                                     .api = CLOUD_OPENAI,
-                                     .model = "m",
-                                     .ca = cert,
-                                     .background = background,
-                                     .timeout_ms = 20000,
-                                     .vocab = 100 };
-    CHECK(cloud_open(&c, &o, NULL) == OK);
-    return c;
+    return port_open(
+        url, (struct cloud_options){ .ca = cert, .background = background, .timeout_ms = 20000 });
 }
 
 enum { MANY = 32 };

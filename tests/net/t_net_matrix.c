@@ -179,14 +179,9 @@ static void test_interrupt(void)
     for (size_t i = 0; i < 12; i++, atomic_fetch_add(&checked, 1)) {
         const struct matrix_row *r = &rows[i / 3];
         struct matrix_server *s = matrix_open(r, apis[i % 3]);
-        struct cloud *c;
+        struct cloud *c =
+            port_open(matrix_url(s), (struct cloud_options){ .api = apis[i % 3], .stop = &stop });
         uint32_t id = 77;
-        const struct cloud_options o = { .url = matrix_url(s),
-                                         .api = apis[i % 3],
-                                         .model = "m",
-                                         .vocab = MATRIX_VOCAB,
-                                         .stop = &stop };
-        CHECK(cloud_open(&c, &o, NULL) == OK);
         CHECK(pthread_create(&other, NULL, interrupt, &self) == 0);
         uint64_t start = os_now_ns();
         CHECK(port_next(c, (const uint32_t[]){ 7 }, 1, &id, NULL) == ERR_STOP && id == 77);
@@ -210,12 +205,8 @@ static void test_pipe(void)
     CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     for (size_t i = 0; i < 6; i++, atomic_fetch_add(&checked, 1)) {
         struct matrix_server *s = matrix_open(&rows[i / 3], apis[i % 3]);
-        struct cloud *c;
+        struct cloud *c = port_open(matrix_url(s), (struct cloud_options){ .api = apis[i % 3] });
         uint32_t id = 77;
-        const struct cloud_options o = {
-            .url = matrix_url(s), .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
-        };
-        CHECK(cloud_open(&c, &o, NULL) == OK);
         CHECK(port_next(c, ids, 1 << 18, &id, NULL) == ERR_NET && id == 77);
         cloud_close(c);
         matrix_close(s);

@@ -13,7 +13,7 @@
 #include "router/mizzle.h"
 #include "net/cloud_port.h"
 #include "tests/support/fault_matrix.h"
-#include "tests/support/test.h"
+#include "tests/support/port.h"
 #include "tests/support/tiny.h"
 
 enum { PROMPT = 3, LENGTH = 2, MAX_LATE = 2 };
@@ -89,16 +89,12 @@ static bool as_expected(const struct matrix_row *r, const struct text *x, const 
 static struct cloud *client(const struct matrix_row *r, const struct matrix_server *s,
                             enum cloud_api api)
 {
-    struct cloud *c;
-    const struct cloud_options o = { .url = matrix_url(s),
-                                     .api = api,
-                                     .model = "m",
+    const struct cloud_options o = { .api = api,
                                      .vocab = TINY_VOCAB,
                                      .max_reply = 1 << 16,
                                      .tokens = r->stream ? 4 : 1,
                                      .timeout_ms = r->late ? MATRIX_LATE_MS : 30000 };
-    CHECK(cloud_open(&c, &o, NULL) == OK);
-    return c;
+    return port_open(matrix_url(s), o);
 }
 
 /* Check one row in step and ahead. */

@@ -34,21 +34,14 @@ static bool serve(const struct rude_request *r)
 static void call(const char *const *values, const char *option, const char *url, const char *ca,
                  int code)
 {
-    struct cloud_options o = { .url = url,
-                               .api = CLOUD_OPENAI,
-                               .model = "m",
-                               .key = KEY,
-                               .ca = ca,
-                               .proxy = option,
-                               .vocab = 2000 };
-    struct cloud *c;
+    const struct cloud_options o = { .key = KEY, .ca = ca, .proxy = option, .vocab = 2000 };
     struct err err = { "" };
     uint32_t id;
     for (size_t i = 0; i < VARIABLES; i++)
         CHECK(values[i] ? !setenv(variables[i], values[i], 1) : !unsetenv(variables[i]));
     rude_forget(proxy);
     rude_forget(server);
-    CHECK(cloud_open(&c, &o, &err) == OK);
+    struct cloud *c = port_open(url, o);
     int rc = port_next(c, (const uint32_t[]){ 5 }, 1, &id, &err);
     CHECK_MSG(rc == code && !strstr(err.msg, "pw"), "%d: %s", rc, err.msg);
     cloud_close(c);

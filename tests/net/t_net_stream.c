@@ -1,5 +1,5 @@
-/* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids and
- * request bodies; without a network. */
+/* Tests streams cut at every byte, recorded and wrong ones, and all forms of SGLang's ids; without
+ * a network. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,45 +270,6 @@ static void test_limits(void)
     sse_free(&s);
 }
 
-/* Return 500 ids of Qwen's tokenizer: the first texts of a list. */
-static bool real_ids(uint32_t ids[500])
-{
-    static char line[1 << 16];
-    size_t n = 0;
-    FILE *f = fopen(test_data("tokenizer/known_answers/cross_checked.jsonl"), "rb");
-    while (f && n < 500 && fgets(line, sizeof(line), f)) {
-        json_t *j = json_loads(line, 0, NULL);
-        const json_t *list = json_object_get(j, "ids");
-        for (size_t i = 0; i < json_array_size(list) && n < 500; i++)
-            CHECK(json_input_id(&ids[n++], json_array_get(list, i), 151936));
-        json_decref(j);
-    }
-    if (f)
-        fclose(f);
-    skipped = skipped || !f;
-    return n == 500;
-}
-
-/* Measure request bodies. */
-static void test_sizes(void)
-{
-    uint32_t ids[500];
-    if (!real_ids(ids))
-        return;
-    for (size_t k = 0; k < 3; k++) {
-        static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
-        const struct dialect *d = dialect_of(apis[k]);
-        const struct ask a = {
-            .model = "\"Qwen/Qwen2.5-72B\"", .ids = ids, .n = 500, .vocab = 151936, .want = 1
-        };
-        struct buf body = { 0 };
-        CHECK(d->request(&body, &a));
-        printf("%s: 500 ids: %zu bytes\n", cloud_api_name(apis[k]), body.n);
-        CHECK(body.n <= 2560);
-        buf_free(&body);
-    }
-}
-
 int main(void)
 {
     test_recorded();
@@ -317,7 +278,6 @@ int main(void)
     test_llamacpp_streams();
     test_openai_streams();
     test_limits();
-    test_sizes();
     if (skipped)
         SKIP("recorded streams: no data at $MIZZLE_TESTDATA (default ../shared/data)");
     return 0;

@@ -12,7 +12,6 @@
 #include "net/server/server.h"
 #include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
-#include "tests/support/raw_http.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 

@@ -11,7 +11,6 @@
 #include "kernels/sys/buf.h"
 #include "net/server/server.h"
 #include "tests/support/http_client.h"
-#include "tests/support/raw_http.h"
 #include "tests/support/test.h"
 
 static struct server *server;

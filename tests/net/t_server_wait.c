@@ -17,7 +17,6 @@
 #include "net/server/server_internal.h"
 #include "tests/support/http_client.h"
 #include "tests/support/process.h"
-#include "tests/support/raw_http.h"
 
 #define HEALTH "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 #define GET(p) "GET " p " HTTP/1.1\r\nHost: localhost\r\n\r\n"

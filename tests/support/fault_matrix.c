@@ -196,19 +196,15 @@ static bool check_next(const struct matrix_row *r, struct cloud *c, enum cloud_a
 bool matrix_call(const struct matrix_row *r, enum cloud_api api, const char *url,
                  struct matrix_server *s)
 {
-    const struct cloud_options o = { .url = url,
-                                     .api = api,
-                                     .model = "m",
+    const struct cloud_options o = { .api = api,
                                      .key = KEY,
-                                     .vocab = MATRIX_VOCAB,
                                      .max_reply = 1 << 16,
                                      .tokens = r->stream ? 4 : 1,
                                      .timeout_ms =
                                          r->late || r->hasty ? MATRIX_LATE_MS : PATIENT_MS };
     struct err err = { "" };
-    struct cloud *c;
+    struct cloud *c = port_open(url, o);
     uint32_t id = 77;
-    CHECK(cloud_open(&c, &o, &err) == OK);
     uint64_t start = os_now_ns();
     int rc = port_next(c, prompt, 3, &id, &err);
     bool right = check_time(r, rc, (double)(os_now_ns() - start) / 1e6);

@@ -10,42 +10,34 @@
 #define CHUNKS OK200 "Transfer-Encoding: chunked\r\n\r\n"
 #define CODE(s) \
     "HTTP/1.1 " s "\r\nContent-Length: 34\r\n\r\n{\"error\":{\"message\":\"the reason\"}}\n"
+#define ONLY(becomes, s)       ROW(#s, becomes, #s, KEEP, CODE(#s " Why"))
+#define FOUR(code, a, b, c, d) ONLY(code, a), ONLY(code, b), ONLY(code, c), ONLY(code, d)
 #define MORE(s, h)         \
     "HTTP/1.1 " s "\r\n" h \
     "\r\nContent-Length: 34\r\n\r\n{\"error\":{\"message\":\"the reason\"}}\n"
 /* Nothing, or too little, comes in time. What a client that expects TLS makes of its hello. */
 #define LATE(name, end, ...) ROW(name, ERR_NET, "in time", end, __VA_ARGS__, .late = true)
 #define TLS(name, end, ...)  ROW(name, ERR_NET, "", end, __VA_ARGS__, .when = RUDE_HALF, .tls = true)
-#define TO(s, at)            "HTTP/1.1 " s "\r\nLocation: " at "\r\nContent-Length: 0\r\n\r\n"
-#define X79                  "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"
+/* All three at one stage. */
+#define STAGE(at, ...)                               \
+    ROW("FIN " at, ERR_NET, "", CLOSE, __VA_ARGS__), \
+        ROW("RST " at, ERR_NET, "", RESET, __VA_ARGS__), LATE("silent " at, SILENT, __VA_ARGS__)
+#define TO(s, at) "HTTP/1.1 " s "\r\nLocation: " at "\r\nContent-Length: 0\r\n\r\n"
+#define X79       "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"
 
 const struct matrix_row matrix_replies[] = {
     /* The connection ends, or stalls, at each stage. */
-    ROW("FIN before the request", ERR_NET, "", CLOSE, "", .when = RUDE_ACCEPT),
-    ROW("FIN within the request", ERR_NET, "", CLOSE, "", .when = RUDE_HALF),
-    ROW("FIN after the request", ERR_NET, "", CLOSE, ""),
-    ROW("FIN in the status line", ERR_NET, "", CLOSE, "HTTP/1.1 2"),
-    ROW("FIN in the headers", ERR_NET, "", CLOSE, OK200 "Content-Le"),
-    ROW("FIN after the headers", ERR_NET, "", CLOSE, LONG),
-    ROW("FIN in a body with length", ERR_NET, "", CLOSE, LONG W),
+    STAGE("before the request", "", .when = RUDE_ACCEPT),
+    STAGE("within the request", "", .when = RUDE_HALF),
+    STAGE("after the request", ""),
+    STAGE("in the status line", "HTTP/1.1 2"),
+    STAGE("in the headers", OK200 "Content-Le"),
+    STAGE("after the headers", LONG),
+    STAGE("in a body with length", LONG W),
     ROW("FIN in a body without length", ERR_NET, "not JSON", CLOSE, ENDS "{\"choices\":[{"),
     ROW("FIN after the reply", OK, "", CLOSE, GOOD),
-    ROW("RST before the request", ERR_NET, "", RESET, "", .when = RUDE_ACCEPT),
-    ROW("RST within the request", ERR_NET, "", RESET, "", .when = RUDE_HALF),
-    ROW("RST after the request", ERR_NET, "", RESET, ""),
-    ROW("RST in the status line", ERR_NET, "", RESET, "HTTP/1.1 2"),
-    ROW("RST in the headers", ERR_NET, "", RESET, OK200 "Content-Le"),
-    ROW("RST after the headers", ERR_NET, "", RESET, LONG),
-    ROW("RST in a body with length", ERR_NET, "", RESET, LONG W),
     ROW("RST in place of the end", ERR_NET, "", RESET, ENDS W),
     ROW("RST in a chunk", ERR_NET, "", RESET, CHUNKS "ff\r\n{\""),
-    LATE("silent before the request", SILENT, "", .when = RUDE_ACCEPT),
-    LATE("silent within the request", SILENT, "", .when = RUDE_HALF),
-    LATE("silent after the request", SILENT, ""),
-    LATE("silent in the status line", SILENT, "HTTP/1.1 2"),
-    LATE("silent in the headers", SILENT, OK200 "Conte"),
-    LATE("silent after the headers", SILENT, LONG),
-    LATE("silent in the body", SILENT, LONG W),
     LATE("silent in place of the end", SILENT, ENDS W),
     LATE("silent in a chunk", SILENT, CHUNKS "ff\r\n{"),
     LATE("silent before the last chunk", SILENT, CHUNKS X "\r\n" W "\r\n"),
@@ -152,25 +144,20 @@ const struct matrix_row matrix_replies[] = {
         .flood = "\xec\xc1\x81\x10\x10\x10\x10"),
 
     /* The text that comes with an error status. */
+    FOUR(ERR_TEXT, 402, 405, 410, 413),
+    FOUR(ERR_TEXT, 415, 422, 431, 451),
+    FOUR(ERR_NET, 206, 425, 429, 501),
+    FOUR(ERR_NET, 504, 529, 599, 999),
+    ONLY(ERR_REMOTE, 403),
+    ONLY(ERR_REMOTE, 404),
     ROW("204", ERR_NET, "204", KEEP, "HTTP/1.1 204 No Content\r\n\r\n"),
-    ROW("206", ERR_NET, "206", KEEP, CODE("206 Partial Content")),
     ROW("400", ERR_TEXT, "400: the reason", KEEP, CODE("400 Bad Request")),
     ROW("401", ERR_REMOTE, "401: the reason", KEEP, CODE("401 Unauthorized")),
     ROW("401 with a challenge", ERR_REMOTE, "401", KEEP,
         MORE("401 Unauthorized", "WWW-Authenticate: Negotiate")),
-    ROW("402", ERR_TEXT, "402", KEEP, CODE("402 Payment Required")),
-    ROW("403", ERR_REMOTE, "403", KEEP, CODE("403 Forbidden")),
-    ROW("404", ERR_REMOTE, "404", KEEP, CODE("404 Not Found")),
-    ROW("405", ERR_TEXT, "405", KEEP, CODE("405 Method Not Allowed")),
     ROW("407", ERR_TEXT, "407", KEEP, MORE("407 Proxy", "Proxy-Authenticate: Basic")),
     ROW("408", ERR_NET, "408", CLOSE, CODE("408 Request Timeout")),
-    ROW("410", ERR_TEXT, "410", KEEP, CODE("410 Gone")),
-    ROW("413", ERR_TEXT, "413", KEEP, CODE("413 Too Large")),
     ROW("413 within the request", ERR_TEXT, "413", CLOSE, CODE("413 Too Large"), .when = RUDE_HALF),
-    ROW("415", ERR_TEXT, "415", KEEP, CODE("415 Unsupported")),
-    ROW("422", ERR_TEXT, "422", KEEP, CODE("422 Unprocessable")),
-    ROW("425", ERR_NET, "425", KEEP, CODE("425 Too Early")),
-    ROW("429", ERR_NET, "429", KEEP, CODE("429 Too Many Requests")),
     ROW("429, retry at once", ERR_NET, "429", KEEP, MORE("429 Too Many", "Retry-After: 0")),
     ROW("429, retry in 30,000 years", ERR_NET, "429", KEEP,
         MORE("429 Too Many", "Retry-After: 999999999999")),
@@ -180,18 +167,11 @@ const struct matrix_row matrix_replies[] = {
     ROW("429, retry on a day in 1999", ERR_NET, "429", KEEP,
         MORE("429 Too Many", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT")),
     ROW("429, retry whenever", ERR_NET, "429", KEEP, MORE("429 Too Many", "Retry-After: soon")),
-    ROW("431", ERR_TEXT, "431", KEEP, CODE("431 Headers Too Large")),
-    ROW("451", ERR_TEXT, "451", KEEP, CODE("451 Legal")),
     ROW("500", ERR_NET, "500: the reason", KEEP, CODE("500 Oops")),
     ROW("500, endless", ERR_NET, "", FLOOD, "HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n",
         .flood = "x"),
-    ROW("501", ERR_NET, "501", KEEP, CODE("501 No")),
     ROW("502", ERR_NET, "502", CLOSE, "HTTP/1.1 502 Bad Gateway\r\n\r\n<html><h1>nginx"),
     ROW("503", ERR_NET, "503", KEEP, MORE("503 Unavailable", "Retry-After: 3600")),
-    ROW("504", ERR_NET, "504", KEEP, CODE("504 Gateway Timeout")),
-    ROW("529", ERR_NET, "529", KEEP, CODE("529 Overloaded")),
-    ROW("599", ERR_NET, "599", KEEP, CODE("599 What")),
-    ROW("999", ERR_NET, "999", KEEP, CODE("999 Denied")),
 
     /* The client expects TLS. */
     TLS("plain HTTP on the TLS port", CLOSE, CODE("400 Bad Request")),

@@ -1,6 +1,6 @@
 /* port.h - what the simulated clouds of the tests have alike: a key for each prefix, a session that
- * is brought to one, and the functions of a port that need not do anything of their own; and one
- * token of a server, asked for and awaited. */
+ * is brought to one, and the functions of a port that need not do anything of their own; and a
+ * client of a server, and one token of it, asked for and awaited. */
 #ifndef TESTS_SUPPORT_PORT_H
 #define TESTS_SUPPORT_PORT_H
 
@@ -33,6 +33,20 @@ static inline struct traffic port_traffic(void *arg, struct cloud_tally *tally, 
 {
     (void)arg, (void)last;
     return tally->traffic;
+}
+
+/* Open a client of the server at this URL: of OpenAI's dialect and the model "m" with 1000 ids,
+ * unless o says otherwise. */
+static inline struct cloud *port_open(const char *url, struct cloud_options o)
+{
+    struct cloud *c;
+    struct err err = { "" };
+    o.url = url;
+    o.api = o.api ? o.api : CLOUD_OPENAI;
+    o.model = o.model ? o.model : "m";
+    o.vocab = o.vocab ? o.vocab : 1000;
+    CHECK_MSG(cloud_open(&c, &o, &err) == OK, "%s", err.msg);
+    return c;
 }
 
 /* Ask for as many tokens as the cloud allows, and wait for the first one. */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "tests/support/http_client.h"
-#include "tests/support/raw_http.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 

@@ -8,13 +8,13 @@
 #include "net/answers/answers.h"
 #include "net/answers/answers_port.h"
 #include "net/cloud.h"
+#include "tests/support/port.h"
 #include "tests/support/rude.h"
-#include "tests/support/test.h"
 
 enum {
     SILENT,       /* no answer, always */
     BAD,          /* 400 */
-    STREAM,       /* four tokens, one by one */
+    FOUR,         /* four tokens, one by one */
     STREAM_CUT,   /* two of four tokens, then a reset */
     STREAM_PLAIN, /* four tokens, not as a stream */
 };
@@ -46,7 +46,7 @@ static bool serve(const struct rude_request *r)
         return rude_pause(r, 60000);
     case BAD:
         return rude_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
-    case STREAM:
+    case FOUR:
         return stream(r);
     case STREAM_CUT:
         rude_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
@@ -60,16 +60,9 @@ static bool serve(const struct rude_request *r)
 /* Open a client that streams four tokens, with kept answers in front of it. */
 static struct cloud *answered(struct cloud_port *p, struct answers **answers)
 {
-    struct cloud *c;
     CHECK(answers_open(answers, &(struct answers_options){ .vocab = 1000 }, NULL) == OK);
-    const struct cloud_options o = { .url = rude_url(server),
-                                     .vocab = 1000,
-                                     .api = CLOUD_OPENAI,
-                                     .model = "m",
-                                     .tokens = 4,
-                                     .found = answers_found,
-                                     .found_arg = *answers };
-    CHECK(cloud_open(&c, &o, NULL) == OK);
+    const struct cloud_options o = { .tokens = 4, .found = answers_found, .found_arg = *answers };
+    struct cloud *c = port_open(rude_url(server), o);
     cloud_port(p, c);
     CHECK(answers_port(p, *answers, p, NULL) == OK);
     return c;
@@ -112,11 +105,11 @@ static void test_stream(void)
     struct answers *answers;
     struct cloud_port p;
     struct err err = { "" };
-    uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
+    uint32_t ids[] = { 500, 600, FOUR, 201, 202, 203, 9 }, id = 0;
     struct cloud *c = answered(&p, &answers);
     rude_forget(server);
     held = true;
-    void *call = port_ask(&p, STREAM);
+    void *call = port_ask(&p, FOUR);
     CHECK(!knows(&p, ids, 3, true, 201));
     CHECK(p.take(call, 0, &id, &err) == OK && id == 201);
     CHECK(!knows(&p, ids, 4, true, 202)); /* not used yet, so it may be dropped */
@@ -130,7 +123,7 @@ static void test_stream(void)
     ids[3] = 7;
     CHECK(sight(&p, ids, 4) == CLOUD_UNKNOWN && sight(&p, ids, 7) == CLOUD_UNKNOWN);
     CHECK(cloud_port_known(&p, ids, 4, true, &id) == CLOUD_UNKNOWN);
-    CHECK(rude_seen(server, STREAM) == 1);
+    CHECK(rude_seen(server, FOUR) == 1);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two tokens: the call succeeds, and the third token is missing. */
     ids[2] = STREAM_CUT;
@@ -140,7 +133,7 @@ static void test_stream(void)
     ids[2] = STREAM_PLAIN;
     port_use(&p, STREAM_PLAIN);
     CHECK(knows(&p, ids, 6, true, 204));
-    p.end(port_ask(&p, STREAM), CLOUD_DROP); /* while it streams */
+    p.end(port_ask(&p, FOUR), CLOUD_DROP); /* while it streams */
     p.close(p.arg);
     answers_close(answers);
 }
@@ -149,9 +142,9 @@ static void test_stream(void)
  * for the others. */
 static void enough(const struct cloud_port *p)
 {
-    uint32_t ids[] = { 500, 600, STREAM, 201 }, id = 0;
+    uint32_t ids[] = { 500, 600, FOUR, 201 }, id = 0;
     silent = held = true;
-    void *call = port_ask(p, STREAM);
+    void *call = port_ask(p, FOUR);
     p->end(call, CLOUD_ENOUGH); /* of no effect before the first token */
     CHECK(!p->done(call, 0));
     silent = false;
@@ -162,7 +155,7 @@ static void enough(const struct cloud_port *p)
     p->end(call, CLOUD_USE);
     CHECK(knows(p, ids, 3, true, 201));
     CHECK(!knows(p, ids, 4, true, 202)); /* the server still holds the stream */
-    call = port_ask(p, STREAM);
+    call = port_ask(p, FOUR);
     CHECK(p->take(call, 0, &id, NULL) == OK);
     p->end(call, CLOUD_ENOUGH);
     p->end(call, CLOUD_DROP);
@@ -171,9 +164,9 @@ static void enough(const struct cloud_port *p)
 /* Tokens are taken in any order before the call is used. */
 static void pieces(const struct cloud_port *p)
 {
-    uint32_t ids[] = { 500, 600, STREAM, 201, 202 }, id = 0;
+    uint32_t ids[] = { 500, 600, FOUR, 201, 202 }, id = 0;
     held = false;
-    void *call = port_ask(p, STREAM);
+    void *call = port_ask(p, FOUR);
     CHECK(p->take(call, 3, &id, NULL) == OK && id == 204);
     CHECK(p->take(call, 1, &id, NULL) == OK && id == 202);
     CHECK(p->done(call, 2) && p->take(call, 4, &id, NULL) == ERR_NET && id == 202);

@@ -1,9 +1,11 @@
 /* The stand-in server: both dialects return the model's own greedy token, a growing prefix is not
  * computed again, errors have the forms of the real servers, and many clients at once change
- * nothing. */
+ * nothing. Clients that leave and a server that closes are serve's (tests/tools/serve), TLS is in
+ * tests/net/t_net_proxy.c. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/sample.h"
@@ -134,6 +136,9 @@ static const struct row rows[] = {
     { VLLM, POST("/detokenize"), "{\"tokens\":[72,105]}", 200, "{\"prompt\":\"Hi\"}" },
     { VLLM, JSON("application/json; charset=utf-8"), 200, "" },
     /* What is refused. */
+    { ALL, "POST", "/completion", "Content-Encoding: gzip\r\n", "{}", 415, "expected none" },
+    { ALL, "GET", "/health", "Origin: http://evil.example\r\n", NULL, 403, "" },
+    { KEYED, "GET", "/health", "Origin: http://evil.example\r\n", NULL, 403, "" },
     { VLLM, JSON("text/plain"), 400, "" },
     { VLLM, JSON("application/jsonx"), 400, "" },
     KEYS(VLLM, "/v1/completions", UNAUTHORIZED, 401),
@@ -231,6 +236,20 @@ static bool has_all(const char *text, const char *words)
     return text;
 }
 
+/* A page of another site may not ask, even under a name that leads here. With a key any name may.
+ */
+static void test_sites(struct stand_in *const *servers)
+{
+    static const char evil[] =
+        "GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n"
+        "Authorization: Bearer sesame\r\n\r\n";
+    static struct raw_reply r;
+    for (unsigned keyed = 0; keyed <= KEYED; keyed += KEYED) {
+        raw_http_ask(stand_in_port(servers[keyed]), &r, evil, sizeof(evil) - 1, 1, 5000);
+        CHECK(r.status == (keyed ? 200 : 403));
+    }
+}
+
 static void test_rows(void)
 {
     struct stand_in *servers[8] = { server };
@@ -250,6 +269,7 @@ static void test_rows(void)
                   r->body);
         CHECK(w->status != 405 || strstr(r->head, "Allow: POST"));
     }
+    test_sites(servers);
     for (unsigned i = 1; i < 8; i++)
         stand_in_close(servers[i]);
 }
@@ -308,6 +328,67 @@ static void test_many(void)
     }
 }
 
+/* Ask for one token after ids 1 to same, then one id often enough to make n of them, in the slot,
+ * or in any with -1. Return how many ids the server knew. */
+static int cached(const struct stand_in *s, int same, int id, int n, int slot)
+{
+    struct http_client_reply *r;
+    char body[2048];
+    size_t at =
+        (size_t)snprintf(body, sizeof(body), "{\"n_predict\":1,\"id_slot\":%d,\"prompt\":[", slot);
+    for (int i = 0; i < n; i++)
+        at +=
+            (size_t)snprintf(body + at, sizeof(body) - at, i ? ",%d" : "%d", i < same ? i + 1 : id);
+    snprintf(body + at, sizeof(body) - at, "]}");
+    r = http_client_reply(stand_in_port(s), "POST", "/completion", NULL, body);
+    CHECK(r->status == 200);
+    const char *known = strstr(r->body, "\"cache_n\":");
+    return known ? (int)strtol(known + 10, NULL, 10) : -1;
+}
+
+/* A prompt that begins like a text in another slot gets a copy of that part; the other text stays.
+ */
+static void test_copy(void)
+{
+    const struct stand_in_options o = { .model = model, .threads = 1, .slots = 2 };
+    struct stand_in *s;
+    CHECK(stand_in_open(&s, &o, NULL) == OK);
+    CHECK(cached(s, 60, 0, 60, -1) == 0 && cached(s, 20, 90, 60, -1) == 20);
+    CHECK(cached(s, 60, 0, 60, -1) == 59 && cached(s, 20, 0, 20, 0) == 19);
+    stand_in_close(s);
+}
+
+/* With one slot and one place in the queue, some of many requests are refused with status 503. */
+static void test_queue(void)
+{
+    static const char *const bodies[] = {
+        "{\"prompt\":[5],\"n_predict\":255,\"ignore_eos\":true}",
+        "{\"input_ids\":[6],\"sampling_params\":{\"max_new_tokens\":255,\"ignore_eos\":true}}"
+    };
+    const struct stand_in_options o = { .model = model, .threads = 1, .slots = 1, .queue = 1 };
+    struct http_client_reply *r;
+    struct stand_in *s;
+    int fds[40];
+    size_t fine = 0, full = 0;
+    CHECK(stand_in_open(&s, &o, NULL) == OK);
+    for (size_t i = 0; i < 40; i++) {
+        fds[i] = http_client_open(stand_in_port(s));
+        http_client_put(fds[i], "POST", i % 2 ? "/generate" : "/completion", NULL, bodies[i % 2],
+                        strlen(bodies[i % 2]));
+    }
+    for (size_t i = 0; i < 40; i++) {
+        r = http_client_read(fds[i], 60000);
+        CHECK(r->whole && (r->status == 200 || r->status == 503));
+        CHECK(r->status == 200 || strstr(r->body, "all places are taken"));
+        CHECK(r->status == 200 ||
+              strstr(r->body, i % 2 ? "\"type\":\"503\"" : "unavailable_error"));
+        *(r->status == 200 ? &fine : &full) += 1;
+        close(fds[i]);
+    }
+    CHECK(fine >= 2 && full >= 1);
+    stand_in_close(s);
+}
+
 /* What keeps a server from opening. */
 static void test_open(void)
 {
@@ -332,6 +413,8 @@ int main(void)
     test_dialects();
     test_large();
     test_many();
+    test_copy();
+    test_queue();
     test_open();
     stand_in_close(server);
     return 0;

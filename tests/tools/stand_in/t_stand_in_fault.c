@@ -28,15 +28,22 @@ static int ending; /* a first token after which the text ends within 8 tokens */
 
 struct form {
     const char *path, *body; /* body is a format for first token and stream */
+    const char *ends;        /* what says that the text has ended by itself */
 };
 
 static const struct form forms[] = {
-    { "/v1/completions", "{\"prompt\":[%d],\"max_tokens\":8,\"temperature\":0,\"return_token_ids\":"
-                         "true,\"stream\":%s}" },
-    { "/generate", "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8,\"temperature\":"
-                   "0},\"stream\":%s}" },
-    { "/completion", "{\"prompt\":[%d],\"n_predict\":8,\"temperature\":0,\"return_tokens\":true,"
-                     "\"stream\":%s}" },
+    { "/v1/completions",
+      "{\"prompt\":[%d],\"max_tokens\":8,\"temperature\":0,\"return_token_ids\":"
+      "true,\"stream\":%s}",
+      "\"finish_reason\":\"stop\"" },
+    { "/generate",
+      "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8,\"temperature\":"
+      "0},\"stream\":%s}",
+      "\"finish_reason\":{\"type\":\"stop\",\"matched\":25" },
+    { "/completion",
+      "{\"prompt\":[%d],\"n_predict\":8,\"temperature\":0,\"return_tokens\":true,"
+      "\"stream\":%s}",
+      "\"stop_type\":\"eos\"" },
 };
 
 /* Start a server with these options and, unless NULL, a fault. */
@@ -69,7 +76,8 @@ static void find_ending(const struct stand_in *s)
     for (ending = 0; ending < 256; ending++) {
         struct http_client_reply r;
         ask(s, &forms[1], ending, false, MOST_MS, &r);
-        bool stop = strstr(r.body, "\"type\":\"stop\"") != NULL;
+        bool stop = strstr(r.body, forms[1].ends) != NULL;
+        CHECK(stop || strstr(r.body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
         http_client_free(&r);
         if (stop)
             return;
@@ -212,7 +220,7 @@ static void test_faults(void)
         struct http_client_reply r;
         ask(s, &forms[i], ending, false, MOST_MS, &r);
         clean[i] = understood(&r);
-        CHECK(clean[i]);
+        CHECK(clean[i] && strstr(r.body, forms[i].ends));
         http_client_free(&r);
     }
     stand_in_close(s);

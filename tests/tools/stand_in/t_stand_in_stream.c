@@ -149,31 +149,6 @@ static void test_usage(void)
                           "\"total_tokens\":4"));
 }
 
-/* Some prefix reaches end-of-text; check how each dialect reports it. */
-static void test_end(void)
-{
-    for (int first = 0;; first++) {
-        CHECK(first < 256);
-        struct http_client_reply *r;
-        char body[256];
-        snprintf(body, sizeof(body),
-                 "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8}}", first);
-        r = ask(CLOUD_SGLANG, "/generate", body);
-        bool ended = strstr(r->body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
-        CHECK(ended || strstr(r->body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
-        if (!ended)
-            continue;
-        snprintf(body, sizeof(body), "{\"prompt\":[%d],\"max_tokens\":8,\"return_token_ids\":true}",
-                 first);
-        r = ask(CLOUD_OPENAI, "/v1/completions", body);
-        CHECK(strstr(r->body, "\"finish_reason\":\"stop\"") && strstr(r->body, "25"));
-        snprintf(body, sizeof(body), "{\"prompt\":[%d],\"n_predict\":8}", first);
-        r = ask(CLOUD_LLAMACPP, "/completion", body);
-        CHECK(strstr(r->body, "\"stop_type\":\"eos\""));
-        return;
-    }
-}
-
 /* Each server can be told apart by its paths and replies. */
 static void test_probes(void)
 {
@@ -432,7 +407,6 @@ int main(void)
     test_streams(true);
     test_streams(false);
     test_usage();
-    test_end();
     test_probes();
     test_requests();
     size_t missing = 0;
