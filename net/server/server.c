@@ -22,13 +22,6 @@ enum {
     FAREWELL_MS = 1000, /* time to send status 503 after the grace */
 };
 
-/* True if this libmicrohttpd cuts a head into texts in place. Later ones (1.0) check lines
- * themselves, and trim them. */
-static bool server_has_layout(void)
-{
-    return strncmp(MHD_get_version(), "0.9.", 4) == 0;
-}
-
 /* Return how many of the wanted places the limit on open files allows, after raising it. */
 static size_t server_places(size_t wanted)
 {
@@ -54,12 +47,12 @@ static size_t server_places(size_t wanted)
 static int server_start(struct server *s, struct err *err)
 {
     static char versions[] = "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1";
-    struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
-                                    { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_key },
+    struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls },
+                                    { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls },
                                     { MHD_OPTION_HTTPS_PRIORITIES, 0, versions },
                                     { MHD_OPTION_END, 0, NULL } };
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
-                     MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls_cert ? (unsigned)MHD_USE_TLS : 0u);
+                     MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls ? (unsigned)MHD_USE_TLS : 0u);
     s->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, server_request_handle, s, MHD_OPTION_EXTERNAL_LOGGER,
         server_request_log, s, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
@@ -67,13 +60,12 @@ static int server_start(struct server *s, struct err *err)
         MHD_OPTION_URI_LOG_CALLBACK, server_request_begin, s, MHD_OPTION_UNESCAPE_CALLBACK,
         server_request_unescape, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->watch.limit,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY,
-        s->tls_cert ? tls : tls + 3, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY, s->tls ? tls : tls + 3,
+        MHD_OPTION_END);
     if (s->daemon)
         return OK;
-    if (s->tls_cert)
-        return err_set(err, ERR_FORMAT, "%s, %s: not a certificate and its key", s->o.tls_cert,
-                       s->o.tls_key);
+    if (s->tls)
+        return err_set(err, ERR_FORMAT, "%s: not a certificate and its key", s->o.tls);
     return err_set(err, ERR_NET, "the HTTP server does not start on port %u", s->port);
 }
 
@@ -90,7 +82,7 @@ static int server_build(struct server *s, struct err *err)
         rc = server_listen_open(s, err);
     if (rc)
         return rc;
-    s->layout = server_has_layout();
+    s->layout = strncmp(MHD_get_version(), "0.9.", 4) == 0; /* 1.0 checks lines, and trims them */
     if (!server_watch_open(&s->watch, o, o->connections))
         return err_set(err, ERR_NOMEM, "server: no thread can be started");
     return server_start(s, err);
@@ -142,8 +134,7 @@ void server_close(struct server *s, unsigned grace_ms)
     if (s->listener >= 0)
         close(s->listener);
     server_watch_close(&s->watch);
-    wipe_text(s->tls_key);
-    free(s->tls_cert);
+    wipe_text(s->tls);
     free(s);
 }
 

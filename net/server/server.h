@@ -1,9 +1,8 @@
 /* server.h - an HTTP/1.1 server that knows no API: listener, TLS, deadlines, checks of each head,
  * bodies, replies and streams, and clients that leave.
  *
- * libmicrohttpd runs one thread per connection, and the callbacks below run on it, so they may
- * wait. One more thread, the watcher, looks at all sockets and deadlines together. Nothing here
- * depends on the wall clock.
+ * The callbacks below run on the thread of their connection, so they may wait. One more thread, the
+ * watcher, looks at all sockets and deadlines together. Nothing here depends on the wall clock.
  *
  * Refused before a callback sees the request and before its body is read: Transfer-Encoding beside
  * Content-Length, or other than "chunked", or in HTTP/1.0; a doubled Host, Content-Length,
@@ -41,10 +40,10 @@ enum server_refusal {
 };
 
 struct server_options {
-    const char *host;               /* "localhost" or an address of this machine; NULL: 127.0.0.1 */
-    unsigned port;                  /* 0: any free one */
-    const char *key;                /* required as "Authorization: Bearer KEY"; NULL: none */
-    const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
+    const char *host;   /* "localhost" or an address of this machine; NULL: 127.0.0.1 */
+    unsigned port;      /* 0: any free one */
+    const char *key;    /* required as "Authorization: Bearer KEY"; NULL: none */
+    const char *tls;    /* PEM file of a certificate and its key: https; or NULL */
     size_t connections; /* places; 0: 1,100. Fewer if descriptors are limited. When all are taken, a
                            new connection ends the one whose request has been awaited longest */
     unsigned head_ms;   /* for handshake and head, and between requests, counted in all; shrinks to
@@ -110,18 +109,19 @@ int server_parse(struct server_request *r, json_t **out, struct err *err);
 void server_drop_body(struct server_request *r);
 /* True if it is declared as JSON. */
 bool server_is_json(const struct server_request *r);
-/* Return the bytes of the body; of the head. */
-size_t server_received(const struct server_request *r);
-size_t server_head_bytes(const struct server_request *r);
-int server_fd(const struct server_request *r);
-unsigned server_status(const struct server_request *r); /* of its reply; 0: it has none */
-enum { SERVER_PEER = 64 };
-/* Write the client's address, or "-", to out, and return that. */
-const char *server_peer(const struct server_request *r, char out[SERVER_PEER]);
+struct server_facts {
+    size_t head, body; /* bytes */
+    int fd;
+    unsigned status; /* of the reply; 0: there is none */
+};
+struct server_facts server_facts(const struct server_request *r);
 /* Return a number that no other request of this server has, nor, in all likelihood, of another. All
  * replies have it in x-request-id, "req-" and 16 digits, base 16, but those of libmicrohttpd itself
  * and the one to a malformed Content-Length, which has no body either. */
 uint64_t server_number(const struct server_request *r);
+enum { SERVER_PEER = 64 };
+/* Write the client's address, or "-", to out, and return that. */
+const char *server_peer(const struct server_request *r, char out[SERVER_PEER]);
 /* True for the first request of its connection. */
 bool server_first(const struct server_request *r);
 /* Attach something to the request; drop(own) is called once when the request ends. */

@@ -181,7 +181,7 @@ static bool server_head_is_served(const char *host, const struct server_options 
 /* A browser sends the Origin of the page that calls; other programs send none. */
 static void server_head_check_origin(struct server_head *h, const struct server_options *o)
 {
-    const char *origin = h->single[SINGLE_ORIGIN], *scheme = o->tls_cert ? "https://" : "http://";
+    const char *origin = h->single[SINGLE_ORIGIN], *scheme = o->tls ? "https://" : "http://";
     size_t n = strlen(scheme);
     if (!origin)
         return;

@@ -38,7 +38,7 @@ void server_head_begin(struct server_head *h, const char *method, const char *ve
 void server_head_field(struct server_head *h, const char *name, const char *value);
 /* Read the target, which is changed and borrowed: the path is a part of it. */
 void server_head_target(struct server_head *h, char *target);
-/* Check the whole: of o count origin, hosts, any_host, tls_cert and body_max. Any of these four may
+/* Check the whole: of o count origin, hosts, any_host, tls and body_max. Any of these four may
  * set h->why. */
 void server_head_end(struct server_head *h, const struct server_options *o);
 /* True if the head announces a body. */

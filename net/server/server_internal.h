@@ -77,7 +77,7 @@ struct server {
     int listener; /* -1: not open */
     unsigned port;
     char url[300];
-    char *tls_cert, *tls_key;     /* PEM */
+    char *tls;                    /* PEM */
     bool layout;                  /* heads lie in memory as server_request.c expects them */
     _Atomic size_t bodies;        /* bytes claimed */
     atomic_uint_fast64_t numbers; /* of requests: the latest */
@@ -117,10 +117,9 @@ void server_watch_connection(void *arg, struct MHD_Connection *c, void **state,
                              enum MHD_ConnectionNotificationCode what);
 /* Give the connection the deadline of a phase that begins now. */
 void server_watch_phase(struct server_guest *g, enum server_phase phase);
-/* The first line of a request has arrived. */
-void server_watch_started(struct server_guest *g, struct server_request *r);
-/* Count the request in, and out; the latter ends its watching. */
-void server_watch_enter(struct server_guest *g);
+/* The first line of a request has arrived; enters: its head has, so it is counted in. */
+void server_watch_started(struct server_guest *g, struct server_request *r, bool enters);
+/* The request is over, and counted out if it is counted in. */
 void server_watch_leave(struct server_guest *g, bool busy);
 /* Wait until no request is in progress, or until os_now_ns() reaches until_ns. */
 void server_watch_settle(struct server_watch *w, uint64_t until_ns);

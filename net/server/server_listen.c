@@ -61,8 +61,8 @@ static int server_listen_name(struct server *s, const char *host, struct err *er
     const char *shown = strcmp(host, "0.0.0.0") == 0 ? "127.0.0.1"
                         : strcmp(host, "::") == 0    ? "::1"
                                                      : host;
-    snprintf(s->url, sizeof(s->url), six ? "%s://[%s]:%u" : "%s://%s:%u",
-             s->tls_cert ? "https" : "http", shown, s->port);
+    snprintf(s->url, sizeof(s->url), six ? "%s://[%s]:%u" : "%s://%s:%u", s->tls ? "https" : "http",
+             shown, s->port);
     return OK;
 }
 
@@ -88,35 +88,25 @@ int server_listen_open(struct server *s, struct err *err)
     return server_listen_name(s, host, err);
 }
 
-/* Read a PEM file into malloc'ed text, which the caller frees, also after an error. */
-static int server_listen_pem(char **out, const char *path, struct err *err)
+int server_listen_tls(struct server *s, struct err *err)
 {
-    FILE *f = fopen(path, "rb");
+    const char *path = s->o.tls;
+    if (path && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return err_set(err, ERR_ARG, "TLS: this libmicrohttpd was built without it");
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    if (!path)
+        return OK;
     if (!f)
         return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     char *text = calloc(1, PEM_MAX + 1);
     size_t n = text ? fread(text, 1, PEM_MAX, f) : 0;
     bool bad = ferror(f) != 0, more = !feof(f);
     fclose(f);
-    *out = text;
+    s->tls = text;
     if (!text)
         return err_set(err, ERR_NOMEM, "server: out of memory");
     if (bad || more || !n || !strstr(text, "-----BEGIN "))
         return err_set(err, ERR_FORMAT, "%s: expected a PEM file of at most %d bytes", path,
                        PEM_MAX);
     return OK;
-}
-
-int server_listen_tls(struct server *s, struct err *err)
-{
-    if (!s->o.tls_cert && !s->o.tls_key)
-        return OK;
-    if (!s->o.tls_cert || !s->o.tls_key)
-        return err_set(err, ERR_ARG, "TLS: expected both a certificate and a key");
-    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-        return err_set(err, ERR_ARG, "TLS: this libmicrohttpd was built without it");
-    int rc = server_listen_pem(&s->tls_cert, s->o.tls_cert, err);
-    if (rc == OK)
-        rc = server_listen_pem(&s->tls_key, s->o.tls_key, err);
-    return rc;
 }

@@ -55,7 +55,7 @@ void server_request_log(void *arg, const char *format, va_list args)
     int fd = reading;
     if (fd < 0 || !(length || strncmp(format, "Error processing request", 24) == 0))
         return;
-    if (s->tls_cert) {
+    if (s->tls) {
         if (length)
             shutdown(fd, SHUT_WR);
         return;
@@ -84,7 +84,7 @@ void *server_request_begin(void *arg, const char *uri, struct MHD_Connection *c)
     r->number = atomic_fetch_add(&s->numbers, 1) + 1;
     memcpy(r->target, uri, n + 1);
     r->body.max = s->o.body_max;
-    server_watch_started(g, r);
+    server_watch_started(g, r, false);
     return r;
 }
 
@@ -122,7 +122,7 @@ static enum MHD_Result server_request_field(void *arg, enum MHD_ValueKind kind, 
 static void server_request_read_head(struct server_request *r, const char *method,
                                      const char *version)
 {
-    size_t size = server_head_bytes(r);
+    size_t size = server_facts(r).head;
     struct server_layout l = { .r = r, .end = (uintptr_t)version + strlen(version) + 2 };
     struct server_head *h = &r->head;
     l.fine = (uintptr_t)method + strlen(method) + 1 == (uintptr_t)r->raw &&
@@ -162,7 +162,7 @@ static enum MHD_Result server_request_first(struct server_request *r, const char
                                             const char *version)
 {
     r->begun = r->busy = true;
-    server_watch_enter(r->guest);
+    server_watch_started(r->guest, r, true);
     server_watch_phase(r->guest, PHASE_NONE);
     server_request_read_head(r, method, version);
     server_request_judge(r);
@@ -224,7 +224,7 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
         return;
     *state = NULL;
     bool linger = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->last;
-    bool tls = r->server->tls_cert != NULL;
+    bool tls = r->server->tls != NULL;
     int fd = r->guest->fd;
     r->guest->known = true;
     server_watch_leave(r->guest, r->busy);
@@ -242,6 +242,16 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
 uint64_t server_number(const struct server_request *r)
 {
     return r->number;
+}
+
+struct server_facts server_facts(const struct server_request *r)
+{
+    const union MHD_ConnectionInfo *head =
+        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return (struct server_facts){ .head = head ? head->header_size : 0,
+                                  .body = r->received,
+                                  .fd = r->guest->fd,
+                                  .status = r->status };
 }
 
 const char *server_method(const struct server_request *r)
@@ -262,28 +272,6 @@ const char *server_header(const struct server_request *r, const char *name)
 const struct buf *server_body(const struct server_request *r)
 {
     return &r->body;
-}
-
-size_t server_received(const struct server_request *r)
-{
-    return r->received;
-}
-
-size_t server_head_bytes(const struct server_request *r)
-{
-    const union MHD_ConnectionInfo *size =
-        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return size ? size->header_size : 0;
-}
-
-int server_fd(const struct server_request *r)
-{
-    return r->guest->fd;
-}
-
-unsigned server_status(const struct server_request *r)
-{
-    return r->status;
 }
 
 const char *server_peer(const struct server_request *r, char out[SERVER_PEER])

@@ -83,16 +83,22 @@ static void server_watch_evict(struct server_watch *w)
     server_watch_late(w, oldest);
 }
 
+/* Set woken or gone of a guest. */
+static void server_watch_signal(struct server_guest *g, bool *what)
+{
+    pthread_mutex_lock(&g->lock);
+    *what = true;
+    pthread_cond_signal(&g->change);
+    pthread_mutex_unlock(&g->lock);
+}
+
 /* End the waiting of a guest whose answer is no longer wanted. */
 static void server_watch_end(struct server_guest *g)
 {
     void (*f)(void *) = g->on_gone;
     g->watched = false;
     g->on_gone = NULL;
-    pthread_mutex_lock(&g->lock);
-    g->gone = true;
-    pthread_cond_signal(&g->change);
-    pthread_mutex_unlock(&g->lock);
+    server_watch_signal(g, &g->gone);
     if (f)
         f(g->on_gone_arg);
 }
@@ -197,11 +203,6 @@ static void *server_watch_run(void *arg)
     return NULL;
 }
 
-static uint64_t server_watch_ms(unsigned ms, unsigned usual)
-{
-    return (ms ? ms : usual) * ms_ns;
-}
-
 /* Open the pipe, whose ends do not block. */
 static bool server_watch_pipe(struct server_watch *w)
 {
@@ -228,10 +229,10 @@ bool server_watch_open(struct server_watch *w, const struct server_options *o, s
 {
     w->places = places;
     w->limit = places + places / 8 + 16;
-    w->head = server_watch_ms(o->head_ms, 10000);
-    w->body = server_watch_ms(o->body_ms, 60000);
-    w->send = server_watch_ms(o->send_ms, 30000);
-    w->tls = o->tls_cert != NULL;
+    w->head = (o->head_ms ? o->head_ms : 10000) * ms_ns;
+    w->body = (o->body_ms ? o->body_ms : 60000) * ms_ns;
+    w->send = (o->send_ms ? o->send_ms : 30000) * ms_ns;
+    w->tls = o->tls != NULL;
     if (!os_cond_open(&w->idle))
         return false;
     pthread_mutex_init(&w->lock, NULL);
@@ -345,20 +346,13 @@ void server_watch_phase(struct server_guest *g, enum server_phase phase)
     pthread_mutex_unlock(&w->lock);
 }
 
-void server_watch_started(struct server_guest *g, struct server_request *r)
+void server_watch_started(struct server_guest *g, struct server_request *r, bool enters)
 {
     struct server_watch *w = &g->server->watch;
     pthread_mutex_lock(&w->lock);
+    w->busy += enters;
     g->request = r;
     g->started = true;
-    pthread_mutex_unlock(&w->lock);
-}
-
-void server_watch_enter(struct server_guest *g)
-{
-    struct server_watch *w = &g->server->watch;
-    pthread_mutex_lock(&w->lock);
-    w->busy++;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -395,10 +389,7 @@ void server_watch_dismiss(struct server_watch *w, bool over)
             server_watch_shut(w, g);
         if (over && g->request)
             server_watch_end(g);
-        pthread_mutex_lock(&g->lock);
-        g->woken = true;
-        pthread_cond_signal(&g->change);
-        pthread_mutex_unlock(&g->lock);
+        server_watch_signal(g, &g->woken);
     }
     pthread_mutex_unlock(&w->lock);
 }
@@ -431,11 +422,7 @@ bool server_wait(struct server_request *r, uint64_t until_ns)
 
 void server_wake(struct server_request *r)
 {
-    struct server_guest *g = r->guest;
-    pthread_mutex_lock(&g->lock);
-    g->woken = true;
-    pthread_cond_signal(&g->change);
-    pthread_mutex_unlock(&g->lock);
+    server_watch_signal(r->guest, &r->guest->woken);
 }
 
 bool server_doubts(struct server_request *r)

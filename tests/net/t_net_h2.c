@@ -22,7 +22,7 @@ static void stop(void)
 
 static void run(const void *mode)
 {
-    execlp("node", "node", "tests/support/h2_server.js", cert, key, (const char *)mode,
+    execlp("node", "node", "tests/support/h2_server.js", cert, cert, (const char *)mode,
            (char *)NULL);
 }
 

@@ -101,8 +101,7 @@ static void test_tunnel(void)
     struct stand_in *cloud;
     if (access("weights/milli/cloud.gguf", R_OK) || !certificate_make())
         SKIP("no demo pair in weights/milli, or no openssl: no tunnel");
-    o.listen.tls_cert = cert;
-    o.listen.tls_key = key;
+    o.listen.tls = cert;
     CHECK(stand_in_open(&cloud, &o, NULL) == OK);
     call(through, NULL, stand_in_url(cloud), cert, OK);
     CHECK(rude_requests(proxy) == 1);

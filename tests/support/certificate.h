@@ -8,19 +8,18 @@
 
 #include "tests/support/files.h"
 
-static const char *cert, *key; /* paths of PEM files */
+static const char *cert; /* path of a PEM file with both certificate and key */
 
 /* Make it with the openssl command; false if that is not possible. */
 static inline bool certificate_make(void)
 {
     char line[512];
-    cert = in_scratch("a.crt");
-    key = in_scratch("a.key");
+    cert = in_scratch("a.pem");
     snprintf(line, sizeof(line),
              "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
              "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
              ">/dev/null 2>&1",
-             key, cert);
+             cert, cert);
     return system(line) == 0;
 }
 

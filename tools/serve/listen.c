@@ -9,7 +9,7 @@
 enum { PORT_MAX = 65535 };
 
 static size_t port = 8080;
-static const char *host = "127.0.0.1", *key_file, *tls_cert;
+static const char *host = "127.0.0.1", *key_file, *tls;
 
 const struct option_group listen_option_rows = {
     "Port and access",
@@ -22,7 +22,7 @@ const struct option_group listen_option_rows = {
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
           "Require the API key in this file where a request could tell or cost something (default: "
           "the key in MIZZLE_SERVE_KEY, else none)" },
-        { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
+        { "--tls-cert", NULL, OPTION_STR, &tls, "FILE",
           "Serve https with the certificate and the private key in this PEM file (default: http)" },
         OPTION_END,
     },
@@ -35,9 +35,7 @@ int listen_read(struct server_options *out, char **key, struct err *err)
     int rc = api_key_of_server(key, key_file, "MIZZLE_SERVE_KEY", err);
     if (rc != OK)
         return rc;
-    *out = (struct server_options){
-        .host = host, .port = (unsigned)port, .key = *key, .tls_cert = tls_cert, .tls_key = tls_cert
-    };
+    *out = (struct server_options){ .host = host, .port = (unsigned)port, .key = *key, .tls = tls };
     return OK;
 }
 

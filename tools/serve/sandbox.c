@@ -57,12 +57,6 @@ static bool sandbox_lock(const char *const *folders)
         close(fd);
     return fine;
 }
-#else
-static bool sandbox_lock(const char *const *folders)
-{
-    (void)folders;
-    return false;
-}
 #endif
 
 bool sandbox_enter(const char *const *folders)
@@ -74,5 +68,10 @@ bool sandbox_enter(const char *const *folders)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return false;
 #endif
+#ifdef LANDLOCK
     return sandbox_lock(folders);
+#else
+    (void)folders;
+    return false;
+#endif
 }

@@ -66,7 +66,7 @@ struct serve_face {
     bool plain; /* the model alone: no notes, no "mizzle", one thread if it is small */
     /* Answer with an error; e->param of status 405 is the methods allowed. */
     void (*refuse)(struct serve_exchange *x, const struct serve_error *e);
-    /* Answer as server_reply and server_stream do. */
+    /* Answer as server_reply and server_stream do, which are called if these are NULL. */
     void (*send)(struct serve_exchange *x, unsigned status, const char *type, struct buf *text,
                  const char *const (*headers)[2]);
     void (*stream)(struct serve_exchange *x, const char *const (*headers)[2],

@@ -32,8 +32,7 @@ bool serve_prompt_ids(uint32_t **ids, size_t *n, const struct serve *s, const js
     return true;
 }
 
-/* Append an empty prompt; NULL without memory. */
-static struct serve_prompt *serve_prompt_add(struct serve_ask *a)
+struct serve_prompt *serve_prompt_add(struct serve_ask *a)
 {
     struct serve_prompt *more = realloc(a->prompts, (a->nprompts + 1) * sizeof(*more));
     if (!more)

@@ -58,6 +58,8 @@ enum policy serve_ask_policy(const struct serve_ask *a);
  * unless its prompt is scored, since slots and queue limit these. */
 double serve_request_memory(const struct serve_ask *a, const struct serve *s);
 
+/* Append an empty prompt; NULL without memory. */
+struct serve_prompt *serve_prompt_add(struct serve_ask *a);
 /* Read a prompt: a text or a list of ids, or a list of these. */
 bool serve_prompt_read(struct serve_ask *a, const struct serve *s, const json_t *prompt,
                        struct serve_error *e);

@@ -44,7 +44,10 @@ void serve_routes_send(struct serve_exchange *x, unsigned status, const char *ty
                                   { "Cache-Control", "no-store" } };
     for (size_t i = 2; more && more[0][0] && i < 8; i++, more++)
         memcpy(headers[i], more[0], sizeof(headers[i]));
-    x->s->o.face->send(x, status, type, text, (const char *const(*)[2])headers);
+    if (x->s->o.face->send)
+        x->s->o.face->send(x, status, type, text, (const char *const(*)[2])headers);
+    else
+        server_reply(x->r, status, type, text, (const char *const(*)[2])headers);
 }
 
 bool serve_routes_print(struct buf *out, json_t *json)
@@ -98,26 +101,15 @@ void serve_routes_stream(struct serve_exchange *x,
                                        { "X-Accel-Buffering", "no" },
                                        { NULL, NULL } };
     atomic_fetch_add(&x->s->streams, 1);
-    x->s->o.face->stream(x, headers, more, arg);
-}
-
-static void serve_routes_reply(struct serve_exchange *x, unsigned status, const char *type,
-                               struct buf *text, const char *const (*headers)[2])
-{
-    server_reply(x->r, status, type, text, headers);
-}
-
-static void serve_routes_events(struct serve_exchange *x, const char *const (*headers)[2],
-                                enum server_more (*more)(void *arg, struct buf *out), void *arg)
-{
-    server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
+    if (x->s->o.face->stream)
+        x->s->o.face->stream(x, headers, more, arg);
+    else
+        server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg);
 }
 
 const struct serve_face serve_routes_face = { .name = "mizzle",
                                               .routes = routes,
-                                              .refuse = serve_routes_explain,
-                                              .send = serve_routes_reply,
-                                              .stream = serve_routes_events };
+                                              .refuse = serve_routes_explain };
 
 /* Find the route; if there is none x->error says why. */
 static void serve_routes_find(struct serve_exchange *x)
@@ -165,7 +157,7 @@ static void serve_routes_log(const struct serve_exchange *x)
     char line[300], clean[300], peer[SERVER_PEER];
     snprintf(line, sizeof(line),
              "method=%s status=%u ms=%.1f tokens=%zu cloud=%zu client=%s path=%s",
-             server_method(x->r), server_status(x->r), (double)(os_now_ns() - x->begun) / 1e6,
+             server_method(x->r), server_facts(x->r).status, (double)(os_now_ns() - x->begun) / 1e6,
              x->tokens, x->cloud, server_peer(x->r, peer), server_path(x->r));
     json_input_line(clean, sizeof(clean), line, strlen(line));
     fprintf(stderr, "%s\n", clean);

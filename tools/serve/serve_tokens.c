@@ -55,15 +55,13 @@ static bool serve_tokens_read(struct serve_exchange *x, bool *llamacpp, struct s
     if (!serve_field_flag(&special, in, "parse_special", e) ||
         !serve_field_flag(&bos, in, *llamacpp ? "add_special" : "add_special_tokens", e))
         return false;
-    a->prompts = calloc(1, sizeof(*a->prompts));
-    if (!a->prompts)
-        return serve_error_of(e, ERR_NOMEM, NULL);
-    a->nprompts = 1;
-    if ((bos ? tokenizer_encode : tokenizer_encode_part)(
-            x->s->engine.tokenizer, &a->prompts[0].ids, &a->prompts[0].n, json_string_value(text),
-            json_string_length(text), special, NULL) == OK)
+    struct serve_prompt *p = serve_prompt_add(a);
+    if (p && (bos ? tokenizer_encode : tokenizer_encode_part)(
+                 x->s->engine.tokenizer, &p->ids, &p->n, json_string_value(text),
+                 json_string_length(text), special, NULL) == OK)
         return true;
-    a->prompts[0].ids = NULL;
+    if (p)
+        p->ids = NULL;
     return serve_error_of(e, ERR_NOMEM, NULL);
 }
 

@@ -134,13 +134,13 @@ bool stand_in_line_draw(struct serve_exchange *x)
     struct stand_in *s = stand_in_of(x);
     struct stand_in_call *c = x->own;
     const struct serve_prompt *p = &x->ask.prompts[0];
-    uint64_t up = server_head_bytes(x->r) + server_received(x->r);
+    uint64_t up = server_facts(x->r).head + server_facts(x->r).body;
     if (c->net.up && !line_wait(x->r, x->begun + up * second_ns / c->net.up))
         return false;
     c->key = stand_in_chance_key(s->draw, p->ids, p->n);
     const struct stand_in_fault *f = stand_in_fault_draw(&s->faults, c->key);
     c->fault = f = f ? f : &none;
-    c->way = stand_in_chance_way(&c->net, c->key, server_received(x->r), 0);
+    c->way = stand_in_chance_way(&c->net, c->key, server_facts(x->r).body, 0);
     c->drawn = true;
     if (!(f->status || f->way == WAY_CLOSE || f->way == WAY_RESET || f->way == WAY_SILENT))
         return true;
@@ -148,7 +148,7 @@ bool stand_in_line_draw(struct serve_exchange *x)
         return false;
     const struct linger rst = { .l_onoff = 1 };
     if (f->way == WAY_RESET)
-        setsockopt(server_fd(x->r), SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
+        setsockopt(server_facts(x->r).fd, SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
     if (f->status)
         line_fail(c);
     return false;
@@ -184,7 +184,7 @@ void stand_in_line_send(struct serve_exchange *x, unsigned status, const char *t
     }
     if (!line_edit(c, &c->bytes, true))
         return;
-    c->way = stand_in_chance_way(&c->net, c->key, server_received(x->r), c->bytes.n);
+    c->way = stand_in_chance_way(&c->net, c->key, server_facts(x->r).body, c->bytes.n);
     if (line_due(c))
         line_send(c, 200, f->type ? f->type : type, !f->no_length, headers, f->header, f->value);
 }
