@@ -34,13 +34,16 @@ struct command {
     const struct option_brief *brief; /* ends with a NULL name; NULL: --help shows all */
 };
 
-extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
-    cmd_router_collect, cmd_router_calibrate, cmd_router_score, cmd_pretrain, cmd_convert,
-    cmd_explain, cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_bench_model, cmd_bench_memory,
-    cmd_bench_kernels, cmd_bench_limits, cmd_bench_route, cmd_fleet, cmd_plot, cmd_man;
-
-/* All subcommands, NULL-ended, in the order of the help; defined in commands.c. */
-extern const struct command *const commands[];
+/* All subcommands in the order of the help; each is cmd_NAME. */
+#define COMMANDS(X)                                                                             \
+    X(run), X(info), X(convert), X(tokenize), X(logits), X(man), X(serve), X(eval), X(explain), \
+        X(router), X(router_collect), X(router_train), X(router_calibrate), X(router_score),    \
+        X(cloud), X(pretrain), X(bench), X(bench_model), X(bench_memory), X(bench_kernels),     \
+        X(bench_limits), X(bench_route), X(fleet), X(plot)
+#define X(name) cmd_##name
+extern const struct command COMMANDS(X);
+#undef X
+extern const struct command *const commands[]; /* NULL-ended */
 
 /* Parse the options, run the command and return the exit status. argv[0] is the last word of its
  * name. */

@@ -7,35 +7,9 @@
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 
-/* clang-format off */
-const struct command *const commands[] = {
-    &cmd_run,
-    &cmd_info,
-    &cmd_convert,
-    &cmd_tokenize,
-    &cmd_logits,
-    &cmd_man,
-    &cmd_serve,
-    &cmd_eval,
-    &cmd_explain,
-    &cmd_router,
-    &cmd_router_collect,
-    &cmd_router_train,
-    &cmd_router_calibrate,
-    &cmd_router_score,
-    &cmd_cloud,
-    &cmd_pretrain,
-    &cmd_bench,
-    &cmd_bench_model,
-    &cmd_bench_memory,
-    &cmd_bench_kernels,
-    &cmd_bench_limits,
-    &cmd_bench_route,
-    &cmd_fleet,
-    &cmd_plot,
-    NULL,
-};
-/* clang-format on */
+#define X(name) &cmd_##name
+const struct command *const commands[] = { COMMANDS(X), NULL };
+#undef X
 
 bool command_unread(void)
 {
