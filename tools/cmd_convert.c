@@ -9,6 +9,7 @@
 
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
+#include "kernels/sys/text.h"
 #include "tools/command.h"
 #include "tools/convert.h"
 #include "tools/cli/progress.h"
@@ -37,7 +38,6 @@ static const struct option_group own = {
     },
 };
 
-/* One conversion. */
 struct job {
     const struct weights *w;
     struct pool *pool;
@@ -49,13 +49,6 @@ struct job {
     size_t bytes, total; /* bytes of the source, read so far and in total */
     struct progress_count shown;
 };
-
-/* True for the types with blocks and scales. */
-static bool cmd_convert_quantised(int type)
-{
-    size_t values, bytes;
-    return wtype_block(type, &values, &bytes) && values > 1;
-}
 
 /* Choose the type of every tensor before anything is written, so that a tensor that cannot be read
  * is an error early. Say on stderr how many have rows that are no whole number of blocks. */
@@ -95,11 +88,6 @@ static int cmd_convert_plan(struct job *job, struct err *err)
     return code;
 }
 
-static bool cmd_convert_starts(const char *s, const char *prefix)
-{
-    return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 /* Copy the keys of the source, except those that describe its own bytes, and add the tokenizer if
  * the source is a folder. */
 static int write_keys(struct job *job, struct err *err)
@@ -110,12 +98,10 @@ static int write_keys(struct job *job, struct err *err)
         const struct kv *kv = weights_kv(w, i);
         if (strcmp(kv->key.p, "mizzle.crc32") == 0)
             ggufw_checksum(job->g);
-        else if (strcmp(kv->key.p, "mizzle.bytes") != 0 &&
-                 strcmp(kv->key.p, "general.file_type") != 0 &&
-                 strcmp(kv->key.p, "general.quantization_version") != 0 &&
-                 strcmp(kv->key.p, "general.alignment") != 0 &&
-                 !cmd_convert_starts(kv->key.p, "quantize.imatrix.") &&
-                 !(folder && cmd_convert_starts(kv->key.p, "tokenizer.")))
+        else if (!text_among(kv->key.p, "mizzle.bytes, general.file_type, general.alignment, "
+                                        "general.quantization_version") &&
+                 strncmp(kv->key.p, "quantize.imatrix.", 17) != 0 &&
+                 !(folder && strncmp(kv->key.p, "tokenizer.", 10) == 0))
             ggufw_kv(job->g, kv);
     }
     const struct tensor *embedding = weights_find(w, "token_embd.weight");
@@ -139,19 +125,12 @@ struct batch {
  * infinite in this type. */
 static float type_limit(int type)
 {
-    static const float f16 = 65520, bf16 = 0x1.ffp127f;
-    switch (type) {
-    case W_F16:
-        return f16;
-    case W_BF16:
-        return bf16;
-    case W_Q8_0:
-        return f16 * 127;
-    case W_Q4_0:
-        return f16 * 8;
-    default:
-        return INFINITY;
-    }
+    const float f16 = 65520, bf16 = 0x1.ffp127f;
+    return type == W_F16    ? f16
+           : type == W_BF16 ? bf16
+           : type == W_Q8_0 ? f16 * 127
+           : type == W_Q4_0 ? f16 * 8
+                            : INFINITY;
 }
 
 /* Raise b->largest to the largest finite magnitude in x[n], or to infinity if a value to be
@@ -166,7 +145,7 @@ static void note_largest(struct batch *b, const float *x, size_t n)
         finite = finite && fabsf(x[i]) < INFINITY;
         most = fabsf(x[i]) > most && fabsf(x[i]) < INFINITY ? fabsf(x[i]) : most;
     }
-    if (!finite && cmd_convert_quantised(b->type))
+    if (!finite && b->block_values > 1) /* the type has scales */
         most = INFINITY;
     memcpy(&bits, &most, sizeof(bits));
     while (bits > known && !atomic_compare_exchange_weak(&b->largest, &known, bits))

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "kernels/sys/buf.h"
@@ -30,8 +29,6 @@ static const struct option_group own = {
         OPTION_END,
     },
 };
-
-static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
 /* Print p[n] with \xNN for bytes that could harm a terminal, except those in `lines`, and for the
  * characters in `quoted`. */
@@ -150,6 +147,6 @@ const struct command cmd_tokenize = {
         "the text is skipped.\n\n"
         "  echo -n 'Hello' | mizzle tokenize -m model.gguf\n"
         "  echo 9707 | mizzle tokenize -m model.gguf --decode",
-    .groups = groups,
+    .groups = (const struct option_group *const[]){ &own, &engine_option_rows, NULL },
     .run = cmd_tokenize_main,
 };

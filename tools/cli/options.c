@@ -71,13 +71,10 @@ size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i + 1;
         for (size_t j = 0; j < nb; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
+            size_t best = diagonal + (a[i] != b[j]),
+                   least = row[j] < row[j + 1] ? row[j] : row[j + 1];
             diagonal = row[j + 1];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j + 1] + 1 < best)
-                best = row[j + 1] + 1;
-            row[j + 1] = best;
+            row[j + 1] = best <= least ? best : least + 1;
         }
     }
     return row[nb];

@@ -136,14 +136,10 @@ int info_model_read(struct info_model *m, const struct weights *w, size_t contex
         if (m->has_sign)
             info_model_router(m, model, t, weights_path(w));
         rc = info_model_memory(m, model, context, &m->no_model);
-        if (rc == OK || !context) /* what the file says needs too much */
-            rc = OK;
-        else
-            err_set(err, rc, "%s", m->no_model.msg);
-    } else if (rc == ERR_NOMEM) {
-        err_set(err, rc, "%s: out of memory", weights_path(w));
+        if (rc != OK) /* what the file says needs too much */
+            rc = context ? err_set(err, rc, "%s", m->no_model.msg) : OK;
     } else {
-        rc = OK;
+        rc = rc == ERR_NOMEM ? err_set(err, rc, "%s: out of memory", weights_path(w)) : OK;
     }
     info_model_shorten(&m->no_model, weights_path(w));
     info_model_shorten(&m->no_text, weights_path(w));

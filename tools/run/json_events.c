@@ -9,8 +9,7 @@
 #include "kernels/sys/buf.h"
 #include "kernels/sys/text.h"
 #include "net/http/traffic.h"
-#include "router/decode/figures.h"
-#include "tools/run/token_view.h"
+#include "router/decode/decode.h"
 
 /* Print text[n] as the inside of a JSON string; invalid bytes become U+FFFD. */
 static void json_events_put_text(const char *text, size_t n)
@@ -47,7 +46,7 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 {
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
     bool fine = json_events_put_token(j, t->piece, t->piece_size);
-    printf("\",\"source\":\"%s\",\"score\":", token_view_source(t->source));
+    printf("\",\"source\":\"%s\",\"score\":", source_name((enum source)t->source));
     if (isnan(t->score)) /* JSON has no NaN */
         fputs("null", stdout);
     else

@@ -11,7 +11,6 @@
 #include <histedit.h>
 #endif
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "tools/cli/setup.h"
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/text.h"
+#include "router/decode/decode.h"
 
 enum { HELD = sizeof(((struct token_view *)0)->held) / sizeof(struct token_view_byte) };
 
@@ -14,12 +15,6 @@ enum token_view_style token_view_style(FILE *f)
     if (!isatty(fileno(f)) || (none && *none) || !term || !*term || strcmp(term, "dumb") == 0)
         return TOKEN_VIEW_MARKS;
     return TOKEN_VIEW_COLOUR;
-}
-
-const char *token_view_source(int source)
-{
-    static const char *const names[] = { "edge", "cloud", "fallback" };
-    return names[source];
 }
 
 void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
@@ -46,7 +41,7 @@ static void token_view_mark(struct token_view *s, int source, size_t token)
         if (s->open_source != MIZZLE_EDGE)
             fputc(']', s->to);
         if (source != MIZZLE_EDGE)
-            fprintf(s->to, "[%s:", token_view_source(source));
+            fprintf(s->to, "[%s:", source_name((enum source)source));
     }
     s->open_source = source;
     s->open_token = token;

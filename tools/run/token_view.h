@@ -23,9 +23,6 @@ enum token_view_style {
  * TERM=dumb), else TOKEN_VIEW_MARKS. */
 enum token_view_style token_view_style(FILE *f);
 
-/* Return the name of an enum mizzle_source: "edge", "cloud" or "fallback". */
-const char *token_view_source(int source);
-
 struct token_view {
     FILE *to;
     enum token_view_style style;

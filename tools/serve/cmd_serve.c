@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
 #include "router/texts/texts.h"
 #include "tools/cli/progress.h"
@@ -64,9 +63,6 @@ static const struct option_brief brief[] = {
     { "--max-cloud-tokens", "Request at most N tokens in all" },
     { NULL, NULL },
 };
-
-static const struct option_group *const groups[] = { &listen_option_rows, &server_opts,
-                                                     ROUTED_OPTION_ROWS, NULL };
 
 static _Atomic int ended; /* the first signal's number */
 static _Atomic int ready;
@@ -224,6 +220,7 @@ const struct command cmd_serve = {
         "  mizzle serve -m qwen2.5-0.5b.gguf --cloud-url http://server:8080\n"
         "  curl http://127.0.0.1:8080/v1/completions --json '{\"prompt\":\"Hello\"}'",
     .brief = brief,
-    .groups = groups,
+    .groups = (const struct option_group *const[]){ &listen_option_rows, &server_opts,
+                                                    ROUTED_OPTION_ROWS, NULL },
     .run = cmd_serve_main,
 };
