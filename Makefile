@@ -366,7 +366,7 @@ WEB_SRC := $(filter-out kernels/blas.c kernels/sys/atomic_file.c net/answers/ans
     net/http/http.c router/texts/turn.c tools/serve/serve_page.c,$(wildcard $(addsuffix /*.c, \
     kernels kernels/sys weights model model/text net net/answers net/dialect net/http router \
     router/decode router/texts $(WEB)) tools/serve/serve*.c)) \
-    $(addprefix tools/cli/,json_report.c demo_questions.c demo_files.c)
+    $(addprefix tools/cli/,json_report.c demo_files.c)
 WEB_OBJ := $(WEB_SRC:%.c=build/wasm32/%.o)
 WEB_CC   = $(if $(shell command -v ccache),ccache )clang --target=wasm32-wasi -std=c11 -O2 -msimd128 \
     -ffp-contract=off -fno-math-errno -ffunction-sections -D_POSIX_C_SOURCE=200809L \

@@ -7,7 +7,6 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "kernels/kernels.h"
-#include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 #include "tools/command.h"
 #include "tools/info/info.h"
@@ -29,8 +28,6 @@ static const struct option_group own = {
         OPTION_END,
     },
 };
-
-/* ---- this machine ---- */
 
 /* List the operations that a kernel set implements itself. */
 static void print_ops(const struct kernels *set)
@@ -91,8 +88,6 @@ static int machine(struct err *err)
             print_ops(kernels_sets[i]);
     return OK;
 }
-
-/* ---- a file ---- */
 
 /* Open the file, reading as little as possible, and report on it. */
 static int cmd_info_file(const char *name, struct err *err)

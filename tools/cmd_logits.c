@@ -10,7 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "tools/command.h"
-#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/run/likeliest.h"
@@ -41,41 +41,29 @@ static const struct option_group own = {
     },
 };
 
-static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
-
 #define BLANKS " \t\r\n"
 
-/* Parse the ids in text into *out, *n of them, at least one. The caller frees *out. */
+/* Parse the ids in text into *out, *n of them, at least one. The caller frees *out in any case. */
 static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *err)
 {
-    uint32_t *ids = calloc(strlen(text) / 2 + 1, sizeof(*ids));
+    uint32_t *ids = *out = calloc(strlen(text) / 2 + 1, sizeof(*ids));
     *n = 0;
     if (!ids)
         return err_set(err, ERR_NOMEM, "out of memory");
-    text += strspn(text, BLANKS);
-    while (*text) {
+    for (text += strspn(text, BLANKS); *text; text += strspn(text, BLANKS)) {
         char *end;
         errno = 0;
         unsigned long long id = strtoull(text, &end, 10);
         if (end == text || *text == '-' || *text == '+' || errno || id > UINT32_MAX ||
-            !strchr("," BLANKS, *end)) {
-            free(ids);
+            !strchr("," BLANKS, *end))
             return err_set(err, ERR_ARG, "ids: expected numbers, found %.20s", text);
-        }
         ids[(*n)++] = (uint32_t)id;
         text = end + strspn(end, BLANKS);
         text += *text == ',';
-        text += strspn(text, BLANKS);
     }
-    if (!*n) {
-        free(ids);
-        return err_set(err, ERR_ARG, "ids: expected at least one");
-    }
-    *out = ids;
-    return OK;
+    return *n ? OK : err_set(err, ERR_ARG, "ids: expected at least one");
 }
 
-/* What is written. */
 struct outputs {
     const struct engine *engine;
     struct output_file logits, hidden;
@@ -228,6 +216,6 @@ const struct command cmd_logits = {
         "the type; mizzle run keeps them in f16.\n\n"
         "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32\n"
         "  mizzle logits -p \"A hilava is a kind of\" --top-k 3",
-    .groups = groups,
+    .groups = (const struct option_group *const[]){ &own, &engine_option_rows, NULL },
     .run = cmd_logits_main,
 };

@@ -7,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/buf.h"
 #include "kernels/sys/os.h"
 #include "router/decode/decode.h"
 #include "router/mizzle.h"
 #include "tools/command.h"
-#include "tools/cli/demo_questions.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/input_file.h"
 #include "tools/cli/progress.h"
 #include "tools/run/signs.h"
@@ -103,9 +102,6 @@ static const struct option_brief brief[] = {
     { "--max-cloud-tokens", "Request at most N tokens in all" },
     { NULL, NULL },
 };
-
-static const struct option_group *const groups[] = { &text_opts, &sample_opts, &output_opts,
-                                                     ROUTED_OPTION_ROWS, NULL };
 
 struct run {
     struct mizzle *m;
@@ -485,7 +481,8 @@ const struct command cmd_run = {
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
     .brief = brief,
-    .groups = groups,
+    .groups = (const struct option_group *const[]){ &text_opts, &sample_opts, &output_opts,
+                                                    ROUTED_OPTION_ROWS, NULL },
     .begin = cmd_run_begin,
     .run = cmd_run_main,
     .most = COMMAND_ANY,

@@ -8,7 +8,7 @@
 #include "router/mizzle.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
-#include "tools/cli/signals.h"
+#include "tools/cli/setup.h"
 
 /* Return the subcommand whose name is these words, or only the first of them, or NULL. next may be
  * NULL. *words is set to the number of words in the name. */
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 {
     if (!main_descriptors())
         return EXIT_FAILED;
-    signals_init();
+    setup_signals();
     if (argc > 0)
         demo_files_program = argv[0];
     int status = dispatch(argc, argv);

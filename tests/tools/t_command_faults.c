@@ -13,7 +13,7 @@
 #include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/cli/signals.h"
+#include "tools/cli/setup.h"
 #include "tools/command.h"
 #include "weights/weights.h"
 
@@ -122,7 +122,7 @@ static void check_cut(const struct command *c, char **args, const char *path)
             while (args[count])
                 count++;
             CHECK(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
-            signals_init();
+            setup_signals();
             cut_path = path;
             torture_call(n, cut);
             status = command_run(c, count, args);
@@ -161,7 +161,7 @@ static void check_many(size_t first, const char *line)
         int fd = open(lines, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         float x[256];
         CHECK(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
-        signals_init();
+        setup_signals();
         for (size_t i = 0; i < first; i++)
             CHECK(weights_open(&w, gguf, &err) == OK);
         weights_close(w);

@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/files.h"
 #include "tests/support/torture.h"
-#include "tools/cli/demo_questions.h"
+#include "tools/cli/demo_files.h"
 #include "tools/lab/demo/world_internal.h"
 
 static const char *kind(const struct world *w, size_t thing)

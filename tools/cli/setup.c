@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
 #include "kernels/openblas.h"
 #include "kernels/sys/cpu.h"
@@ -21,6 +20,7 @@
 #include "tools/cli/progress.h"
 #include "kernels/sys/atomic_file.h"
 #include "weights/find.h"
+#include "weights/weights.h"
 
 _Atomic int interrupted, pasting;
 
@@ -45,6 +45,59 @@ static void setup_on_interrupt(int number)
     const char *end = pasting ? "\033[?2004l\n" : "\n"; /* ends the progress line */
     (void)!write(STDERR_FILENO, end, isatty(STDERR_FILENO) ? strlen(end) : 0);
     _exit(EXIT_INTERRUPTED);
+}
+
+/* Delete unfinished files, then end the process as the signal would have done. */
+static void setup_on_end(int number)
+{
+    atomic_file_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Print the line in one write, so that it does not mix with other output. Async-signal-safe. */
+static void setup_print_truncated(const char *path)
+{
+    static const char begin[] = "mizzle: ", end[] = ": another process cut it short\n";
+    char line[600];
+    size_t n = sizeof(begin) - 1;
+    memcpy(line, begin, n);
+    for (; *path && n < sizeof(line) - sizeof(end); path++)
+        line[n++] = *path > 0 && *path < ' ' ? '?' : *path;
+    memcpy(line + n, end, sizeof(end) - 1);
+    (void)!write(STDERR_FILENO, line, n + sizeof(end) - 1);
+}
+
+/* Handle SIGBUS, which accesses to a truncated mapping raise. Calls only functions that are
+ * async-signal-safe. */
+static void setup_on_fault(int number, siginfo_t *info, void *context)
+{
+    static _Atomic bool ending;
+    const char *path = weights_mapped(info->si_addr);
+    (void)context;
+    if (!path) { /* not a mapped file: the instruction faults again and ends the process */
+        signal(number, SIG_DFL);
+        return;
+    }
+    while (atomic_exchange(&ending, true)) /* another thread is ending the process */
+        pause();
+    atomic_file_abandon_all();
+    setup_print_truncated(path);
+    _exit(EXIT_BAD_FILE);
+}
+
+void setup_signals(void)
+{
+    static const int ends[] = { SIGHUP, SIGINT, SIGTERM };
+    struct sigaction fault = { .sa_sigaction = setup_on_fault, .sa_flags = (int)SA_SIGINFO };
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct sigaction act = { .sa_handler = setup_on_end }, old;
+        if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(ends[i], &act, NULL);
+    }
+    sigaction(SIGBUS, &fault, NULL);
 }
 
 void setup_catch_interrupts(void)

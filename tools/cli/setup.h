@@ -16,6 +16,11 @@ struct kernels;
 struct mizzle;
 struct progress;
 
+/* Install the handlers of all signals; main calls this once. A closed pipe and an exceeded file
+ * size limit become errors of the write. SIGHUP, SIGINT and SIGTERM, unless they are ignored or
+ * caught below, delete unfinished files and end the process. If another process truncates a mapped
+ * file, the process ends with one line on stderr and status 3. */
+void setup_signals(void);
 /* Set to SIGINT or SIGTERM by it after setup_catch_interrupts. A second signal deletes unfinished
  * files, ends the marks of what is pasted if `pasting`, and ends the process at once. */
 extern _Atomic int interrupted, pasting;

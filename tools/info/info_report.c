@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/kv.h"
-#include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 #include "tools/info/info.h"
 

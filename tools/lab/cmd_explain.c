@@ -8,7 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
-#include "tools/cli/demo_questions.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/explain/explain.h"
 

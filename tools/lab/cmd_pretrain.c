@@ -12,7 +12,7 @@
 #include "model/text/tokenizer.h"
 #include "tools/command.h"
 #include "tools/lab/demo/pretrain_run.h"
-#include "tools/cli/demo_questions.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/lab/demo/world.h"

@@ -15,7 +15,7 @@
 #include "net/http/json_input.h"
 #include "router/local_cloud.h"
 #include "router/mizzle.h"
-#include "tools/cli/demo_questions.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/setup.h"
 #include "tools/serve/serve_exchange.h"
 

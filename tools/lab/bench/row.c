@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 
 static struct row_cell *row_add(struct row *r, const char *key, const char *title)

@@ -13,7 +13,6 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/router.h"
-#include "tools/cli/escaped.h"
 #include "tools/cli/json_report.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
