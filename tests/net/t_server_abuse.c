@@ -81,6 +81,14 @@ struct row {
         what, B(bytes), 400, says, REFUSED, true \
     }
 
+/* Two that are refused alike: keys, hosts, lengths. */
+#define NOKEY(sent)   DENIED("key " sent, 401, "", KEY(sent))
+#define KEYLESS(a, b) NOKEY(a), NOKEY(b)
+#define NOHOST(name)  DENIED("host " name, 403, "Host", HOST(name))
+#define HOSTILE(a, b) NOHOST(a), NOHOST(b)
+#define LENGTH(n)     BAD("length " n, "", POST "Content-Length: " n "\r\n\r\n{}" NEXT)
+#define LENGTHS(a, b) LENGTH(a), LENGTH(b)
+
 /* A body in chunks and a request behind it, which is not answered. */
 #define ONCE(what, says, chunks)                               \
     {                                                          \
@@ -122,11 +130,9 @@ static const struct row rows[] = {
         POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" NEXT),
     BAD("two lengths", "twice", POST "Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}" NEXT),
     BAD("two equal lengths", "twice", POST "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" NEXT),
-    BAD("list of lengths", "", POST "Content-Length: 2, 2\r\n\r\n{}" NEXT),
-    BAD("length +2", "", POST "Content-Length: +2\r\n\r\n{}" NEXT),
-    BAD("length -1", "", POST "Content-Length: -1\r\n\r\n{}" NEXT),
-    BAD("length 0x2", "", POST "Content-Length: 0x2\r\n\r\n{}" NEXT),
-    BAD("empty length", "", POST "Content-Length: \r\n\r\n{}" NEXT),
+    LENGTHS("2, 2", "+2"),
+    LENGTHS("-1", "0x2"),
+    LENGTH(""),
     { "length beyond 64 bits", B(POST "Content-Length: 18446744073709551616\r\n\r\n{}"), 400, "",
       REFUSED, true },
     { "too large", B(POST "Content-Length: 1001\r\n\r\n{}"), 413, "too large", REFUSED, true },
@@ -213,13 +219,10 @@ static const struct row rows[] = {
     BAD("no Host", "Host", "GET / HTTP/1.1\r\n" K "\r\n"),
     BAD("no Host, HTTP/1.0", "Host", "GET / HTTP/1.0\r\n" K "\r\n"),
     BAD("two Hosts", "twice", GET H "\r\n"),
-    DENIED("empty Host", 403, "Host", HOST("")),
-    DENIED("another Host", 403, "Host", HOST("evil.example")),
-    DENIED("Host like an address", 403, "Host", HOST("127.0.0.1.evil.example")),
-    DENIED("Host with a user", 403, "Host", HOST("localhost@evil")),
-    DENIED("Host with port x", 403, "Host", HOST("localhost:x")),
-    DENIED("Host with port 65536", 403, "Host", HOST("localhost:65536")),
-    DENIED("open bracket", 403, "Host", HOST("[::1")),
+    HOSTILE("", "evil.example"),
+    HOSTILE("127.0.0.1.evil.example", "localhost@evil"),
+    HOSTILE("localhost:x", "localhost:65536"),
+    NOHOST("[::1"),
     DENIED("another Host, open path", 403, "Host",
            "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
     DENIED("foreign Origin", 403, "Origin", GET "Origin: http://evil.example\r\n\r\n"),
@@ -230,16 +233,11 @@ static const struct row rows[] = {
            "OPTIONS / HTTP/1.1\r\n" H "Origin: http://evil.example\r\n"
            "Access-Control-Request-Method: POST\r\n\r\n"),
     DENIED("no key", 401, "WWW-Authenticate: Bearer\r\n", "GET / HTTP/1.1\r\n" H "\r\n"),
-    DENIED("wrong key", 401, "", KEY("Bearer sesamf")),
-    DENIED("longer key", 401, "", KEY("Bearer sesamee")),
-    DENIED("empty key", 401, "", KEY("Bearer ")),
-    DENIED("shorter key", 401, "", KEY("Bearer sesam")),
-    DENIED("another case", 401, "", KEY("Bearer Sesame")),
-    DENIED("key twice", 401, "", KEY("Bearer sesamesesame")),
-    DENIED("two blanks, key", 401, "", KEY("Bearer  sesame")),
-    DENIED("Basic", 401, "", KEY("Basic sesame")),
-    DENIED("another scheme", 401, "", KEY("Digest sesame")),
-    DENIED("key alone", 401, "", KEY("sesame")),
+    KEYLESS("Bearer sesamf", "Bearer sesamee"),
+    KEYLESS("Bearer ", "Bearer sesam"),
+    KEYLESS("Bearer Sesame", "Bearer sesamesesame"),
+    KEYLESS("Bearer  sesame", "Basic sesame"),
+    KEYLESS("Digest sesame", "sesame"),
     FINE("other case", "GET", "GET / HTTP/1.1\r\n" H "AUTHORIZATION: bearer sesame\r\n\r\n"),
     BAD("two keys", "twice", GET K "\r\n"),
     { "no key, body not read", B("POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n{}"), 401,
