@@ -79,9 +79,8 @@ int api_key_of_server(char **key, const char *file, const char *variable, struct
 
 /* Check URL and options, and open the client. Some facts must be known before the first call: the
  * dialect for CLOUD_AUTO (a server that does not say is taken for openai), the model's name, with
- * encode whether the tokenizer is ours. For CLOUD_AUTO the
- * server is asked here, with background by a thread meanwhile, and otherwise at the first call;
- * this also makes the connection before it is needed. Options are copied, except *stop. ERR_ARG,
+ * encode whether the tokenizer is ours. For CLOUD_AUTO the server is asked here, with background by
+ * a thread meanwhile, and otherwise at the first call. Options are copied, except *stop. ERR_ARG,
  * ERR_NOMEM, ERR_NET, ERR_STOP; ERR_REMOTE also when the tokenizer is another one. */
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err);
 /* Wait until the facts above are known; returns cloud_open's errors. All calls that wait for them,

@@ -1,10 +1,9 @@
 /* http.h - the transport: bounded transfers over kept-alive connections.
  *
- * Built on libcurl's multi interface. One thread drives it and is the only one that touches it,
- * except for http_wake. Only http and https; HTTP/2 where TLS offers it; TLS is always verified;
- * redirects, cookies, .netrc and compressed replies are off. It knows no dialect and no
- * clock: the thread that drives it aborts transfers that take too long, and must have SIGPIPE
- * blocked. */
+ * One thread drives libcurl's multi interface and is the only one that touches it, except for
+ * http_wake. Only http and https; HTTP/2 where TLS offers it; TLS is always verified; redirects,
+ * cookies, .netrc and compressed replies are off. It knows no dialect and no clock: the thread that
+ * drives it aborts transfers that take too long, and must have SIGPIPE blocked. */
 #ifndef NET_HTTP_HTTP_H
 #define NET_HTTP_HTTP_H
 
