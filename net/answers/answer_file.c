@@ -268,14 +268,11 @@ bool answer_file_append(struct answer_file *f, const struct prefix_key *k, size_
     unsigned crc = (unsigned)crc32_z(0, (const Bytef *)line, (size_t)at);
     at += snprintf(line + at, sizeof(line) - (size_t)at, ",\"crc\":\"%08x\"}\n", crc);
     int rc = answer_file_lock(f, &why);
-    if (rc == OK && f->read + (size_t)at > f->limit) {
-        if (rename(f->path, f->old))
-            rc = answer_file_error(f->path, "cannot be renamed to .old: ", &why);
-        else if (!answer_file_follow(f, O_CREAT, &why))
-            rc = ERR_IO;
-        else
-            rc = answer_file_lock(f, &why);
-    }
+    if (rc == OK && f->read + (size_t)at > f->limit)
+        rc = rename(f->path, f->old)
+                 ? answer_file_error(f->path, "cannot be renamed to .old: ", &why)
+             : answer_file_follow(f, O_CREAT, &why) ? answer_file_lock(f, &why)
+                                                    : ERR_IO;
     if (rc == OK)
         rc = answer_file_write(f, line, (size_t)at, &why);
     answer_file_unlock(f);

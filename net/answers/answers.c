@@ -162,11 +162,7 @@ static void answers_file(struct answers *c, const struct prefix_key *k, size_t n
     if (!a)
         return;
     a->from = CLOUD_MEMO;
-    if (a->filed || !answer_file_append(&c->file, k, n, a->id))
-        return;
-    a = answers_at(c, k); /* others' lines may have been read */
-    if (a)
-        a->filed = true;
+    a->filed = a->filed || answer_file_append(&c->file, k, n, a->id);
 }
 
 enum cloud_sight answers_get(struct answers *c, const uint32_t *ids, size_t n, bool used,

@@ -1,4 +1,4 @@
-// h2_server.js - an HTTP/2 server over TLS for t_net_proxy.c: every completion takes 100 ms, and its
+// h2_server.js - an HTTP/2 server over TLS for t_net_proxy.c: a completion takes 100 ms, and its
 // token is the number of connections so far. Usage: node h2_server.js CERT KEY [http1]
 const fs = require('fs');
 const tls = { cert: fs.readFileSync(process.argv[2]), key: fs.readFileSync(process.argv[3]) };
